@@ -1,0 +1,129 @@
+//! The trait.
+
+use crate::{Action, CompareAndSwap, Edit, Error, Guard, Insert, Range, Remove, Update, Upsert, Value};
+use std::ops::{Bound, ControlFlow};
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the least key upward.
+    Forward,
+    /// From the greatest key downward.
+    Reverse,
+}
+
+/// What a scan calls for each key in order.
+pub type Visit<'f, 'g> = dyn FnMut(&'g [u8], Value<'g>) -> ControlFlow<()> + 'f;
+
+/// What a walk over everything found.
+#[derive(Debug, Default, Clone)]
+pub struct Faults {
+    /// Keys met.
+    pub keys: u64,
+    /// Objects (nodes, leaf arrays, leaves) met.
+    pub objects: u64,
+    /// One line for each fault: where it is and what is wrong. At most a thousand are kept.
+    pub found: Vec<String>,
+}
+
+/// A persistent, ordered, concurrent index.
+///
+/// Writes are durable when they return. Reads borrow from the pool under a [`Guard`]; hold it no longer than
+/// needed, since nothing removed meanwhile can be reused before it is dropped.
+///
+/// # Errors
+///
+/// Every call returns [`Error::KeyTooLong`] for a key above [`MAX_KEY`](crate::MAX_KEY), writes return
+/// [`Error::ValueTooLong`], and all return [`Error::Heap`] when the pool is full or damaged.
+pub trait Index: Send + Sync {
+    /// The key's value.
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error>;
+
+    /// Reads many keys at once; `found(i, value)` is called once for each, in any order. Faster than as many
+    /// [`get`](Index::get)s where the index overlaps their cache misses.
+    fn multi_get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        for (i, key) in keys.iter().enumerate() {
+            found(i, self.get(key, guard)?);
+        }
+        Ok(())
+    }
+
+    /// Carries out an edit of one key, atomically and durably; returns what the edit decided. `Remove` of an absent
+    /// key counts as `Keep`.
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
+
+    /// Visits the keys between the bounds in order, until the visitor breaks. Each key that is present all the
+    /// while is visited once, none twice, and each value is one the key had during the scan; the whole is not one
+    /// moment's view. Bounds that cross are an empty range.
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error>;
+
+    /// Walks everything and reports structure faults. Nobody may write meanwhile.
+    fn check(&self) -> Result<Faults, Error>;
+
+    /// Adds the key if it is absent; `false` if it is present.
+    #[inline]
+    fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        Ok(self.write(key, &mut Insert(value))? == Action::Put)
+    }
+
+    /// Gives the key this value, whether it is there or not.
+    #[inline]
+    fn upsert(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        self.write(key, &mut Upsert(value)).map(drop)
+    }
+
+    /// Changes the value of a key that is present; `false` if it is absent.
+    #[inline]
+    fn update(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        Ok(self.write(key, &mut Update(value))? == Action::Put)
+    }
+
+    /// Removes the key; `false` if it is absent.
+    #[inline]
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.write(key, &mut Remove)? == Action::Remove)
+    }
+
+    /// Replaces `expected` by `new`, either of which may be absent (`None`); `false` if the key holds something
+    /// else.
+    fn compare_and_swap(
+        &self,
+        key: &[u8],
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<bool, Error> {
+        if expected.is_none() && new.is_none() {
+            let guard = heap::pin();
+            return Ok(self.get(key, &guard)?.is_none());
+        }
+        Ok(self.write(key, &mut CompareAndSwap { expected, new })? != Action::Keep)
+    }
+
+    /// The keys between the bounds, as a double-ended iterator.
+    fn range<'g>(&'g self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, guard: &'g Guard) -> Range<'g>
+    where
+        Self: Sized,
+    {
+        Range::new(self, lower, upper, guard)
+    }
+
+    /// The keys that start with `prefix`, as a double-ended iterator.
+    fn prefix<'g>(&'g self, prefix: &[u8], guard: &'g Guard) -> Range<'g>
+    where
+        Self: Sized,
+    {
+        Range::with_prefix(self, prefix, guard)
+    }
+}

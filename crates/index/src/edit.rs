@@ -1,0 +1,121 @@
+//! Edits: what a write makes of a key's current value.
+//!
+//! Every write operation is one edit: the index finds the key, takes the lock on it, asks the edit once, and carries
+//! the answer out before it releases the lock.
+
+/// What to do with the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Leave it as it is.
+    Keep,
+    /// Give it the value [`Edit::value`], whether it is there or not.
+    Put,
+    /// Remove it, if it is there.
+    Remove,
+}
+
+/// A read-modify-write of one key.
+pub trait Edit {
+    /// Decides, given the key's current value (`None`: absent). Called once, under the lock on the key: keep it
+    /// short, and do not use the index in it.
+    fn decide(&mut self, current: Option<&[u8]>) -> Action;
+
+    /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].
+    fn value(&self) -> &[u8];
+}
+
+/// Puts the value if the key is absent.
+#[derive(Debug)]
+pub struct Insert<'v>(pub &'v [u8]);
+
+impl Edit for Insert<'_> {
+    #[inline]
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        if current.is_none() {
+            Action::Put
+        } else {
+            Action::Keep
+        }
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.0
+    }
+}
+
+/// Puts the value.
+#[derive(Debug)]
+pub struct Upsert<'v>(pub &'v [u8]);
+
+impl Edit for Upsert<'_> {
+    #[inline]
+    fn decide(&mut self, _current: Option<&[u8]>) -> Action {
+        Action::Put
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.0
+    }
+}
+
+/// Puts the value if the key is present.
+#[derive(Debug)]
+pub struct Update<'v>(pub &'v [u8]);
+
+impl Edit for Update<'_> {
+    #[inline]
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        if current.is_some() {
+            Action::Put
+        } else {
+            Action::Keep
+        }
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.0
+    }
+}
+
+/// Removes the key.
+#[derive(Debug)]
+pub struct Remove;
+
+impl Edit for Remove {
+    #[inline]
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        if current.is_some() {
+            Action::Remove
+        } else {
+            Action::Keep
+        }
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// Replaces `expected` by `new`, either of which may be "absent".
+#[derive(Debug)]
+pub struct CompareAndSwap<'v> {
+    /// What the key must hold.
+    pub expected: Option<&'v [u8]>,
+    /// What it shall hold.
+    pub new: Option<&'v [u8]>,
+}
+
+impl Edit for CompareAndSwap<'_> {
+    #[inline]
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        match self.new {
+            _ if current != self.expected => Action::Keep,
+            Some(_) => Action::Put,
+            None => Action::Remove,
+        }
+    }
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.new.unwrap_or_default()
+    }
+}

@@ -1,0 +1,18 @@
+//! What an operation can fail with.
+
+use crate::{MAX_KEY, MAX_VALUE};
+
+/// Why an operation failed. Nothing was changed by it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The key is longer than [`MAX_KEY`].
+    #[error("key of {0} bytes: the longest key is {MAX_KEY} bytes")]
+    KeyTooLong(usize),
+    /// The value is longer than [`MAX_VALUE`].
+    #[error("value of {0} bytes: the longest value is {MAX_VALUE} bytes")]
+    ValueTooLong(usize),
+    /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
+    #[error(transparent)]
+    Heap(#[from] heap::Error),
+}

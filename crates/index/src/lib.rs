@@ -1,0 +1,27 @@
+//! The contract that every index keeps.
+//!
+//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. It is ordered
+//! by the keys' bytes, may be used from many threads at once, and every operation is durably linearizable: what an
+//! operation has acknowledged, reads included, survives a crash.
+//!
+//! Implementations provide four calls: [`get`](Index::get), [`write`](Index::write), [`scan`](Index::scan) and
+//! [`check`](Index::check). All the rest is made of them.
+
+mod contract;
+mod edit;
+mod error;
+mod range;
+mod value;
+
+pub use contract::{Direction, Faults, Index, Visit};
+pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
+pub use error::Error;
+pub use heap::Guard;
+pub use range::Range;
+pub use value::Value;
+
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = 65_535;
+
+/// The longest value, in bytes.
+pub const MAX_VALUE: usize = 64 << 20;

@@ -1,0 +1,15 @@
+//! Persistent memory: what durable means in Wollemi.
+#![doc = "See `docs/design.md` for the layers."]
+
+mod lock;
+mod media;
+mod token;
+mod word;
+
+pub use lock::{GenerationLock, Locked, Obsolete};
+pub use media::{LINE, Media, Purpose};
+pub use token::{
+    Batch, Chunk, Draft, Durable, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal, PSlot, Persisted,
+    Publication, Published, persist_scope,
+};
+pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};

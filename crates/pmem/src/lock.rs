@@ -1,0 +1,138 @@
+//! A lock whose word carries the generation in which it was taken.
+//!
+//! A word of another generation than the pool's is free, whatever its flags say, so a lock held at a crash is
+//! free after it without a pass over the pool. The first thread that takes such a lock learns that the node's
+//! volatile metadata is stale, and repairs it while it holds the lock (ROART §3.3.1: NGN, GGN and the latch for
+//! recovery are this one word).
+//!
+//! ```text
+//!  63              32 31              3   2          1         0
+//! +------------------+-----------------+-----------+----------+--------+
+//! |    generation    |        0        | repairing | obsolete | locked |
+//! +------------------+-----------------+-----------+----------+--------+
+//! ```
+//!
+//! I1 A word's generation is never above the pool's: it is stored only by its own generation.
+//! I2 An obsolete object is never changed again in this generation; after a crash the flag means nothing, because
+//!    the object is then either unreachable or was never replaced.
+
+use crate::{Media, Persistent, VWord};
+
+const LOCKED: u64 = 1;
+const OBSOLETE: u64 = 2;
+const REPAIRING: u64 = 4;
+
+/// The lock of a persistent object.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct GenerationLock(VWord);
+
+// SAFETY: one atomic word; any bits are valid.
+unsafe impl Persistent for GenerationLock {}
+
+/// The object was replaced: look for its successor from further up.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Obsolete;
+
+impl GenerationLock {
+    /// A free lock of `generation`, for a draft.
+    #[inline]
+    pub const fn new(generation: u32) -> GenerationLock {
+        GenerationLock(VWord::new((generation as u64) << 32))
+    }
+
+    /// Whether the object's volatile metadata belongs to `generation` and is whole.
+    #[inline]
+    #[track_caller]
+    pub fn is_current<M: Media>(&self, media: &M, generation: u32) -> bool {
+        let word = self.0.load(media);
+        (word >> 32) as u32 == generation && word & REPAIRING == 0
+    }
+
+    /// Takes the lock, waiting for it; refused once the object is obsolete.
+    #[inline]
+    #[track_caller]
+    pub fn lock<'a, M: Media>(&'a self, media: &'a M, generation: u32) -> Result<Locked<'a, M>, Obsolete> {
+        let mut turn = 0;
+        loop {
+            match self.try_lock(media, generation) {
+                Ok(Some(locked)) => return Ok(locked),
+                Ok(None) => media.wait(turn),
+                Err(obsolete) => return Err(obsolete),
+            }
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    /// Takes the lock if it is free; `None` if it is not.
+    #[inline]
+    #[track_caller]
+    pub fn try_lock<'a, M: Media>(
+        &'a self,
+        media: &'a M,
+        generation: u32,
+    ) -> Result<Option<Locked<'a, M>>, Obsolete> {
+        let word = self.0.load(media);
+        let mine = u64::from(generation) << 32;
+        let stale = (word >> 32) as u32 != generation;
+        let taken = if stale {
+            mine | LOCKED | REPAIRING
+        } else if word & OBSOLETE != 0 {
+            return Err(Obsolete);
+        } else if word & LOCKED != 0 {
+            return Ok(None);
+        } else {
+            mine | LOCKED
+        };
+        if self.0.compare_exchange(media, word, taken).is_err() {
+            return Ok(None);
+        }
+        Ok(Some(Locked {
+            lock: self,
+            media,
+            free: mine,
+            stale,
+        }))
+    }
+}
+
+/// A lock taken; dropping it releases the lock.
+#[derive(Debug)]
+#[must_use]
+pub struct Locked<'a, M: Media> {
+    lock: &'a GenerationLock,
+    media: &'a M,
+    free: u64,
+    stale: bool,
+}
+
+impl<M: Media> Locked<'_, M> {
+    /// Whether the object's volatile metadata is of an older generation and must be rebuilt before it is used.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// Says that the volatile metadata was rebuilt: others may rely on it from now on.
+    pub fn repaired(&mut self) {
+        self.stale = false;
+        self.lock.0.store(self.free | LOCKED, self.media);
+    }
+
+    /// Releases the lock of an object that was replaced: nobody takes it again.
+    #[inline]
+    #[track_caller]
+    pub fn retire(self) {
+        self.lock.0.store(self.free | OBSOLETE, self.media);
+        std::mem::forget(self);
+    }
+}
+
+impl<M: Media> Drop for Locked<'_, M> {
+    #[inline]
+    fn drop(&mut self) {
+        // A panic amid a repair leaves the object stale, so that the next holder repairs it.
+        let word = if self.stale { 0 } else { self.free };
+        self.lock.0.store(word, self.media);
+    }
+}

@@ -1,0 +1,95 @@
+//! What a persistent memory is to the rest of the project: stores, write-backs and fences.
+//!
+//! Every persistent store, compare-and-swap, non-temporal store, write-back and fence goes through a
+//! [`Media`], with its call site known through `#[track_caller]`. The machine itself ([`Hardware`]) compiles to
+//! plain atomics and one instruction each; other media count, delay or remember what passes.
+//!
+//! Stores into a private draft are the exception: they are plain stores, told to the media in one piece by
+//! [`Media::drafted`] before the draft's lines are written back.
+//!
+//! [`Hardware`]: crate::Hardware
+
+use std::sync::atomic::AtomicU64;
+
+/// The unit of a write-back, in bytes.
+pub const LINE: usize = 64;
+
+/// What a write-back or a fence is for, so that counts can be split as the papers split them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Nodes, leaves and values of an index.
+    Node,
+    /// The heap's own metadata (page offset, root directory, pool header).
+    Alloc,
+    /// Log records.
+    Log,
+}
+
+/// A memory whose stores become durable by a write-back of their line followed by a fence.
+///
+/// Loads acquire, stores release, and a compare-and-swap does both. The `volatile` calls concern words that live
+/// in persistent nodes but mean something only within the current generation: they are never written back for
+/// their own sake.
+///
+/// # Safety
+///
+/// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
+/// ordering stated; `store_nt` must make the word visible to other threads no later than the next `fence` of this
+/// thread; after `write_back(line)` and then `fence()` on one thread every store of that thread to the line before
+/// the write-back is durable as far as the media promises durability at all.
+pub unsafe trait Media: Send + Sync + 'static {
+    /// Whether shared persistent words may be read in bulk, past [`load`](Media::load).
+    const DIRECT: bool = false;
+
+    /// Loads a persistent word (acquire).
+    #[track_caller]
+    fn load(&self, word: &AtomicU64) -> u64;
+
+    /// Stores a persistent word (release).
+    #[track_caller]
+    fn store(&self, word: &AtomicU64, value: u64);
+
+    /// Replaces `old` by `new` in a persistent word (acquire, release); the error is the word's other value.
+    #[track_caller]
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64>;
+
+    /// Stores a persistent word past the cache.
+    #[track_caller]
+    fn store_nt(&self, word: &AtomicU64, value: u64);
+
+    /// Says that `len` bytes from `start`, private until now, hold what a draft means to persist.
+    #[track_caller]
+    fn drafted(&self, start: *const u8, len: usize) {
+        let _ = (start, len);
+    }
+
+    /// Writes back the line that holds `at`.
+    #[track_caller]
+    fn write_back(&self, at: *const u8, purpose: Purpose);
+
+    /// Orders this thread's write-backs and non-temporal stores before its later stores.
+    #[track_caller]
+    fn fence(&self, purpose: Purpose);
+
+    /// Loads a word of the current generation only (acquire).
+    #[track_caller]
+    fn load_volatile(&self, word: &AtomicU64) -> u64;
+
+    /// Stores a word of the current generation only (release).
+    #[track_caller]
+    fn store_volatile(&self, word: &AtomicU64, value: u64);
+
+    /// Replaces `old` by `new` in a word of the current generation only (acquire, release).
+    #[track_caller]
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64>;
+
+    /// Called in each turn of a loop that waits for another thread.
+    #[track_caller]
+    fn wait(&self, turn: u32) {
+        if turn < 64 {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Words: the only way to shared persistent state.
+//!
+//! I1 A persistent word is 8 bytes, aligned, and changes by one store.
+//! I2 A [`VWord`] means something only while its node's generation is the pool's: after a crash it may hold
+//!    anything.
+//! I3 A [`Link`] names an object that was durable before the link could be read.
+//!
+//! A link is an offset with tag bits:
+//!
+//! ```text
+//!  63          48 47                             4 3   1  0
+//! +--------------+--------------------------------+-----+--+
+//! |  tag (high)  |  offset from the pool's base   | tag | M|
+//! +--------------+--------------------------------+-----+--+
+//!                   a multiple of 16                     mark: stored, perhaps not yet durable
+//! ```
+
+use crate::{Batch, Media};
+use std::sync::atomic::AtomicU64;
+
+/// A marker for types that may live in a pool.
+///
+/// # Safety
+///
+/// The type is `repr(C)` or `repr(transparent)`, has no padding, no reference and no pointer, any bytes are a
+/// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
+/// alignment is at most 64.
+pub unsafe trait Persistent: 'static {}
+
+/// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Offset(u64);
+
+impl Offset {
+    /// The bits of a link that hold its offset.
+    pub const MASK: u64 = 0x0000_ffff_ffff_fff0;
+
+    /// The offset `bytes` from the base, if it is one.
+    #[inline]
+    pub const fn new(bytes: u64) -> Option<Offset> {
+        if bytes & !Self::MASK == 0 && bytes != 0 {
+            Some(Offset(bytes))
+        } else {
+            None
+        }
+    }
+
+    /// Bytes from the base.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// The bits of a link beside its offset and its mark: 1 to 3 and 48 to 63. What they mean is the index's affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tag(u64);
+
+impl Tag {
+    const BITS: u64 = !(Offset::MASK | Link::MARK);
+
+    /// The tag in `bits`; bits that belong to the offset or the mark are dropped.
+    #[inline]
+    pub const fn new(bits: u64) -> Tag {
+        Tag(bits & Self::BITS)
+    }
+
+    /// The tag's bits, in place.
+    #[inline]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+/// A tagged offset as it stands in a slot, without its mark: null, or the place of an object that is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link(u64);
+
+impl Link {
+    /// Set in a slot from the store that publishes until that store is known to be durable (link-and-persist).
+    pub(crate) const MARK: u64 = 1;
+
+    /// Names nothing.
+    pub const NULL: Link = Link(0);
+
+    #[inline]
+    pub(crate) const fn from_word(word: u64) -> Link {
+        Link(word & !Self::MARK)
+    }
+
+    /// A link made of bits that a caller vouches for (recovery, a check): the object may not exist at all, and
+    /// every use of it is bounds-checked.
+    #[inline]
+    pub const fn assume_persisted(bits: u64) -> Link {
+        Link::from_word(bits)
+    }
+
+    /// Whether the link names nothing.
+    #[inline]
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Where the object starts; `None` for null.
+    #[inline]
+    pub const fn offset(self) -> Option<Offset> {
+        Offset::new(self.0 & Offset::MASK)
+    }
+
+    /// The tag.
+    #[inline]
+    pub const fn tag(self) -> Tag {
+        Tag::new(self.0)
+    }
+
+    /// The same object under another tag.
+    #[inline]
+    pub const fn with_tag(self, tag: Tag) -> Link {
+        Link((self.0 & Offset::MASK) | tag.0)
+    }
+
+    /// All bits.
+    #[inline]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+}
+
+/// Eight persistent bytes that change by one store.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct PWord(AtomicU64);
+
+// SAFETY: one atomic word; any bits are valid.
+unsafe impl Persistent for PWord {}
+
+impl PWord {
+    /// A word of a draft.
+    #[inline]
+    pub const fn new(value: u64) -> PWord {
+        PWord(AtomicU64::new(value))
+    }
+
+    /// The value (acquire).
+    #[inline]
+    #[track_caller]
+    pub fn load<M: Media>(&self, media: &M) -> u64 {
+        media.load(&self.0)
+    }
+
+    /// Stores `value` in place (release); it is durable once the batch is fenced.
+    #[inline]
+    #[track_caller]
+    pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+        batch.media().store(&self.0, value);
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    }
+
+    /// Stores `value` past the cache, so that it is seen only when durable (ROART §3.4.1); it is durable once the
+    /// batch is fenced.
+    #[inline]
+    #[track_caller]
+    pub fn store_nt<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+        batch.media().store_nt(&self.0, value);
+    }
+
+    /// Writes back a value that another thread stored and may not have persisted yet.
+    #[inline]
+    #[track_caller]
+    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    }
+}
+
+/// Eight bytes inside a persistent node that mean something only within the current generation.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct VWord(AtomicU64);
+
+// SAFETY: one atomic word; any bits are valid.
+unsafe impl Persistent for VWord {}
+
+impl VWord {
+    /// A word of a draft.
+    #[inline]
+    pub const fn new(value: u64) -> VWord {
+        VWord(AtomicU64::new(value))
+    }
+
+    /// The value (acquire).
+    #[inline]
+    #[track_caller]
+    pub fn load<M: Media>(&self, media: &M) -> u64 {
+        media.load_volatile(&self.0)
+    }
+
+    /// Stores `value` (release).
+    #[inline]
+    #[track_caller]
+    pub fn store<M: Media>(&self, value: u64, media: &M) {
+        media.store_volatile(&self.0, value);
+    }
+
+    /// Stores `value` and writes it back with the batch: for designs that do persist such metadata (the ablation
+    /// of selective metadata persistence, ROART §3.3.1).
+    #[inline]
+    #[track_caller]
+    pub fn store_persistent<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+        batch.media().store_volatile(&self.0, value);
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    }
+
+    pub(crate) fn compare_exchange<M: Media>(&self, media: &M, old: u64, new: u64) -> Result<u64, u64> {
+        media.compare_exchange_volatile(&self.0, old, new)
+    }
+}
