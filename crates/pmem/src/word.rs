@@ -141,6 +141,12 @@ impl PWord {
         PWord(AtomicU64::new(value))
     }
 
+    /// The value of a word that nobody else can reach yet.
+    #[inline]
+    pub fn private(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// The value (acquire).
     #[inline]
     #[track_caller]
@@ -164,6 +170,13 @@ impl PWord {
         batch.media().store_nt(&self.0, value);
     }
 
+    /// Stores `value`, which differs from what is there only in bits that recovery ignores, without persisting it.
+    #[inline]
+    #[track_caller]
+    pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
+        media.store(&self.0, value);
+    }
+
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]
@@ -185,6 +198,12 @@ impl VWord {
     #[inline]
     pub const fn new(value: u64) -> VWord {
         VWord(AtomicU64::new(value))
+    }
+
+    /// The value of a word that nobody else can reach yet.
+    #[inline]
+    pub fn private(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The value (acquire).
