@@ -16,7 +16,9 @@ use crate::leaf::LeafRef;
 use crate::{Leaf, Variant};
 use art::{Kind, Tagged, fingerprint, leaf_tag, prefetch};
 use heap::{Error, Heap};
-use pmem::{Batch, Draft, Erased, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord, Persistent};
+use pmem::{
+    Batch, Draft, Erased, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord, Persistent,
+};
 
 /// Entries of each size class; with the head they fill 32, 64, 128, 256, 384 and 528 bytes.
 pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
@@ -61,9 +63,15 @@ impl<'g> ArrayRef<'g> {
     #[inline]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Error> {
         fn of<'g, const N: usize, M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Error> {
-            let offset = link.offset().ok_or(Error::Damaged { what: "null leaf array", offset: 0 })?;
+            let offset = link.offset().ok_or(Error::Damaged {
+                what: "null leaf array",
+                offset: 0,
+            })?;
             let array = heap.at::<Array<N>>(offset)?;
-            Ok(ArrayRef { head: &array.head, slots: &array.slots })
+            Ok(ArrayRef {
+                head: &array.head,
+                slots: &array.slots,
+            })
         }
         match link.aux() {
             0 => of::<2, M>(heap, link),
@@ -72,7 +80,10 @@ impl<'g> ArrayRef<'g> {
             3 => of::<30, M>(heap, link),
             4 => of::<46, M>(heap, link),
             5 => of::<64, M>(heap, link),
-            _ => Err(Error::Damaged { what: "leaf array's class", offset: link.bits() & pmem::Offset::MASK }),
+            _ => Err(Error::Damaged {
+                what: "leaf array's class",
+                offset: link.bits() & pmem::Offset::MASK,
+            }),
         }
     }
 
@@ -106,7 +117,10 @@ impl<'g> ArrayRef<'g> {
 
     /// The leaves.
     pub(crate) fn leaves<M: Media>(&self, media: &'g M) -> impl Iterator<Item = Link> + use<'g, M> {
-        self.slots.iter().map(|slot| slot.load(media)).filter(|link| !link.is_null())
+        self.slots
+            .iter()
+            .map(|slot| slot.load(media))
+            .filter(|link| !link.is_null())
     }
 
     /// Entries not in use.
@@ -137,7 +151,11 @@ impl<'g> ArrayRef<'g> {
     /// The leaf of `key`, if the fingerprints leave exactly one to look at.
     pub(crate) fn candidate<M: Media>(&self, heap: &Heap<M>, key: &[u8]) -> Option<Link> {
         let wanted = leaf_tag(fingerprint(key)).get();
-        let mut matching = self.slots.iter().map(|slot| slot.load(heap.media())).filter(|link| link.tag().get() == wanted);
+        let mut matching = self
+            .slots
+            .iter()
+            .map(|slot| slot.load(heap.media()))
+            .filter(|link| link.tag().get() == wanted);
         let only = matching.next()?;
         matching.next().is_none().then_some(only)
     }
@@ -146,7 +164,7 @@ impl<'g> ArrayRef<'g> {
     pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Heap<M>) {
         for slot in self.slots {
             if let Some(offset) = slot.peek(heap.media()).offset() {
-                prefetch(heap.pool().base().wrapping_add(offset.get() as usize));
+                prefetch(heap.pool().base().as_ptr().wrapping_add(offset.get() as usize));
             }
         }
     }
@@ -166,7 +184,10 @@ pub(crate) fn draft_array<'e, 'h, M: Media>(
     batch: &Batch<'e, '_, M>,
     entries: Vec<Entry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
-    let class = class_for(entries.len()).ok_or(Error::Damaged { what: "leaf array's length", offset: 0 })?;
+    let class = class_for(entries.len()).ok_or(Error::Damaged {
+        what: "leaf array's length",
+        offset: 0,
+    })?;
     let object = match class {
         0 => build::<2, M>(heap, batch, class, entries)?,
         1 => build::<6, M>(heap, batch, class, entries)?,
@@ -180,8 +201,14 @@ pub(crate) fn draft_array<'e, 'h, M: Media>(
 
 /// An array of this class without leaves.
 fn empty<const N: usize>(generation: u32, class: usize) -> Array<N> {
-    let head = Head { lock: GenerationLock::new(generation), class: PWord::new(class as u64) };
-    Array { head, slots: [const { PSlot::null() }; N] }
+    let head = Head {
+        lock: GenerationLock::new(generation),
+        class: PWord::new(class as u64),
+    };
+    Array {
+        head,
+        slots: [const { PSlot::null() }; N],
+    }
 }
 
 fn build<'e, 'h, const N: usize, M: Media>(
@@ -217,13 +244,21 @@ pub(crate) fn draft_pair<'e, 'h, M: Media>(
     let (mut leaf, mut array) = heap.draft_pair(leaf, tail, empty::<2>(heap.generation(), 0), 0, batch)?;
     crate::leaf::fill_leaf(&mut leaf, key, value);
     let (link, old_key) = old;
-    put(&mut array, 0, Entry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key)))));
+    put(
+        &mut array,
+        0,
+        Entry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key)))),
+    );
     put(&mut array, 1, Entry::New(leaf.flush(batch), fingerprint(key)));
     Ok(array.flush(batch).erased())
 }
 
 /// What does not make sense in the array itself.
-pub(crate) fn fault<M: Media, V: Variant>(array: &ArrayRef<'_>, link: Link, heap: &Heap<M>) -> Option<&'static str> {
+pub(crate) fn fault<M: Media, V: Variant>(
+    array: &ArrayRef<'_>,
+    link: Link,
+    heap: &Heap<M>,
+) -> Option<&'static str> {
     if array.head.class.load(heap.media()) != u64::from(link.aux()) {
         return Some("the leaf array's class is not its link's");
     }

@@ -35,7 +35,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     fn check_structure(&self, faults: &mut Faults) {
-        let mut stack = vec![Item { link: self.root, parent: None, in_array: false }];
+        let mut stack = vec![Item {
+            link: self.root,
+            parent: None,
+            in_array: false,
+        }];
         while let Some(item) = stack.pop() {
             faults.objects += 1;
             let checked = match item.link.kind() {
@@ -61,7 +65,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         if let Some((level, prefix, byte)) = item.parent {
             let path = leaf.key().get(..level).unwrap_or_default();
-            if path.len() < level || !path.ends_with(prefix.as_bytes()) || leaf.key().get(level).copied() != byte {
+            if path.len() < level
+                || !path.ends_with(prefix.as_bytes())
+                || leaf.key().get(level).copied() != byte
+            {
                 report(faults, item.link, "the key does not lead to its leaf");
             }
         }
@@ -74,7 +81,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             report(faults, item.link, fault);
         }
         let leaves = array.leaves(self.heap.media());
-        stack.extend(leaves.map(|link| Item { link, parent: item.parent, in_array: true }));
+        stack.extend(leaves.map(|link| Item {
+            link,
+            parent: item.parent,
+            in_array: true,
+        }));
         Ok(())
     }
 
@@ -105,9 +116,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let byte = link.byte();
             let misplaced = node.kind() == Kind::N256 && position != usize::from(byte);
             if misplaced || std::mem::replace(&mut seen[usize::from(byte)], true) {
-                report(faults, item.link, "two children for one byte, or a child under another's");
+                report(
+                    faults,
+                    item.link,
+                    "two children for one byte, or a child under another's",
+                );
             }
-            stack.push(Item { link, parent: Some((level, prefix, Some(byte))), in_array: false });
+            stack.push(Item {
+                link,
+                parent: Some((level, prefix, Some(byte))),
+                in_array: false,
+            });
         }
         let ends = node.header().ends.load(media);
         if !ends.is_null() {
@@ -115,7 +134,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if ends.kind() != Kind::Leaf {
                 report(faults, item.link, "what ends at the node is not a leaf");
             }
-            stack.push(Item { link: ends, parent: Some((level, prefix, None)), in_array: false });
+            stack.push(Item {
+                link: ends,
+                parent: Some((level, prefix, None)),
+                in_array: false,
+            });
         }
         if item.parent.is_some() && count < 2 {
             report(faults, item.link, "an inner node with fewer than two children");
@@ -128,17 +151,29 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut last: Option<&[u8]> = None;
         let mut keys = 0;
         let mut found = Vec::new();
-        let done = self.visit_range(Bound::Unbounded, Bound::Unbounded, Direction::Forward, &mut |key, value| {
-            keys += 1;
-            if last.is_some_and(|last| last >= key) {
-                found.push(format!("key {}: out of order", key.escape_ascii()));
-            }
-            last = Some(key);
-            if !matches!(self.read(key), Ok(Some(read)) if read == value) {
-                found.push(format!("key {}: a scan finds it, a get does not", key.escape_ascii()));
-            }
-            if found.len() < MOST { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
+        let done = self.visit_range(
+            Bound::Unbounded,
+            Bound::Unbounded,
+            Direction::Forward,
+            &mut |key, value| {
+                keys += 1;
+                if last.is_some_and(|last| last >= key) {
+                    found.push(format!("key {}: out of order", key.escape_ascii()));
+                }
+                last = Some(key);
+                if !matches!(self.read(key), Ok(Some(read)) if read == value) {
+                    found.push(format!(
+                        "key {}: a scan finds it, a get does not",
+                        key.escape_ascii()
+                    ));
+                }
+                if found.len() < MOST {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        );
         if let Err(error) = done {
             found.push(error.to_string());
         }
@@ -152,6 +187,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
 fn report(faults: &mut Faults, link: Link, what: &str) {
     if faults.found.len() < MOST {
         let offset = link.offset().map_or(0, pmem::Offset::get);
-        faults.found.push(format!("{:?} at {offset:#x}: {what}", link.kind()));
+        faults
+            .found
+            .push(format!("{:?} at {offset:#x}: {what}", link.kind()));
     }
 }

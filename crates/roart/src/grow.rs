@@ -15,15 +15,12 @@ use pmem::{Batch, Erased, Flushed, Link, Locked, Media, PSlot, Persisted, Purpos
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Swings the parent's slot to a new object: the commit point.
-    pub(crate) fn replace(
-        &self,
-        parent: &Parent<'_, M>,
-        object: Persisted<'_, Erased>,
-        kind: Kind,
-        aux: u8,
-    ) {
+    pub(crate) fn replace(&self, parent: &Parent<'_, M>, object: Persisted<'_, Erased>, kind: Kind, aux: u8) {
         let tag = child_tag(kind, parent.link.byte(), aux);
-        let _durable = parent.slot.publish::<V::Publish, M, _>(self.heap.media(), object, tag).commit();
+        let _durable = parent
+            .slot
+            .publish::<V::Publish, M, _>(self.heap.media(), object, tag)
+            .commit();
     }
 
     /// Replaces a full node by a larger copy with the new leaf in it.
@@ -66,9 +63,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let below = crate::node::Node::at(&self.heap, link)?.header().level(media);
-        let mut children = Children::default();
         let lower = link.with_tag(child_tag(link.kind(), byte, skip_between(level, below)));
-        children.add(Some(byte), Child::Reachable(lower));
         let key_byte = key.get(level).copied();
         let publish = |node: Persisted<'_, Erased>, kind| {
             let tag = child_tag(kind, link.byte(), skip_between(slot_level, level));
@@ -77,6 +72,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if V::MO {
             return persist_scope(media, Purpose::Node, |batch| {
                 let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
+                let mut children = Children::default();
+                children.add(Some(byte), Child::Reachable(lower));
                 children.add(key_byte, Child::New(leaf, Kind::Leaf, 0));
                 let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
                 let fenced = batch.fence();
@@ -90,6 +87,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Ok::<_, Error>(leaf.persisted(&fenced))
         })?;
         persist_scope(media, Purpose::Node, |batch| {
+            let mut children = Children::default();
+            children.add(Some(byte), Child::Reachable(lower));
             children.add(key_byte, Child::Durable(leaf, Kind::Leaf, 0));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
@@ -150,7 +149,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Some(((first, _), others)) = leaves.split_first() else {
             return Err(crate::locate::damaged("full leaf array", link));
         };
-        let among = others.iter().map(|(other, _)| common_prefix(first, other)).min().unwrap_or(0);
+        let among = others
+            .iter()
+            .map(|(other, _)| common_prefix(first, other))
+            .min()
+            .unwrap_or(0);
         let level = common_prefix(first, key).min(among);
         if level <= parent.level {
             return Err(crate::locate::damaged("leaf array's keys", link));
@@ -169,7 +172,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
             };
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
-            self.replace(&parent, node.persisted(&fenced), kind, skip_between(parent.level, level));
+            self.replace(
+                &parent,
+                node.persisted(&fenced),
+                kind,
+                skip_between(parent.level, level),
+            );
             Ok::<_, Error>(())
         })?;
         drop(parent);

@@ -12,10 +12,12 @@
 //!    the header; if it finds the mark it persists the line itself. A mark of an older generation means nothing.
 
 use crate::{Roart, Variant};
-use art::{Tagged, checksum};
+use art::checksum;
 use heap::{Error, Heap};
 use index::Value;
-use pmem::{Batch, Draft, Durable, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope};
+use pmem::{
+    Batch, Draft, Durable, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope,
+};
 
 const KEY_BITS: u32 = 16;
 const VALUE_BITS: u32 = 27;
@@ -66,16 +68,27 @@ impl<'g> LeafRef<'g> {
     /// The leaf that `link` leads to.
     #[inline]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Error> {
-        let offset = link.offset().ok_or(Error::Damaged { what: "null leaf", offset: 0 })?;
+        let offset = link.offset().ok_or(Error::Damaged {
+            what: "null leaf",
+            offset: 0,
+        })?;
         let leaf = heap.at::<Leaf>(offset)?;
         let header = leaf.header.load(heap.media());
         if header & WORD != 0 && value_len(header) != 8 {
-            return Err(Error::Damaged { what: "leaf header", offset: offset.get() });
+            return Err(Error::Damaged {
+                what: "leaf header",
+                offset: offset.get(),
+            });
         }
         let len = tail_len(header);
         let tail = match Offset::new(offset.get() + SIZE as u64) {
             Some(start) => heap.bytes(start, len)?,
-            None => return Err(Error::Damaged { what: "leaf", offset: offset.get() }),
+            None => {
+                return Err(Error::Damaged {
+                    what: "leaf",
+                    offset: offset.get(),
+                });
+            }
         };
         Ok(LeafRef { leaf, header, tail })
     }
@@ -115,7 +128,11 @@ impl<'g> LeafRef<'g> {
 
     /// Whether a value of `len` bytes can be stored in place.
     pub(crate) fn takes_word(&self, value: &[u8]) -> Option<u64> {
-        if self.header & WORD == 0 { None } else { value.try_into().ok().map(u64::from_le_bytes) }
+        if self.header & WORD == 0 {
+            None
+        } else {
+            value.try_into().ok().map(u64::from_le_bytes)
+        }
     }
 
     /// Stores an eight-byte value in place. The caller holds the lock on the leaf. 1 write-back, 1 fence.
@@ -160,12 +177,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
         fill_leaf(&mut draft, key, value);
         Ok(draft)
     }
-
-    /// The leaf of `link`, for reclamation: its extent.
-    pub(crate) fn leaf_extent(&self, link: Link) -> Result<usize, Error> {
-        debug_assert_eq!(link.kind(), art::Kind::Leaf);
-        Ok(LeafRef::at(&self.heap, link)?.extent())
-    }
 }
 
 impl Leaf {
@@ -178,7 +189,10 @@ impl Leaf {
         if word.is_some() {
             header |= WORD;
         }
-        Leaf { header: PWord::new(header), word: PWord::new(word.unwrap_or_default()) }
+        Leaf {
+            header: PWord::new(header),
+            word: PWord::new(word.unwrap_or_default()),
+        }
     }
 
     /// Bytes after the fixed part, of a leaf just made.

@@ -56,7 +56,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let fenced = batch.fence();
             heap.create_root(name, KIND, node.persisted(&fenced), art::child_tag(kind, 0, 0))
         })?;
-        Ok(Roart { heap: heap.clone(), root, variant: PhantomData })
+        Ok(Roart {
+            heap: heap.clone(),
+            root,
+            variant: PhantomData,
+        })
     }
 
     /// The index under the root `name`; `None` if there is no such root.
@@ -65,13 +69,22 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ///
     /// If the root is of another kind, or damaged.
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
-        let Some(root) = heap.root(name)? else { return Ok(None) };
+        let Some(root) = heap.root(name)? else {
+            return Ok(None);
+        };
         let link = root.link.with_tag(Tag::new(root.link.tag().get()));
         if root.kind != KIND || art::Tagged::kind(link) != art::Kind::N256 {
-            return Err(heap::Error::Damaged { what: "root of a ROART", offset: link.bits() & pmem::Offset::MASK });
+            return Err(heap::Error::Damaged {
+                what: "root of a ROART",
+                offset: link.bits() & pmem::Offset::MASK,
+            });
         }
         node::Node::at(heap, link)?;
-        Ok(Some(Roart { heap: heap.clone(), root: link, variant: PhantomData }))
+        Ok(Some(Roart {
+            heap: heap.clone(),
+            root: link,
+            variant: PhantomData,
+        }))
     }
 
     /// The heap it lives in.
@@ -81,7 +94,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
 }
 
 fn check_key(key: &[u8]) -> Result<(), Error> {
-    if key.len() > MAX_KEY { Err(Error::KeyTooLong(key.len())) } else { Ok(()) }
+    if key.len() > MAX_KEY {
+        Err(Error::KeyTooLong(key.len()))
+    } else {
+        Ok(())
+    }
 }
 
 impl<M: Media, V: Variant> Index for Roart<M, V> {
@@ -89,6 +106,16 @@ impl<M: Media, V: Variant> Index for Roart<M, V> {
     fn get<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         check_key(key)?;
         Ok(self.read(key)?)
+    }
+
+    fn multi_get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        _guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        keys.iter().try_for_each(|key| check_key(key))?;
+        Ok(self.read_many(keys, found)?)
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {

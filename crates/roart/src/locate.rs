@@ -51,16 +51,30 @@ impl<M: Media, V: Variant> Roart<M, V> {
         loop {
             let (_, link) = node.slot::<V, M>(&self.heap, key.get(level).copied());
             if !link.kind().is_inner() {
-                return Ok(Some(Place { node, at, level, link, parting: None }));
+                return Ok(Some(Place {
+                    node,
+                    at,
+                    level,
+                    link,
+                    parting: None,
+                }));
             }
             let child = Node::at(&self.heap, link)?;
             let child_level = child.header().level(self.heap.media());
             if child_level <= level {
                 return Err(damaged("node's level", link));
             }
-            let Some(shared) = self.shared(&child, child_level, key, level + 1)? else { return Ok(None) };
+            let Some(shared) = self.shared(&child, child_level, key, level + 1)? else {
+                return Ok(None);
+            };
             if let Shared::Until(at_byte, byte) = shared {
-                return Ok(Some(Place { node, at, level, link, parting: Some((at_byte, byte)) }));
+                return Ok(Some(Place {
+                    node,
+                    at,
+                    level,
+                    link,
+                    parting: Some((at_byte, byte)),
+                }));
             }
             (at, node, level) = (link, child, child_level);
         }
@@ -84,9 +98,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
             string = &kept[kept.len() - (level - from)..];
             return Ok(Some(Shared::of(string, key, from)));
         }
-        let Some(leaf) = self.any_leaf(*node)? else { return Ok(None) };
+        let Some(leaf) = self.any_leaf(*node)? else {
+            return Ok(None);
+        };
         let Some(string) = leaf.key().get(from..level) else {
-            return Err(Error::Damaged { what: "leaf's key", offset: 0 });
+            return Err(Error::Damaged {
+                what: "leaf's key",
+                offset: 0,
+            });
         };
         Ok(Some(Shared::of(string, key, from)))
     }
@@ -99,7 +118,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if !ends.is_null() {
                 return ends;
             }
-            node.slots().iter().map(|slot| slot.load(media)).find(|link| !link.is_null()).unwrap_or(Link::NULL)
+            node.slots()
+                .iter()
+                .map(|slot| slot.load(media))
+                .find(|link| !link.is_null())
+                .unwrap_or(Link::NULL)
         };
         let mut link = first(&node);
         let mut level = node.header().level(media);
@@ -108,7 +131,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Kind::Null => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
-                    link = ArrayRef::at(&self.heap, link)?.leaves(media).next().unwrap_or(Link::NULL);
+                    link = ArrayRef::at(&self.heap, link)?
+                        .leaves(media)
+                        .next()
+                        .unwrap_or(Link::NULL);
                 }
                 _ => {
                     let node = Node::at(&self.heap, link)?;
@@ -143,10 +169,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let byte = key.get(level).copied();
             let (_, link) = node.slot::<V, M>(&self.heap, byte);
             if same_object(link, child) {
-                let Ok(locked) = node.lock(&self.heap) else { return Ok(None) };
+                let Ok(locked) = node.lock(&self.heap) else {
+                    return Ok(None);
+                };
                 let (slot, link) = node.slot::<V, M>(&self.heap, byte);
                 return Ok(match slot {
-                    Some(slot) if same_object(link, child) => Some(Parent { slot, link, level, _locked: locked }),
+                    Some(slot) if same_object(link, child) => Some(Parent {
+                        slot,
+                        link,
+                        level,
+                        _locked: locked,
+                    }),
                     _ => None,
                 });
             }
@@ -181,5 +214,8 @@ impl Shared {
 }
 
 pub(crate) fn damaged(what: &'static str, link: Link) -> Error {
-    Error::Damaged { what, offset: link.bits() & pmem::Offset::MASK }
+    Error::Damaged {
+        what,
+        offset: link.bits() & pmem::Offset::MASK,
+    }
 }

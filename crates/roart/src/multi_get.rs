@@ -56,7 +56,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let leaf = match link.kind() {
                 Kind::Null => None,
                 Kind::Leaf => Some(LeafRef::at(&self.heap, *link)?).filter(|leaf| leaf.key() == *key),
-                Kind::Array => ArrayRef::at(&self.heap, *link)?.find(&self.heap, key)?.map(|(_, _, leaf)| leaf),
+                Kind::Array => ArrayRef::at(&self.heap, *link)?
+                    .find(&self.heap, key)?
+                    .map(|(_, _, leaf)| leaf),
                 _ => return Err(crate::locate::damaged("link's kind", *link)),
             };
             found(first + i, leaf.map(|leaf| leaf.value(&self.heap)));
@@ -68,12 +70,23 @@ impl<M: Media, V: Variant> Roart<M, V> {
     #[inline]
     fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
         let Some(offset) = link.offset() else { return };
-        let start = self.heap.pool().base().cast_const().wrapping_add(offset.get() as usize);
-        let byte = key.get(depth + usize::from(link.aux())).copied().map_or(0, usize::from);
+        let start = self
+            .heap
+            .pool()
+            .base()
+            .as_ptr()
+            .wrapping_add(offset.get() as usize);
+        let byte = key
+            .get(depth + usize::from(link.aux()))
+            .copied()
+            .map_or(0, usize::from);
         match link.kind() {
             Kind::Leaf => prefetch_range(start, 32 + key.len()),
             Kind::Array => {
-                let capacity = CAPACITIES.get(usize::from(link.aux())).copied().unwrap_or_default();
+                let capacity = CAPACITIES
+                    .get(usize::from(link.aux()))
+                    .copied()
+                    .unwrap_or_default();
                 prefetch_range(start, (2 + capacity) * size_of::<u64>());
             }
             Kind::N256 => prefetch(start.wrapping_add(64 + byte * size_of::<u64>())),

@@ -21,9 +21,9 @@ use pmem::{Persisted, Persistent, Purpose, VWord, persist_scope};
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) lock: GenerationLock,
-    meta: PWord,              // level:32 | key bytes of an N4 without entry compression:32
-    pub(crate) ends: PSlot,   // the leaf of the key that ends at this level
-    prefix: PWord,            // art::Prefix
+    meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
+    pub(crate) ends: PSlot, // the leaf of the key that ends at this level
+    prefix: PWord,          // art::Prefix
 }
 
 impl Header {
@@ -133,13 +133,21 @@ impl<'g> Node<'g> {
     /// The node that `link` leads to.
     #[inline]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Error> {
-        let offset = link.offset().ok_or(Error::Damaged { what: "null node", offset: 0 })?;
+        let offset = link.offset().ok_or(Error::Damaged {
+            what: "null node",
+            offset: 0,
+        })?;
         Ok(match link.kind() {
             Kind::N4 => Node::N4(heap.at(offset)?),
             Kind::N16 => Node::N16(heap.at(offset)?),
             Kind::N48 => Node::N48(heap.at(offset)?),
             Kind::N256 => Node::N256(heap.at(offset)?),
-            _ => return Err(Error::Damaged { what: "link to a node", offset: offset.get() }),
+            _ => {
+                return Err(Error::Damaged {
+                    what: "link to a node",
+                    offset: offset.get(),
+                });
+            }
         })
     }
 
@@ -173,11 +181,7 @@ impl<'g> Node<'g> {
 
     /// The child for `byte`, and its slot.
     #[inline]
-    pub(crate) fn find<V: Variant, M: Media>(
-        &self,
-        heap: &Heap<M>,
-        byte: u8,
-    ) -> Option<(&'g PSlot, Link)> {
+    pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Heap<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
         let media = heap.media();
         match self {
             Node::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
@@ -185,12 +189,16 @@ impl<'g> Node<'g> {
             Node::N4(node) => {
                 let keys = (node.header.meta.load(media) >> 32) as u32;
                 let slots = keys.to_le_bytes().into_iter().zip(&node.slots);
-                slots.filter(|(key, _)| *key == byte).find_map(|(_, slot)| matching(media, slot, byte))
+                slots
+                    .filter(|(key, _)| *key == byte)
+                    .find_map(|(_, slot)| matching(media, slot, byte))
             }
             Node::N16(node) => {
                 let [low, high] = [0, 1].map(|i| node.keys[i].load(media).to_le_bytes());
                 let slots = low.into_iter().chain(high).zip(&node.slots);
-                slots.filter(|(key, _)| *key == byte).find_map(|(_, slot)| matching(media, slot, byte))
+                slots
+                    .filter(|(key, _)| *key == byte)
+                    .find_map(|(_, slot)| matching(media, slot, byte))
             }
             Node::N48(node) => node.hinted(media, byte).or_else(|| {
                 if node.header.lock.is_current(media, heap.generation()) {
@@ -230,7 +238,10 @@ impl<'g> Node<'g> {
 
     /// The children in use, in no order, without `ends`.
     pub(crate) fn children<M: Media>(&self, media: &'g M) -> impl Iterator<Item = Link> + use<'g, M> {
-        self.slots().iter().map(|slot| slot.load(media)).filter(|link| !link.is_null())
+        self.slots()
+            .iter()
+            .map(|slot| slot.load(media))
+            .filter(|link| !link.is_null())
     }
 
     /// How many children are in use, without `ends`. The caller holds the lock.
@@ -283,7 +294,11 @@ impl<'g> Node<'g> {
                 node.count.store(count, media);
             }
             Node::N256(node) => {
-                let count = node.slots.iter().filter(|slot| !slot.load(media).is_null()).count();
+                let count = node
+                    .slots
+                    .iter()
+                    .filter(|slot| !slot.load(media).is_null())
+                    .count();
                 node.count.store(count as u64, media);
             }
         }
@@ -295,7 +310,11 @@ impl<'g> Node<'g> {
             Node::N256(_) => usize::from(byte),
             _ => self.slots().iter().position(|slot| slot.load(media).is_null())?,
         };
-        Some(Vacant { node: *self, entry, byte })
+        Some(Vacant {
+            node: *self,
+            entry,
+            byte,
+        })
     }
 
     /// Empties a slot in use. The caller holds the lock. 1 write-back, 1 fence.
@@ -368,7 +387,9 @@ impl Vacant<'_> {
             node.hint(inner, media, byte, entry + 1);
         }
         let slot = &node.slots()[entry];
-        let _durable = slot.publish::<V::Publish, M, T>(media, object, child_tag(kind, byte, aux)).commit();
+        let _durable = slot
+            .publish::<V::Publish, M, T>(media, object, child_tag(kind, byte, aux))
+            .commit();
         node.note::<V, M>(media, byte, entry + 1, 1);
     }
 
@@ -436,7 +457,10 @@ fn put_byte(word: &mut VWord, at: usize, byte: u8) {
 impl Inner for N4 {
     const KIND: Kind = Kind::N4;
     fn new(header: Header) -> Self {
-        N4 { header, slots: slots() }
+        N4 {
+            header,
+            slots: slots(),
+        }
     }
     fn header(&mut self) -> &mut Header {
         &mut self.header
@@ -453,7 +477,13 @@ impl Inner for N4 {
 impl Inner for N16 {
     const KIND: Kind = Kind::N16;
     fn new(header: Header) -> Self {
-        N16 { header, keys: words(), count: VWord::new(0), unused: VWord::new(0), slots: slots() }
+        N16 {
+            header,
+            keys: words(),
+            count: VWord::new(0),
+            unused: VWord::new(0),
+            slots: slots(),
+        }
     }
     fn header(&mut self) -> &mut Header {
         &mut self.header
@@ -470,7 +500,13 @@ impl Inner for N16 {
 impl Inner for N48 {
     const KIND: Kind = Kind::N48;
     fn new(header: Header) -> Self {
-        N48 { header, count: VWord::new(0), unused: words(), index: words(), slots: slots() }
+        N48 {
+            header,
+            count: VWord::new(0),
+            unused: words(),
+            index: words(),
+            slots: slots(),
+        }
     }
     fn header(&mut self) -> &mut Header {
         &mut self.header
@@ -479,7 +515,11 @@ impl Inner for N48 {
         &mut self.slots[entry]
     }
     fn note(&mut self, entry: usize, byte: u8) {
-        put_byte(&mut self.index[usize::from(byte >> 3)], usize::from(byte & 7), entry as u8 + 1);
+        put_byte(
+            &mut self.index[usize::from(byte >> 3)],
+            usize::from(byte & 7),
+            entry as u8 + 1,
+        );
         bump(&mut self.count);
     }
 }
@@ -487,7 +527,12 @@ impl Inner for N48 {
 impl Inner for N256 {
     const KIND: Kind = Kind::N256;
     fn new(header: Header) -> Self {
-        N256 { header, count: VWord::new(0), unused: words(), slots: slots() }
+        N256 {
+            header,
+            count: VWord::new(0),
+            unused: words(),
+            slots: slots(),
+        }
     }
     fn header(&mut self) -> &mut Header {
         &mut self.header
@@ -511,7 +556,11 @@ impl<'e, 'h> Children<'e, 'h> {
     /// All that hangs in `node`.
     pub(crate) fn of<M: Media>(node: &Node<'_>, media: &M) -> Self {
         let ends = node.header().ends.load(media);
-        let list = node.slots().iter().map(|slot| slot.load(media)).filter(|link| !link.is_null());
+        let list = node
+            .slots()
+            .iter()
+            .map(|slot| slot.load(media))
+            .filter(|link| !link.is_null());
         Children {
             ends: (!ends.is_null()).then_some(Child::Reachable(ends)),
             list: list.map(|link| (link.byte(), Child::Reachable(link))).collect(),

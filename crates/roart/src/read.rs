@@ -57,7 +57,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let level = self.level_after(link, &node, *depth);
         *depth = level + 1;
         if level < key.len() {
-            return Ok(node.find::<V, M>(&self.heap, key[level]).map_or(Link::NULL, |(_, link)| link));
+            return Ok(node
+                .find::<V, M>(&self.heap, key[level])
+                .map_or(Link::NULL, |(_, link)| link));
         }
         if level == key.len() {
             return Ok(node.header().ends.load(self.heap.media()));

@@ -93,7 +93,11 @@ fn narrow(edge: Edge, bound: &[u8], from: usize, string: &[u8], outside: Orderin
     if rest.starts_with(string) {
         return Some(Edge::Along);
     }
-    if string.cmp(rest) == outside { None } else { Some(Edge::Free) }
+    if string.cmp(rest) == outside {
+        None
+    } else {
+        Some(Edge::Free)
+    }
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
@@ -109,9 +113,21 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if bounds.cross() {
             return Ok(());
         }
-        let edge = |bound| if matches!(bound, Bound::Unbounded) { Edge::Free } else { Edge::Along };
+        let edge = |bound| {
+            if matches!(bound, Bound::Unbounded) {
+                Edge::Free
+            } else {
+                Edge::Along
+            }
+        };
         let mut stack = Vec::with_capacity(256);
-        stack.push(Item { link: self.root, depth: 0, done: 0, low: edge(lower), high: edge(upper) });
+        stack.push(Item {
+            link: self.root,
+            depth: 0,
+            done: 0,
+            low: edge(lower),
+            high: edge(upper),
+        });
         let mut batch = FIRST_BATCH;
         let mut sorted = Vec::new();
         while let Some(item) = stack.pop() {
@@ -126,7 +142,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     }
                 }
                 Kind::Array => {
-                    if self.visit_array(&item, &bounds, direction, &mut sorted, visit)?.is_break() {
+                    if self
+                        .visit_array(&item, &bounds, direction, &mut sorted, visit)?
+                        .is_break()
+                    {
                         return Ok(());
                     }
                 }
@@ -154,7 +173,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         sorted.sort_unstable_by(|a, b| {
             let order = a.key().cmp(b.key());
-            if direction == Direction::Forward { order } else { order.reverse() }
+            if direction == Direction::Forward {
+                order
+            } else {
+                order.reverse()
+            }
         });
         for leaf in sorted {
             if bounds.hold(leaf.key(), item.low, item.high)
@@ -182,14 +205,22 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(());
         }
         let (lower, upper) = (key_of(bounds.lower), key_of(bounds.upper));
-        let first = if item.low == Edge::Along { lower.get(level).copied().unwrap_or(0) } else { 0 };
+        let first = if item.low == Edge::Along {
+            lower.get(level).copied().unwrap_or(0)
+        } else {
+            0
+        };
         let last = match (item.high, upper.get(level)) {
             (Edge::Along, Some(&last)) => Some(last),
             (Edge::Along, None) => None, // the bound ends here: all children are above it
             _ => Some(255),
         };
         // The key that ends here is below a lower bound that goes on.
-        let ends = if item.low == Edge::Along && lower.len() > level { Link::NULL } else { node.header().ends.load(media) };
+        let ends = if item.low == Edge::Along && lower.len() > level {
+            Link::NULL
+        } else {
+            node.header().ends.load(media)
+        };
         let child = |link: Link| Item {
             link,
             depth: level + 1,
@@ -203,7 +234,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 high => high,
             },
         };
-        let end = Item { link: ends, depth: level, done: 0, low: item.low, high: item.high };
+        let end = Item {
+            link: ends,
+            depth: level,
+            done: 0,
+            low: item.low,
+            high: item.high,
+        };
         let bytes = last.filter(|&last| first <= last).map(|last| first..=last);
         // What is pushed first is visited last.
         let (rest, batch) = match (&node, &bytes) {
@@ -246,7 +283,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let (from, to) = (usize::from(*bytes.start()), usize::from(*bytes.end()) + 1);
         let done = usize::from(item.done).min(to - from);
         let now = (to - from - done).min(usize::from(batch));
-        let rest = (done + now < to - from).then(|| Item { done: (done + now) as u16, ..*item });
+        let rest = (done + now < to - from).then(|| Item {
+            done: (done + now) as u16,
+            ..*item
+        });
         match direction {
             Direction::Forward => (rest, from + done..from + done + now),
             Direction::Reverse => (rest, to - done - now..to - done),
@@ -283,7 +323,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
         };
         let low = narrow(item.low, key_of(bounds.lower), item.depth, string, Ordering::Less);
-        let high = narrow(item.high, key_of(bounds.upper), item.depth, string, Ordering::Greater);
+        let high = narrow(
+            item.high,
+            key_of(bounds.upper),
+            item.depth,
+            string,
+            Ordering::Greater,
+        );
         match (low, high) {
             (Some(low), Some(high)) => {
                 (item.low, item.high) = (low, high);
@@ -295,7 +341,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
     /// Asks for the first lines of all that was pushed, then for the leaves of the arrays among it.
     fn prefetch_all(&self, items: &[Item]) {
-        let base = self.heap.pool().base();
+        let base = self.heap.pool().base().as_ptr();
         for item in items.iter().rev() {
             if let Some(offset) = item.link.offset() {
                 prefetch(base.wrapping_add(offset.get() as usize));

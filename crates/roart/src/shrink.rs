@@ -74,7 +74,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         guard: &Guard,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
-        let Some(child) = remaining(&place.node, media, without).next() else { return Ok(Some(locked)) };
+        let Some(child) = remaining(&place.node, media, without).next() else {
+            return Ok(Some(locked));
+        };
         let parent = self.lock_parent(key, place.at)?;
         let aux = if child.kind().is_inner() {
             skip_between(parent.level, Node::at(&self.heap, child)?.header().level(media))
@@ -92,7 +94,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
     fn hang(&self, parent: &Parent<'_, M>, child: Link, aux: u8) {
         let tag = child_tag(child.kind(), parent.link.byte(), aux);
         let media = self.heap.media();
-        let _durable = parent.slot.publish_link::<V::Publish, M>(media, child.with_tag(tag)).commit();
+        let _durable = parent
+            .slot
+            .publish_link::<V::Publish, M>(media, child.with_tag(tag))
+            .commit();
     }
 
     /// Replaces the node by a smaller one without the child. Gives the lock back if there is no memory.
@@ -108,8 +113,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let parent = self.lock_parent(key, place.at)?;
         let done = persist_scope(media, Purpose::Node, |batch| {
             let mut children = Children::of(&place.node, media);
-            children.list.retain(|(_, child)| !matches!(child, Child::Reachable(link) if same_object(*link, without)));
-            children.ends.take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
+            children
+                .list
+                .retain(|(_, child)| !matches!(child, Child::Reachable(link) if same_object(*link, without)));
+            children
+                .ends
+                .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -159,7 +168,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 continue;
             }
             let array = ArrayRef::at(&self.heap, child)?;
-            let Some(array_locked) = array.try_lock(&self.heap) else { return Ok(Some(locked)) };
+            let Some(array_locked) = array.try_lock(&self.heap) else {
+                return Ok(Some(locked));
+            };
             leaves.extend(array.leaves(media));
             arrays.push((child, array.size(), array_locked));
         }
@@ -201,9 +212,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let extent = LeafRef::at(&self.heap, link)?.extent();
-        let others: Vec<Link> = array.leaves(media).filter(|other| !same_object(*other, link)).collect();
+        let others: Vec<Link> = array
+            .leaves(media)
+            .filter(|other| !same_object(*other, link))
+            .collect();
         let class = usize::from(place.link.aux());
-        let few = class.checked_sub(1).is_some_and(|smaller| others.len() <= CAPACITIES[smaller] / 2);
+        let few = class
+            .checked_sub(1)
+            .is_some_and(|smaller| others.len() <= CAPACITIES[smaller] / 2);
         let replaced = match others[..] {
             [last] => {
                 self.hang(&self.lock_parent(key, place.link)?, last, 0);
@@ -235,10 +251,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
 }
 
 /// What hangs in a node, but for one object.
-fn remaining<'g, M: Media>(node: &Node<'g>, media: &'g M, without: Link) -> impl Iterator<Item = Link> + use<'g, M> {
+fn remaining<'g, M: Media>(
+    node: &Node<'g>,
+    media: &'g M,
+    without: Link,
+) -> impl Iterator<Item = Link> + use<'g, M> {
     let ends = node.header().ends.load(media);
     let ends = (!ends.is_null()).then_some(ends);
-    ends.into_iter().chain(node.children(media)).filter(move |link| !same_object(*link, without))
+    ends.into_iter()
+        .chain(node.children(media))
+        .filter(move |link| !same_object(*link, without))
 }
 
 /// Whether an optional step failed for want of memory.

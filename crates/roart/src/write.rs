@@ -44,7 +44,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Option<Action>, Error> {
-        let Ok(locked) = place.node.lock(&self.heap) else { return Ok(None) };
+        let Ok(locked) = place.node.lock(&self.heap) else {
+            return Ok(None);
+        };
         let byte = key.get(place.level).copied();
         let (slot, link) = place.node.slot::<V, M>(&self.heap, byte);
         let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
@@ -77,7 +79,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Ok(Some(action))
             }
             (kind, Some(slot)) if kind.is_inner() && same_object(link, place.link) => {
-                let Some((at, byte)) = place.parting else { return Ok(None) };
+                let Some((at, byte)) = place.parting else {
+                    return Ok(None);
+                };
                 let action = edit.decide(None);
                 if action == Action::Put {
                     self.split_prefix(slot, link, place.level, (at, byte), key, edit.value())?;
@@ -99,11 +103,19 @@ impl<M: Media, V: Variant> Roart<M, V> {
         guard: &Guard,
     ) -> Result<Option<Action>, Error> {
         let array = ArrayRef::at(&self.heap, place.link)?;
-        let Ok(locked) = array.lock(&self.heap) else { return Ok(None) };
+        let Ok(locked) = array.lock(&self.heap) else {
+            return Ok(None);
+        };
         // The array is where it was, unless a node was put above it: the slot tells, while its node is in use.
         let media = self.heap.media();
         let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
-        if !same_object(link, place.link) || place.node.header().lock.is_obsolete(media, self.heap.generation()) {
+        if !same_object(link, place.link)
+            || place
+                .node
+                .header()
+                .lock
+                .is_obsolete(media, self.heap.generation())
+        {
             return Ok(None);
         }
         let Some((slot, link, leaf)) = array.find(&self.heap, key)? else {
@@ -131,7 +143,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
             let media = self.heap.media();
-            let _durable = slot.publish::<V::Publish, M, _>(media, leaf.persisted(&fenced), tag).commit();
+            let _durable = slot
+                .publish::<V::Publish, M, _>(media, leaf.persisted(&fenced), tag)
+                .commit();
             Ok(())
         })
     }
@@ -196,7 +210,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let array = draft_pair(&self.heap, &batch, (link, old_key), key, value)?;
                 let fenced = batch.fence();
                 let tag = child_tag(Kind::Array, link.byte(), 0);
-                let _durable = slot.publish::<V::Publish, M, _>(media, array.persisted(&fenced), tag).commit();
+                let _durable = slot
+                    .publish::<V::Publish, M, _>(media, array.persisted(&fenced), tag)
+                    .commit();
                 return Ok(());
             }
             let level = common_prefix(old_key, key);
@@ -207,7 +223,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
             let tag = child_tag(kind, link.byte(), skip_between(slot_level, level));
-            let _durable = slot.publish::<V::Publish, M, _>(media, node.persisted(&fenced), tag).commit();
+            let _durable = slot
+                .publish::<V::Publish, M, _>(media, node.persisted(&fenced), tag)
+                .commit();
             Ok(())
         })
     }
@@ -222,7 +240,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
 /// An edit that removes an absent key keeps things as they are.
 fn none_removed(action: Action) -> Action {
-    if action == Action::Remove { Action::Keep } else { action }
+    if action == Action::Remove {
+        Action::Keep
+    } else {
+        action
+    }
 }
 
 /// The aux of a link from a node at level `from` to a node at level `to`.
