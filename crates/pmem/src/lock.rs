@@ -144,3 +144,6 @@ impl<M: Media> Drop for Locked<'_, M> {
         self.lock.0.store(word, self.media);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,8 +10,10 @@
 //! passes for another's. A draft may link to what was flushed in its own batch and to what is reachable already.
 //! A draft, flushed or persisted object that is dropped unpublished gives its chunk back.
 //!
-//! Not proved by these types: the order of two publications, readers that act on links not yet durable (the
-//! publication policy's affair), and what recovery assumes.
+//! `misuse.rs` shows what does not compile. Not proved by these types: the order of two publications, readers that
+//! act on links not yet durable (the publication policy's affair), what recovery assumes, and that a draft's own
+//! slots stay its own (a link read out of a draft, or a slot swapped from a draft of one batch into that of another,
+//! may name what is not durable yet).
 
 use crate::{LINE, Link, Media, Offset, Persistent, Purpose, Tag};
 use std::cell::{Cell, RefCell};
@@ -75,6 +77,47 @@ impl Drop for Chunk<'_> {
 }
 
 /// Runs `f` with a fresh batch.
+///
+/// ```
+/// # use wollemi_pmem::*;
+/// # use std::sync::atomic::{AtomicU64, Ordering};
+/// # struct Heap(Pool, AtomicU64);
+/// # impl Lender for Heap {
+/// #     fn give_back(&self, _: Offset, _: usize) {}
+/// # }
+/// # impl Heap {
+/// #     fn draft<'e, T: Persistent>(&self, object: T, batch: &Batch<'e, '_, Hardware>) -> Draft<'e, '_, T> {
+/// #         let offset = Offset::new(self.1.fetch_add(64, Ordering::Relaxed)).unwrap();
+/// #         let start = self.0.chunk_start(offset, 64).unwrap();
+/// #         // SAFETY: each 64 bytes are handed out once.
+/// #         Draft::new(unsafe { Chunk::new(start, offset, 64, self) }, object, batch)
+/// #     }
+/// # }
+/// # let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect())?;
+/// # let heap = Heap(pool, AtomicU64::new(4096));
+/// # let media = heap.0.media();
+/// #[repr(C)]
+/// struct Leaf { key: PWord, next: PSlot }
+/// // SAFETY: words only, no padding.
+/// unsafe impl Persistent for Leaf {}
+///
+/// let root = PSlot::null();
+/// let _durable: Durable = persist_scope(media, Purpose::Node, |batch| {
+///     // Private: written freely, by plain stores.
+///     let last = heap.draft(Leaf { key: PWord::new(2), next: PSlot::null() }, &batch).flush(&batch);
+///     let mut first = heap.draft(Leaf { key: PWord::new(1), next: PSlot::null() }, &batch);
+///     first.adopt(|leaf| &mut leaf.next, last, Tag::default());
+///     let first = first.flush(&batch);
+///     // One fence for all of it.
+///     let fenced = batch.fence();
+///     // The commit point, and its own write-back and fence.
+///     root.publish::<LinkAndPersist, _, _>(media, first.persisted(&fenced), Tag::default()).commit()
+/// });
+/// let first = heap.0.at::<Leaf>(root.load(media).offset().unwrap())?;
+/// let last = heap.0.at::<Leaf>(first.next.load(media).offset().unwrap())?;
+/// assert_eq!((first.key.load(media), last.key.load(media)), (1, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[inline]
 pub fn persist_scope<M: Media, R>(
     media: &M,
@@ -355,6 +398,31 @@ impl Publication for LinkAndPersist {
     }
 }
 
+/// Link-and-persist for slots into which several threads may publish at once, by [`PSlot::publish_if`]: when the store
+/// is durable, another publication may already have followed it, which must stay.
+///
+/// The publisher holds a guard throughout, so that the object cannot be retired and its place be published anew
+/// meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Contended;
+
+impl Publication for Contended {
+    const MARKS: bool = true;
+
+    #[inline]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        LinkAndPersist::store(media, slot, word);
+    }
+
+    #[inline]
+    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.write_back((&raw const slot.0).cast(), Purpose::Node);
+        media.fence(Purpose::Node);
+        // It fails if a reader has helped, and then perhaps another writer has come.
+        let _ = media.compare_exchange(&slot.0, word | Link::MARK, word);
+    }
+}
+
 /// A store past the cache, which others see only when it is durable (ROART §3.4.1).
 #[derive(Clone, Copy, Debug)]
 pub struct NonTemporal;
@@ -375,7 +443,8 @@ impl Publication for NonTemporal {
 
 /// A persistent word that holds a link and by which objects become reachable.
 ///
-/// One thread at a time publishes into a slot (its object's lock); anybody may load it.
+/// One thread at a time publishes into a slot (its object's lock), or all do by [`publish_if`](PSlot::publish_if);
+/// anybody may load it.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct PSlot(pub(crate) std::sync::atomic::AtomicU64);
@@ -444,7 +513,8 @@ impl PSlot {
         self.put(media, link.bits())
     }
 
-    /// Publishes `object` only if the slot still holds `current`; otherwise the object is handed back.
+    /// Publishes `object` only if the slot still holds `current`, as [loaded](PSlot::load); otherwise the object is
+    /// handed back.
     #[track_caller]
     pub fn publish_if<'a, 'h, M: Media, T: Persistent>(
         &'a self,
@@ -452,7 +522,7 @@ impl PSlot {
         current: Link,
         object: Persisted<'h, T>,
         tag: Tag,
-    ) -> Result<Published<'a, LinkAndPersist, M>, Persisted<'h, T>> {
+    ) -> Result<Published<'a, Contended, M>, Persisted<'h, T>> {
         let word = object.chunk.offset.get() | tag.get();
         match media.compare_exchange(&self.0, current.bits(), word | Link::MARK) {
             Ok(_) => {
@@ -505,3 +575,6 @@ impl<P: Publication, M: Media> Published<'_, P, M> {
 #[derive(Debug)]
 #[must_use]
 pub struct Durable(());
+
+#[cfg(test)]
+mod tests;

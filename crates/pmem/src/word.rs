@@ -233,3 +233,6 @@ impl VWord {
         media.compare_exchange_volatile(&self.0, old, new)
     }
 }
+
+#[cfg(test)]
+mod tests;
