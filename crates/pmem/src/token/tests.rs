@@ -1,6 +1,6 @@
 use super::*;
 use crate::toy::{Node, Toy};
-use crate::{Counting, Counts, GenerationLock, PWord, VWord};
+use crate::{Counting, Counts, GenerationLock, LINE, Link, Media, Offset, PWord, Purpose, Tag, VWord};
 
 fn cost<R>(toy: &Toy, f: impl FnOnce(&Counting) -> R) -> (Counts, R) {
     let before = toy.media().counts();
@@ -67,10 +67,7 @@ fn each_line_is_written_back_once() {
 #[test]
 fn changes_of_a_line_are_merged() {
     let toy = Toy::new();
-    let node = toy
-        .pool
-        .at::<Node>(persist(&toy, 1).chunk.offset)
-        .expect("inside");
+    let node = toy.pool.at::<Node>(persist(&toy, 1).offset()).expect("inside");
     let lock = VWord::new(0);
     let (counts, ()) = cost(&toy, |media| {
         persist_scope(media, Purpose::Log, |batch| {
