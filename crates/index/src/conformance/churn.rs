@@ -37,7 +37,7 @@ pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
         crew(THREADS, &mut random, |thread, mut random| {
             if thread < THREADS / 2 {
                 let _done = scanners.until_dropped();
-                for _ in 0..plan.sized(120) {
+                for _ in 0..plan.sized(60) {
                     let (low, high) = (random.pick(&keys), random.pick(&keys));
                     let lower = *random.pick(&[Bound::Unbounded, Bound::Included(&low[..])]);
                     let upper = *random.pick(&[Bound::Unbounded, Bound::Excluded(&high[..])]);
@@ -140,7 +140,7 @@ pub fn borrowed_values_stay<S: Subject>(plan: &Plan) {
     crew(THREADS, &mut random, |thread, mut random| {
         if thread < THREADS / 2 {
             let _done = readers.until_dropped();
-            for _ in 0..plan.sized(600) {
+            for _ in 0..plan.sized(300) {
                 let guard = heap::pin();
                 let mut held = Vec::new();
                 for _ in 0..60 {

@@ -259,7 +259,7 @@ pub(crate) struct Miscounts;
 impl Flaw for Miscounts {
     fn check(&self, model: &Model) -> Result<Faults, Error> {
         let mut faults = model.check()?;
-        faults.keys += (faults.keys > 1000) as u64;
+        faults.keys += (faults.keys > 500) as u64;
         Ok(faults)
     }
 }
