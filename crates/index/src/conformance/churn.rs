@@ -1,7 +1,7 @@
 //! Reads while others write.
 
 use super::crew::{Working, crew, decode, encode};
-use super::{Brief, Family, Plan, Subject, assert_emptied, done, keys};
+use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, done, keys};
 use crate::{Direction, Index, Range, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -16,7 +16,7 @@ const UNSTABLE: u64 = 1 << 32;
 pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
     let families: [Family; 5] = [keys::fans, keys::few_bytes, keys::dense, keys::paths, keys::chain];
     let mut random = plan.random("scans_see_stable_keys");
-    let subject = S::create();
+    let mut subject = S::create();
     let start = subject.used();
     for family in families {
         let keys = family(&mut random, 600);
@@ -32,6 +32,7 @@ pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
         for (key, id) in &stable {
             done(subject.index().upsert(key, &encode(*id)), "upsert");
         }
+        subject = subject.reopen(Reopen::Crash);
         let index = subject.index();
         let scanners = Working::new(THREADS / 2);
         crew(THREADS, &mut random, |thread, mut random| {

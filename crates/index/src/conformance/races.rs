@@ -107,6 +107,7 @@ pub fn tokens_are_conserved<S: Subject>(plan: &Plan) {
         for (slot, token) in slots.iter().zip(0..TOKENS) {
             assert!(done(subject.index().insert(slot, &encode(token)), "insert"));
         }
+        subject = subject.reopen(Reopen::Crash);
         let index = subject.index();
         crew(THREADS, &mut random, |_, mut random| {
             for _ in 0..plan.sized(25_000) {
@@ -228,12 +229,15 @@ pub fn own_keys_keep_their_values<S: Subject>(plan: &Plan) {
                 }
                 oracle
             });
-            subject = subject.reopen(Reopen::Crash);
             let all = Oracle {
                 map: oracles.iter().flat_map(|oracle| oracle.map.clone()).collect(),
             };
             all.compare(subject.index());
+            // The threads are the first to touch what is reopened, all at once.
+            subject = subject.reopen(Reopen::Crash);
         }
+        let held: usize = oracles.iter().map(|oracle| oracle.map.len()).sum();
+        assert_sound(subject.index(), held);
         for key in &keys {
             done(subject.index().remove(key), "remove");
         }
