@@ -10,6 +10,8 @@
 mod contract;
 mod edit;
 mod error;
+#[cfg(feature = "conformance")]
+pub mod model;
 mod range;
 mod value;
 
