@@ -9,7 +9,7 @@ mod word;
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
 pub use token::{
-    Batch, Chunk, Draft, Durable, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal, PSlot, Persisted,
-    Publication, Published, persist_scope,
+    Batch, Chunk, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal, PSlot,
+    Persisted, Publication, Published, persist_scope,
 };
 pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};

@@ -49,6 +49,14 @@ impl GenerationLock {
         (word >> 32) as u32 == generation && word & REPAIRING == 0
     }
 
+    /// Whether the object was replaced within `generation`.
+    #[inline]
+    #[track_caller]
+    pub fn is_obsolete<M: Media>(&self, media: &M, generation: u32) -> bool {
+        let word = self.0.load(media);
+        (word >> 32) as u32 == generation && word & OBSOLETE != 0
+    }
+
     /// Takes the lock, waiting for it; refused once the object is obsolete.
     #[inline]
     #[track_caller]

@@ -232,6 +232,17 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
     }
 
+    /// Like [`adopt`](Draft::adopt), for an object that is durable already.
+    #[inline]
+    pub fn adopt_persisted<C: Persistent>(
+        &mut self,
+        slot: impl FnOnce(&mut T) -> &mut PSlot,
+        child: Persisted<'h, C>,
+        tag: Tag,
+    ) {
+        *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
+    }
+
     /// Ends the writing: the object's lines join the batch.
     #[inline]
     #[track_caller]
@@ -273,7 +284,25 @@ pub struct Flushed<'e, 'h, T: Persistent> {
     object: PhantomData<T>,
 }
 
+/// An object whose type does not matter any more.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Erased([PSlot; 0]);
+
+// SAFETY: it has no bytes.
+unsafe impl Persistent for Erased {}
+
 impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
+    /// The same object, its type forgotten, so that objects of several types can be handled alike.
+    #[inline]
+    pub fn erased(self) -> Flushed<'e, 'h, Erased> {
+        Flushed {
+            chunk: self.chunk,
+            brand: PhantomData,
+            object: PhantomData,
+        }
+    }
+
     /// The fence has retired: durable, once something reaches it.
     #[inline]
     pub fn persisted(self, _fenced: &Fenced<'e>) -> Persisted<'h, T> {
@@ -294,6 +323,8 @@ pub struct Persisted<'h, T: Persistent> {
 
 /// How a publication keeps others from acting on it before it is durable (ROART §2.3.1).
 pub trait Publication: Send + Sync + 'static {
+    /// Whether what is stored shows a mark until it is durable.
+    const MARKS: bool;
     /// Stores `word`.
     #[track_caller]
     fn store<M: Media>(media: &M, slot: &PSlot, word: u64);
@@ -307,6 +338,8 @@ pub trait Publication: Send + Sync + 'static {
 pub struct LinkAndPersist;
 
 impl Publication for LinkAndPersist {
+    const MARKS: bool = true;
+
     #[inline]
     fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
         media.store(&slot.0, word | Link::MARK);
@@ -327,6 +360,8 @@ impl Publication for LinkAndPersist {
 pub struct NonTemporal;
 
 impl Publication for NonTemporal {
+    const MARKS: bool = false;
+
     #[inline]
     fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
         media.store_nt(&slot.0, word);

@@ -164,6 +164,13 @@ impl PWord {
         batch.media().store_nt(&self.0, value);
     }
 
+    /// Stores `value`, which differs from what is there only in bits that recovery ignores, without persisting it.
+    #[inline]
+    #[track_caller]
+    pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
+        media.store(&self.0, value);
+    }
+
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]

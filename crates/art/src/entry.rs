@@ -1,0 +1,96 @@
+//! The tag bits of links in radix nodes (ROART §3.3: entry compression, `empty:8 | key:8 | pointer:48`).
+//!
+//! ```text
+//!           63       56 55       48            3    1
+//! in a node:    aux    | key byte  | … offset … | kind |
+//! in a leaf array: fingerprint     | … offset … | kind |
+//! ```
+//!
+//! `aux` of a link to an inner node is its skip, 255 standing for "255 or more: ask the node's level"; of a link
+//! to a leaf array its size class; of a link to a leaf zero.
+
+use pmem::{Link, Tag};
+
+/// What a link leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nothing: an empty slot.
+    Null = 0,
+    /// A key and its value.
+    Leaf = 1,
+    /// A leaf array (ROART §3.2).
+    Array = 2,
+    /// An inner node of up to 4 children.
+    N4 = 3,
+    /// An inner node of up to 16 children.
+    N16 = 4,
+    /// An inner node of up to 48 children.
+    N48 = 5,
+    /// An inner node of up to 256 children.
+    N256 = 6,
+    /// Not written by anybody: a damaged pool.
+    Unknown = 7,
+}
+
+impl Kind {
+    /// Whether it is one of the inner nodes.
+    #[inline]
+    pub fn is_inner(self) -> bool {
+        matches!(self, Kind::N4 | Kind::N16 | Kind::N48 | Kind::N256)
+    }
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Null,
+    Kind::Leaf,
+    Kind::Array,
+    Kind::N4,
+    Kind::N16,
+    Kind::N48,
+    Kind::N256,
+    Kind::Unknown,
+];
+
+/// The fields of a radix link.
+pub trait Tagged {
+    /// What it leads to.
+    fn kind(self) -> Kind;
+    /// The key byte under which it hangs in its node.
+    fn byte(self) -> u8;
+    /// The skip of an inner node (255: at least 255), or the size class of a leaf array.
+    fn aux(self) -> u8;
+    /// The fingerprint of a leaf in a leaf array.
+    fn fingerprint(self) -> u16;
+}
+
+impl Tagged for Link {
+    #[inline(always)]
+    fn kind(self) -> Kind {
+        KINDS[(self.bits() >> 1 & 7) as usize]
+    }
+    #[inline(always)]
+    fn byte(self) -> u8 {
+        (self.bits() >> 48) as u8
+    }
+    #[inline(always)]
+    fn aux(self) -> u8 {
+        (self.bits() >> 56) as u8
+    }
+    #[inline(always)]
+    fn fingerprint(self) -> u16 {
+        (self.bits() >> 48) as u16
+    }
+}
+
+/// The tag of a child of a node.
+#[inline]
+pub const fn child_tag(kind: Kind, byte: u8, aux: u8) -> Tag {
+    Tag::new((aux as u64) << 56 | (byte as u64) << 48 | (kind as u64) << 1)
+}
+
+/// The tag of a leaf in a leaf array.
+#[inline]
+pub const fn leaf_tag(fingerprint: u16) -> Tag {
+    Tag::new((fingerprint as u64) << 48 | (Kind::Leaf as u64) << 1)
+}
