@@ -84,15 +84,16 @@ impl<I: Index> Engine for Ours<'_, I> {
         let (mut sum, mut left) = (0u64, SCAN);
         let (from, to) = (Bound::Included(from), Bound::Unbounded);
         let guard = heap::pin();
-        self.0.scan(from, to, index::Direction::Forward, &guard, &mut |_, value| {
-            sum = sum.wrapping_add(word(value));
-            left -= 1;
-            if left == 0 {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        })?;
+        self.0
+            .scan(from, to, index::Direction::Forward, &guard, &mut |_, value| {
+                sum = sum.wrapping_add(word(value));
+                left -= 1;
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
         Ok(sum)
     }
 }

@@ -197,13 +197,18 @@ impl<'k> Part<'k> {
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (&'k [u8], u64)> + use<'k> {
         let bytes = self.bytes;
-        let keys = self.bounds.windows(2).map(move |at| &bytes[at[0] as usize..at[1] as usize]);
+        let keys = self
+            .bounds
+            .windows(2)
+            .map(move |at| &bytes[at[0] as usize..at[1] as usize]);
         keys.zip(self.numbers.iter().copied())
     }
 
     /// The sum of the numbers: of the values that reading each key once must give.
     pub fn sum(&self) -> u64 {
-        self.numbers.iter().fold(0, |sum, &number| sum.wrapping_add(number))
+        self.numbers
+            .iter()
+            .fold(0, |sum, &number| sum.wrapping_add(number))
     }
 }
 

@@ -61,12 +61,16 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// Writes a line, or a table, to the standard output.
 fn print(text: &str) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()).map_err(Error::Output)
+    writeln!(out, "{}", text.trim_end())
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)
 }
 
 /// What a choice is called on the command line.
 fn name(choice: impl ValueEnum) -> String {
-    choice.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    choice
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 /// Reads a count: at least one, `_` between digits and a suffix `k` or `M` allowed.
@@ -74,9 +78,14 @@ fn count(text: &str) -> Result<usize, String> {
     let digits = text.replace('_', "");
     let (digits, unit) = match digits.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
-        None => digits.strip_suffix(['m', 'M']).map_or((digits.as_str(), 1), |digits| (digits, 1_000_000)),
+        None => digits
+            .strip_suffix(['m', 'M'])
+            .map_or((digits.as_str(), 1), |digits| (digits, 1_000_000)),
     };
-    let count = digits.parse::<usize>().ok().and_then(|count| count.checked_mul(unit));
+    let count = digits
+        .parse::<usize>()
+        .ok()
+        .and_then(|count| count.checked_mul(unit));
     match count {
         Some(count) if (1..=u32::MAX as usize).contains(&count) => Ok(count),
         _ => Err(format!("not a count from 1 to {}", u32::MAX)),
@@ -91,7 +100,15 @@ mod tests {
         for (text, count) in [("1", 1), ("10k", 10_000), ("1_000", 1000), ("10M", 10_000_000)] {
             assert_eq!(super::count(text), Ok(count));
         }
-        for text in ["", "0", "k", "-1", "1G", "99999999999999999999", "18446744073709551615M"] {
+        for text in [
+            "",
+            "0",
+            "k",
+            "-1",
+            "1G",
+            "99999999999999999999",
+            "18446744073709551615M",
+        ] {
             assert!(super::count(text).is_err(), "{text}");
         }
     }

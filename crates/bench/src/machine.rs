@@ -34,8 +34,17 @@ impl Machine {
 
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Machine { cpu, cores, memory_mib, kernel, write_back } = self;
-        write!(f, "{cpu}, {cores} cores, {memory_mib} MiB, Linux {kernel}, {write_back}")
+        let Machine {
+            cpu,
+            cores,
+            memory_mib,
+            kernel,
+            write_back,
+        } = self;
+        write!(
+            f,
+            "{cpu}, {cores} cores, {memory_mib} MiB, Linux {kernel}, {write_back}"
+        )
     }
 }
 
@@ -52,9 +61,14 @@ impl HugePages {
     /// Now.
     pub fn now() -> HugePages {
         let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
-        let huge: u64 =
-            ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"].iter().map(|name| kib(&rollup, name)).sum();
-        HugePages { resident_mib: kib(&rollup, "Rss") / 1024, huge_mib: huge / 1024 }
+        let huge: u64 = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"]
+            .iter()
+            .map(|name| kib(&rollup, name))
+            .sum();
+        HugePages {
+            resident_mib: kib(&rollup, "Rss") / 1024,
+            huge_mib: huge / 1024,
+        }
     }
 }
 
@@ -65,14 +79,22 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 fn kib(text: &str, name: &str) -> u64 {
     let value = field(text, name).unwrap_or_default();
-    value.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+    value
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Binds the calling thread to the `i`th core that it may use; where that is not allowed, it runs where it likes.
 pub fn pin_thread(i: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else { return };
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&core| allowed.is_set(core)).collect();
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect();
     if cores.is_empty() {
         return;
     }

@@ -110,7 +110,11 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
         }
     }
     drop(progress);
-    if args.json { Ok(()) } else { crate::print(&render(&reports)) }
+    if args.json {
+        Ok(())
+    } else {
+        crate::print(&render(&reports))
+    }
 }
 
 /// Opens the pool, asks for one key, waits for the recovery, and closes the pool.
@@ -118,7 +122,16 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     let start = Instant::now();
     let heap = Place::File(args.pool.clone()).open(Hardware::detect())?;
     let wanted = (round * 7919 % keys) as u64;
-    registry::open(&args.index, &heap, FirstGet { heap: &heap, start, seed: args.seed, wanted })
+    registry::open(
+        &args.index,
+        &heap,
+        FirstGet {
+            heap: &heap,
+            start,
+            seed: args.seed,
+            wanted,
+        },
+    )
 }
 
 struct FirstGet<'h> {
@@ -135,17 +148,28 @@ impl WithIndex for FirstGet<'_> {
         let found = Ours(index).get(&keys::nth_u64(self.seed, self.wanted))?;
         let first_get = self.start.elapsed();
         if found != Some(self.wanted) {
-            return Err(Error::Wrong(format!("key {} has the value {found:?}", self.wanted)));
+            return Err(Error::Wrong(format!(
+                "key {} has the value {found:?}",
+                self.wanted
+            )));
         }
         self.heap.wait_recovered();
-        Ok(Opening { open, first_get, recovered: self.start.elapsed(), pool_bytes: self.heap.pool().len() })
+        Ok(Opening {
+            open,
+            first_get,
+            recovered: self.start.elapsed(),
+            pool_bytes: self.heap.pool().len(),
+        })
     }
 }
 
 impl Report {
     fn new(args: &OpenArgs, keys: usize, after: After, openings: &[Opening]) -> Report {
         let sorted = |time: fn(&Opening) -> Duration| {
-            let mut times: Vec<f64> = openings.iter().map(|opening| time(opening).as_secs_f64() * 1e3).collect();
+            let mut times: Vec<f64> = openings
+                .iter()
+                .map(|opening| time(opening).as_secs_f64() * 1e3)
+                .collect();
             times.sort_by(f64::total_cmp);
             times
         };
@@ -157,7 +181,10 @@ impl Report {
             rounds: openings.len(),
             open_ms: median(|opening| opening.open),
             first_get_ms: median(|opening| opening.first_get),
-            first_get_max_ms: sorted(|opening| opening.first_get).last().copied().unwrap_or_default(),
+            first_get_max_ms: sorted(|opening| opening.first_get)
+                .last()
+                .copied()
+                .unwrap_or_default(),
             recovered_ms: median(|opening| opening.recovered),
             pool_bytes: openings.last().map_or(0, |opening| opening.pool_bytes),
             machine: Machine::detect(),
@@ -166,7 +193,16 @@ impl Report {
 }
 
 fn render(reports: &[Report]) -> String {
-    let header = ["index", "keys", "after", "open ms", "first get ms", "at most", "recovered ms", "pool MiB"];
+    let header = [
+        "index",
+        "keys",
+        "after",
+        "open ms",
+        "first get ms",
+        "at most",
+        "recovered ms",
+        "pool MiB",
+    ];
     let rows: Vec<Vec<String>> = reports
         .iter()
         .map(|report| {
@@ -204,18 +240,26 @@ impl Filler {
         let filler = Filler(child);
         let mut line = String::new();
         if let Some(stdout) = stdout {
-            BufReader::new(stdout).read_line(&mut line).map_err(Error::Filler)?;
+            BufReader::new(stdout)
+                .read_line(&mut line)
+                .map_err(Error::Filler)?;
         }
         if line.trim_end() == FILLED {
             Ok(filler)
         } else {
-            Err(Error::Filler(std::io::Error::other("it ended before the pool was full")))
+            Err(Error::Filler(std::io::Error::other(
+                "it ended before the pool was full",
+            )))
         }
     }
 
     /// Kills it as `kill -9` does.
     fn kill(mut self) -> Result<(), Error> {
-        self.0.kill().and_then(|()| self.0.wait()).map(drop).map_err(Error::Filler)
+        self.0
+            .kill()
+            .and_then(|()| self.0.wait())
+            .map(drop)
+            .map_err(Error::Filler)
     }
 }
 
@@ -261,6 +305,11 @@ fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
 
 fn wait_for_end() -> Result<(), Error> {
     let mut out = std::io::stdout();
-    writeln!(out, "{FILLED}").and_then(|()| out.flush()).map_err(Error::Output)?;
-    std::io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(Error::Filler)
+    writeln!(out, "{FILLED}")
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)?;
+    std::io::stdin()
+        .read_to_end(&mut Vec::new())
+        .map(drop)
+        .map_err(Error::Filler)
 }

@@ -11,7 +11,9 @@ pub struct Progress {
 impl Progress {
     /// Shows something only on a terminal.
     pub fn new() -> Progress {
-        Progress { shown: stderr().is_terminal() }
+        Progress {
+            shown: stderr().is_terminal(),
+        }
     }
 
     /// What is going on now.

@@ -4,6 +4,7 @@ use crate::Error;
 use heap::{Heap, Trace};
 use index::Index;
 use pmem::Media;
+use roart::Roart;
 use std::sync::Arc;
 
 /// What to do with an index, of whatever type.
@@ -38,6 +39,11 @@ macro_rules! indexes {
             }
         }
     };
+}
+
+/// What traces the indexes' objects after a crash.
+pub fn tracers<M: Media>() -> Vec<(u32, Arc<dyn Trace<M>>)> {
+    vec![]
 }
 
 indexes! {

@@ -166,12 +166,22 @@ impl<M: Media> WithIndex for Measure<'_, M> {
     type Out = Measured;
 
     fn with<I: Index>(self, index: &I) -> Result<Measured, Error> {
-        let Measure { args, input, heap, progress, persists } = self;
+        let Measure {
+            args,
+            input,
+            heap,
+            progress,
+            persists,
+        } = self;
         let engine = Ours(index);
         let counted = || persists(heap.pool().media());
         let mut before = counted();
         progress.say(format_args!("loading {} keys", input.load.len()));
-        let mut pass = workload::pass(&engine, Workload::Load, &workload::share(&input.load, args.threads))?;
+        let mut pass = workload::pass(
+            &engine,
+            Workload::Load,
+            &workload::share(&input.load, args.threads),
+        )?;
         let space = Space::of(heap);
         if let Some(work) = &input.work {
             progress.say(format_args!("{:?}: {} operations", args.workload, work.len()));
@@ -200,7 +210,17 @@ impl RunArgs {
         let progress = &Progress::new();
         let heap = &place.create(media)?;
         let _remove = place.remove_at_end();
-        registry::create(&self.index, heap, Measure { args: self, input, heap, progress, persists })
+        registry::create(
+            &self.index,
+            heap,
+            Measure {
+                args: self,
+                input,
+                heap,
+                progress,
+                persists,
+            },
+        )
     }
 
     fn counted(&self, place: &Place, input: &Input) -> Result<Measured, Error> {
@@ -276,8 +296,19 @@ fn print(args: &RunArgs, report: &Report) -> Result<(), Error> {
     }
     let per_op = |count: Option<f64>| count.map_or("-".into(), |count| format!("{count:.2}"));
     let header = [
-        "index", "workload", "keys", "of kind", "ops", "threads", "Mops/s", "p50 ns", "p99 ns", "wb/op", "fence/op",
-        "B/key", "live B/key",
+        "index",
+        "workload",
+        "keys",
+        "of kind",
+        "ops",
+        "threads",
+        "Mops/s",
+        "p50 ns",
+        "p99 ns",
+        "wb/op",
+        "fence/op",
+        "B/key",
+        "live B/key",
     ];
     let row = vec![
         report.index.clone(),
@@ -294,7 +325,10 @@ fn print(args: &RunArgs, report: &Report) -> Result<(), Error> {
         format!("{:.1}", report.bytes_per_key),
         format!("{:.1}", report.live_bytes_per_key),
     ];
-    let HugePages { resident_mib, huge_mib } = report.huge_page_memory;
+    let HugePages {
+        resident_mib,
+        huge_mib,
+    } = report.huge_page_memory;
     crate::print(&format!(
         "{}pool {}, level {}, media {}, {huge_mib} of {resident_mib} MiB on huge pages\n{}",
         table::render(&header, &[row]),

@@ -57,7 +57,10 @@ impl Place {
 
     /// A new heap here. A file that exists is an error, and stays.
     pub fn create<M: Media>(&self, media: M) -> Result<Heap<M>, Error> {
-        let options = PoolOptions { huge_pages: true, ..PoolOptions::default() };
+        let options = PoolOptions {
+            huge_pages: true,
+            ..PoolOptions::default()
+        };
         let pool = match self {
             Place::Anonymous => Pool::anonymous(&options, media)?,
             Place::File(path) => Pool::create(path, &options, media)?,
@@ -90,6 +93,9 @@ impl Space {
     /// What lies in the heap now, when nobody writes.
     pub fn of<M: Media>(heap: &Heap<M>) -> Space {
         let stats = heap.stats();
-        Space { reserved: stats.reserved, live: stats.used }
+        Space {
+            reserved: stats.reserved,
+            live: stats.used,
+        }
     }
 }

@@ -59,7 +59,8 @@ impl Latencies {
 
     #[inline]
     fn push(&mut self, since: Instant) {
-        self.0.push(since.elapsed().as_nanos().min(u32::MAX.into()) as u32);
+        self.0
+            .push(since.elapsed().as_nanos().min(u32::MAX.into()) as u32);
     }
 
     /// The latency, in nanoseconds, that this share of the sampled calls does not exceed.
@@ -135,11 +136,7 @@ fn each(
     Ok(tally)
 }
 
-fn batches<E: Engine>(
-    engine: &E,
-    part: Part<'_>,
-    latencies: &mut Latencies,
-) -> Result<Tally, index::Error> {
+fn batches<E: Engine>(engine: &E, part: Part<'_>, latencies: &mut Latencies) -> Result<Tally, index::Error> {
     let mut tally = Tally::default();
     let mut keys = part.iter().map(|(key, _)| key);
     let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
@@ -173,17 +170,19 @@ fn pass_over<E: Engine>(
         Workload::Load => each(part, latencies, |tally, key, number| {
             engine.insert(key, number).map(|done| tally.done(done))
         }),
-        Workload::Get => each(part, latencies, |tally, key, _| engine.get(key).map(|value| tally.read(value))),
+        Workload::Get => each(part, latencies, |tally, key, _| {
+            engine.get(key).map(|value| tally.read(value))
+        }),
         Workload::MultiGet => batches(engine, part, latencies),
         Workload::Update => each(part, latencies, |tally, key, number| {
             engine.update(key, !number).map(|done| tally.done(done))
         }),
-        Workload::Remove => {
-            each(part, latencies, |tally, key, _| engine.remove(key).map(|done| tally.done(done)))
-        }
-        Workload::Scan100 => {
-            each(part, latencies, |tally, key, _| engine.scan(key).map(|sum| tally.read(Some(sum))))
-        }
+        Workload::Remove => each(part, latencies, |tally, key, _| {
+            engine.remove(key).map(|done| tally.done(done))
+        }),
+        Workload::Scan100 => each(part, latencies, |tally, key, _| {
+            engine.scan(key).map(|sum| tally.read(Some(sum)))
+        }),
     }
 }
 
@@ -200,8 +199,11 @@ pub fn pass<E: Engine>(engine: &E, workload: Workload, keys: &[Part<'_>]) -> Res
             let tally = pass_over(engine, workload, part, &mut latencies);
             (start, Instant::now(), tally, latencies)
         };
-        let threads: Vec<_> =
-            keys.iter().enumerate().map(|(i, &part)| scope.spawn(move || run(i, part))).collect();
+        let threads: Vec<_> = keys
+            .iter()
+            .enumerate()
+            .map(|(i, &part)| scope.spawn(move || run(i, part)))
+            .collect();
         threads.into_iter().map(|thread| thread.join()).collect()
     });
 
@@ -219,7 +221,10 @@ pub fn pass<E: Engine>(engine: &E, workload: Workload, keys: &[Part<'_>]) -> Res
     latencies.sort_unstable();
     let ops = keys.iter().map(Part::len).sum();
     if tally.missed > 0 {
-        let what = format!("{workload:?}: {} of {ops} keys were not as they should be", tally.missed);
+        let what = format!(
+            "{workload:?}: {} of {ops} keys were not as they should be",
+            tally.missed
+        );
         return Err(Error::Wrong(what));
     }
     let expected = keys.iter().fold(0u64, |sum, part| sum.wrapping_add(part.sum()));

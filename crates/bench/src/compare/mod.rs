@@ -19,7 +19,7 @@ use crate::store::{Place, Space};
 use crate::{Error, registry, table};
 use rounds::{Operation, Round};
 use serde::Serialize;
-use summary::{Figures, Summary};
+use summary::{Figures, OURS, Summary};
 use targets::Verdict;
 
 /// Measures an index and its peers in turn.
@@ -55,16 +55,39 @@ pub struct CompareArgs {
 #[derive(Debug, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Record<'r> {
-    /// What one engine did.
-    Throughput { key_kind: KeyKind, operation: Operation, engine: &'r str, keys: usize, mops: Summary },
+    /// What one engine did, in millions of operations a second.
+    Throughput {
+        key_kind: KeyKind,
+        operation: Operation,
+        engine: &'r str,
+        keys: usize,
+        mops: Summary,
+    },
     /// How our index stands to a peer.
-    Ratio { key_kind: KeyKind, operation: Operation, index: &'r str, peer: &'r str, ratio: Summary },
+    Ratio {
+        key_kind: KeyKind,
+        operation: Operation,
+        index: &'r str,
+        peer: &'r str,
+        ratio: Summary,
+    },
     /// What our index takes.
-    Space { key_kind: KeyKind, index: &'r str, keys: usize, bytes_per_key: f64, live_bytes_per_key: f64 },
+    Space {
+        key_kind: KeyKind,
+        index: &'r str,
+        keys: usize,
+        bytes_per_key: f64,
+        live_bytes_per_key: f64,
+    },
     /// A target, and whether it is met.
     Target(&'r Verdict),
     /// What the run was made on.
-    Conditions { rounds: usize, threads: usize, most_huge_pages: HugePages, machine: &'r Machine },
+    Conditions {
+        rounds: usize,
+        threads: usize,
+        most_huge_pages: HugePages,
+        machine: &'r Machine,
+    },
 }
 
 /// What one kind of keys gave.
@@ -80,7 +103,11 @@ struct Compared {
 pub fn run(args: &CompareArgs) -> Result<(), Error> {
     huge::reexecute_on_huge_pages();
     let progress = &Progress::new();
-    let kinds = [(KeyKind::U64, args.keys), (KeyKind::Str, args.str_keys), (KeyKind::Print8, args.keys)];
+    let kinds = [
+        (KeyKind::U64, args.keys),
+        (KeyKind::Str, args.str_keys),
+        (KeyKind::Print8, args.keys),
+    ];
     let mut all = Vec::new();
     for (kind, keys) in kinds {
         // Printable keys of eight bytes are there for the space they take.
@@ -90,7 +117,11 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     let verdicts = targets::verdicts(&all);
     let machine = Machine::detect();
     progress.clear();
-    if args.json { print_json(args, &all, &verdicts, &machine) } else { print_tables(args, &all, &verdicts, &machine) }
+    if args.json {
+        print_json(args, &all, &verdicts, &machine)
+    } else {
+        print_tables(args, &all, &verdicts, &machine)
+    }
 }
 
 fn compare(
@@ -102,8 +133,13 @@ fn compare(
 ) -> Result<Compared, Error> {
     progress.say(format_args!("making {count} {} keys", crate::name(kind)));
     let keys = &Keys::generate(kind, count, args.seed);
-    let mut compared =
-        Compared { kind, keys: count, figures: Figures::default(), space: Space::default(), memory: HugePages::default() };
+    let mut compared = Compared {
+        kind,
+        keys: count,
+        figures: Figures::default(),
+        space: Space::default(),
+        memory: HugePages::default(),
+    };
     for round in 1..=rounds {
         let ops = args.ops.min(count);
         let heap = &Place::Anonymous.create(pmem::Hardware::detect())?;
@@ -128,43 +164,106 @@ fn compare(
     Ok(compared)
 }
 
-fn most_memory(all: &[Compared]) -> HugePages {
-    all.iter().map(|compared| compared.memory).max_by_key(|memory| memory.resident_mib).unwrap_or_default()
+impl CompareArgs {
+    /// What to call an engine.
+    fn name<'n>(&'n self, engine: &'n str) -> &'n str {
+        if engine == OURS { &self.index } else { engine }
+    }
 }
 
-fn print_json(args: &CompareArgs, all: &[Compared], verdicts: &[Verdict], machine: &Machine) -> Result<(), Error> {
+fn most_memory(all: &[Compared]) -> HugePages {
+    all.iter()
+        .map(|compared| compared.memory)
+        .max_by_key(|memory| memory.resident_mib)
+        .unwrap_or_default()
+}
+
+fn print_json(
+    args: &CompareArgs,
+    all: &[Compared],
+    verdicts: &[Verdict],
+    machine: &Machine,
+) -> Result<(), Error> {
     let line = |record: &Record<'_>| crate::print(&serde_json::to_string(record)?);
-    for &Compared { kind: key_kind, keys, ref figures, space, .. } in all {
+    for &Compared {
+        kind: key_kind,
+        keys,
+        ref figures,
+        space,
+        ..
+    } in all
+    {
         for (operation, engine, mops) in figures.throughputs() {
-            line(&Record::Throughput { key_kind, operation, engine, keys, mops })?;
+            let engine = args.name(engine);
+            line(&Record::Throughput {
+                key_kind,
+                operation,
+                engine,
+                keys,
+                mops,
+            })?;
         }
         for (operation, peer, ratio) in figures.ratios() {
-            line(&Record::Ratio { key_kind, operation, index: &args.index, peer, ratio })?;
+            line(&Record::Ratio {
+                key_kind,
+                operation,
+                index: &args.index,
+                peer,
+                ratio,
+            })?;
         }
-        let [bytes_per_key, live_bytes_per_key] = [space.reserved, space.live].map(|bytes| bytes as f64 / keys as f64);
-        line(&Record::Space { key_kind, index: &args.index, keys, bytes_per_key, live_bytes_per_key })?;
+        let [bytes_per_key, live_bytes_per_key] =
+            [space.reserved, space.live].map(|bytes| bytes as f64 / keys as f64);
+        line(&Record::Space {
+            key_kind,
+            index: &args.index,
+            keys,
+            bytes_per_key,
+            live_bytes_per_key,
+        })?;
     }
     for verdict in verdicts {
         line(&Record::Target(verdict))?;
     }
     let (rounds, threads, most_huge_pages) = (args.rounds, args.threads, most_memory(all));
-    line(&Record::Conditions { rounds, threads, most_huge_pages, machine })
+    line(&Record::Conditions {
+        rounds,
+        threads,
+        most_huge_pages,
+        machine,
+    })
 }
 
-fn print_tables(args: &CompareArgs, all: &[Compared], verdicts: &[Verdict], machine: &Machine) -> Result<(), Error> {
+fn print_tables(
+    args: &CompareArgs,
+    all: &[Compared],
+    verdicts: &[Verdict],
+    machine: &Machine,
+) -> Result<(), Error> {
     let mut rows = Vec::new();
-    for Compared { kind, keys, figures, space, .. } in all {
+    for Compared {
+        kind,
+        keys,
+        figures,
+        space,
+        ..
+    } in all
+    {
         let ratios: Vec<_> = figures.ratios().collect();
         for (operation, engine, mops) in figures.throughputs() {
-            let ratio = ratios.iter().find(|(of, peer, _)| (*of, *peer) == (operation, engine));
+            let ratio = ratios
+                .iter()
+                .find(|(of, peer, _)| (*of, *peer) == (operation, engine));
             rows.push(vec![
                 format!("{} {}", crate::name(*kind), operation.name()),
-                engine.to_owned(),
+                args.name(engine).to_owned(),
                 keys.to_string(),
                 format!("{:.3}", mops.median),
                 format!("{:.3}-{:.3}", mops.least, mops.most),
                 ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}", ratio.median)),
-                ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}-{:.2}", ratio.least, ratio.most)),
+                ratio.map_or(String::new(), |(.., ratio)| {
+                    format!("{:.2}-{:.2}", ratio.least, ratio.most)
+                }),
             ]);
         }
         let [reserved, live] = [space.reserved, space.live].map(|bytes| bytes as f64 / *keys as f64);
@@ -179,8 +278,14 @@ fn print_tables(args: &CompareArgs, all: &[Compared], verdicts: &[Verdict], mach
     let header = ["", "engine", "keys", "Mops/s", "spread", "ours : it", "spread"];
     crate::print(&table::render(&header, &rows))?;
     let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
-    crate::print(&format!("\n{}", table::render(&["target", "asked", "measured", "spread", ""], &rows)))?;
-    let HugePages { resident_mib, huge_mib } = most_memory(all);
+    crate::print(&format!(
+        "\n{}",
+        table::render(&["target", "asked", "measured", "spread", ""], &rows)
+    ))?;
+    let HugePages {
+        resident_mib,
+        huge_mib,
+    } = most_memory(all);
     crate::print(&format!(
         "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages\n{machine}",
         args.rounds, args.threads

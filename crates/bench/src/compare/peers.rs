@@ -76,7 +76,9 @@ impl<K: PeerKey> Engine for BTree<K> {
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
         let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(K::look(key, |key| map.get_mut(key).map(|place| *place = value).is_some()))
+        Ok(K::look(key, |key| {
+            map.get_mut(key).map(|place| *place = value).is_some()
+        }))
     }
     #[inline]
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
@@ -88,7 +90,9 @@ impl<K: PeerKey> Engine for BTree<K> {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
         Ok(K::look(from, |from| {
             let range = map.range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
-            range.take(SCAN).fold(0u64, |sum, (_, value)| sum.wrapping_add(*value))
+            range
+                .take(SCAN)
+                .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value))
         }))
     }
 }
@@ -124,8 +128,12 @@ impl<K: PeerKey> Engine for Skip<K> {
     #[inline]
     fn scan(&self, from: &[u8]) -> Result<u64, Error> {
         Ok(K::look(from, |from| {
-            let range = self.0.range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
-            range.take(SCAN).fold(0u64, |sum, entry| sum.wrapping_add(*entry.value()))
+            let range = self
+                .0
+                .range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
+            range
+                .take(SCAN)
+                .fold(0u64, |sum, entry| sum.wrapping_add(*entry.value()))
         }))
     }
 }
@@ -164,6 +172,8 @@ impl Engine for Congee {
         let mut entries = [([0u8; 8], 0usize); SCAN];
         // Its ranges end before their upper bound.
         let count = self.0.range(word(from), u64::MAX, &mut entries, &epoch::pin());
-        Ok(entries[..count].iter().fold(0u64, |sum, (_, value)| sum.wrapping_add(*value as u64)))
+        Ok(entries[..count]
+            .iter()
+            .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value as u64)))
     }
 }

@@ -51,11 +51,11 @@ impl Operation {
 }
 
 /// An engine behind one virtual call a slice; the loop over the slice is compiled for its type.
-trait Candidate {
+trait Measured {
     fn pass(&self, workload: Workload, keys: &[Part<'_>]) -> Result<Pass, Error>;
 }
 
-impl<E: Engine> Candidate for E {
+impl<E: Engine> Measured for E {
     fn pass(&self, workload: Workload, keys: &[Part<'_>]) -> Result<Pass, Error> {
         workload::pass(self, workload, keys)
     }
@@ -93,13 +93,14 @@ pub struct Outcome {
     pub memory: HugePages,
 }
 
-type Candidates<'c> = Vec<(&'static str, Box<dyn Candidate + 'c>)>;
+/// An engine and its name.
+type Candidate<'c> = (&'static str, Box<dyn Measured + 'c>);
 
 impl WithIndex for Round<'_> {
     type Out = Outcome;
 
     fn with<I: Index>(self, index: &I) -> Result<Outcome, Error> {
-        let mut candidates: Candidates<'_> = vec![(OURS, Box::new(Ours(index)))];
+        let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(index)))];
         if !self.alone {
             candidates.extend(self.peers());
         }
@@ -110,7 +111,11 @@ impl WithIndex for Round<'_> {
         self.measure(Operation::MultiGet, self.reads, &candidates[..1], &mut figures)?;
         self.measure(Operation::Scan100, self.scans, &candidates, &mut figures)?;
         self.progress.say(format_args!("{}: clearing up", self.label));
-        Ok(Outcome { figures, space, memory })
+        Ok(Outcome {
+            figures,
+            space,
+            memory,
+        })
     }
 }
 
@@ -118,7 +123,7 @@ impl WithIndex for Round<'_> {
 const SLICES: usize = 20;
 
 impl Round<'_> {
-    fn peers(&self) -> Candidates<'static> {
+    fn peers(&self) -> Vec<Candidate<'static>> {
         match self.kind {
             KeyKind::U64 | KeyKind::Print8 => vec![
                 ("congee", Box::new(Congee::new())),
@@ -137,14 +142,16 @@ impl Round<'_> {
         &self,
         operation: Operation,
         keys: &Keys,
-        candidates: &Candidates<'_>,
+        candidates: &[Candidate<'_>],
         figures: &mut Figures,
     ) -> Result<(), Error> {
-        self.progress.say(format_args!("{}: {}", self.label, operation.name()));
+        self.progress
+            .say(format_args!("{}: {}", self.label, operation.name()));
         let mut seconds = vec![0.0; candidates.len()];
         for slice in 0..SLICES {
-            let parts: Vec<Part<'_>> =
-                (0..self.threads).map(|i| keys.part(slice * self.threads + i, SLICES * self.threads)).collect();
+            let parts: Vec<Part<'_>> = (0..self.threads)
+                .map(|i| keys.part(slice * self.threads + i, SLICES * self.threads))
+                .collect();
             let mut agreed = None;
             // Each goes first as often as the others.
             for turn in 0..candidates.len() {
@@ -152,7 +159,10 @@ impl Round<'_> {
                 let (name, candidate) = &candidates[i];
                 let pass = candidate.pass(operation.workload(), &parts)?;
                 if *agreed.get_or_insert(pass.sum) != pass.sum {
-                    return Err(Error::Wrong(format!("{}: {name} reads otherwise than the others", operation.name())));
+                    return Err(Error::Wrong(format!(
+                        "{}: {name} reads otherwise than the others",
+                        operation.name()
+                    )));
                 }
                 seconds[i] += pass.seconds;
             }

@@ -21,7 +21,11 @@ impl Summary {
         rounds.sort_by(f64::total_cmp);
         let (&least, &most) = (rounds.first()?, rounds.last()?);
         let (low, high) = (rounds[(rounds.len() - 1) / 2], rounds[rounds.len() / 2]);
-        Some(Summary { median: (low + high) / 2.0, least, most })
+        Some(Summary {
+            median: (low + high) / 2.0,
+            least,
+            most,
+        })
     }
 }
 
@@ -36,7 +40,11 @@ pub const OURS: &str = "ours";
 impl Figures {
     /// Notes a round of one engine.
     pub fn note(&mut self, operation: Operation, engine: &'static str, mops: f64) {
-        match self.0.iter_mut().find(|(of, by, _)| (*of, *by) == (operation, engine)) {
+        match self
+            .0
+            .iter_mut()
+            .find(|(of, by, _)| (*of, *by) == (operation, engine))
+        {
             Some((.., rounds)) => rounds.push(mops),
             None => self.0.push((operation, engine, vec![mops])),
         }
@@ -52,7 +60,10 @@ impl Figures {
     }
 
     fn rounds(&self, operation: Operation, engine: &str) -> &[f64] {
-        let found = self.0.iter().find(|(of, by, _)| (*of, *by) == (operation, engine));
+        let found = self
+            .0
+            .iter()
+            .find(|(of, by, _)| (*of, *by) == (operation, engine));
         found.map_or(&[], |(.., rounds)| rounds)
     }
 
@@ -75,7 +86,11 @@ impl Figures {
     pub fn ratios(&self) -> impl Iterator<Item = (Operation, &'static str, Summary)> {
         let peers = self.0.iter().filter(|(_, engine, _)| *engine != OURS);
         peers.filter_map(|(operation, peer, _)| {
-            Some((*operation, *peer, self.ratio((*operation, OURS), (*operation, peer))?))
+            Some((
+                *operation,
+                *peer,
+                self.ratio((*operation, OURS), (*operation, peer))?,
+            ))
         })
     }
 }
@@ -93,7 +108,21 @@ mod tests {
             figures.note(Operation::Get, "peer", peer);
         }
         let ratios: Vec<_> = figures.ratios().collect();
-        assert_eq!(ratios, [(Operation::Get, "peer", Summary { median: 3.0, least: 2.0, most: 4.0 })]);
-        assert_eq!(figures.ratio((Operation::Get, OURS), (Operation::Get, "nobody")), None);
+        assert_eq!(
+            ratios,
+            [(
+                Operation::Get,
+                "peer",
+                Summary {
+                    median: 3.0,
+                    least: 2.0,
+                    most: 4.0
+                }
+            )]
+        );
+        assert_eq!(
+            figures.ratio((Operation::Get, OURS), (Operation::Get, "nobody")),
+            None
+        );
     }
 }

@@ -21,8 +21,17 @@ pub struct Verdict {
 
 impl Verdict {
     fn new(target: String, asked: f64, measured: Summary, at_least: bool) -> Verdict {
-        let met = if at_least { measured.median >= asked } else { measured.median <= asked };
-        Verdict { target, asked, measured, met }
+        let met = if at_least {
+            measured.median >= asked
+        } else {
+            measured.median <= asked
+        };
+        Verdict {
+            target,
+            asked,
+            measured,
+            met,
+        }
     }
 
     /// As a row of a table.
@@ -55,20 +64,44 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
         match compared.kind {
             KeyKind::U64 => {
                 at_least("get : congee's get, at least", 2.5, (Get, OURS), (Get, congee));
-                at_least("durable insert : congee's insert, at least", 1.0, (Insert, OURS), (Insert, congee));
+                at_least(
+                    "durable insert : congee's insert, at least",
+                    1.0,
+                    (Insert, OURS),
+                    (Insert, congee),
+                );
             }
             KeyKind::Str => {
-                at_least("get : crossbeam-skiplist's get, at least", 6.0, (Get, OURS), (Get, skip));
+                at_least(
+                    "get : crossbeam-skiplist's get, at least",
+                    6.0,
+                    (Get, OURS),
+                    (Get, skip),
+                );
             }
             KeyKind::Print8 => {}
         }
         if compared.kind != KeyKind::Print8 {
-            at_least("multi_get of 32 : single gets, at least", 3.0, (MultiGet, OURS), (Get, OURS));
-            at_least("scan of 100 : BTreeMap's, at least", 2.0, (Scan100, OURS), (Scan100, btree));
+            at_least(
+                "multi_get of 32 : single gets, at least",
+                3.0,
+                (MultiGet, OURS),
+                (Get, OURS),
+            );
+            at_least(
+                "scan of 100 : BTreeMap's, at least",
+                2.0,
+                (Scan100, OURS),
+                (Scan100, btree),
+            );
         }
         if compared.kind != KeyKind::Str {
             let bytes = compared.space.reserved as f64 / compared.keys as f64;
-            let measured = Summary { median: bytes, least: bytes, most: bytes };
+            let measured = Summary {
+                median: bytes,
+                least: bytes,
+                most: bytes,
+            };
             let target = format!("{kind}: bytes a key, at most");
             verdicts.push(Verdict::new(target, MOST_BYTES_PER_KEY, measured, false));
         }
