@@ -34,18 +34,27 @@ macro_rules! indexes {
         /// Opens the index of this name, created before.
         pub fn open<M: Media, W: WithIndex>(name: &str, heap: &Heap<M>, then: W) -> Result<W::Out, Error> {
             match name {
-                $($name => then.with(&$index::<M, $variant>::open(heap, ROOT)?),)+
+                $($name => {
+                    let index = $index::<M, $variant>::open(heap, ROOT)?;
+                    then.with(&index.ok_or_else(|| Error::Wrong("the pool holds no index".into()))?)
+                })+
                 _ => Err(Error::UnknownIndex(name.into())),
             }
         }
     };
 }
 
-/// What traces the indexes' objects after a crash.
-pub fn tracers<M: Media>() -> Vec<(u32, Arc<dyn Trace<M>>)> {
-    vec![]
+indexes! {
+    "roart" => Roart::<roart::Full>,
+    "roart-streaming" => Roart::<roart::Streaming>,
+    "roart-without-ec" => Roart::<roart::WithoutEc>,
+    "roart-without-smp" => Roart::<roart::WithoutSmp>,
+    "roart-without-mo" => Roart::<roart::WithoutMo>,
+    "roart-without-lc" => Roart::<roart::WithoutLc>,
+    "roart-raw" => Roart::<roart::Raw>,
 }
 
-indexes! {
-    "roart" => Roart::<roart::All>,
+/// What traces the indexes' objects after a crash: one tracer a kind of root.
+pub fn tracers<M: Media>() -> Vec<(u32, Arc<dyn Trace<M>>)> {
+    vec![(roart::KIND, roart::tracer())]
 }
