@@ -31,9 +31,20 @@ pub enum Error {
     /// The root directory has no free entry.
     #[error("the root directory is full: all of its {0} entries are taken")]
     TooManyRoots(usize),
+    /// A root of a kind that this program has no tracer for: what it leads to cannot be known.
+    #[error("root '{}' is of kind {kind}, which this program does not know: use a newer Wollemi", root.escape_ascii())]
+    UnknownKind {
+        /// The root's name.
+        root: Box<[u8]>,
+        /// Its kind.
+        kind: u32,
+    },
     /// The call needs to know what is alive, and recovery has not found it out.
-    #[error("recovery has not ended: {0}")]
+    #[error("what is in use is not known: recovery {0}")]
     NotRecovered(String),
+    /// The pool could not be closed.
+    #[error(transparent)]
+    Pool(Box<pool::Error>),
     /// A thread could not be started.
     #[error("starting a recovery thread: {0}")]
     Thread(std::io::Error),

@@ -152,7 +152,6 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Full`].
     #[inline]
-    #[expect(clippy::type_complexity, reason = "two drafts")]
     pub fn draft_pair<'e, 'h, A: Persistent, B: Persistent>(
         &'h self,
         a: A,
@@ -185,6 +184,20 @@ impl<M: Media> Heap<M> {
         if !space.set_aside(offset, len) {
             let space = Arc::clone(space);
             guard.defer(move || space.free(offset));
+        }
+    }
+
+    /// Closes the heap and its pool, if this is the last handle; else the last handle to be dropped does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Pool`] where the medium fails. The pool then counts as not closed, as after a crash.
+    pub fn close(self) -> Result<(), Error> {
+        let Heap { user, inner } = self;
+        drop(user);
+        match Arc::into_inner(inner) {
+            Some(inner) => inner.pool.close().map_err(|error| Error::Pool(Box::new(error))),
+            None => Ok(()),
         }
     }
 

@@ -255,9 +255,4 @@ impl Space {
         self.set_aside.store(false, Ordering::Release);
         aside
     }
-
-    /// Whether retirements are set aside.
-    pub(crate) fn sets_aside(&self) -> bool {
-        self.set_aside.load(Ordering::Acquire)
-    }
 }

@@ -136,6 +136,11 @@ impl<M: Media, V: Variant> Index for Roart<M, V> {
         _guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
+        for bound in [lower, upper] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                check_key(key)?;
+            }
+        }
         Ok(self.visit_range(lower, upper, direction, visit)?)
     }
 

@@ -16,18 +16,6 @@ use pmem::{Link, Media};
 /// Aux of a link to an inner node whose skip must be computed from the node's level.
 pub(crate) const LONG_SKIP: u8 = 255;
 
-/// Where a reader stands after one step.
-pub(crate) enum Step<'g> {
-    /// Nothing there.
-    Absent,
-    /// The key's leaf, if any, is at this link.
-    Leaf(Link),
-    /// The key's leaf, if any, is in this array.
-    Array(ArrayRef<'g>),
-    /// Further down.
-    Inner(Link),
-}
-
 impl<M: Media, V: Variant> Roart<M, V> {
     /// The leaf of `key`.
     #[inline]

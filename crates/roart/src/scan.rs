@@ -179,6 +179,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 order.reverse()
             }
         });
+        // A key twice: it was removed and inserted again, into another entry, meanwhile.
+        sorted.dedup_by(|a, b| a.key() == b.key());
         for leaf in sorted {
             if bounds.hold(leaf.key(), item.low, item.high)
                 && visit(leaf.key(), leaf.value(&self.heap)).is_break()
@@ -259,8 +261,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             stack.extend(links.filter(|link| !link.is_null()).map(child));
         } else {
             let inside = |link: &Link| bytes.as_ref().is_some_and(|bytes| bytes.contains(&link.byte()));
-            stack.extend(node.children(media).filter(inside).map(child));
-            stack[start..].sort_unstable_by_key(|item| item.link.byte());
+            let mut links: Vec<Link> = node.children(media).filter(inside).collect();
+            links.sort_unstable_by_key(|link| link.byte());
+            // A byte twice: its last key was removed and another inserted, into another entry, meanwhile.
+            links.dedup_by_key(|link| link.byte());
+            stack.extend(links.into_iter().map(child));
         }
         if direction == Direction::Forward {
             stack[start..].reverse();

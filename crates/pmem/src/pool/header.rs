@@ -27,7 +27,7 @@
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
 //! I3 A generation is durable before anything else is stored in it.
 
-use super::checked::{CheckedWord, seal, unseal};
+use super::checked::{CheckedWord, unseal};
 use super::{ErrorKind, Level};
 use crate::{Media, PWord, Persistent, Purpose, persist_scope};
 
@@ -113,7 +113,7 @@ impl Contents {
     pub(super) fn new(page_size: u64, level: Level) -> Result<Contents, ErrorKind> {
         Ok(Contents {
             page_size,
-            uuid: new_uuid().map_err(|e| ErrorKind::io("making a uuid", e))?,
+            uuid: new_uuid()?,
             state: State {
                 generation: 1,
                 clean: false,
@@ -127,10 +127,11 @@ impl Contents {
 }
 
 /// A random UUID: version 4, variant 1 (RFC 9562).
-fn new_uuid() -> Result<u128, rustix::io::Errno> {
+pub(super) fn new_uuid() -> Result<u128, ErrorKind> {
     let mut bytes = [0; 16];
     // Up to 256 bytes come whole.
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| ErrorKind::io("drawing a random number", e))?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     Ok(u128::from_be_bytes(bytes))
@@ -222,7 +223,7 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
         boot_id: wide(72, "boot id")?,
         allocated: field(128, "end of the allocated pages")?,
     };
-    if !super::page_size_is_valid(contents.page_size) {
+    if !super::options::page_size_is_valid(contents.page_size) {
         return Err(ErrorKind::Damaged { what: "page size" });
     }
     if contents.state.generation == 0 {
@@ -254,10 +255,4 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
 fn parts(id: u128) -> [u64; 3] {
     // A checked word keeps the lower 48 bits of each.
     [id as u64, (id >> 48) as u64, (id >> 96) as u64]
-}
-
-/// The word that holds `value`, for the tests that build headers.
-#[cfg(test)]
-pub(super) fn sealed(value: u64) -> [u8; 8] {
-    seal(value).to_le_bytes()
 }

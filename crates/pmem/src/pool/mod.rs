@@ -14,6 +14,7 @@ mod error;
 mod file;
 mod header;
 mod mapping;
+mod open;
 mod options;
 
 pub use checked::CheckedWord;
@@ -22,9 +23,9 @@ pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 
 use crate::{Hardware, Media, Offset, Persistent};
 use file::PoolFile;
-use header::{Contents, HEADER, Header, State};
+use header::{HEADER, Header, State};
 use mapping::Mapping;
-use options::page_size_is_valid;
+use open::Opened;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,6 +36,9 @@ const GROW_AHEAD: u64 = 64 << 20;
 
 /// The size of the huge pages asked for.
 const HUGE_PAGE: u64 = 2 << 20;
+
+/// What errors call a pool without a file.
+const ANONYMOUS: &str = "anonymous";
 
 /// An open pool.
 ///
@@ -57,6 +61,8 @@ pub struct Pool<M: Media = Hardware> {
     state: State,
     last_shutdown: LastShutdown,
     huge_pages: bool,
+    /// Whether it was closed, or an attempt made; there is no second one, as it could not tell what the first left.
+    closed: bool,
 }
 
 // SAFETY: `base` is an address inside `mapping`; all that is shared behind it is reached through words.
@@ -72,39 +78,79 @@ impl<M: Media> Pool<M> {
     /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the options ask for more than level
     /// [`Process`](Level::Process), and [`ErrorKind::Io`] where the system refuses memory.
     pub fn anonymous(options: &PoolOptions, media: M) -> Result<Pool<M>, Error> {
-        Self::new_anonymous(options, media).map_err(|kind| kind.of(Path::new("anonymous")))
+        match Opened::anonymous(options, &media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(Path::new(ANONYMOUS))),
+        }
     }
 
-    fn new_anonymous(options: &PoolOptions, media: M) -> Result<Pool<M>, ErrorKind> {
-        options.validate()?;
-        if options.level == Level::Power {
-            return Err(ErrorKind::NotPower);
+    /// A new pool in a file at `path`, where nothing may be. A creation that fails leaves nothing there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exists`], [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the file system cannot give the
+    /// level asked for, [`ErrorKind::NoSpace`], [`ErrorKind::Denied`], and [`ErrorKind::Io`].
+    pub fn create(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
+        match Opened::create(path.as_ref(), options, &mut media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(path.as_ref())),
         }
-        let mapping = Mapping::reserve(options.max_size, options.page_size)?;
-        let huge_pages = options.huge_pages && mapping.advise_huge_pages();
-        let first = if huge_pages { HUGE_PAGE } else { 0 }.max(options.page_size);
-        let first = first.min(mapping.reserved());
-        mapping
-            .back_with_memory(0, first)
-            .map_err(|e| ErrorKind::io("mapping memory", e))?;
-        let contents = Contents::new(options.page_size, Level::Process)?;
-        let max_size = options.max_size.min(mapping.reserved());
-        let pool = Pool {
-            base: mapping.start(),
-            len: first.into(),
+    }
+
+    /// The pool in the file at `path`. Its page size is that of its creation. A file that is refused is left as it
+    /// was.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind`] names all that can be wrong with a file.
+    pub fn open(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
+        match Opened::open(path.as_ref(), options, &mut media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(path.as_ref())),
+        }
+    }
+
+    /// The pool in the file at `path`, which is created if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Pool::open) and of [`create`](Pool::create).
+    pub fn open_or_create(
+        path: impl AsRef<Path>,
+        options: &PoolOptions,
+        mut media: M,
+    ) -> Result<Pool<M>, Error> {
+        let path = path.as_ref();
+        let mut opened = Opened::open(path, options, &mut media);
+        if let Err(ErrorKind::Missing) = opened {
+            opened = Opened::create(path, options, &mut media);
+        }
+        if let Err(ErrorKind::Exists) = opened {
+            // Somebody else has just created it.
+            opened = Opened::open(path, options, &mut media);
+        }
+        match opened {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(path)),
+        }
+    }
+
+    fn new(opened: Opened, media: M) -> Pool<M> {
+        Pool {
+            base: opened.mapping.start(),
+            len: opened.len.into(),
             media,
-            mapping,
-            file: None,
+            mapping: opened.mapping,
+            file: opened.file,
             growing: Mutex::new(()),
-            max_size,
-            page_size: contents.page_size,
-            uuid: Uuid(contents.uuid),
-            state: contents.state,
-            last_shutdown: LastShutdown::New,
-            huge_pages,
-        };
-        pool.header().create(&contents, &pool.media);
-        Ok(pool)
+            max_size: opened.max_size,
+            page_size: opened.contents.page_size,
+            uuid: Uuid(opened.contents.uuid),
+            state: opened.contents.state,
+            last_shutdown: opened.last_shutdown,
+            huge_pages: opened.huge_pages,
+            closed: false,
+        }
     }
 
     /// Where the pool is mapped.
@@ -190,8 +236,7 @@ impl<M: Media> Pool<M> {
         if at_least <= len {
             return Ok(());
         }
-        self.grow_from(len, at_least)
-            .map_err(|kind| kind.of(self.path().unwrap_or(Path::new("anonymous"))))
+        self.grow_from(len, at_least).map_err(|kind| kind.of(self.name()))
     }
 
     fn grow_from(&self, len: u64, at_least: u64) -> Result<(), ErrorKind> {
@@ -257,6 +302,11 @@ impl<M: Media> Pool<M> {
         self.file.as_ref().map(PoolFile::path)
     }
 
+    /// What errors call the pool.
+    fn name(&self) -> &Path {
+        self.path().unwrap_or(Path::new(ANONYMOUS))
+    }
+
     /// How the pool was left before this opening.
     pub fn last_shutdown(&self) -> LastShutdown {
         self.last_shutdown
@@ -307,18 +357,20 @@ impl<M: Media> Pool<M> {
     ///
     /// [`ErrorKind::Io`] where the medium fails. The pool then counts as not closed, as after a crash.
     pub fn close(mut self) -> Result<(), Error> {
-        self.mark_clean()
-            .map_err(|kind| kind.of(self.path().unwrap_or(Path::new("anonymous"))))
+        self.mark_clean().map_err(|kind| kind.of(self.name()))
     }
 
     fn mark_clean(&mut self) -> Result<(), ErrorKind> {
-        if self.file.is_none() || self.state.clean {
+        if self.file.is_none() || std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
         let failed = |e| ErrorKind::io("writing to the medium", e);
         self.mapping.sync(self.len()).map_err(failed)?;
-        self.state.clean = true;
-        self.header().set_state(self.state, &self.media);
+        let state = State {
+            clean: true,
+            ..self.state
+        };
+        self.header().set_state(state, &self.media);
         self.mapping.sync(HEADER as u64).map_err(failed)
     }
 }

@@ -1,5 +1,9 @@
 //! What holds for every pool, with a file or without.
 
+mod bad;
+mod files;
+mod full;
+
 use super::*;
 use crate::{PWord, Purpose, persist_scope};
 
