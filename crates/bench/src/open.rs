@@ -10,7 +10,7 @@ use crate::registry::{self, WithIndex};
 use crate::store::{Place, Remove};
 use crate::workload::{self, Workload};
 use crate::{Error, engine::Engine, engine::Ours, machine::Machine, table};
-use heap::Heap;
+use heap::{Heap, State};
 use index::Index;
 use pmem::Hardware;
 use serde::Serialize;
@@ -153,7 +153,9 @@ impl WithIndex for FirstGet<'_> {
                 self.wanted
             )));
         }
-        self.heap.wait_recovered();
+        if let State::Failed(why) = self.heap.wait_recovered() {
+            return Err(Error::Wrong(format!("recovery: {why}")));
+        }
         Ok(Opening {
             open,
             first_get,

@@ -14,7 +14,7 @@ use crate::{Error, table};
 use clap::ValueEnum;
 use heap::Heap;
 use index::Index;
-use pmem::{Counting, Delaying, Hardware, Media, Purpose};
+use pmem::{Counting, Counts, Delaying, Hardware, Latency, Media};
 use serde::Serialize;
 
 /// What the timed run's stores pass through.
@@ -25,7 +25,7 @@ pub enum MediaKind {
     Native,
     /// The machine, counting.
     Counting,
-    /// The machine with the latencies of persistent memory added.
+    /// The machine, each fence taking as long as it would on Optane.
     Delay,
 }
 
@@ -84,9 +84,14 @@ struct Report {
     mops: f64,
     p50_ns: u32,
     p99_ns: u32,
-    /// All of them: nodes and allocation.
+    /// All of them: nodes and allocation. A `multi_get` of 32 keys is 32 operations.
     write_backs_per_op: Option<f64>,
     fences_per_op: Option<f64>,
+    /// Stores past the cache, which need a fence but no write-back.
+    non_temporal_per_op: Option<f64>,
+    /// Distinct 64-byte lines, and 256-byte blocks, that fences waited for.
+    lines_per_op: Option<f64>,
+    blocks_per_op: Option<f64>,
     /// Of these, for the heap's own metadata.
     alloc_write_backs_per_op: Option<f64>,
     alloc_fences_per_op: Option<f64>,
@@ -119,28 +124,11 @@ impl Input {
     }
 }
 
-/// Write-backs and fences, and those of them for the heap's own metadata.
-#[derive(Clone, Copy, Debug, Default)]
-struct Persists {
-    write_backs: u64,
-    fences: u64,
-    alloc_write_backs: u64,
-    alloc_fences: u64,
-}
+/// What the media has counted so far.
+type Count<M> = fn(&M) -> Counts;
 
-impl Persists {
-    fn none<M>(_media: &M) -> Persists {
-        Persists::default()
-    }
-
-    fn since(self, before: Persists) -> Persists {
-        Persists {
-            write_backs: self.write_backs - before.write_backs,
-            fences: self.fences - before.fences,
-            alloc_write_backs: self.alloc_write_backs - before.alloc_write_backs,
-            alloc_fences: self.alloc_fences - before.alloc_fences,
-        }
-    }
+fn uncounted<M>(_media: &M) -> Counts {
+    Counts::default()
 }
 
 /// Loads the keys and runs the workload.
@@ -149,14 +137,13 @@ struct Measure<'r, M: Media> {
     input: &'r Input,
     heap: &'r Heap<M>,
     progress: &'r Progress,
-    /// What the media has counted so far.
-    persists: fn(&M) -> Persists,
+    counts: Count<M>,
 }
 
 struct Measured {
     pass: Pass,
     space: Space,
-    persists: Persists,
+    counts: Counts,
     level: String,
     huge_pages: bool,
     huge_page_memory: HugePages,
@@ -171,10 +158,10 @@ impl<M: Media> WithIndex for Measure<'_, M> {
             input,
             heap,
             progress,
-            persists,
+            counts,
         } = self;
         let engine = Ours(index);
-        let counted = || persists(heap.pool().media());
+        let counted = || counts(heap.media());
         let mut before = counted();
         progress.say(format_args!("loading {} keys", input.load.len()));
         let mut pass = workload::pass(
@@ -191,7 +178,7 @@ impl<M: Media> WithIndex for Measure<'_, M> {
         Ok(Measured {
             pass,
             space,
-            persists: counted().since(before),
+            counts: counted() - before,
             level: heap.pool().level().to_string(),
             huge_pages: heap.pool().huge_pages(),
             huge_page_memory: HugePages::now(),
@@ -205,7 +192,7 @@ impl RunArgs {
         media: M,
         place: &Place,
         input: &Input,
-        persists: fn(&M) -> Persists,
+        counts: Count<M>,
     ) -> Result<Measured, Error> {
         let progress = &Progress::new();
         let heap = &place.create(media)?;
@@ -218,50 +205,44 @@ impl RunArgs {
                 input,
                 heap,
                 progress,
-                persists,
+                counts,
             },
         )
     }
 
     fn counted(&self, place: &Place, input: &Input) -> Result<Measured, Error> {
-        self.measure(Counting::new(Hardware::detect()), place, input, persists_of)
+        self.measure(Counting::new(Hardware::detect()), place, input, Counting::counts)
     }
 }
 
 /// Runs it and prints one line.
 pub fn run(args: &RunArgs) -> Result<(), Error> {
-    let place = &args.pool;
-    let input = &{
-        Progress::new().say(format_args!("making {} keys", args.keys));
-        Input::new(args)
-    };
-    let timed = match args.media {
-        MediaKind::Native => args.measure(Hardware::detect(), place, input, Persists::none)?,
-        MediaKind::Counting => args.counted(place, input)?,
-        MediaKind::Delay => args.measure(Delaying::new(Hardware::detect()), place, input, Persists::none)?,
-    };
-    let persists = match args.media {
-        MediaKind::Counting => Some(timed.persists),
-        _ if args.no_counts => None,
-        _ => Some(args.counted(&Place::Anonymous, input)?.persists),
-    };
-    print(args, &Report::new(args, &timed, persists))
+    print(args, &report(args)?)
 }
 
-fn persists_of(media: &Counting) -> Persists {
-    let counts = media.counts();
-    Persists {
-        write_backs: counts.write_backs(),
-        fences: counts.fences(),
-        alloc_write_backs: counts.of(Purpose::Alloc).write_backs,
-        alloc_fences: counts.of(Purpose::Alloc).fences,
-    }
+fn report(args: &RunArgs) -> Result<Report, Error> {
+    Progress::new().say(format_args!("making {} keys", args.keys));
+    let input = &Input::new(args);
+    let timed = match args.media {
+        MediaKind::Native => args.measure(Hardware::detect(), &args.pool, input, uncounted)?,
+        MediaKind::Counting => args.counted(&args.pool, input)?,
+        MediaKind::Delay => {
+            let media = Delaying::new(Hardware::detect(), Latency::OPTANE);
+            args.measure(media, &args.pool, input, uncounted)?
+        }
+    };
+    let counts = match args.media {
+        MediaKind::Counting => Some(timed.counts),
+        _ if args.no_counts => None,
+        _ => Some(args.counted(&Place::Anonymous, input)?.counts),
+    };
+    Ok(Report::new(args, &timed, counts))
 }
 
 impl Report {
-    fn new(args: &RunArgs, timed: &Measured, persists: Option<Persists>) -> Report {
+    fn new(args: &RunArgs, timed: &Measured, counts: Option<Counts>) -> Report {
         let Measured { pass, space, .. } = timed;
-        let per_op = |count: fn(Persists) -> u64| persists.map(|all| count(all) as f64 / pass.ops as f64);
+        let per_op = |count: fn(Counts) -> u64| counts.map(|all| count(all) as f64 / pass.ops as f64);
         Report {
             index: args.index.clone(),
             workload: args.workload,
@@ -277,10 +258,13 @@ impl Report {
             mops: pass.mops(),
             p50_ns: pass.latencies.quantile(0.5),
             p99_ns: pass.latencies.quantile(0.99),
-            write_backs_per_op: per_op(|all| all.write_backs),
-            fences_per_op: per_op(|all| all.fences),
-            alloc_write_backs_per_op: per_op(|all| all.alloc_write_backs),
-            alloc_fences_per_op: per_op(|all| all.alloc_fences),
+            write_backs_per_op: per_op(|all| all.total().write_backs),
+            fences_per_op: per_op(|all| all.total().fences),
+            non_temporal_per_op: per_op(|all| all.non_temporal),
+            lines_per_op: per_op(|all| all.total().lines),
+            blocks_per_op: per_op(|all| all.total().blocks),
+            alloc_write_backs_per_op: per_op(|all| all.alloc.write_backs),
+            alloc_fences_per_op: per_op(|all| all.alloc.fences),
             bytes_per_key: space.reserved as f64 / args.keys as f64,
             live_bytes_per_key: space.live as f64 / args.keys as f64,
             huge_pages: timed.huge_pages,
@@ -337,4 +321,99 @@ fn print(args: &RunArgs, report: &Report) -> Result<(), Error> {
         crate::name(report.media),
         report.machine,
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: RunArgs,
+    }
+
+    fn report_of(line: &str) -> Report {
+        let line = Line::try_parse_from(["run"].into_iter().chain(line.split_whitespace())).unwrap();
+        report(&line.args).unwrap()
+    }
+
+    /// Every index does every workload on every kind of keys, and finds what it should.
+    #[test]
+    fn every_index_does_every_workload() {
+        for index in registry::NAMES {
+            for workload in Workload::value_variants() {
+                for kind in KeyKind::value_variants() {
+                    let workload = crate::name(*workload);
+                    let line = format!(
+                        "--index {index} --workload {workload} --keys 3000 --key-kind {} --threads 2 --no-counts",
+                        crate::name(*kind)
+                    );
+                    let report = report_of(&line);
+                    assert_eq!(
+                        report.ops,
+                        if workload == "scan100" { 60 } else { 3000 },
+                        "{line}"
+                    );
+                    assert!(report.mops > 0.0 && report.p50_ns <= report.p99_ns, "{line}");
+                    assert!(report.bytes_per_key >= report.live_bytes_per_key, "{line}");
+                    assert!(report.live_bytes_per_key >= 12.0, "{line}");
+                    assert_eq!(report.write_backs_per_op, None, "{line}");
+                }
+            }
+        }
+    }
+
+    /// Writes persist something and fence it; reads of what is durable do neither.
+    #[test]
+    fn counts_are_of_the_workload_alone() {
+        for workload in ["load", "update", "remove"] {
+            let report = report_of(&format!("--workload {workload} --keys 2000"));
+            let write_backs = report.write_backs_per_op.unwrap() + report.non_temporal_per_op.unwrap();
+            assert!(
+                write_backs >= 1.0,
+                "{workload}: {write_backs} write-backs an operation"
+            );
+            assert!(
+                report.fences_per_op >= Some(1.0),
+                "{workload}: {:?} fences an operation",
+                report.fences_per_op
+            );
+        }
+        for workload in ["get", "multi_get", "scan100"] {
+            let report = report_of(&format!("--workload {workload} --keys 2000"));
+            assert_eq!(
+                (report.write_backs_per_op, report.fences_per_op),
+                (Some(0.0), Some(0.0)),
+                "{workload}"
+            );
+        }
+    }
+
+    /// The counts are the same whether counting is what is timed or done apart, on whatever media.
+    #[test]
+    fn media_count_alike() {
+        let counts = ["native", "counting", "delay"].map(|media| {
+            let report = report_of(&format!("--workload load --keys 2000 --media {media}"));
+            (report.write_backs_per_op, report.fences_per_op)
+        });
+        assert_eq!(counts[0], counts[1]);
+        assert_eq!(counts[0], counts[2]);
+    }
+
+    /// A pool in a file is measured and removed; a file that exists is refused and stays.
+    #[test]
+    fn files_are_made_and_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let line = format!("--workload get --keys 1000 --no-counts --pool {}", path.display());
+        assert_eq!(report_of(&line).pool, path.display().to_string());
+        assert!(!path.exists());
+
+        std::fs::write(&path, "mine").unwrap();
+        let line = Line::try_parse_from(["run"].into_iter().chain(line.split_whitespace())).unwrap();
+        assert!(report(&line.args).is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+    }
 }

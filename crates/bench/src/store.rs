@@ -75,7 +75,7 @@ impl Place {
             Place::File(path) => Pool::open(path, &PoolOptions::default(), media)?,
         };
         let heap = Heap::new(pool)?;
-        heap.recover(registry::tracers(), 1);
+        heap.recover(registry::tracers(), 1)?;
         Ok(heap)
     }
 }
