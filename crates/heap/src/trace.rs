@@ -192,7 +192,8 @@ impl<M: Media> Tracing<'_, M> {
                     Ok(false) => {}
                     Ok(true) => {
                         met += 1;
-                        stack.extend(children.iter().map(|&child| (tracer, child)));
+                        let children = children.iter().filter(|child| !child.is_null());
+                        stack.extend(children.map(|&child| (tracer, child)));
                     }
                     Err(error) => return shared.end(Some(error)),
                 }
