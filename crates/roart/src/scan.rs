@@ -12,9 +12,8 @@ use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch};
-use heap::Error;
 use index::{Direction, Visit};
-use pmem::{Link, Media};
+use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow, Range, RangeInclusive};
 
@@ -108,7 +107,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         upper: Bound<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         let bounds = Bounds { lower, upper };
         if bounds.cross() {
             return Ok(());
@@ -165,7 +164,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         direction: Direction,
         sorted: &mut Vec<LeafRef<'g>>,
         visit: &mut Visit<'_, 'g>,
-    ) -> Result<ControlFlow<()>, Error> {
+    ) -> Result<ControlFlow<()>, Fault> {
         sorted.clear();
         let array = ArrayRef::at(&self.heap, item.link)?;
         for link in array.leaves(self.heap.media()) {
@@ -179,6 +178,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 order.reverse()
             }
         });
+        // A key twice: it was removed and inserted again, into another entry, meanwhile.
+        sorted.dedup_by(|a, b| a.key() == b.key());
         for leaf in sorted {
             if bounds.hold(leaf.key(), item.low, item.high)
                 && visit(leaf.key(), leaf.value(&self.heap)).is_break()
@@ -197,7 +198,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         direction: Direction,
         batch: u16,
         stack: &mut Vec<Item>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth);
@@ -259,8 +260,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             stack.extend(links.filter(|link| !link.is_null()).map(child));
         } else {
             let inside = |link: &Link| bytes.as_ref().is_some_and(|bytes| bytes.contains(&link.byte()));
-            stack.extend(node.children(media).filter(inside).map(child));
-            stack[start..].sort_unstable_by_key(|item| item.link.byte());
+            let mut links: Vec<Link> = node.children(media).filter(inside).collect();
+            links.sort_unstable_by_key(|link| link.byte());
+            // A byte twice: its last key was removed and another inserted, into another entry, meanwhile.
+            links.dedup_by_key(|link| link.byte());
+            stack.extend(links.into_iter().map(child));
         }
         if direction == Direction::Forward {
             stack[start..].reverse();
@@ -300,7 +304,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         node: &Node<'_>,
         level: usize,
         bounds: &Bounds<'_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, Fault> {
         let skipped = level - item.depth;
         if skipped == 0 || (item.low != Edge::Along && item.high != Edge::Along) {
             return Ok(true);
