@@ -49,6 +49,7 @@ mod error;
 mod heap;
 mod local;
 mod page;
+mod prefetch;
 mod recovery;
 mod root;
 mod runs;
