@@ -33,8 +33,9 @@ pub struct Faults {
 ///
 /// # Errors
 ///
-/// Every call returns [`Error::KeyTooLong`] for a key above [`MAX_KEY`](crate::MAX_KEY), writes return
-/// [`Error::ValueTooLong`], and all return [`Error::Heap`] when the pool is full or damaged.
+/// Every call returns [`Error::KeyTooLong`] for a key, or a bound of a scan, above [`MAX_KEY`](crate::MAX_KEY);
+/// [`write`](Index::write) returns [`Error::ValueTooLong`] when the edit decides to put a value above
+/// [`MAX_VALUE`](crate::MAX_VALUE); all return [`Error::Heap`] when the pool is full or damaged.
 pub trait Index: Send + Sync {
     /// The key's value.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error>;
@@ -59,7 +60,7 @@ pub trait Index: Send + Sync {
 
     /// Visits the keys between the bounds in order, until the visitor breaks. Each key that is present all the
     /// while is visited once, none twice, and each value is one the key had during the scan; the whole is not one
-    /// moment's view. Bounds that cross are an empty range.
+    /// moment's view. Bounds that cross are an empty range. The visitor may use the index.
     fn scan<'g>(
         &'g self,
         lower: Bound<&[u8]>,

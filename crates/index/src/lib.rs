@@ -7,9 +7,13 @@
 //! Implementations provide four calls: [`get`](Index::get), [`write`](Index::write), [`scan`](Index::scan) and
 //! [`check`](Index::check). All the rest is made of them.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod contract;
 mod edit;
 mod error;
+#[cfg(feature = "conformance")]
+pub mod model;
 mod range;
 mod value;
 

@@ -1,0 +1,178 @@
+//! Reads while others write.
+
+use super::crew::{Working, crew, decode, encode};
+use super::{Brief, Family, Plan, Subject, assert_emptied, done, keys};
+use crate::{Direction, Index, Range, Value};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+const THREADS: usize = 4;
+
+/// Scans, in both directions, while keys between the stable ones come and go: each stable key is seen once, in
+/// order, with its value, and nothing is seen that was never there.
+pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
+    let families: [Family; 5] = [keys::fans, keys::few_bytes, keys::dense, keys::paths, keys::chain];
+    let mut random = plan.random("scans_see_stable_keys");
+    let subject = S::create();
+    let start = subject.used();
+    for family in families {
+        let keys = family(&mut random, 600);
+        // Every third key is stable, in a random order, so that leaf arrays hold both kinds.
+        let stable: BTreeMap<_, _> = keys
+            .iter()
+            .zip(0..)
+            .step_by(3)
+            .map(|(key, id)| (&key[..], id))
+            .collect();
+        let unstable: Vec<_> = keys.iter().filter(|key| !stable.contains_key(&key[..])).collect();
+        for (key, id) in &stable {
+            done(subject.index().upsert(key, &encode(*id)), "upsert");
+        }
+        let index = subject.index();
+        let scanners = Working::new(THREADS / 2);
+        crew(THREADS, &mut random, |thread, mut random| {
+            if thread < THREADS / 2 {
+                let _done = scanners.until_dropped();
+                for _ in 0..plan.sized(120) {
+                    let (low, high) = (random.pick(&keys), random.pick(&keys));
+                    let lower = *random.pick(&[Bound::Unbounded, Bound::Included(&low[..])]);
+                    let upper = *random.pick(&[Bound::Unbounded, Bound::Excluded(&high[..])]);
+                    let direction = *random.pick(&[Direction::Forward, Direction::Reverse]);
+                    scan(index, &stable, lower, upper, direction, random.one_in(3));
+                }
+            } else {
+                let mut round = 0_u64;
+                while scanners.on() {
+                    // Sweeps remove and bring back whole neighbourhoods; single steps do so here and there.
+                    round += 1;
+                    let first = random.below(unstable.len());
+                    let count = *random.pick(&[1, 1, 1, 30, 200]);
+                    let insert = random.one_in(2);
+                    for key in unstable.iter().cycle().skip(first).take(count) {
+                        if insert {
+                            done(index.upsert(key, &encode(1 << 32 | round)), "upsert");
+                        } else {
+                            done(index.remove(key), "remove");
+                        }
+                    }
+                }
+            }
+        });
+        for key in &keys {
+            done(subject.index().remove(key), "remove");
+        }
+        assert_emptied(&subject, start);
+    }
+}
+
+/// One scan; with `slow`, other threads get to run in the middle of it.
+fn scan(
+    index: &dyn Index,
+    stable: &BTreeMap<&[u8], u64>,
+    lower: Bound<&[u8]>,
+    upper: Bound<&[u8]>,
+    direction: Direction,
+    slow: bool,
+) {
+    let guard = heap::pin();
+    let mut seen: Vec<(Vec<u8>, u64)> = Vec::new();
+    let visit = &mut |key: &[u8], value: Value<'_>| {
+        if slow {
+            std::thread::yield_now();
+        }
+        seen.push((key.to_vec(), decode(&value)));
+        ControlFlow::Continue(())
+    };
+    done(index.scan(lower, upper, direction, &guard, visit), "scan");
+    if direction == Direction::Reverse {
+        seen.reverse();
+    }
+    if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+        panic!(
+            "{direction:?} scan out of order: {:?}, {:?}",
+            Brief(&pair[0].0),
+            Brief(&pair[1].0)
+        );
+    }
+    let within = |key: &[u8]| {
+        (match lower {
+            Bound::Included(low) => low <= key,
+            _ => true,
+        }) && (match upper {
+            Bound::Excluded(high) => key < high,
+            _ => true,
+        })
+    };
+    if let Some((key, _)) = seen.iter().find(|(key, _)| !within(key)) {
+        panic!(
+            "{direction:?} scan between {lower:?} and {upper:?} visits {:?}",
+            Brief(key)
+        );
+    }
+    let mut seen = seen.iter().filter(|(_, id)| *id < 1 << 32);
+    for (key, id) in stable.iter().filter(|(key, _)| within(key)) {
+        let next = seen.next();
+        assert!(
+            next.is_some_and(|(seen, value)| seen == key && value == id),
+            "{direction:?} scan: {:?} comes next, found {:?}",
+            Brief(key),
+            next.map(|(key, _)| Brief(key))
+        );
+    }
+    assert!(seen.next().is_none(), "a scan visits a stable key twice");
+}
+
+/// Keys and values that were read stay as they were until the guard is dropped, whatever is overwritten and removed
+/// meanwhile.
+pub fn borrowed_values_stay<S: Subject>(plan: &Plan) {
+    let mut random = plan.random("borrowed_values_stay");
+    let subject = S::create();
+    let start = subject.used();
+    let keys = keys::fans(&mut random, 400);
+    let index = subject.index();
+    let readers = Working::new(THREADS / 2);
+    crew(THREADS, &mut random, |thread, mut random| {
+        if thread < THREADS / 2 {
+            let _done = readers.until_dropped();
+            for _ in 0..plan.sized(150) {
+                let guard = heap::pin();
+                let mut held = Vec::new();
+                for _ in 0..60 {
+                    let value = done(index.get(&keys[random.below(keys.len())], &guard), "get");
+                    held.extend(value.map(|value| (None, value, value.to_vec())));
+                }
+                let low = Bound::Included(&random.pick(&keys)[..]);
+                for entry in Range::new(index, low, Bound::Unbounded, &guard).take(60) {
+                    let (key, value) = done(entry, "range");
+                    held.push((Some((key, key.to_vec())), value, value.to_vec()));
+                }
+                for _ in 0..20 {
+                    std::thread::yield_now();
+                }
+                for (key, value, copy) in held {
+                    decode(&copy);
+                    assert!(*value == copy[..], "a value has changed under its guard");
+                    assert!(
+                        key.is_none_or(|(key, copy)| key == copy),
+                        "a key has changed under its guard"
+                    );
+                }
+            }
+        } else {
+            let mut id = (thread as u64) << 32;
+            while readers.on() {
+                id += 1;
+                let key = random.pick(&keys);
+                if random.one_in(3) {
+                    done(index.remove(key), "remove");
+                } else {
+                    done(index.upsert(key, &encode(id)), "upsert");
+                }
+            }
+        }
+    });
+    for key in &keys {
+        done(subject.index().remove(key), "remove");
+    }
+    assert_emptied(&subject, start);
+}

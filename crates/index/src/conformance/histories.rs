@@ -1,0 +1,81 @@
+//! Random histories of one thread, over each key family.
+
+use super::oracle::Oracle;
+use super::{Family, Plan, Reopen, Subject, assert_emptied, keys};
+
+const ROUNDS: usize = 3;
+
+/// Lets the index grow, stay about level, and shrink, several times to nothing, and compares it with a `BTreeMap` at
+/// every step; closes and reopens it in between.
+fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
+    let mut random = plan.random(name);
+    let mut subject = S::create();
+    let start = subject.used();
+    let mut oracle = Oracle::default();
+    for round in 0..ROUNDS {
+        // Other keys each round, so that empty places are filled by something else.
+        let keys = family(&mut random, plan.sized(count));
+        for removing in [2, 8, 13] {
+            for _ in 0..keys.len() * 2 {
+                oracle.step(subject.index(), &keys, removing, &mut random);
+                if random.one_in(100) {
+                    oracle.read_ranges(subject.index(), &keys, &mut random);
+                }
+            }
+            oracle.compare(subject.index());
+            if random.one_in(2) {
+                subject = subject.reopen(*random.pick(&[Reopen::Clean, Reopen::Crash]));
+                // Sometimes a write comes first, sometimes a read.
+                if random.one_in(2) {
+                    oracle.step(subject.index(), &keys, removing, &mut random);
+                }
+                oracle.compare(subject.index());
+            }
+        }
+        let mut rest: Vec<_> = oracle.map.keys().cloned().collect();
+        match round {
+            0 => rest.reverse(),
+            1 => {}
+            _ => random.shuffle(&mut rest),
+        }
+        for key in &rest {
+            oracle.remove(subject.index(), key);
+        }
+        oracle.compare(subject.index());
+        assert_emptied(&subject, start);
+    }
+}
+
+macro_rules! histories {
+    ($($(#[$doc:meta])* $name:ident: $count:literal of $family:ident;)+) => {$(
+        $(#[$doc])*
+        pub fn $name<S: Subject>(plan: &Plan) {
+            history::<S>(plan, stringify!($name), keys::$family, $count);
+        }
+    )+};
+}
+
+histories! {
+    /// Random bytes of random length.
+    random_bytes: 3000 of random_bytes;
+    /// All 256 byte values at every position of a key.
+    every_byte_everywhere: 3000 of every_byte;
+    /// Keys of zeros and of 0xff, the empty key among them.
+    zeros_and_ones: 2000 of zeros_and_ones;
+    /// Thousands of keys, each a prefix of the next.
+    chains_of_prefixes: 3000 of chain;
+    /// Keys of up to 64 KiB.
+    long_keys: 100 of long;
+    /// Paths.
+    shared_prefixes: 3000 of paths;
+    /// Consecutive numbers.
+    dense_numbers: 4000 of dense;
+    /// Random numbers.
+    random_numbers: 4000 of numbers;
+    /// An alphabet of three bytes.
+    few_distinct_bytes: 3000 of few_bytes;
+    /// Nodes of 256 children.
+    wide_nodes: 3000 of fans;
+    /// All of these together.
+    mixed_keys: 4000 of mixed;
+}

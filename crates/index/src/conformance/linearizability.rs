@@ -1,0 +1,225 @@
+//! Whether a recorded history of one key can be explained by some order of its operations.
+//!
+//! The search is Wing and Gong's with memoisation (Wing & Gong 1993; Lowe 2017): pick, again and again, an operation
+//! that began before every other one left had ended, and see whether a register that may be absent would have
+//! answered so. Operations of one thread follow each other; therefore a set of operations already ordered is one
+//! position a thread, and together with the register's content it is all there is to remember.
+//!
+//! Keys are independent of each other (linearizability is local), so each key's history is searched alone. A scan
+//! enters as one read of every key between its bounds, each sometime during the scan.
+
+use std::collections::HashSet;
+
+/// An operation on one key. Values are numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read the value.
+    Get,
+    /// Put the value if the key is absent.
+    Insert(u64),
+    /// Put the value.
+    Upsert(u64),
+    /// Put the value if the key is present.
+    Update(u64),
+    /// Put the value and return the one before.
+    Swap(u64),
+    /// Remove the key.
+    Remove,
+    /// Remove the key and return its value.
+    Take,
+    /// If the key holds the first, make it the second.
+    CompareAndSwap(Option<u64>, Option<u64>),
+}
+
+/// What an operation answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Whether it did something.
+    Did(bool),
+    /// The value it read.
+    Saw(Option<u64>),
+}
+
+/// An operation as a thread saw it.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// What was asked.
+    pub operation: Operation,
+    /// What was answered.
+    pub outcome: Outcome,
+    /// When it was asked, on a clock that all threads share.
+    pub start: u64,
+    /// When it had been answered.
+    pub end: u64,
+}
+
+/// What a register does: its content afterwards, and the answer.
+fn apply(content: Option<u64>, operation: Operation) -> (Option<u64>, Outcome) {
+    use Operation::*;
+    use Outcome::*;
+    match (operation, content) {
+        (Get, _) => (content, Saw(content)),
+        (Insert(new), None) => (Some(new), Did(true)),
+        (Insert(_), Some(_)) => (content, Did(false)),
+        (Upsert(new), _) => (Some(new), Did(true)),
+        (Update(new), Some(_)) => (Some(new), Did(true)),
+        (Update(_), None) => (None, Did(false)),
+        (Swap(new), _) => (Some(new), Saw(content)),
+        (Remove, _) => (None, Did(content.is_some())),
+        (Take, _) => (None, Saw(content)),
+        (CompareAndSwap(expected, new), _) if expected == content => (new, Did(true)),
+        (CompareAndSwap(..), _) => (content, Did(false)),
+    }
+}
+
+/// Whether the threads' events are the operations of a key that was absent at first, each at one moment between its
+/// start and its end. Each thread's events are in order and do not overlap.
+///
+/// # Errors
+///
+/// The events around the place where every attempt to order them ends.
+pub fn linearizable(threads: &[Vec<Event>]) -> Result<(), String> {
+    let mut furthest = (0, vec![0; threads.len()], None);
+    let mut seen = HashSet::new();
+    let mut left = vec![(vec![0_usize; threads.len()], None)];
+    while let Some((positions, content)) = left.pop() {
+        let next: Vec<Option<&Event>> = threads
+            .iter()
+            .zip(&positions)
+            .map(|(events, &at)| events.get(at))
+            .collect();
+        let Some(horizon) = next.iter().flatten().map(|event| event.end).min() else {
+            return Ok(());
+        };
+        let ordered: usize = positions.iter().sum();
+        if ordered >= furthest.0 {
+            furthest = (ordered, positions.clone(), content);
+        }
+        for (thread, event) in next.iter().enumerate() {
+            let Some(event) = event.filter(|event| event.start < horizon) else {
+                continue;
+            };
+            let (after, outcome) = apply(content, event.operation);
+            if outcome == event.outcome {
+                let mut positions = positions.clone();
+                positions[thread] += 1;
+                if seen.insert((positions.clone(), after)) {
+                    left.push((positions, after));
+                }
+            }
+        }
+    }
+    Err(describe(threads, &furthest.1, furthest.2))
+}
+
+fn describe(threads: &[Vec<Event>], positions: &[usize], content: Option<u64>) -> String {
+    let mut text =
+        format!("not linearizable; the furthest order ends with the key holding {content:x?}, and");
+    for (thread, (events, &at)) in threads.iter().zip(positions).enumerate() {
+        text += &format!("\n  thread {thread}:");
+        for (i, event) in events.iter().enumerate().take(at + 3).skip(at.saturating_sub(5)) {
+            let Event {
+                operation,
+                outcome,
+                start,
+                end,
+            } = event;
+            let mark = if i < at { "ordered" } else { "left   " };
+            text += &format!("\n    {mark} {start:>8}..{end:<8} {operation:x?} -> {outcome:x?}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Operation::*, Outcome::*, linearizable};
+
+    fn event(start: u64, end: u64, operation: super::Operation, outcome: super::Outcome) -> Event {
+        Event {
+            operation,
+            outcome,
+            start,
+            end,
+        }
+    }
+
+    #[test]
+    fn overlapping_operations_may_take_either_order() {
+        for seen in [None, Some(1)] {
+            let writer = vec![event(0, 10, Insert(1), Did(true))];
+            let reader = vec![event(1, 9, Get, Saw(seen))];
+            assert!(linearizable(&[writer, reader]).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_read_after_a_write_sees_it() {
+        let writer = vec![event(0, 1, Insert(1), Did(true))];
+        let reader = vec![event(2, 3, Get, Saw(None))];
+        assert!(linearizable(&[writer, reader]).is_err());
+    }
+
+    #[test]
+    fn readers_agree_on_the_order_of_writes() {
+        let first = vec![event(0, 20, Upsert(1), Did(true))];
+        let second = vec![event(1, 21, Upsert(2), Did(true))];
+        let reader = |order: [u64; 2]| {
+            vec![
+                event(2, 3, Get, Saw(Some(order[0]))),
+                event(4, 5, Get, Saw(Some(order[1]))),
+            ]
+        };
+        assert!(linearizable(&[first.clone(), second.clone(), reader([1, 2])]).is_ok());
+        assert!(linearizable(&[first.clone(), second.clone(), reader([1, 2]), reader([1, 2])]).is_ok());
+        assert!(linearizable(&[first, second, reader([1, 2]), reader([2, 1])]).is_err());
+    }
+
+    #[test]
+    fn a_read_does_not_go_back() {
+        let writer = vec![event(0, 20, Insert(1), Did(true))];
+        let reader = vec![event(2, 3, Get, Saw(Some(1))), event(4, 5, Get, Saw(None))];
+        assert!(linearizable(&[writer, reader]).is_err());
+    }
+
+    #[test]
+    fn one_of_two_overlapping_inserts_wins() {
+        let insert = |value, did| vec![event(value, 10 + value, Insert(value), Did(did))];
+        assert!(linearizable(&[insert(0, true), insert(1, false)]).is_ok());
+        assert!(linearizable(&[insert(0, true), insert(1, true)]).is_err());
+        assert!(linearizable(&[insert(0, false), insert(1, false)]).is_err());
+    }
+
+    #[test]
+    fn an_update_does_not_bring_a_removed_key_back() {
+        let writer = vec![
+            event(0, 1, Insert(1), Did(true)),
+            event(2, 20, Update(2), Did(true)),
+        ];
+        let remover = vec![event(3, 19, Remove, Did(true)), event(22, 23, Get, Saw(Some(2)))];
+        assert!(linearizable(&[writer, remover]).is_err());
+    }
+
+    #[test]
+    fn a_value_is_taken_once() {
+        let writer = vec![event(0, 1, Insert(1), Did(true))];
+        let taker = |at| vec![event(at, at + 10, Take, Saw(Some(1)))];
+        assert!(linearizable(&[writer.clone(), taker(2)]).is_ok());
+        assert!(linearizable(&[writer, taker(2), taker(3)]).is_err());
+    }
+
+    #[test]
+    fn compare_and_swap_needs_what_it_expects() {
+        let history = |did| {
+            [vec![
+                event(0, 1, CompareAndSwap(None, Some(1)), Did(true)),
+                event(2, 3, CompareAndSwap(Some(2), Some(3)), Did(did)),
+                event(4, 5, Swap(4), Saw(Some(1))),
+                event(6, 7, CompareAndSwap(Some(4), None), Did(true)),
+                event(8, 9, Get, Saw(None)),
+            ]]
+        };
+        assert!(linearizable(&history(false)).is_ok());
+        assert!(linearizable(&history(true)).is_err());
+    }
+}

@@ -1,0 +1,167 @@
+//! The conformance suite: what every index must show before it is believed.
+//!
+//! An index crate says how to make, reopen and measure its index (a [`Subject`]) and gets one test for each property:
+//!
+//! ```
+//! # extern crate wollemi_index as index;
+//! use index::conformance::{Reopen, Subject};
+//! use index::{Index, model::Model};
+//!
+//! struct InMemory(Model);
+//!
+//! impl Subject for InMemory {
+//!     fn create() -> Self {
+//!         InMemory(Model::new())
+//!     }
+//!     fn index(&self) -> &dyn Index {
+//!         &self.0
+//!     }
+//!     fn reopen(self, _how: Reopen) -> Self {
+//!         self // nothing to reopen in memory
+//!     }
+//!     fn used(&self) -> Option<u64> {
+//!         Some(self.0.used())
+//!     }
+//! }
+//!
+//! index::conformance!(model: InMemory);
+//! ```
+//!
+//! Everything random comes from one seed, which each property prints first. The environment variable
+//! `CONFORMANCE_SEED` replays it (for threads: the same operations, not the same interleaving), and
+//! `CONFORMANCE_SCALE` makes the work larger or smaller than 1.
+//!
+//! The properties are functions that panic where the index breaks the contract. The suite is itself tested on
+//! indexes that are broken on purpose (`tests/doubles.rs`). Crashes in the middle of an operation are not made here.
+
+mod churn;
+mod crew;
+mod growth;
+mod histories;
+mod keys;
+mod limits;
+mod linearizability;
+mod oracle;
+mod plan;
+mod races;
+mod recorded;
+
+pub use churn::{borrowed_values_stay, scans_see_stable_keys};
+pub use growth::{grows_and_empties_all_at_once, grows_and_empties_key_by_key, overwrites_leak_nothing};
+pub use histories::{
+    chains_of_prefixes, dense_numbers, every_byte_everywhere, few_distinct_bytes, long_keys, mixed_keys,
+    random_bytes, random_numbers, shared_prefixes, wide_nodes, zeros_and_ones,
+};
+pub use keys::Family;
+pub use limits::{large_values, longest_keys, longest_value, value_lengths};
+pub use linearizability::{Event, Operation, Outcome, linearizable};
+pub use plan::{Plan, Random};
+pub use races::{
+    counters_add_up, own_keys_keep_their_values, racing_inserts_have_one_winner, tokens_are_conserved,
+};
+pub use recorded::{hot_keys_are_linearizable, neighbours_are_linearizable};
+
+use crate::Index;
+use std::time::Duration;
+
+/// How a subject is closed before it is opened again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reopen {
+    /// In good order.
+    Clean,
+    /// As after a crash between two operations: nothing that runs on closing has run.
+    Crash,
+}
+
+/// An index under test, with the pool it lives in.
+pub trait Subject: Sized {
+    /// A new, empty index in a pool of its own.
+    fn create() -> Self;
+
+    /// The index.
+    fn index(&self) -> &dyn Index;
+
+    /// Closes and opens the pool. A subject whose pool cannot be reopened returns itself.
+    fn reopen(self, how: Reopen) -> Self;
+
+    /// The bytes in use in the pool, all recovery done; `None` if nobody counts them. They must return to what they
+    /// were at first when the index has been emptied and all epochs have passed.
+    fn used(&self) -> Option<u64>;
+}
+
+/// Makes a module of tests, one for each property, for each `name: Subject`.
+#[macro_export]
+macro_rules! conformance {
+    ($($name:ident: $subject:ty),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            $crate::conformance!(@tests $subject:
+                random_bytes every_byte_everywhere zeros_and_ones chains_of_prefixes long_keys shared_prefixes
+                dense_numbers random_numbers few_distinct_bytes wide_nodes mixed_keys
+                longest_keys longest_value large_values value_lengths
+                grows_and_empties_key_by_key grows_and_empties_all_at_once overwrites_leak_nothing
+                hot_keys_are_linearizable neighbours_are_linearizable
+                counters_add_up tokens_are_conserved racing_inserts_have_one_winner own_keys_keep_their_values
+                scans_see_stable_keys borrowed_values_stay
+            );
+        }
+    )+};
+    (@tests $subject:ty: $($property:ident)+) => {$(
+        #[test]
+        fn $property() {
+            $crate::conformance::$property::<$subject>(&$crate::conformance::Plan::from_env());
+        }
+    )+};
+}
+
+/// The subject is sound, empty, and uses what it used at `start`.
+#[track_caller]
+fn assert_emptied<S: Subject>(subject: &S, start: Option<u64>) {
+    assert_sound(subject.index(), 0);
+    // Memory returns when the epoch has moved on twice. Tests beside this one may hold it up for a while.
+    for _ in 0..3000 {
+        heap::pin().flush();
+        if subject.used() == start {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(
+        subject.used(),
+        start,
+        "bytes in use with all keys removed, and before any was inserted"
+    );
+}
+
+/// The check finds this many keys and no fault.
+#[track_caller]
+fn assert_sound(index: &dyn Index, keys: usize) {
+    let faults = done(index.check(), "check");
+    assert!(faults.found.is_empty(), "check found faults: {:#?}", faults.found);
+    assert_eq!(faults.keys, keys as u64, "keys that check met");
+}
+
+/// What an operation returned that must not fail.
+#[track_caller]
+fn done<T>(result: Result<T, crate::Error>, what: &str) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{what}: {error}"),
+    }
+}
+
+/// Bytes, shortened for messages.
+struct Brief<'b>(&'b [u8]);
+
+impl std::fmt::Debug for Brief<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = &self.0[..self.0.len().min(24)];
+        write!(f, "\"{}\"", shown.escape_ascii())?;
+        if shown.len() < self.0.len() {
+            write!(f, "… ({} bytes)", self.0.len())
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! How much to do, and where the randomness comes from.
+
+use std::hash::{BuildHasher, RandomState};
+
+/// The seed and the size of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Where everything random comes from.
+    pub seed: u64,
+    /// The amount of work, as a multiple of the ordinary.
+    pub scale: f64,
+}
+
+impl Plan {
+    /// The ordinary amount of work.
+    pub fn new(seed: u64) -> Plan {
+        Plan { seed, scale: 1.0 }
+    }
+
+    /// A seed from `CONFORMANCE_SEED`, else a new one; the scale from `CONFORMANCE_SCALE`, else 1.
+    pub fn from_env() -> Plan {
+        Plan {
+            seed: variable("CONFORMANCE_SEED").unwrap_or_else(|| RandomState::new().hash_one(0)),
+            scale: variable("CONFORMANCE_SCALE").unwrap_or(1.0),
+        }
+    }
+
+    /// This many, scaled; at least one.
+    pub fn sized(&self, ordinary: usize) -> usize {
+        ((ordinary as f64 * self.scale) as usize).max(1)
+    }
+
+    /// The random numbers of one property; prints how to have them again.
+    pub(super) fn random(&self, property: &str) -> Random {
+        eprintln!(
+            "{property}: CONFORMANCE_SEED={} CONFORMANCE_SCALE={}",
+            self.seed, self.scale
+        );
+        Random::new(self.seed)
+    }
+}
+
+/// A variable that is set must make sense: a seed misspelt would replay something else.
+fn variable<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    match text.parse() {
+        Ok(value) => Some(value),
+        Err(_) => panic!("{name}={text}: not a number"),
+    }
+}
+
+/// SplitMix64: small, and the same everywhere.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// The numbers that follow from this seed.
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number below `end`, which is not zero.
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.number() % end as u64) as usize
+    }
+
+    /// True once in `times`.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+
+    /// One of these.
+    pub fn pick<'t, T>(&mut self, from: &'t [T]) -> &'t T {
+        &from[self.below(from.len())]
+    }
+
+    /// So many random bytes.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let words = (0..len.div_ceil(8)).flat_map(|_| self.number().to_le_bytes());
+        words.take(len).collect()
+    }
+
+    /// Puts these in random order.
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            items.swap(end, self.below(end + 1));
+        }
+    }
+
+    /// Random numbers of their own, for another thread.
+    pub fn split(&mut self) -> Random {
+        Random(self.number())
+    }
+}
+
+/// A number's bits, well mixed.
+pub(super) fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
