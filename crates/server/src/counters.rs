@@ -54,11 +54,6 @@ impl Counters {
         self.0[counter as usize].fetch_add(by, Ordering::Relaxed);
     }
 
-    /// The count.
-    pub fn read(&self, counter: Counter) -> u64 {
-        self.0[counter as usize].load(Ordering::Relaxed)
-    }
-
     /// Begins anew.
     pub fn reset(&self) {
         for counter in &self.0 {

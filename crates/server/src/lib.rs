@@ -5,11 +5,11 @@
 //! consecutive `get`s together, and answers with one write.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), server::Error> {
+//! # fn main() -> Result<(), wollemi_server::Error> {
 //! # let index: std::sync::Arc<dyn index::Index> = unimplemented!();
-//! let server = server::Server::bind(server::Config::default(), index)?;
+//! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), index)?;
 //! println!("listening on {:?}", server.addresses());
-//! let report = server.run(&server::Shutdown::on_signals())?;
+//! let report = server.run(&wollemi_server::Shutdown::on_signals())?;
 //! println!("{} connections served", report.connections);
 //! # Ok(())
 //! # }
