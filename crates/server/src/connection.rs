@@ -47,7 +47,8 @@ impl Input {
         let len = self.bytes.len().max(grown).max(wanted).max(unread + 1).max(FIRST);
         let len = if unread == 0 && len > KEPT { KEPT } else { len };
         if len > self.bytes.len() {
-            self.bytes.resize(len.min(self.longest.max(FIRST)).max(unread + 1), 0);
+            self.bytes
+                .resize(len.min(self.longest.max(FIRST)).max(unread + 1), 0);
         } else if len < self.bytes.len() {
             self.bytes.truncate(len);
             self.bytes.shrink_to_fit();
@@ -58,14 +59,22 @@ impl Input {
 /// Serves one connection until either side ends it.
 pub async fn serve(socket: TcpStream, session: &Session, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let config = session.config();
-    let limits = Limits { value: config.largest_value(), get_line: config.max_get_line };
+    let limits = Limits {
+        value: config.largest_value(),
+        get_line: config.max_get_line,
+    };
     let longest = limits.longest();
     let mut connection = Connection {
         socket,
         session,
         idle: config.idle_timeout,
         parser: Parser::new(limits),
-        input: Input { bytes: Vec::new(), begin: 0, end: 0, longest },
+        input: Input {
+            bytes: Vec::new(),
+            begin: 0,
+            end: 0,
+            longest,
+        },
         out: Vec::new(),
     };
     let mut want = 1;
@@ -141,14 +150,29 @@ impl Connection<'_> {
         self.session.add(Counter::BytesRead, read as u64);
         Ok(match read {
             0 => Taken::Nothing,
-            _ => Taken::Some { full: self.input.end == self.input.bytes.len() },
+            _ => Taken::Some {
+                full: self.input.end == self.input.bytes.len(),
+            },
         })
     }
 
     /// Answers all requests that are whole. How many bytes the next one needs, or `None` where the connection ends.
     async fn answer_all(&mut self) -> io::Result<Option<usize>> {
-        let Connection { socket, session, idle, parser, input, out } = self;
-        let mut sink = Sink { socket, session, idle: *idle, out, now: now() };
+        let Connection {
+            socket,
+            session,
+            idle,
+            parser,
+            input,
+            out,
+        } = self;
+        let mut sink = Sink {
+            socket,
+            session,
+            idle: *idle,
+            out,
+            now: now(),
+        };
         let mut lookups = Lookups::default();
         let mut at = 0;
         let unread = input.unread();
@@ -158,7 +182,11 @@ impl Connection<'_> {
                     at += used;
                     break Some(want);
                 }
-                Step::Request { used, request, noreply } => (used, request, noreply),
+                Step::Request {
+                    used,
+                    request,
+                    noreply,
+                } => (used, request, noreply),
             };
             at += used;
             match request {
@@ -173,11 +201,18 @@ impl Connection<'_> {
                         }
                     }
                 }
-                Request::GetAndTouch { lifetime, keys, unique } => {
+                Request::GetAndTouch {
+                    lifetime,
+                    keys,
+                    unique,
+                } => {
                     sink.finish(&mut lookups).await?;
                     let mut end: &[u8] = b"END\r\n";
                     for key in keys {
-                        if session.get_and_touch(key, lifetime, unique, sink.now, sink.out).is_err() {
+                        if session
+                            .get_and_touch(key, lifetime, unique, sink.now, sink.out)
+                            .is_err()
+                        {
                             end = b"";
                             break;
                         }

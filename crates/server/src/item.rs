@@ -64,7 +64,9 @@ pub fn expiry(lifetime: i64, now: u64) -> u32 {
     match lifetime {
         0 => 0,
         ..0 => 1,
-        1..=LONGEST_LIFETIME => u32::try_from(now.saturating_add(lifetime.unsigned_abs())).unwrap_or(u32::MAX),
+        1..=LONGEST_LIFETIME => {
+            u32::try_from(now.saturating_add(lifetime.unsigned_abs())).unwrap_or(u32::MAX)
+        }
         _ => u32::try_from(lifetime).unwrap_or(u32::MAX),
     }
 }

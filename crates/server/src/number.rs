@@ -28,7 +28,10 @@ pub fn signed(word: &[u8]) -> Option<i64> {
 /// it, do not count.
 pub fn leading(data: &[u8]) -> Option<u64> {
     let data = data.trim_ascii_start();
-    let end = data.iter().position(u8::is_ascii_whitespace).unwrap_or(data.len());
+    let end = data
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(data.len());
     unsigned(&data[..end])
 }
 

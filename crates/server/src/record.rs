@@ -34,7 +34,11 @@ pub struct Record {
 
 impl Record {
     /// The record of a server that has never run. Unique 0 is never given.
-    pub const FIRST: Record = Record { reserved: 1, flushed: 0, flush_at: 0 };
+    pub const FIRST: Record = Record {
+        reserved: 1,
+        flushed: 0,
+        flush_at: 0,
+    };
 
     /// The record in the value of [`KEY`].
     pub fn read(value: &[u8]) -> Result<Record, Error> {
@@ -47,9 +51,16 @@ impl Record {
         };
         let version = word(8)?;
         if version != VERSION {
-            return Err(Error::Newer { version, ours: VERSION });
+            return Err(Error::Newer {
+                version,
+                ours: VERSION,
+            });
         }
-        let record = Record { reserved: word(16)?, flushed: word(24)?, flush_at: word(32)? };
+        let record = Record {
+            reserved: word(16)?,
+            flushed: word(24)?,
+            flush_at: word(32)?,
+        };
         if value.len() != LEN || record.reserved == 0 || record.flushed > record.reserved {
             return Err(Error::DamagedRecord);
         }
@@ -90,10 +101,16 @@ mod tests {
     fn refusals_say_why() {
         let mut bytes = Record::FIRST.bytes();
         bytes[8] = 9;
-        assert!(matches!(Record::read(&bytes), Err(Error::Newer { version: 9, ours: 1 })));
+        assert!(matches!(
+            Record::read(&bytes),
+            Err(Error::Newer { version: 9, ours: 1 })
+        ));
         bytes[0] = 0;
         assert!(matches!(Record::read(&bytes), Err(Error::NotOurs)));
-        let none = Record { reserved: 0, ..Record::FIRST };
+        let none = Record {
+            reserved: 0,
+            ..Record::FIRST
+        };
         assert!(matches!(Record::read(&none.bytes()), Err(Error::DamagedRecord)));
     }
 }

@@ -82,7 +82,10 @@ impl Server {
 
     /// The addresses it listens on, with the port that was free where port 0 was asked for.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+        self.listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect()
     }
 
     /// Serves until `shutdown`. What has arrived whole by then is answered.
@@ -97,7 +100,11 @@ impl Server {
         let mut workers = Vec::new();
         for number in 0..shared.workers.len() {
             let (send, receive) = mpsc::unbounded_channel();
-            let worker = Worker { shared: shared.clone(), number, stop: shutdown.subscribe() };
+            let worker = Worker {
+                shared: shared.clone(),
+                number,
+                stop: shutdown.subscribe(),
+            };
             let runtime = self::runtime()?;
             let thread = std::thread::Builder::new()
                 .name(format!("memcached-{number}"))
@@ -107,7 +114,8 @@ impl Server {
             threads.push(thread);
         }
         // The workers end when their senders are dropped, which happens here on every way out.
-        let served = runtime.block_on(LocalSet::new().run_until(accept(listeners, &shared, workers, shutdown)));
+        let served =
+            runtime.block_on(LocalSet::new().run_until(accept(listeners, &shared, workers, shutdown)));
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
         served.map_err(Error::Threads)?;
@@ -136,11 +144,17 @@ fn listen(address: &SocketAddr) -> Result<TcpListener, Error> {
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
-    listen().map_err(|source| Error::Listen { address: *address, source })
+    listen().map_err(|source| Error::Listen {
+        address: *address,
+        source,
+    })
 }
 
 fn runtime() -> Result<Runtime, Error> {
-    Builder::new_current_thread().enable_all().build().map_err(Error::Threads)
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Threads)
 }
 
 type Workers = Rc<Vec<mpsc::UnboundedSender<std::net::TcpStream>>>;
@@ -231,7 +245,10 @@ impl Worker {
         socket: std::net::TcpStream,
         session: Rc<Session>,
     ) -> impl Future<Output = ()> + 'static {
-        let open = Open { shared: self.shared.clone(), worker: self.number };
+        let open = Open {
+            shared: self.shared.clone(),
+            worker: self.number,
+        };
         let stop = self.stop.clone();
         async move {
             let _open = open;

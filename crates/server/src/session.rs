@@ -20,7 +20,9 @@ pub const ENOUGH: usize = 256 << 10;
 
 /// The second since 1970.
 pub fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |time| time.as_secs())
 }
 
 /// What all workers share.
@@ -92,7 +94,11 @@ impl<'b> Lookups<'b> {
 
 impl Session {
     pub fn new(shared: Arc<Shared>, worker: usize) -> Session {
-        Session { shared, worker, scratch: RefCell::new(Vec::new()) }
+        Session {
+            shared,
+            worker,
+            scratch: RefCell::new(Vec::new()),
+        }
     }
 
     pub fn config(&self) -> &Config {
@@ -201,9 +207,21 @@ impl Session {
         let scratch = &mut *self.scratch.borrow_mut();
         store.tick(now)?;
         let text: &[u8] = match *request {
-            Request::Store { verb, key, flags, lifetime, data } => {
-                let outcome =
-                    store.store(verb, key, (flags, item::expiry(lifetime, now)), data, now, scratch)?;
+            Request::Store {
+                verb,
+                key,
+                flags,
+                lifetime,
+                data,
+            } => {
+                let outcome = store.store(
+                    verb,
+                    key,
+                    (flags, item::expiry(lifetime, now)),
+                    data,
+                    now,
+                    scratch,
+                )?;
                 self.count_store(verb, outcome);
                 match outcome {
                     Outcome::Exists => b"EXISTS\r\n",
@@ -242,9 +260,7 @@ impl Session {
                         number::write(out, number);
                         b"\r\n"
                     }
-                    Outcome::NotNumber => {
-                        b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n"
-                    }
+                    Outcome::NotNumber => b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n",
                     _ => {
                         self.add(misses, 1);
                         b"NOT_FOUND\r\n"
@@ -314,17 +330,21 @@ impl Session {
         }
     }
 
-    fn touch(
-        &self,
-        key: &[u8],
-        lifetime: i64,
-        now: u64,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Outcome, Failure> {
-        let outcome = self.shared.store.touch(key, item::expiry(lifetime, now), now, scratch)?;
+    fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
+        let outcome = self
+            .shared
+            .store
+            .touch(key, item::expiry(lifetime, now), now, scratch)?;
         self.add(Counter::Touches, 1);
         let hit = outcome == Outcome::Done;
-        self.add(if hit { Counter::TouchHits } else { Counter::TouchMisses }, 1);
+        self.add(
+            if hit {
+                Counter::TouchHits
+            } else {
+                Counter::TouchMisses
+            },
+            1,
+        );
         Ok(outcome)
     }
 
@@ -376,7 +396,11 @@ impl Session {
         for (name, sum) in counters::sums(shared.workers.iter()) {
             line(name, &sum);
         }
-        let more = shared.config.more_stats.as_ref().map_or_else(Vec::new, |more: &MoreStats| more());
+        let more = shared
+            .config
+            .more_stats
+            .as_ref()
+            .map_or_else(Vec::new, |more: &MoreStats| more());
         for (name, value) in more {
             line(&name, &value);
         }
@@ -391,7 +415,10 @@ impl Session {
         }
         line("num_threads", &self.shared.workers.len());
         line("item_size_max", &config.largest_value());
-        line("idle_timeout", &config.idle_timeout.map_or(0, |time| time.as_secs()));
+        line(
+            "idle_timeout",
+            &config.idle_timeout.map_or(0, |time| time.as_secs()),
+        );
         line("evictions", &"off");
         line("cas_enabled", &"yes");
         line("flush_enabled", &"yes");

@@ -13,12 +13,18 @@ pub struct Shutdown {
 impl Shutdown {
     /// One that stops the server when [`stop`](Shutdown::stop) is called.
     pub fn new() -> Shutdown {
-        Shutdown { stop: Arc::new(watch::Sender::new(false)), signals: false }
+        Shutdown {
+            stop: Arc::new(watch::Sender::new(false)),
+            signals: false,
+        }
     }
 
     /// One that stops the server on SIGTERM and SIGINT, too.
     pub fn on_signals() -> Shutdown {
-        Shutdown { signals: true, ..Shutdown::new() }
+        Shutdown {
+            signals: true,
+            ..Shutdown::new()
+        }
     }
 
     /// Stops the server: it takes no more connections, answers what has arrived whole, and returns.

@@ -112,7 +112,11 @@ impl Store {
             _ => {
                 let mut record = self.lock();
                 // Unless another thread was faster.
-                if record.flush_at == 0 || now < record.flush_at { Ok(()) } else { self.flush_now(&mut record) }
+                if record.flush_at == 0 || now < record.flush_at {
+                    Ok(())
+                } else {
+                    self.flush_now(&mut record)
+                }
             }
         }
     }
@@ -129,7 +133,11 @@ impl Store {
     }
 
     fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
-        let changed = Record { flushed: self.next.load(Ordering::SeqCst), flush_at: 0, ..**record };
+        let changed = Record {
+            flushed: self.next.load(Ordering::SeqCst),
+            flush_at: 0,
+            ..**record
+        };
         self.write_record(record, changed)
     }
 
@@ -145,7 +153,8 @@ impl Store {
         if let [key] = keys {
             found[0] = self.index.get(key, guard)?;
         } else {
-            self.index.multi_get(keys, guard, &mut |i, value| found[i] = value)?;
+            self.index
+                .multi_get(keys, guard, &mut |i, value| found[i] = value)?;
         }
         for (i, slot) in found.iter_mut().enumerate() {
             if let Some(value) = slot {
@@ -183,7 +192,11 @@ impl Store {
         let (flags, expiry) = new;
         let largest = self.largest;
         self.change(key, now, scratch, |old, unique, put| {
-            let fresh = Header { unique, flags, expiry };
+            let fresh = Header {
+                unique,
+                flags,
+                expiry,
+            };
             let kept = |old: Item<'_>| Header { unique, ..old.header };
             let fits = |old: Item<'_>| old.data.len() + data.len() <= largest;
             let (header, parts) = match (verb, old) {
@@ -215,7 +228,11 @@ impl Store {
         self.change(key, now, scratch, |old, unique, put| {
             let old = old.ok_or(Outcome::NotFound)?;
             let number = number::leading(old.data).ok_or(Outcome::NotNumber)?;
-            let number = if up { number.wrapping_add(delta) } else { number.saturating_sub(delta) };
+            let number = if up {
+                number.wrapping_add(delta)
+            } else {
+                number.saturating_sub(delta)
+            };
             Header { unique, ..old.header }.begin(put);
             number::write(put, number);
             if put.len() < item::HEADER + old.data.len() {
@@ -264,17 +281,23 @@ impl Store {
             let guard = heap::pin();
             // The record's key comes first, and is never above the bound.
             let lower = Bound::Excluded(cursor.as_slice());
-            self.index.scan(lower, Bound::Unbounded, Direction::Forward, &guard, &mut |key, value| {
-                seen += 1;
-                if Item::read(&value).is_some_and(|item| self.is_dead(&item.header, now)) {
-                    dead.push(key.to_vec());
-                }
-                if seen < limit {
-                    return ControlFlow::Continue(());
-                }
-                last = key.to_vec();
-                ControlFlow::Break(())
-            })?;
+            self.index.scan(
+                lower,
+                Bound::Unbounded,
+                Direction::Forward,
+                &guard,
+                &mut |key, value| {
+                    seen += 1;
+                    if Item::read(&value).is_some_and(|item| self.is_dead(&item.header, now)) {
+                        dead.push(key.to_vec());
+                    }
+                    if seen < limit {
+                        return ControlFlow::Continue(());
+                    }
+                    last = key.to_vec();
+                    ControlFlow::Break(())
+                },
+            )?;
         }
         *cursor = last;
         let mut removed = 0;
@@ -301,7 +324,13 @@ impl Store {
         if self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
             self.reserve()?;
         }
-        let mut change = Change { store: self, now, put: scratch, rule, outcome: Err(Failure::Foreign) };
+        let mut change = Change {
+            store: self,
+            now,
+            put: scratch,
+            rule,
+            outcome: Err(Failure::Foreign),
+        };
         self.index.write(key, &mut change)?;
         change.outcome
     }
@@ -311,15 +340,14 @@ impl Store {
         if self.next.load(Ordering::SeqCst) + LOW <= record.reserved {
             return Ok(()); // Another thread was faster.
         }
-        let changed = Record { reserved: record.reserved.saturating_add(BLOCK), ..*record };
+        let changed = Record {
+            reserved: record.reserved.saturating_add(BLOCK),
+            ..*record
+        };
         self.write_record(&mut record, changed)
     }
 
-    fn write_record(
-        &self,
-        record: &mut MutexGuard<'_, Record>,
-        changed: Record,
-    ) -> Result<(), index::Error> {
+    fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {
         self.index.upsert(record::KEY, &changed.bytes())?;
         **record = changed;
         self.reserved.store(changed.reserved, Ordering::Release);
@@ -336,10 +364,16 @@ impl Store {
 
 fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {
     let mut empty = true;
-    index.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward, guard, &mut |_, _| {
-        empty = false;
-        ControlFlow::Break(())
-    })?;
+    index.scan(
+        Bound::Unbounded,
+        Bound::Unbounded,
+        Direction::Forward,
+        guard,
+        &mut |_, _| {
+            empty = false;
+            ControlFlow::Break(())
+        },
+    )?;
     Ok(empty)
 }
 
@@ -348,7 +382,11 @@ struct Remove<F>(F);
 
 impl<F: FnMut(&[u8]) -> bool> Edit for Remove<F> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        if current.is_some_and(&mut self.0) { Action::Remove } else { Action::Keep }
+        if current.is_some_and(&mut self.0) {
+            Action::Remove
+        } else {
+            Action::Keep
+        }
     }
     fn value(&self) -> &[u8] {
         &[]
@@ -383,7 +421,11 @@ where
             }
             Err(outcome) => {
                 self.outcome = Ok(outcome);
-                if live.is_none() && old.is_some() { Action::Remove } else { Action::Keep }
+                if live.is_none() && old.is_some() {
+                    Action::Remove
+                } else {
+                    Action::Keep
+                }
             }
         }
     }
@@ -395,6 +437,8 @@ where
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("record", &self.lock()).finish_non_exhaustive()
+        f.debug_struct("Store")
+            .field("record", &self.lock())
+            .finish_non_exhaustive()
     }
 }

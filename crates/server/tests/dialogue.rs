@@ -30,9 +30,19 @@ fn blocks(text: &str) -> Vec<Block> {
         } else if line == "<end" {
             block.ends = true;
         } else if line.is_empty() && !block.requests.is_empty() {
-            blocks.push(std::mem::replace(&mut block, Block { line: number + 2, ..Block::default() }));
+            blocks.push(std::mem::replace(
+                &mut block,
+                Block {
+                    line: number + 2,
+                    ..Block::default()
+                },
+            ));
         } else {
-            assert!(line.is_empty() || line.starts_with('#'), "line {}: {line}", number + 1);
+            assert!(
+                line.is_empty() || line.starts_with('#'),
+                "line {}: {line}",
+                number + 1
+            );
         }
     }
     blocks
@@ -72,7 +82,9 @@ fn bytes(line: &str) -> Vec<u8> {
 }
 
 fn hold(file: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialogue").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/dialogue")
+        .join(file);
     let text = std::fs::read_to_string(&path).expect("the dialogues");
     let server = Running::start();
     for block in blocks(&text) {

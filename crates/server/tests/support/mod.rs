@@ -2,12 +2,12 @@
 
 use index::Index;
 use index::model::Model;
-use wollemi_server::{Config, Report, Server, Shutdown};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wollemi_server::{Config, Report, Server, Shutdown};
 
 /// How long a test waits for an answer before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -20,7 +20,11 @@ pub struct Running {
 
 /// A configuration for tests: any free port, two threads.
 pub fn config() -> Config {
-    Config { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))], threads: 2, ..Config::default() }
+    Config {
+        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        threads: 2,
+        ..Config::default()
+    }
 }
 
 impl Running {
@@ -34,7 +38,11 @@ impl Running {
         let shutdown = Shutdown::new();
         let stop = shutdown.clone();
         let thread = std::thread::spawn(move || server.run(&stop).expect("the server runs"));
-        Running { address, shutdown, thread: Some(thread) }
+        Running {
+            address,
+            shutdown,
+            thread: Some(thread),
+        }
     }
 
     /// Tells the server to stop, and goes on.
@@ -45,7 +53,11 @@ impl Running {
     /// Stops the server and waits for it.
     pub fn stop(mut self) -> Report {
         self.shutdown.stop();
-        self.thread.take().expect("stopped once").join().expect("the server does not panic")
+        self.thread
+            .take()
+            .expect("stopped once")
+            .join()
+            .expect("the server does not panic")
     }
 
     pub fn connect(&self) -> Client {
@@ -103,7 +115,9 @@ impl Client {
     /// All bytes to the end of the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.socket.read_to_end(&mut bytes).expect("the server ends the connection");
+        self.socket
+            .read_to_end(&mut bytes)
+            .expect("the server ends the connection");
         bytes
     }
 
