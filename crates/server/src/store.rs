@@ -442,3 +442,6 @@ impl std::fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
