@@ -166,6 +166,7 @@ async fn accept(
     workers: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
     shutdown: &Shutdown,
 ) -> std::io::Result<()> {
+    let stopped = shutdown.listen()?;
     let workers: Workers = Rc::new(workers);
     let mut tasks = JoinSet::new();
     for listener in listeners {
@@ -177,7 +178,8 @@ async fn accept(
     }
     drop(workers);
     // The tasks end, and with them the listeners and the workers' senders, when `tasks` is dropped.
-    shutdown.wait().await
+    stopped.await;
+    Ok(())
 }
 
 async fn accept_from(listener: tokio::net::TcpListener, shared: Arc<Shared>, workers: Workers) {

@@ -36,27 +36,33 @@ impl Shutdown {
         self.stop.subscribe()
     }
 
-    /// Waits until the server shall stop.
-    pub(crate) async fn wait(&self) -> std::io::Result<()> {
-        let mut stop = self.subscribe();
-        let told = async {
-            // The sender lives as long as `self`.
-            let _ = stop.wait_for(|stop| *stop).await;
-        };
-        if !self.signals {
-            told.await;
-            return Ok(());
-        }
+    /// Listens to signals, if that was asked for; what is returned ends when the server shall stop.
+    pub(crate) fn listen(&self) -> std::io::Result<impl Future<Output = ()> + use<>> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        tokio::select! {
-            () = told => {}
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-        self.stop();
-        Ok(())
+        let mut signals = match self.signals {
+            true => Some((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)),
+            false => None,
+        };
+        let all = self.clone();
+        Ok(async move {
+            let mut told = all.subscribe();
+            let signalled = async {
+                match &mut signals {
+                    Some((terminate, interrupt)) => {
+                        tokio::select! {
+                            _ = terminate.recv() => {}
+                            _ = interrupt.recv() => {}
+                        }
+                    }
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = signalled => all.stop(),
+                // The sender lives as long as `all`.
+                _ = told.wait_for(|stop| *stop) => {}
+            }
+        })
     }
 }
 

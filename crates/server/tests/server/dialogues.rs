@@ -6,10 +6,8 @@
 //! connection. `\xNN` and the like are bytes, and `{x*9}` is nine times `x`. A line that ends in `\c` has nothing behind
 //! it.
 
-mod support;
-
+use crate::support::Running;
 use std::path::Path;
-use support::Running;
 
 #[derive(Default)]
 struct Block {
@@ -83,7 +81,7 @@ fn bytes(line: &str) -> Vec<u8> {
 
 fn hold(file: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/dialogue")
+        .join("tests/server/dialogue")
         .join(file);
     let text = std::fs::read_to_string(&path).expect("the dialogues");
     let server = Running::start();

@@ -112,6 +112,15 @@ impl Client {
         self.expect(answer.as_bytes());
     }
 
+    /// The next line, without its end.
+    pub fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.extend(self.read(1));
+        }
+        String::from_utf8_lossy(&line[..line.len() - 2]).into_owned()
+    }
+
     /// All bytes to the end of the connection.
     pub fn rest(&mut self) -> Vec<u8> {
         let mut bytes = Vec::new();
