@@ -1,13 +1,22 @@
 //! Persistent memory: what durable means in Wollemi.
 #![doc = "See `docs/design.md` for the layers."]
 
+mod counting;
+mod delaying;
+mod hardware;
 mod lock;
 mod media;
+pub mod pool;
+mod recent;
 mod token;
 mod word;
 
+pub use counting::{Counting, Counts, Persists};
+pub use delaying::{Delaying, Latency};
+pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
+pub use pool::{Fault, Level, Pool, PoolOptions};
 pub use token::{
     Batch, Chunk, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal, PSlot,
     Persisted, Publication, Published, persist_scope,

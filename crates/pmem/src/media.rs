@@ -83,6 +83,10 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64>;
 
+    /// Told by a pool, before any use, that the processor's caches survive a power loss on its device: write-backs
+    /// may be left out, fences not.
+    fn caches_persist(&mut self) {}
+
     /// Called in each turn of a loop that waits for another thread.
     #[track_caller]
     fn wait(&self, turn: u32) {

@@ -141,6 +141,12 @@ impl PWord {
         PWord(AtomicU64::new(value))
     }
 
+    /// The value of a word that nobody else can reach yet.
+    #[inline]
+    pub fn private(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// The value (acquire).
     #[inline]
     #[track_caller]
@@ -192,6 +198,12 @@ impl VWord {
     #[inline]
     pub const fn new(value: u64) -> VWord {
         VWord(AtomicU64::new(value))
+    }
+
+    /// The value of a word that nobody else can reach yet.
+    #[inline]
+    pub fn private(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The value (acquire).

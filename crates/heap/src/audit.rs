@@ -1,0 +1,199 @@
+//! An audit: everything the roots lead to, held against everything that is in use.
+//!
+//! It traces as recovery does, but marks in bitmaps of its own, and compares. For checks and leak tests.
+
+use crate::page::{Chunks, Kind, lock};
+use crate::trace::{Tracers, Tracing};
+use crate::{Error, Heap, State};
+use pmem::{Media, Offset};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+/// What an audit found.
+#[derive(Clone, Debug, Default)]
+pub struct Audit {
+    /// Objects that the roots lead to, and their bytes as drafted.
+    pub reachable: u64,
+    /// Bytes of these objects.
+    pub reachable_bytes: u64,
+    /// Links to an object that another link leads to as well.
+    pub doubly_reachable: u64,
+    /// Chunks and large objects in use that no root leads to. Those that were retired and wait for their epoch are
+    /// among them; see [`leaked`](Audit::leaked).
+    pub unreachable: u64,
+    /// Bytes of these, as chunks.
+    pub unreachable_bytes: u64,
+    /// Chunks that were retired and still wait for their epoch, since some thread holds a guard or sleeps on its
+    /// garbage.
+    pub retired: u64,
+    /// One line for each object in the wrong place: reachable, but free to the allocator. At most a thousand.
+    pub faults: Vec<String>,
+}
+
+impl Audit {
+    /// Chunks lost until the next recovery: in use, not reachable, and not on their way back.
+    pub fn leaked(&self) -> u64 {
+        self.unreachable.saturating_sub(self.retired)
+    }
+
+    /// Whether the heap is as it should be.
+    pub fn is_clean(&self) -> bool {
+        self.doubly_reachable == 0 && self.leaked() == 0 && self.faults.is_empty()
+    }
+
+    fn fault(&mut self, what: String) {
+        if self.faults.len() < MOST_FAULTS {
+            self.faults.push(what);
+        }
+    }
+}
+
+/// The most faults kept.
+const MOST_FAULTS: usize = 1000;
+
+/// How often to let the epoch advance before the audit, so that garbage comes back.
+const FLUSHES: usize = 100;
+
+/// What was met of each page: a bit for each chunk.
+type Met = Vec<Mutex<Vec<u64>>>;
+
+impl<M: Media> Heap<M> {
+    /// Compares what the roots lead to with what is in use. Nobody else may use the heap meanwhile, and the caller
+    /// holds no guard.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotRecovered`] before recovery has ended, and whatever stops a trace.
+    pub fn audit(&self, tracers: &Tracers<M>, threads: usize) -> Result<Audit, Error> {
+        match self.recovery().state {
+            State::Done => {}
+            State::Idle => return Err(Error::NotRecovered("was not started".into())),
+            State::Running => return Err(Error::NotRecovered("is still running".into())),
+            State::Failed(why) => return Err(Error::NotRecovered(format!("failed: {why}"))),
+        }
+        let space = &self.inner.space;
+        for _ in 0..FLUSHES {
+            if Arc::strong_count(space) == 1 {
+                break;
+            }
+            crate::pin().flush();
+        }
+        let end = lock(&space.runs).end;
+        let met: Met = (0..end).map(|_| Mutex::default()).collect();
+        let audit = Mutex::new(Audit::default());
+        let traced = AtomicU64::new(0);
+        let tracing = Tracing {
+            heap: self,
+            tracers,
+            threads: threads.max(1),
+            stop: &AtomicBool::new(false),
+            traced: &traced,
+        };
+        let bytes = AtomicU64::new(0);
+        tracing.run(&|offset, len| match self.meet(&met, offset, len) {
+            Ok(true) => {
+                bytes.fetch_add(len, Relaxed);
+                Ok(true)
+            }
+            Ok(false) => {
+                lock(&audit).doubly_reachable += 1;
+                Ok(false)
+            }
+            Err(what) => {
+                let mut audit = lock(&audit);
+                if audit.faults.len() < MOST_FAULTS {
+                    audit.faults.push(format!(
+                        "object of {len} bytes at offset {:#x}: {what}",
+                        offset.get()
+                    ));
+                }
+                Ok(false)
+            }
+        })?;
+        let mut audit = lock(&audit).clone();
+        audit.reachable = traced.load(Relaxed);
+        audit.reachable_bytes = bytes.load(Relaxed);
+        audit.retired = Arc::strong_count(space) as u64 - 1;
+        self.count_unreachable(&met, &mut audit);
+        Ok(audit)
+    }
+
+    /// Marks an object as met; `false` if it was before, an error if it is nowhere an object can be.
+    fn meet(&self, met: &Met, offset: Offset, len: u64) -> Result<bool, &'static str> {
+        let space = &*self.inner.space;
+        let number = space.page_of(offset.get());
+        let met = met.get(number as usize).ok_or("beyond the last page")?;
+        let state = space.table.page(number).lock();
+        let within = space.within(offset.get());
+        let slot = match &state.kind {
+            Kind::Chunks(chunks) => {
+                let slot = chunks.slot(within).ok_or("not where a chunk starts")?;
+                if u64::from(chunks.size()) < len {
+                    return Err("longer than its chunk");
+                }
+                if !chunks.is_live(slot) {
+                    return Err("its chunk is free");
+                }
+                slot
+            }
+            Kind::Large { pages } if within == 0 && len.div_ceil(space.page_size()) == u64::from(*pages) => 0,
+            Kind::Large { .. } => return Err("not the large object that is there"),
+            Kind::Rest => return Err("inside a large object"),
+            Kind::Free => return Err("its page is free"),
+        };
+        let mut met = lock(met);
+        let index = slot as usize / 64;
+        if met.len() <= index {
+            met.resize(index + 1, 0);
+        }
+        let bit = 1 << (slot % 64);
+        let new = met[index] & bit == 0;
+        met[index] |= bit;
+        Ok(new)
+    }
+
+    fn count_unreachable(&self, met: &Met, audit: &mut Audit) {
+        let space = &*self.inner.space;
+        // Chunks that a thread has claimed are in use to their page, but hold nothing yet.
+        for claim in lock(&space.caches).iter().flat_map(|cache| cache.claims()) {
+            let page = space.page_of(claim.start);
+            if let (Kind::Chunks(chunks), Some(met)) =
+                (&space.table.page(page).lock().kind, met.get(page as usize))
+            {
+                let index = (space.within(claim.start) / chunks.size() / 64) as usize;
+                let mut met = lock(met);
+                let len = met.len().max(index + 1);
+                met.resize(len, 0);
+                let wrong = met[index] & claim.bits;
+                if wrong != 0 {
+                    let first = claim.start + u64::from(wrong.trailing_zeros() * chunks.size());
+                    audit.fault(format!(
+                        "{} objects from offset {first:#x} on: free",
+                        wrong.count_ones()
+                    ));
+                }
+                met[index] |= claim.bits;
+            }
+        }
+        for (number, met) in (0..).zip(met) {
+            let met = lock(met);
+            let state = space.table.page(number).lock();
+            let (lost, size) = match &state.kind {
+                Kind::Chunks(chunks) => (lost_chunks(chunks, &met), u64::from(chunks.size())),
+                Kind::Large { pages } => (u64::from(met.is_empty()), space.start_of(*pages)),
+                Kind::Free | Kind::Rest => continue,
+            };
+            audit.unreachable += lost;
+            audit.unreachable_bytes += lost * size;
+        }
+    }
+}
+
+fn lost_chunks(chunks: &Chunks, met: &[u64]) -> u64 {
+    let met = met.iter().copied().chain(std::iter::repeat(0));
+    chunks
+        .words()
+        .zip(met)
+        .map(|(live, met)| u64::from((live & !met).count_ones()))
+        .sum()
+}

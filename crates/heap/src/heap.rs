@@ -1,0 +1,342 @@
+//! The heap: drafts, retirement, and access by offset.
+//!
+//! I1 `allocated` is durable before anything in the page it covers is handed out; nothing else is persisted for an
+//!    allocation.
+//! I2 A chunk is handed out to one thread only, until it is given back unpublished or retired and its epoch over.
+
+use crate::class::{SIZES, SMALL, footprint, small};
+use crate::local::{new_id, pairs_up, with_cache};
+use crate::page::lock;
+use crate::recovery::{Recovery, StopOnDrop};
+use crate::space::Space;
+use crate::{Error, Guard};
+use pmem::{Batch, Chunk, Draft, Hardware, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope};
+use std::sync::{Arc, Mutex};
+
+/// A pool's memory. Clones are handles of the same heap; when the last is dropped, recovery is stopped and the pool
+/// closed.
+#[derive(Debug)]
+pub struct Heap<M: Media = Hardware> {
+    /// Dropped before `inner`; `None` in the recovery's own threads.
+    pub(crate) user: Option<Arc<StopOnDrop>>,
+    pub(crate) inner: Arc<Inner<M>>,
+}
+
+impl<M: Media> Clone for Heap<M> {
+    fn clone(&self) -> Heap<M> {
+        Heap {
+            user: self.user.clone(),
+            inner: Arc::clone(&self.inner),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner<M: Media> {
+    id: u64,
+    pub(crate) pool: Pool<M>,
+    pub(crate) space: Arc<Space>,
+    pub(crate) recovery: Arc<Recovery>,
+    /// Held while the root directory is read or changed.
+    pub(crate) roots: Mutex<()>,
+}
+
+impl<M: Media> Lender for Inner<M> {
+    fn give_back(&self, offset: Offset, _len: usize) {
+        // It was never reachable, so nobody, a tracer included, can have seen it.
+        self.space.free(offset);
+    }
+}
+
+impl<M: Media> Heap<M> {
+    /// The heap of a pool. What the pool held before is in use until [`recover`](Heap::recover) has found out what of
+    /// it is; new chunks come from new pages meanwhile. Takes no longer for a large pool than for a small one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where the pool's end of allocated pages makes no sense.
+    pub fn new(pool: Pool<M>) -> Result<Heap<M>, Error> {
+        let allocated = pool.allocated().load(pool.media());
+        let page_size = pool.page_size();
+        let damaged = Error::Damaged {
+            what: "the end of the allocated pages makes no sense",
+            offset: allocated,
+        };
+        let Ok(end) = u32::try_from(allocated / page_size) else {
+            return Err(damaged);
+        };
+        if end == 0 || !allocated.is_multiple_of(page_size) || allocated > pool.len() {
+            return Err(damaged);
+        }
+        let space = Arc::new(Space::new(page_size, end));
+        let recovery = Arc::new(Recovery::new(end - 1));
+        Ok(Heap {
+            user: Some(Arc::new(StopOnDrop(Arc::clone(&recovery)))),
+            inner: Arc::new(Inner {
+                id: new_id(),
+                pool,
+                space,
+                recovery,
+                roots: Mutex::new(()),
+            }),
+        })
+    }
+
+    /// The pool.
+    #[inline]
+    pub fn pool(&self) -> &Pool<M> {
+        &self.inner.pool
+    }
+
+    /// The media that the pool is written through.
+    #[inline(always)]
+    pub fn media(&self) -> &M {
+        self.inner.pool.media()
+    }
+
+    /// The pool's generation.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.inner.pool.generation()
+    }
+
+    /// The object at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where it would lie outside the pool or be misaligned.
+    #[inline(always)]
+    pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Error> {
+        Ok(self.inner.pool.at(offset)?)
+    }
+
+    /// `len` bytes at `offset`, which do not change while they are reachable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where they would lie outside the pool.
+    #[inline(always)]
+    pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Error> {
+        Ok(self.inner.pool.bytes(offset, len)?)
+    }
+
+    /// A draft of `value` with `tail` bytes after it, which hold anything at first. Its length for
+    /// [`retire`](Heap::retire) and [`Trace`](crate::Trace) is its [`footprint`].
+    ///
+    /// Persists nothing, except where a new page is needed: one write-back and one fence then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`].
+    #[inline]
+    pub fn draft<'e, 'h, T: Persistent>(
+        &'h self,
+        value: T,
+        tail: usize,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<Draft<'e, 'h, T>, Error> {
+        let offset = match footprint::<T>(tail) {
+            Some(len) if len <= SMALL => self.take_small(len)?,
+            len => self.inner.take_long(len.unwrap_or(usize::MAX))?,
+        };
+        Ok(Draft::new(
+            self.chunk(offset, size_of::<T>() + tail)?,
+            value,
+            batch,
+        ))
+    }
+
+    /// Two drafts, which share one line where both are of the same class and that class is at most half a line.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`].
+    #[inline]
+    pub fn draft_pair<'e, 'h, A: Persistent, B: Persistent>(
+        &'h self,
+        a: A,
+        a_tail: usize,
+        b: B,
+        b_tail: usize,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Draft<'e, 'h, A>, Draft<'e, 'h, B>), Error> {
+        if let (Some(a_len @ ..=64), Some(b_len @ ..=64)) = (footprint::<A>(a_tail), footprint::<B>(b_tail))
+            && small(a_len) == small(b_len)
+            && pairs_up(small(a_len))
+            && let Some(first) = self.inner.take_pair(small(a_len))
+        {
+            let second = first + u64::from(SIZES[small(a_len)]);
+            let first = self.chunk(first, size_of::<A>() + a_tail)?;
+            let second = self.chunk(second, size_of::<B>() + b_tail)?;
+            return Ok((Draft::new(first, a, batch), Draft::new(second, b, batch)));
+        }
+        Ok((self.draft(a, a_tail, batch)?, self.draft(b, b_tail, batch)?))
+    }
+
+    /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
+    /// again (after recovery, if that still runs).
+    ///
+    /// `guard` has been held since before the object was unlinked, and nobody retires it again. `len` is the
+    /// [`footprint`] of its draft.
+    #[inline]
+    pub fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
+        let space = &self.inner.space;
+        if !space.set_aside(offset, len) {
+            let space = Arc::clone(space);
+            guard.defer(move || space.free(offset));
+        }
+    }
+
+    /// Closes the heap and its pool, if this is the last handle; else the last handle to be dropped does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Pool`] where the medium fails. The pool then counts as not closed, as after a crash.
+    pub fn close(self) -> Result<(), Error> {
+        let Heap { user, inner } = self;
+        drop(user);
+        match Arc::into_inner(inner) {
+            Some(inner) => inner.pool.close().map_err(|error| Error::Pool(Box::new(error))),
+            None => Ok(()),
+        }
+    }
+
+    #[inline(always)]
+    fn take_small(&self, len: usize) -> Result<u64, Error> {
+        let class = small(len);
+        let inner = &*self.inner;
+        let taken = with_cache(inner.id, &inner.space, |cache| {
+            cache.and_then(|cache| cache.take(class, SIZES[class]))
+        });
+        match taken {
+            Some(offset) => Ok(offset),
+            None => inner.take_slowly(class),
+        }
+    }
+
+    /// The chunk just taken at `offset`.
+    #[inline(always)]
+    fn chunk(&self, offset: u64, len: usize) -> Result<Chunk<'_>, Error> {
+        let inner = &*self.inner;
+        let Some(place) = Offset::new(offset) else {
+            return Err(beyond(offset));
+        };
+        let start = inner.pool.chunk_start(place, len)?;
+        // SAFETY: the bytes are mapped (checked) and ours alone, since the bit of the chunk is set and it was in no
+        // other thread's claim; a class keeps the alignment of what it serves.
+        Ok(unsafe { Chunk::new(start, place, len, inner) })
+    }
+}
+
+/// The heap hands out nothing outside its pages.
+#[cold]
+fn beyond(offset: u64) -> Error {
+    Error::Damaged {
+        what: "a page lies beyond what links can name",
+        offset,
+    }
+}
+
+impl<M: Media> Inner<M> {
+    /// Takes a chunk for a length past the small classes.
+    fn take_long(&self, len: usize) -> Result<u64, Error> {
+        let Some(class) = self.space.classes.of(len) else {
+            return self.take_large(len);
+        };
+        let size = self.space.classes.size(class);
+        let taken = with_cache(self.id, &self.space, |cache| cache?.take(class, size));
+        taken.map_or_else(|| self.take_slowly(class), Ok)
+    }
+
+    /// Takes a chunk of a class of which the thread has none claimed.
+    #[cold]
+    #[inline(never)]
+    fn take_slowly(&self, class: usize) -> Result<u64, Error> {
+        let claim = self.patiently(|| self.claim(class, false))?;
+        let size = self.space.classes.size(class);
+        Ok(with_cache(self.id, &self.space, |cache| match cache {
+            Some(cache) => {
+                cache.fill(class, claim);
+                cache.take(class, size).unwrap_or(claim.start)
+            }
+            None => {
+                // The thread is ending: what it does not use now goes back.
+                let first = claim.bits.trailing_zeros();
+                let rest = claim.bits & !(1 << first);
+                self.space.give_back(crate::page::Claim { bits: rest, ..claim });
+                claim.start + u64::from(first) * u64::from(size)
+            }
+        }))
+    }
+
+    /// Takes two neighbouring chunks in one line; `None` if there are none and no page for them.
+    fn take_pair(&self, class: usize) -> Option<u64> {
+        with_cache(self.id, &self.space, |cache| {
+            let cache = cache?;
+            cache.take_pair(class).or_else(|| {
+                cache.fill_pairs(class, self.claim(class, true).ok()?);
+                cache.take_pair(class)
+            })
+        })
+    }
+
+    /// Claims chunks of a class: of an open page, else of a new one.
+    fn claim(&self, class: usize, in_pairs: bool) -> Result<crate::page::Claim, Error> {
+        loop {
+            let size = self.space.classes.size(class) as usize;
+            let claim = match self.space.claim(class, in_pairs) {
+                Some(claim) => Some(claim),
+                None => self.space.carve(self.take_pages(1, size)?, class, in_pairs),
+            };
+            if let Some(claim) = claim {
+                return Ok(claim);
+            }
+        }
+    }
+
+    /// Takes whole pages for an object of `len` bytes.
+    #[cold]
+    fn take_large(&self, len: usize) -> Result<u64, Error> {
+        // More pages than there can be: the pool will say why that does not go.
+        let pages = u32::try_from(self.space.pages_for(len)).unwrap_or(u32::MAX);
+        let first = self.patiently(|| self.take_pages(pages, len))?;
+        self.space.join(first, pages);
+        Ok(self.space.start_of(first))
+    }
+
+    /// Tries again before it says that there is no room: once recovery has swept, and once what was retired could
+    /// come back.
+    fn patiently<R>(&self, take: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
+        let taken = take();
+        if !matches!(taken, Err(Error::Full { .. })) {
+            return taken;
+        }
+        self.recovery.wait_for_room();
+        for _ in 0..3 {
+            crate::pin().flush();
+        }
+        take()
+    }
+
+    /// Takes contiguous pages: free ones, else new ones at the end. `bytes` is what they are for.
+    fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
+        let mut runs = lock(&self.space.runs);
+        if let Some(first) = runs.take(pages) {
+            return Ok(first);
+        }
+        let (first, _) = runs.last();
+        let end = first.saturating_add(pages);
+        let allocated = self.space.start_of(end);
+        let full = |source| Error::Full {
+            bytes,
+            source: Box::new(source),
+        };
+        self.pool.grow(allocated).map_err(full)?;
+        persist_scope(self.pool.media(), Purpose::Alloc, |batch| {
+            self.pool.allocated().store(allocated, &batch);
+            let _durable = batch.fence().durable();
+        });
+        runs.extend(end);
+        Ok(first)
+    }
+}

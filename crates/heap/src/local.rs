@@ -1,0 +1,196 @@
+//! The thread-local layer of DCMM: chunks that a thread has claimed and not yet used.
+//!
+//! A thread claims up to 64 free chunks of a class at a time, all of one word of a page's bitmap, and hands them out
+//! lowest first. What it has left when it ends goes back to the page.
+//!
+//! I1 Only its own thread changes a cache; statistics may read it.
+//! I2 A cache is the thread's until the thread ends, and then nobody's.
+
+use crate::class::{MAX_CLASSES, SIZES, SMALL};
+use crate::page::{Claim, lock, pairs};
+use crate::space::Space;
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+/// What one thread has claimed of one heap.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    singles: [Slot; MAX_CLASSES],
+    /// For the classes below a line: claims in which every free chunk's neighbour is free too.
+    pairs: [Slot; 2],
+}
+
+/// Chunks claimed from one word of a bitmap.
+#[derive(Debug, Default)]
+struct Slot {
+    start: AtomicU64,
+    free: AtomicU64,
+}
+
+impl Slot {
+    /// Takes the chunk of bit `bit`.
+    #[inline(always)]
+    fn take(&self, free: u64, bits: u64, size: u32) -> u64 {
+        self.free.store(free & !bits, Relaxed);
+        self.start.load(Relaxed) + u64::from(bits.trailing_zeros()) * u64::from(size)
+    }
+
+    #[inline(always)]
+    fn take_first(&self, size: u32) -> Option<u64> {
+        let free = self.free.load(Relaxed);
+        if free == 0 {
+            return None;
+        }
+        Some(self.take(free, free & free.wrapping_neg(), size))
+    }
+
+    fn take_pair(&self, size: u32) -> Option<u64> {
+        let free = self.free.load(Relaxed);
+        let first = pairs(free);
+        if first == 0 {
+            return None;
+        }
+        let bit = first & first.wrapping_neg();
+        Some(self.take(free, bit | bit << 1, size))
+    }
+
+    fn fill(&self, claim: Claim) {
+        self.start.store(claim.start, Relaxed);
+        self.free.store(claim.bits, Relaxed);
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        let bits = self.free.load(Relaxed);
+        (bits != 0).then(|| Claim {
+            start: self.start.load(Relaxed),
+            bits,
+        })
+    }
+}
+
+impl Cache {
+    fn new() -> Cache {
+        Cache {
+            singles: [const {
+                Slot {
+                    start: AtomicU64::new(0),
+                    free: AtomicU64::new(0),
+                }
+            }; MAX_CLASSES],
+            pairs: Default::default(),
+        }
+    }
+
+    /// Takes a chunk of the class, whose chunks have `size` bytes, if one is claimed.
+    #[inline(always)]
+    pub(crate) fn take(&self, class: usize, size: u32) -> Option<u64> {
+        self.singles[class].take_first(size)
+    }
+
+    /// Takes two neighbours that share a line.
+    pub(crate) fn take_pair(&self, class: usize) -> Option<u64> {
+        let size = SIZES[class];
+        self.singles[class]
+            .take_pair(size)
+            .or_else(|| self.pairs[class].take_pair(size))
+    }
+
+    /// Puts claimed chunks in, when there are none left.
+    pub(crate) fn fill(&self, class: usize, claim: Claim) {
+        self.singles[class].fill(claim);
+    }
+
+    /// Puts claimed pairs in, when there are none left.
+    pub(crate) fn fill_pairs(&self, class: usize, claim: Claim) {
+        self.pairs[class].fill(claim);
+    }
+
+    /// All that is claimed and not used.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = Claim> {
+        self.singles.iter().chain(&self.pairs).filter_map(Slot::claim)
+    }
+}
+
+/// Whether a class's chunks can share a line in pairs.
+pub(crate) fn pairs_up(class: usize) -> bool {
+    class < 2
+}
+
+const _: () = assert!(SIZES[1] == 32 && SIZES[2] == 64 && SMALL >= 64);
+
+/// A heap's number, as its threads know it; never used twice.
+pub(crate) fn new_id() -> u64 {
+    static LAST_ID: AtomicU64 = AtomicU64::new(0);
+    LAST_ID.fetch_add(1, Relaxed) + 1
+}
+
+struct Entry {
+    id: u64,
+    cache: Arc<Cache>,
+    space: Weak<Space>,
+}
+
+/// The caches of one thread.
+struct Caches(RefCell<Vec<Entry>>);
+
+impl Drop for Caches {
+    fn drop(&mut self) {
+        LAST.set((0, ptr::null()));
+        for entry in self.0.get_mut().drain(..) {
+            if let Some(space) = entry.space.upgrade() {
+                lock(&space.caches).retain(|cache| !Arc::ptr_eq(cache, &entry.cache));
+                for claim in entry.cache.claims() {
+                    space.give_back(claim);
+                }
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// The heap that the thread used last, and its cache there.
+    static LAST: Cell<(u64, *const Cache)> = const { Cell::new((0, ptr::null())) };
+    static CACHES: Caches = const { Caches(RefCell::new(Vec::new())) };
+}
+
+/// Runs `f` with this thread's cache of the heap `id`; with `None` if the thread is about to end.
+#[inline(always)]
+pub(crate) fn with_cache<R>(id: u64, space: &Arc<Space>, f: impl FnOnce(Option<&Cache>) -> R) -> R {
+    let (last, mut cache) = LAST.get();
+    if last != id {
+        cache = find_cache(id, space);
+    }
+    // SAFETY: a non-null pointer is to a cache that this thread's `CACHES` keeps until the thread ends, when it is
+    // taken out of `LAST` first, or until the heap `id` is gone, and the caller is using that heap.
+    f(unsafe { cache.as_ref() })
+}
+
+/// The thread's cache of the heap, made if it has none; null if the thread is about to end.
+#[cold]
+#[inline(never)]
+fn find_cache(id: u64, space: &Arc<Space>) -> *const Cache {
+    let found = CACHES.try_with(|caches| {
+        let mut caches = caches.0.borrow_mut();
+        let known = caches.iter().find(|entry| entry.id == id);
+        let cache = match known {
+            Some(entry) => Arc::as_ptr(&entry.cache),
+            None => {
+                caches.retain(|entry| entry.space.strong_count() > 0);
+                let cache = Arc::new(Cache::new());
+                lock(&space.caches).push(Arc::clone(&cache));
+                let place = Arc::as_ptr(&cache);
+                caches.push(Entry {
+                    id,
+                    cache,
+                    space: Arc::downgrade(space),
+                });
+                place
+            }
+        };
+        LAST.set((id, cache));
+        cache
+    });
+    found.unwrap_or(ptr::null())
+}

@@ -1,0 +1,209 @@
+//! What the heap knows of one page. All of it lives in DRAM and is made anew after a restart.
+//!
+//! ```text
+//!           carve                       last chunk freed
+//!  Free ------------> Chunks(class) -----------------------> Free
+//!       ------------> Large, Rest, Rest, ... --------------> Free, Free, Free, ...
+//!        take pages                     freed
+//! ```
+//!
+//! I1 A page of an earlier generation is `!swept` until recovery's sweep: its chunks are the live ones that the
+//!    trace has met so far, and nothing of it is handed out.
+//! I2 A bit of `live` is set from the moment a thread claims the chunk until the chunk is free again; bits past the
+//!    last chunk are always set.
+//! I3 Locks are taken in this order: a class's open pages, one page, the free runs.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, whatever a panicking holder left: every holder leaves what it guards whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One page's entry in the table.
+#[derive(Debug, Default)]
+pub(crate) struct Page(Mutex<State>);
+
+impl Page {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.0)
+    }
+}
+
+/// What a page is.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// Handed out in this generation, or swept.
+    pub(crate) swept: bool,
+    pub(crate) kind: Kind,
+}
+
+/// How a page is used.
+#[derive(Debug, Default)]
+pub(crate) enum Kind {
+    /// By nothing, as far as is known.
+    #[default]
+    Free,
+    /// Carved into chunks.
+    Chunks(Chunks),
+    /// The first of so many pages that hold one object.
+    Large { pages: u32 },
+    /// A further page of such an object.
+    Rest,
+}
+
+/// Chunks of one class.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    class: u8,
+    size: u32,
+    slots: u32,
+    used: u32,
+    /// No word of `live` before this one has a free chunk.
+    hint: u32,
+    live: Box<[u64]>,
+}
+
+/// Free chunks of one word of a bitmap, claimed together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claim {
+    /// Where in the page the chunk of bit 0 starts.
+    pub(crate) start: u64,
+    /// The chunks claimed.
+    pub(crate) bits: u64,
+}
+
+impl Chunks {
+    pub(crate) fn new(page_size: u64, class: usize, size: u32) -> Chunks {
+        let slots = (page_size / u64::from(size)) as u32;
+        let mut live = vec![0; slots.div_ceil(64) as usize].into_boxed_slice();
+        if let (Some(last), past @ 1..) = (live.last_mut(), slots % 64) {
+            *last = !0 << past;
+        }
+        Chunks {
+            class: class as u8,
+            size,
+            slots,
+            used: 0,
+            hint: 0,
+            live,
+        }
+    }
+
+    pub(crate) fn class(&self) -> usize {
+        usize::from(self.class)
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        self.size
+    }
+
+    pub(crate) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    pub(crate) fn used(&self) -> u32 {
+        self.used
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.used == self.slots
+    }
+
+    /// The chunk that starts `within` bytes from the page's start.
+    pub(crate) fn slot(&self, within: u32) -> Option<u32> {
+        let slot = within / self.size;
+        (slot * self.size == within && slot < self.slots).then_some(slot)
+    }
+
+    pub(crate) fn is_live(&self, slot: u32) -> bool {
+        self.live[slot as usize / 64] >> (slot % 64) & 1 != 0
+    }
+
+    /// The words of the bitmap, without the bits past the last chunk.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
+        let last = self.live.len() - 1;
+        let past = match self.slots % 64 {
+            0 => 0,
+            bits => !0 << bits,
+        };
+        self.live
+            .iter()
+            .enumerate()
+            .map(move |(i, &word)| if i == last { word & !past } else { word })
+    }
+
+    /// Sets the chunk's bit; `false` if it is set already.
+    pub(crate) fn set(&mut self, slot: u32) -> bool {
+        let bit = 1 << (slot % 64);
+        let word = &mut self.live[slot as usize / 64];
+        let new = *word & bit == 0;
+        *word |= bit;
+        self.used += u32::from(new);
+        new
+    }
+
+    /// Clears the chunk's bit; `false` if it is clear already.
+    pub(crate) fn clear(&mut self, slot: u32) -> bool {
+        let index = slot / 64;
+        let bit = 1 << (slot % 64);
+        let word = &mut self.live[index as usize];
+        let was = *word & bit != 0;
+        *word &= !bit;
+        self.used -= u32::from(was);
+        self.hint = self.hint.min(index);
+        was
+    }
+
+    /// Claims up to `limit` free chunks of one word.
+    pub(crate) fn claim(&mut self, limit: u32) -> Option<Claim> {
+        if self.is_full() {
+            return None;
+        }
+        while let Some(&word) = self.live.get(self.hint as usize) {
+            let mut bits = !word;
+            if bits != 0 {
+                while bits.count_ones() > limit {
+                    bits &= !(1 << bits.ilog2());
+                }
+                return Some(self.take(self.hint, bits));
+            }
+            self.hint += 1;
+        }
+        None
+    }
+
+    /// Claims the free pairs of neighbours (2i, 2i + 1) of one word.
+    pub(crate) fn claim_pairs(&mut self) -> Option<Claim> {
+        let (index, bits) = (self.hint..)
+            .zip(self.live.get(self.hint as usize..)?)
+            .map(|(index, &word)| (index, pairs(!word)))
+            .find(|&(_, first)| first != 0)?;
+        Some(self.take(index, bits | bits << 1))
+    }
+
+    fn take(&mut self, index: u32, bits: u64) -> Claim {
+        self.live[index as usize] |= bits;
+        self.used += bits.count_ones();
+        Claim {
+            start: u64::from(index) * 64 * u64::from(self.size),
+            bits,
+        }
+    }
+
+    /// Gives a claim's chunks back.
+    pub(crate) fn give_back(&mut self, claim: Claim) {
+        let index = (claim.start / (64 * u64::from(self.size))) as u32;
+        let word = &mut self.live[index as usize];
+        debug_assert_eq!(*word & claim.bits, claim.bits);
+        self.used -= (*word & claim.bits).count_ones();
+        *word &= !claim.bits;
+        self.hint = self.hint.min(index);
+    }
+}
+
+/// The first bits of the free pairs in a word of free bits.
+#[inline]
+pub(crate) fn pairs(free: u64) -> u64 {
+    free & (free >> 1) & 0x5555_5555_5555_5555
+}

@@ -1,0 +1,310 @@
+//! Recovery in the background: instant restart and post-crash garbage collection (ROART §3.4.2).
+//!
+//! All allocator metadata is volatile, so after every opening, clean or not, it is made anew, while the indexes are
+//! in use:
+//!
+//! 1. *Trace.* From the roots, mark every chunk of earlier generations that is alive. New chunks come from new pages
+//!    meanwhile, and what is retired, old or new, is set aside: nothing that was ever reachable is reused, so tracers
+//!    need no guard and no write barrier. (See [`Trace`](crate::Trace) for what indexes promise.)
+//! 2. *Settle.* Wait until the guards of the trace's last moment are gone. What they have unlinked, they have retired
+//!    and so set aside by then; what is unlinked under later guards was reachable when the trace ended, and is
+//!    marked.
+//! 3. *Close.* Mark what was set aside, which readers may still look at, and hand it to the epochs. From here on,
+//!    retirement is as usual: an old chunk that waits for its epoch is marked, so nothing is freed twice.
+//! 4. *Sweep.* Page by page, what is not marked becomes free.
+//!
+//! I1 Nothing of this is persisted: a crash in the middle is just another crash.
+//! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
+//!    stays. Service goes on in new pages.
+//! I3 No guard is held for longer than a moment, and nobody waits for recovery but an allocation that finds the pool
+//!    full, and whoever asks to.
+
+use crate::page::lock;
+use crate::trace::{Tracers, Tracing};
+use crate::{Error, Heap};
+use pmem::{Media, Offset};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long an allocation that finds the pool full waits for guards to go: its own thread may hold one of them.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// Pages that a thread sweeps at a time.
+const SWEEP_BATCH: u32 = 64;
+
+/// Chunks retired under one guard.
+const RETIRE_BATCH: usize = 256;
+
+/// How far recovery is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It was not started.
+    Idle,
+    /// It is under way.
+    Running,
+    /// What is in use is known, and all else is free.
+    Done,
+    /// It could not end, and says why. What the pool held before is left alone, dead or not.
+    Failed(String),
+}
+
+/// How far recovery is, in numbers.
+#[derive(Clone, Debug)]
+pub struct Progress {
+    /// The state.
+    pub state: State,
+    /// Objects met by the trace.
+    pub traced: u64,
+    /// Pages swept.
+    pub pages_swept: u32,
+    /// Pages to sweep in all.
+    pub pages_to_sweep: u32,
+    /// Time taken so far, or in all.
+    pub elapsed: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    Idle,
+    Tracing,
+    Settling,
+    Sweeping,
+    Done,
+    Failed(String),
+}
+
+#[derive(Debug)]
+struct Course {
+    phase: Phase,
+    started: Option<Instant>,
+    taken: Duration,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Recovery {
+    course: Mutex<Course>,
+    changed: Condvar,
+    stop: AtomicBool,
+    traced: AtomicU64,
+    swept: AtomicU32,
+    to_sweep: u32,
+}
+
+/// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped.
+#[derive(Debug)]
+pub(crate) struct StopOnDrop(pub(crate) Arc<Recovery>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop.store(true, SeqCst);
+        let thread = lock(&self.0.course).thread.take();
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+        {
+            // It catches its panics.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Recovery {
+    pub(crate) fn new(to_sweep: u32) -> Recovery {
+        Recovery {
+            course: Mutex::new(Course {
+                phase: if to_sweep == 0 { Phase::Done } else { Phase::Idle },
+                started: None,
+                taken: Duration::ZERO,
+                thread: None,
+            }),
+            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
+            traced: AtomicU64::new(0),
+            swept: AtomicU32::new(0),
+            to_sweep,
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        let mut course = lock(&self.course);
+        course.phase = phase;
+        course.taken = course.started.map_or(Duration::ZERO, |started| started.elapsed());
+        self.changed.notify_all();
+    }
+
+    /// For an allocation that finds the pool full: waits while recovery may make room.
+    pub(crate) fn wait_for_room(&self) {
+        let mut course = lock(&self.course);
+        let mut settling_since = None;
+        loop {
+            course = match course.phase {
+                Phase::Tracing | Phase::Sweeping => {
+                    self.changed.wait(course).unwrap_or_else(PoisonError::into_inner)
+                }
+                Phase::Settling => {
+                    let since = *settling_since.get_or_insert_with(Instant::now);
+                    let Some(left) = PATIENCE.checked_sub(since.elapsed()) else {
+                        return;
+                    };
+                    self.changed
+                        .wait_timeout(course, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+                Phase::Idle | Phase::Done | Phase::Failed(_) => return,
+            };
+        }
+    }
+
+    /// Waits until all guards of now are gone; `false` if it was stopped.
+    fn wait_for_guards(&self) -> bool {
+        let gone = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&gone);
+        let guard = crate::pin();
+        guard.defer(move || tell.store(true, SeqCst));
+        guard.flush();
+        drop(guard);
+        while !gone.load(SeqCst) {
+            if self.stop.load(SeqCst) {
+                return false;
+            }
+            crate::pin().flush();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        true
+    }
+}
+
+impl<M: Media> Heap<M> {
+    /// Starts recovery in the background with so many threads, and returns at once. Each kind of root needs its
+    /// tracer; with a root of another kind nothing is swept. A second call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`].
+    pub fn recover(&self, tracers: Tracers<M>, threads: usize) -> Result<(), Error> {
+        let mut course = lock(&self.inner.recovery.course);
+        if course.phase != Phase::Idle {
+            return Ok(());
+        }
+        let heap = Heap {
+            user: None,
+            inner: Arc::clone(&self.inner),
+        };
+        let thread = std::thread::Builder::new()
+            .name("wollemi-recover".into())
+            .spawn(move || heap.recover_here(&tracers, threads.max(1)))
+            .map_err(Error::Thread)?;
+        course.phase = Phase::Tracing;
+        course.started = Some(Instant::now());
+        course.thread = Some(thread);
+        Ok(())
+    }
+
+    /// How far recovery is.
+    pub fn recovery(&self) -> Progress {
+        let recovery = &*self.inner.recovery;
+        let course = lock(&recovery.course);
+        let (state, running) = match &course.phase {
+            Phase::Idle => (State::Idle, None),
+            Phase::Tracing | Phase::Settling | Phase::Sweeping => (State::Running, course.started),
+            Phase::Done => (State::Done, None),
+            Phase::Failed(why) => (State::Failed(why.clone()), None),
+        };
+        Progress {
+            state,
+            traced: recovery.traced.load(Relaxed),
+            pages_swept: recovery.swept.load(Relaxed),
+            pages_to_sweep: recovery.to_sweep,
+            elapsed: running.map_or(course.taken, |started| started.elapsed()),
+        }
+    }
+
+    /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile.
+    pub fn wait_recovered(&self) -> State {
+        let recovery = &*self.inner.recovery;
+        let running =
+            |course: &mut Course| matches!(course.phase, Phase::Tracing | Phase::Settling | Phase::Sweeping);
+        let course = recovery.changed.wait_while(lock(&recovery.course), running);
+        drop(course.unwrap_or_else(PoisonError::into_inner));
+        self.recovery().state
+    }
+
+    fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {
+        // Taking the lock waits until `recover` has written down that we run.
+        drop(lock(&self.inner.recovery.course));
+        let ended = catch_unwind(AssertUnwindSafe(|| self.trace_and_sweep(tracers, threads)));
+        let phase = match ended {
+            Ok(Ok(true)) => Phase::Done,
+            Ok(Ok(false)) => Phase::Failed("stopped".into()),
+            Ok(Err(error)) => Phase::Failed(error.to_string()),
+            Err(_) => Phase::Failed("a tracer panicked".into()),
+        };
+        if phase != Phase::Done {
+            // What is old stays, as nothing of it is swept; what is new can serve again.
+            let _ = self.close_aside(&|_, _| Ok(()));
+        }
+        self.inner.recovery.enter(phase);
+    }
+
+    /// The whole of it; `false` if it was stopped.
+    fn trace_and_sweep(&self, tracers: &Tracers<M>, threads: usize) -> Result<bool, Error> {
+        let (space, recovery) = (&*self.inner.space, &*self.inner.recovery);
+        let tracing = Tracing {
+            heap: self,
+            tracers,
+            threads,
+            stop: &recovery.stop,
+            traced: &recovery.traced,
+        };
+        if !tracing.run(&|offset, len| space.mark(offset, len))? {
+            return Ok(false);
+        }
+        recovery.enter(Phase::Settling);
+        if !recovery.wait_for_guards() {
+            return Ok(false);
+        }
+        recovery.enter(Phase::Sweeping);
+        self.close_aside(&|offset, len| space.mark(offset, len as u64).map(drop))?;
+        let next = &AtomicU32::new(space.old_pages().start);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                // With fewer threads than asked for it only takes longer.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, move || self.sweep_here(next));
+            }
+            self.sweep_here(next);
+        });
+        Ok(recovery.swept.load(Relaxed) == recovery.to_sweep)
+    }
+
+    /// Ends the setting aside of retirements: marks what was set aside, and hands it to the epochs even so.
+    fn close_aside(&self, mark: &dyn Fn(Offset, usize) -> Result<(), Error>) -> Result<(), Error> {
+        let aside = self.inner.space.take_aside();
+        let marked = aside.iter().try_for_each(|&(offset, len)| mark(offset, len));
+        for some in aside.chunks(RETIRE_BATCH) {
+            let guard = crate::pin();
+            for &(offset, len) in some {
+                self.retire(&guard, offset, len);
+            }
+        }
+        marked
+    }
+
+    fn sweep_here(&self, next: &AtomicU32) {
+        let (space, recovery) = (&*self.inner.space, &*self.inner.recovery);
+        let end = space.old_pages().end;
+        while !recovery.stop.load(Relaxed) {
+            let start = next.fetch_add(SWEEP_BATCH, Relaxed);
+            if start >= end {
+                return;
+            }
+            for page in start..end.min(start + SWEEP_BATCH) {
+                space.sweep(page);
+                recovery.swept.fetch_add(1, Relaxed);
+            }
+        }
+    }
+}

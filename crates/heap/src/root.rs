@@ -1,0 +1,200 @@
+//! Named roots: where recovery and the indexes start (DCMM's "global naming space").
+//!
+//! The directory is the rest of page 0 after the pool's header, an array of entries of 256 bytes:
+//!
+//! ```text
+//!    0  link: the root object; null = the entry is free
+//!    8  about    63        32 31           8 7        0
+//!               +------------+--------------+----------+
+//!               |    kind    |  check of    |  name's  |
+//!               |            | kind and name|  length  |
+//!               +------------+--------------+----------+
+//!   16  name, zeros after it
+//! ```
+//!
+//! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
+//! I2 An entry with a link does not change, but for the link's becoming null.
+
+use crate::page::lock;
+use crate::{Error, Heap};
+use pmem::{
+    Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag, persist_scope,
+};
+
+/// The longest name of a root, in bytes.
+pub const MAX_NAME: usize = 240;
+
+const WORDS: usize = MAX_NAME / 8;
+
+/// What a root's entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Which kind of object it is, and so who can trace it.
+    pub kind: u32,
+    /// The object.
+    pub link: Link,
+}
+
+#[repr(C)]
+struct Entry {
+    link: PSlot,
+    about: PWord,
+    name: [PWord; WORDS],
+}
+
+// SAFETY: words only, without padding; any bits are valid.
+unsafe impl Persistent for Entry {}
+
+const _: () = assert!(size_of::<Entry>() == 256);
+
+impl<M: Media> Heap<M> {
+    /// The root of this name, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where an entry makes no sense.
+    pub fn root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
+        let _held = lock(&self.inner.roots);
+        Ok(self.find_root(name)?.map(|(_, root)| root))
+    }
+
+    /// All roots, with their names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where an entry makes no sense.
+    pub fn roots(&self) -> Result<Vec<(Vec<u8>, Root)>, Error> {
+        let _held = lock(&self.inner.roots);
+        let mut roots = Vec::new();
+        for place in self.entries() {
+            roots.extend(self.read_root(place, self.at(place)?)?);
+        }
+        Ok(roots)
+    }
+
+    /// Makes `object` a root. Failure-atomic: two fences, and the entry's lines written back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::RootExists`], [`Error::NameTooLong`], [`Error::TooManyRoots`], [`Error::Damaged`]. The object's chunk
+    /// is then given back.
+    pub fn create_root<T: Persistent>(
+        &self,
+        name: &[u8],
+        kind: u32,
+        object: Persisted<'_, T>,
+        tag: Tag,
+    ) -> Result<Link, Error> {
+        if name.len() > MAX_NAME {
+            return Err(Error::NameTooLong(name.len()));
+        }
+        let _held = lock(&self.inner.roots);
+        if self.find_root(name)?.is_some() {
+            return Err(Error::RootExists(name.into()));
+        }
+        let mut free = None;
+        for place in self.entries() {
+            let entry: &Entry = self.at(place)?;
+            if entry.link.load(self.media()).is_null() {
+                free = Some(entry);
+                break;
+            }
+        }
+        let entry = free.ok_or_else(|| Error::TooManyRoots(self.entries().count()))?;
+        persist_scope(self.media(), Purpose::Alloc, |batch| {
+            entry.about.store(about(kind, name), &batch);
+            for (word, at) in entry.name.iter().zip((0..).step_by(8)) {
+                word.store(word_of(name, at), &batch);
+            }
+            let _durable = batch.fence().durable();
+        });
+        let _durable = entry
+            .link
+            .publish::<LinkAndPersist, M, T>(self.media(), object, tag)
+            .commit();
+        Ok(entry.link.load(self.media()))
+    }
+
+    /// Removes the root of this name, and returns what it was. What it leads to is for the caller to retire; what is
+    /// not retired comes back by the next recovery. Failure-atomic: one write-back, one fence.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where an entry makes no sense.
+    pub fn remove_root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
+        let _held = lock(&self.inner.roots);
+        let found = self.find_root(name)?;
+        if let Some((entry, _)) = found {
+            let _durable = entry
+                .link
+                .publish_link::<LinkAndPersist, M>(self.media(), Link::NULL)
+                .commit();
+        }
+        Ok(found.map(|(_, root)| root))
+    }
+
+    /// Where the directory's entries are.
+    fn entries(&self) -> impl Iterator<Item = Offset> + use<M> {
+        let (start, len) = self.pool().directory();
+        let count = (len / size_of::<Entry>()) as u64;
+        (0..count).filter_map(move |i| Offset::new(start.get() + i * size_of::<Entry>() as u64))
+    }
+
+    fn find_root(&self, name: &[u8]) -> Result<Option<(&Entry, Root)>, Error> {
+        for place in self.entries() {
+            let entry: &Entry = self.at(place)?;
+            if let Some((found, root)) = self.read_root(place, entry)?
+                && found == name
+            {
+                return Ok(Some((entry, root)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read_root(&self, place: Offset, entry: &Entry) -> Result<Option<(Vec<u8>, Root)>, Error> {
+        let media = self.media();
+        let link = entry.link.load(media);
+        if link.is_null() {
+            return Ok(None);
+        }
+        let said = entry.about.load(media);
+        let kind = (said >> 32) as u32;
+        let mut name: Vec<u8> = entry
+            .name
+            .iter()
+            .flat_map(|word| word.load(media).to_le_bytes())
+            .collect();
+        name.truncate((said & 0xff) as usize);
+        if about(kind, &name) != said {
+            return Err(Error::Damaged {
+                what: "a root's entry does not fit its check",
+                offset: place.get(),
+            });
+        }
+        Ok(Some((name, Root { kind, link })))
+    }
+}
+
+/// Eight bytes of the name from `at` on, zeros after its end.
+fn word_of(name: &[u8], at: usize) -> u64 {
+    let rest = name.get(at..).unwrap_or_default();
+    let mut word = [0; 8];
+    let len = rest.len().min(8);
+    word[..len].copy_from_slice(&rest[..len]);
+    u64::from_le_bytes(word)
+}
+
+/// The entry's second word: the check is the middle of a 64-bit FNV-1a over kind, length and name.
+fn about(kind: u32, name: &[u8]) -> u64 {
+    let len = name.len() as u8;
+    let bytes = kind
+        .to_le_bytes()
+        .into_iter()
+        .chain([len])
+        .chain(name.iter().copied());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    u64::from(kind) << 32 | (hash >> 20 & 0x00ff_ffff) << 8 | u64::from(len)
+}

@@ -1,0 +1,258 @@
+//! The global layer of DCMM: pages, which of them have free chunks, and how chunks come back.
+//!
+//! All of it is DRAM and knows neither the pool nor its media, so that a free that waits for its epoch can outlive
+//! the heap.
+//!
+//! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open pages if and only if
+//!    it has both free and live chunks; part of a large object; or not swept yet.
+//! I2 A chunk's bit changes under its page's lock only; which places a page is in changes under the lock of that
+//!    place (`settle`), after the bit.
+//! I3 While retirements are set aside, nothing that was ever reachable is freed.
+
+use crate::class::Classes;
+use crate::local::Cache;
+use crate::page::{Chunks, Claim, Kind, lock};
+use crate::runs::Runs;
+use crate::table::Table;
+use crossbeam_utils::CachePadded;
+use pmem::Offset;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
+const CLAIM_BYTES: u32 = 32 << 10;
+
+/// In how many open pages a pair is looked for before a new page is taken.
+const PAGES_FOR_PAIRS: usize = 4;
+
+#[derive(Debug)]
+pub(crate) struct Space {
+    pub(crate) classes: Classes,
+    pub(crate) table: Table,
+    pub(crate) runs: Mutex<Runs>,
+    /// The caches of the threads that use the heap.
+    pub(crate) caches: Mutex<Vec<Arc<Cache>>>,
+    page_shift: u32,
+    /// The end of the pages of earlier generations.
+    old_end: u32,
+    /// For each class, the pages with both free and live chunks: the lowest is used first.
+    open: Box<[CachePadded<Mutex<BTreeSet<u32>>>]>,
+    /// What was retired while recovery finds out what is alive; `None` once it has.
+    aside: Mutex<Option<Vec<(Offset, usize)>>>,
+    set_aside: AtomicBool,
+}
+
+impl Space {
+    /// The space of a pool whose first `end` pages are allocated.
+    pub(crate) fn new(page_size: u64, end: u32) -> Space {
+        let classes = Classes::new(page_size);
+        let set_aside = end > 1;
+        Space {
+            open: (0..classes.count()).map(|_| CachePadded::default()).collect(),
+            classes,
+            table: Table::default(),
+            runs: Mutex::new(Runs::new(end)),
+            caches: Mutex::default(),
+            page_shift: page_size.ilog2(),
+            old_end: end,
+            aside: Mutex::new(set_aside.then(Vec::new)),
+            set_aside: AtomicBool::new(set_aside),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn page_size(&self) -> u64 {
+        1 << self.page_shift
+    }
+
+    /// The pages of earlier generations.
+    pub(crate) fn old_pages(&self) -> std::ops::Range<u32> {
+        1..self.old_end
+    }
+
+    /// The page that holds `offset`.
+    #[inline]
+    pub(crate) fn page_of(&self, offset: u64) -> u32 {
+        (offset >> self.page_shift) as u32
+    }
+
+    /// Where in its page `offset` is.
+    #[inline]
+    pub(crate) fn within(&self, offset: u64) -> u32 {
+        (offset & (self.page_size() - 1)) as u32
+    }
+
+    /// Where a page starts.
+    #[inline]
+    pub(crate) fn start_of(&self, page: u32) -> u64 {
+        u64::from(page) << self.page_shift
+    }
+
+    /// How many pages hold `bytes` bytes.
+    pub(crate) fn pages_for(&self, bytes: usize) -> u64 {
+        (bytes as u64).div_ceil(self.page_size())
+    }
+
+    /// Claims free chunks of a class from an open page, if there is one: of one word of its bitmap, `start` counted
+    /// from the pool's base.
+    pub(crate) fn claim(&self, class: usize, in_pairs: bool) -> Option<Claim> {
+        let mut open = lock(&self.open[class]);
+        let try_pages = if in_pairs { PAGES_FOR_PAIRS } else { usize::MAX };
+        let (page, claim, full) = open.iter().take(try_pages).find_map(|&page| {
+            let mut state = self.table.page(page).lock();
+            let Kind::Chunks(chunks) = &mut state.kind else {
+                return None;
+            };
+            let claim = self.claim_in(chunks, in_pairs)?;
+            Some((page, claim, chunks.is_full()))
+        })?;
+        if full {
+            open.remove(&page);
+        }
+        Some(self.based(claim, page))
+    }
+
+    /// Makes a page that was free one of the class, and claims its first chunks.
+    pub(crate) fn carve(&self, page: u32, class: usize, in_pairs: bool) -> Option<Claim> {
+        let mut chunks = Chunks::new(self.page_size(), class, self.classes.size(class));
+        let claim = self.claim_in(&mut chunks, in_pairs);
+        let full = chunks.is_full();
+        let mut open = lock(&self.open[class]);
+        let mut state = self.table.page(page).lock();
+        state.swept = true;
+        state.kind = Kind::Chunks(chunks);
+        if !full {
+            open.insert(page);
+        }
+        claim.map(|claim| self.based(claim, page))
+    }
+
+    fn claim_in(&self, chunks: &mut Chunks, in_pairs: bool) -> Option<Claim> {
+        if in_pairs {
+            chunks.claim_pairs()
+        } else {
+            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, 64))
+        }
+    }
+
+    fn based(&self, claim: Claim, page: u32) -> Claim {
+        Claim {
+            start: claim.start + self.start_of(page),
+            ..claim
+        }
+    }
+
+    /// Makes pages that were free those of one object.
+    pub(crate) fn join(&self, first: u32, pages: u32) {
+        for page in first..first + pages {
+            let mut state = self.table.page(page).lock();
+            state.swept = true;
+            state.kind = if page == first {
+                Kind::Large { pages }
+            } else {
+                Kind::Rest
+            };
+        }
+    }
+
+    /// Frees the object at `offset`. In a page not swept yet it loses its mark, if it has one.
+    pub(crate) fn free(&self, offset: Offset) {
+        let number = self.page_of(offset.get());
+        let mut state = self.table.page(number).lock();
+        let swept = state.swept;
+        match &mut state.kind {
+            Kind::Chunks(chunks) => {
+                let slot = chunks.slot(self.within(offset.get()));
+                let was_live = slot.is_some_and(|slot| chunks.clear(slot));
+                debug_assert!(was_live || !swept, "chunk {:#x} freed twice", offset.get());
+                let (class, moves) = (
+                    chunks.class(),
+                    chunks.used() == 0 || chunks.used() + 1 == chunks.slots(),
+                );
+                drop(state);
+                if swept && moves {
+                    self.settle(number, class);
+                }
+            }
+            Kind::Large { pages } => {
+                let pages = *pages;
+                drop(state);
+                self.part(number, pages);
+                if swept {
+                    lock(&self.runs).put(number, pages);
+                }
+            }
+            Kind::Free | Kind::Rest => debug_assert!(!swept, "object {:#x} freed twice", offset.get()),
+        }
+    }
+
+    /// Makes the pages of a large object free ones.
+    fn part(&self, first: u32, pages: u32) {
+        for page in first..first + pages {
+            self.table.page(page).lock().kind = Kind::Free;
+        }
+    }
+
+    /// Gives a claim back, or what is left of it.
+    pub(crate) fn give_back(&self, claim: Claim) {
+        let number = self.page_of(claim.start);
+        let mut state = self.table.page(number).lock();
+        if let Kind::Chunks(chunks) = &mut state.kind {
+            chunks.give_back(Claim {
+                start: u64::from(self.within(claim.start)),
+                ..claim
+            });
+            let class = chunks.class();
+            drop(state);
+            self.settle(number, class);
+        }
+    }
+
+    /// Puts a page of the class where its counts say it belongs. (If it is none of the class any more, whoever made
+    /// it something else has seen to it.)
+    pub(crate) fn settle(&self, number: u32, class: usize) {
+        let mut open = lock(&self.open[class]);
+        let mut state = self.table.page(number).lock();
+        let Kind::Chunks(chunks) = &state.kind else {
+            return;
+        };
+        if chunks.class() != class || !state.swept {
+            return;
+        }
+        if chunks.used() == 0 {
+            state.kind = Kind::Free;
+            open.remove(&number);
+            drop((state, open));
+            lock(&self.runs).put(number, 1);
+        } else if chunks.is_full() {
+            open.remove(&number);
+        } else {
+            open.insert(number);
+        }
+    }
+
+    /// Sets a retirement aside, if recovery has not yet found out what is alive.
+    #[inline]
+    pub(crate) fn set_aside(&self, offset: Offset, len: usize) -> bool {
+        self.set_aside.load(Ordering::Acquire) && self.set_aside_slowly(offset, len)
+    }
+
+    #[cold]
+    fn set_aside_slowly(&self, offset: Offset, len: usize) -> bool {
+        match &mut *lock(&self.aside) {
+            Some(aside) => {
+                aside.push((offset, len));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Ends the setting aside, and returns what was.
+    pub(crate) fn take_aside(&self) -> Vec<(Offset, usize)> {
+        let aside = lock(&self.aside).take().unwrap_or_default();
+        self.set_aside.store(false, Ordering::Release);
+        aside
+    }
+}

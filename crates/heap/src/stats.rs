@@ -1,0 +1,89 @@
+//! Accounting: used + free + unswept = reserved.
+//!
+//! Each of the four is found on its own: `reserved` from the pool, `unswept` and `used` from the pages and their
+//! bitmaps, `free` from the bitmaps, the free runs and what the pool has beyond its last page.
+
+use crate::Heap;
+use crate::page::{Kind, lock};
+use pmem::Media;
+use std::sync::Arc;
+
+/// What a heap's bytes are used for. The sum holds while no other thread uses the heap; else the numbers are of
+/// slightly different moments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes that the pool takes.
+    pub reserved: u64,
+    /// Bytes in use: page 0, chunks and large objects, and page ends too short for a chunk.
+    pub used: u64,
+    /// Bytes that objects can have.
+    pub free: u64,
+    /// Bytes in pages of earlier generations, of which recovery has not found out yet what is in use.
+    pub unswept: u64,
+    /// Chunks and large objects in use; what waits for its epoch counts still.
+    pub objects: u64,
+    /// Retired chunks that wait for their epoch. (Those set aside during recovery are not counted.)
+    pub retired: u64,
+    /// Runs of free pages.
+    pub free_runs: u64,
+    /// Bytes of the longest run of free pages.
+    pub longest_free_run: u64,
+}
+
+impl<M: Media> Heap<M> {
+    /// Where the pool's bytes are. Takes time in proportion to the pages.
+    pub fn stats(&self) -> Stats {
+        let space = &*self.inner.space;
+        let page_size = space.page_size();
+        // Threads that end meanwhile wait, so that nothing claimed is counted twice.
+        let caches = lock(&space.caches);
+        let (end, free_pages, shape) = {
+            let runs = lock(&space.runs);
+            (runs.end, runs.free(), runs.shape())
+        };
+        let reserved = self.pool().len();
+        let mut stats = Stats {
+            reserved,
+            used: page_size,
+            free: free_pages * page_size + (reserved - space.start_of(end)),
+            retired: Arc::strong_count(&self.inner.space) as u64 - 1,
+            free_runs: shape.0 as u64,
+            longest_free_run: space.start_of(shape.1),
+            ..Stats::default()
+        };
+        for number in 1..end {
+            let state = space.table.page(number).lock();
+            if !state.swept && space.old_pages().contains(&number) {
+                stats.unswept += page_size;
+                continue;
+            }
+            match &state.kind {
+                Kind::Free => {}
+                Kind::Chunks(chunks) => {
+                    let size = u64::from(chunks.size());
+                    let live: u64 = chunks.words().map(|word| u64::from(word.count_ones())).sum();
+                    let dead = u64::from(chunks.slots()) - live;
+                    stats.objects += live;
+                    stats.used += page_size - dead * size;
+                    stats.free += dead * size;
+                }
+                Kind::Large { .. } => {
+                    stats.objects += 1;
+                    stats.used += page_size;
+                }
+                Kind::Rest => stats.used += page_size,
+            }
+        }
+        // What threads have claimed and not used is free.
+        for claim in caches.iter().flat_map(|cache| cache.claims()) {
+            if let Kind::Chunks(chunks) = &space.table.page(space.page_of(claim.start)).lock().kind {
+                let count = u64::from(claim.bits.count_ones());
+                let bytes = count * u64::from(chunks.size());
+                stats.objects = stats.objects.saturating_sub(count);
+                stats.used = stats.used.saturating_sub(bytes);
+                stats.free += bytes;
+            }
+        }
+        stats
+    }
+}

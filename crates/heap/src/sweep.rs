@@ -1,0 +1,98 @@
+//! Marking and sweeping the pages of earlier generations (ROART §3.4.2, Fig. 13).
+//!
+//! The marks are the pages' own bitmaps, so when the trace has ended the sweep has nothing to compute: it lets the
+//! allocator have the page.
+//!
+//! I1 A page's class is that of the first object marked in it; an object of another class there is damage.
+//! I2 A page is swept once, after the last mark of all.
+
+use crate::Error;
+use crate::page::{Chunks, Kind, lock};
+use crate::space::Space;
+use pmem::Offset;
+
+impl Space {
+    /// Marks an object of `len` bytes that is alive; `false` if it was marked before. (An object of this generation
+    /// has its bit already, and counts as new.)
+    pub(crate) fn mark(&self, offset: Offset, len: u64) -> Result<bool, Error> {
+        let number = self.page_of(offset.get());
+        if number >= self.old_pages().end {
+            return Ok(true);
+        }
+        let damaged = |what| {
+            Err(Error::Damaged {
+                what,
+                offset: offset.get(),
+            })
+        };
+        if number == 0 {
+            return damaged("an object lies in the root directory");
+        }
+        let Some(class) = usize::try_from(len).ok().and_then(|len| self.classes.of(len)) else {
+            return self.mark_large(offset, number, len);
+        };
+        let mut state = self.table.page(number).lock();
+        if state.swept {
+            return damaged("an object is met after the sweep");
+        }
+        if matches!(state.kind, Kind::Free) {
+            let size = self.classes.size(class);
+            state.kind = Kind::Chunks(Chunks::new(self.page_size(), class, size));
+        }
+        match &mut state.kind {
+            Kind::Chunks(chunks) if chunks.class() == class => match chunks.slot(self.within(offset.get())) {
+                Some(slot) => Ok(chunks.set(slot)),
+                None => damaged("an object does not start where a chunk does"),
+            },
+            _ => damaged("an object does not fit the others of its page"),
+        }
+    }
+
+    fn mark_large(&self, offset: Offset, first: u32, len: u64) -> Result<bool, Error> {
+        let damaged = |what| {
+            Err(Error::Damaged {
+                what,
+                offset: offset.get(),
+            })
+        };
+        let all = len.div_ceil(self.page_size());
+        let end = u64::from(first).saturating_add(all);
+        if self.within(offset.get()) != 0 || end > u64::from(self.old_pages().end) {
+            return damaged("a large object does not fill whole pages of the pool");
+        }
+        let pages = all as u32;
+        let mut state = self.table.page(first).lock();
+        match state.kind {
+            Kind::Large { pages: marked } if marked == pages => return Ok(false),
+            Kind::Free if !state.swept => state.kind = Kind::Large { pages },
+            _ => return damaged("a large object overlaps others"),
+        }
+        drop(state);
+        for page in first + 1..first + pages {
+            let mut state = self.table.page(page).lock();
+            if state.swept || !matches!(state.kind, Kind::Free) {
+                return damaged("a large object overlaps others");
+            }
+            state.kind = Kind::Rest;
+        }
+        Ok(true)
+    }
+
+    /// Sweeps a page: what is not marked in it is free from now on.
+    pub(crate) fn sweep(&self, number: u32) {
+        let mut state = self.table.page(number).lock();
+        state.swept = true;
+        match &state.kind {
+            Kind::Free => {
+                drop(state);
+                lock(&self.runs).put(number, 1);
+            }
+            Kind::Chunks(chunks) => {
+                let class = chunks.class();
+                drop(state);
+                self.settle(number, class);
+            }
+            Kind::Large { .. } | Kind::Rest => {}
+        }
+    }
+}

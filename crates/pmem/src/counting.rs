@@ -1,0 +1,341 @@
+//! A media that counts what passes.
+//!
+//! The counts of the papers are about write-backs and fences, split by what they are for. Two more tell what the
+//! memory gets to do: *lines* counts a line once however often it is written back before one fence, and *blocks* does
+//! so for blocks of 256 bytes. A non-temporal store is no write-back, but its line is counted.
+//!
+//! Counters are relaxed and spread over the threads: a count is exact once the threads counted have been joined or
+//! are otherwise known to be idle.
+
+use crate::recent::Recent;
+use crate::{Hardware, Media, Purpose};
+use std::cell::Cell;
+use std::ops::{Add, Sub};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// What was done for one [`Purpose`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Persists {
+    /// Write-backs.
+    pub write_backs: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Lines of 64 bytes that the fences waited for, each once a fence.
+    pub lines: u64,
+    /// Blocks of 256 bytes that the fences waited for, each once a fence.
+    pub blocks: u64,
+}
+
+/// What passed through a [`Counting`] media.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// For nodes, leaves and values.
+    pub node: Persists,
+    /// For the heap's own metadata.
+    pub alloc: Persists,
+    /// For log records.
+    pub log: Persists,
+    /// Stores past the cache.
+    pub non_temporal: u64,
+    /// Bytes stored into persistent words and drafts; words of the current generation only are not counted.
+    pub bytes: u64,
+}
+
+impl Counts {
+    /// What was done for all purposes.
+    pub fn total(&self) -> Persists {
+        self.node + self.alloc + self.log
+    }
+}
+
+impl Add for Persists {
+    type Output = Persists;
+    fn add(self, other: Persists) -> Persists {
+        Persists {
+            write_backs: self.write_backs + other.write_backs,
+            fences: self.fences + other.fences,
+            lines: self.lines + other.lines,
+            blocks: self.blocks + other.blocks,
+        }
+    }
+}
+
+/// What was done between two counts; the later one comes first.
+impl Sub for Persists {
+    type Output = Persists;
+    fn sub(self, earlier: Persists) -> Persists {
+        Persists {
+            write_backs: self.write_backs - earlier.write_backs,
+            fences: self.fences - earlier.fences,
+            lines: self.lines - earlier.lines,
+            blocks: self.blocks - earlier.blocks,
+        }
+    }
+}
+
+/// What passed between two counts; the later one comes first.
+impl Sub for Counts {
+    type Output = Counts;
+    fn sub(self, earlier: Counts) -> Counts {
+        Counts {
+            node: self.node - earlier.node,
+            alloc: self.alloc - earlier.alloc,
+            log: self.log - earlier.log,
+            non_temporal: self.non_temporal - earlier.non_temporal,
+            bytes: self.bytes - earlier.bytes,
+        }
+    }
+}
+
+/// Counts what passes on to `M`. Clones count together.
+#[derive(Clone, Debug)]
+pub struct Counting<M: Media = Hardware> {
+    inner: M,
+    counters: Arc<Counters>,
+}
+
+#[derive(Debug)]
+struct Counters {
+    shards: Box<[Shard]>,
+    recent: Recent,
+}
+
+/// More threads than this share counters.
+const SHARDS: usize = 64;
+
+const PURPOSES: usize = 3;
+
+/// The counters of one thread, on lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Shard {
+    write_backs: [AtomicU64; PURPOSES],
+    fences: [AtomicU64; PURPOSES],
+    lines: [AtomicU64; PURPOSES],
+    blocks: [AtomicU64; PURPOSES],
+    non_temporal: AtomicU64,
+    bytes: AtomicU64,
+}
+
+fn add(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}
+
+impl Counters {
+    fn shard(&self) -> &Shard {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        let mine = MINE.try_with(Cell::get).unwrap_or(0);
+        &self.shards[mine % SHARDS]
+    }
+}
+
+impl<M: Media> Counting<M> {
+    /// Counts from zero.
+    pub fn new(inner: M) -> Counting<M> {
+        Counting {
+            inner,
+            counters: Arc::new(Counters {
+                shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+                recent: Recent::new(),
+            }),
+        }
+    }
+
+    /// What has passed so far. Take it before and after, and [subtract](Sub) to know what passed between.
+    pub fn counts(&self) -> Counts {
+        let sum = |counter: &dyn Fn(&Shard) -> &AtomicU64| {
+            self.counters
+                .shards
+                .iter()
+                .map(|shard| counter(shard).load(Ordering::Relaxed))
+                .sum()
+        };
+        let persists = |purpose: Purpose| Persists {
+            write_backs: sum(&|shard| &shard.write_backs[purpose as usize]),
+            fences: sum(&|shard| &shard.fences[purpose as usize]),
+            lines: sum(&|shard| &shard.lines[purpose as usize]),
+            blocks: sum(&|shard| &shard.blocks[purpose as usize]),
+        };
+        Counts {
+            node: persists(Purpose::Node),
+            alloc: persists(Purpose::Alloc),
+            log: persists(Purpose::Log),
+            non_temporal: sum(&|shard| &shard.non_temporal),
+            bytes: sum(&|shard| &shard.bytes),
+        }
+    }
+}
+
+// SAFETY: all that matters is passed on.
+unsafe impl<M: Media> Media for Counting<M> {
+    const DIRECT: bool = M::DIRECT;
+
+    #[inline]
+    fn load(&self, word: &AtomicU64) -> u64 {
+        self.inner.load(word)
+    }
+
+    fn store(&self, word: &AtomicU64, value: u64) {
+        add(&self.counters.shard().bytes, 8);
+        self.inner.store(word, value);
+    }
+
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        let result = self.inner.compare_exchange(word, old, new);
+        if result.is_ok() {
+            add(&self.counters.shard().bytes, 8);
+        }
+        result
+    }
+
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        let shard = self.counters.shard();
+        add(&shard.non_temporal, 1);
+        add(&shard.bytes, 8);
+        self.counters.recent.note(word.as_ptr().cast(), Purpose::Node);
+        self.inner.store_nt(word, value);
+    }
+
+    fn drafted(&self, start: *const u8, len: usize) {
+        add(&self.counters.shard().bytes, len as u64);
+        self.inner.drafted(start, len);
+    }
+
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        add(&self.counters.shard().write_backs[purpose as usize], 1);
+        self.counters.recent.note(at, purpose);
+        self.inner.write_back(at, purpose);
+    }
+
+    fn fence(&self, purpose: Purpose) {
+        let shard = self.counters.shard();
+        add(&shard.fences[purpose as usize], 1);
+        self.counters.recent.fence(|purpose, new_block| {
+            add(&shard.lines[purpose as usize], 1);
+            add(&shard.blocks[purpose as usize], u64::from(new_block));
+        });
+        self.inner.fence(purpose);
+    }
+
+    #[inline]
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.inner.load_volatile(word)
+    }
+
+    #[inline]
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        self.inner.store_volatile(word, value);
+    }
+
+    #[inline]
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.inner.compare_exchange_volatile(word, old, new)
+    }
+
+    fn caches_persist(&mut self) {
+        self.inner.caches_persist();
+    }
+
+    fn wait(&self, turn: u32) {
+        self.inner.wait(turn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(align(256))]
+    struct Block([AtomicU64; 64]);
+
+    fn block() -> Block {
+        Block([const { AtomicU64::new(0) }; 64])
+    }
+
+    fn at(block: &Block, word: usize) -> *const u8 {
+        block.0[word].as_ptr().cast()
+    }
+
+    /// Write-backs and fences are counted for what they are for; a line and a block are counted once a fence.
+    #[test]
+    fn counts_are_split() {
+        let media = Counting::new(Hardware::detect());
+        let memory = block();
+        // Two words of a line, another line of its block, and a line of the next block.
+        for word in [0, 1, 8, 32] {
+            media.store(&memory.0[word], 1);
+            media.write_back(at(&memory, word), Purpose::Node);
+        }
+        media.fence(Purpose::Node);
+        media.write_back(at(&memory, 0), Purpose::Alloc);
+        media.fence(Purpose::Alloc);
+        media.store_nt(&memory.0[0], 2);
+        media.fence(Purpose::Log);
+        let counts = media.counts();
+        let persists = |write_backs, fences, lines, blocks| Persists {
+            write_backs,
+            fences,
+            lines,
+            blocks,
+        };
+        // The non-temporal store's line is the fourth of the nodes.
+        assert_eq!(counts.node, persists(4, 1, 4, 3));
+        assert_eq!(counts.alloc, persists(1, 1, 1, 1));
+        assert_eq!(counts.log, persists(0, 1, 0, 0));
+        assert_eq!(counts.total(), persists(5, 3, 5, 4));
+        assert_eq!((counts.non_temporal, counts.bytes), (1, 5 * 8));
+        assert_eq!(memory.0[0].load(Ordering::Relaxed), 2);
+    }
+
+    /// Differences count what passed between; a failed exchange and volatile words store nothing persistent.
+    #[test]
+    fn differences_count_what_passed_between() {
+        let media = Counting::new(Hardware::detect());
+        let memory = block();
+        media.store(&memory.0[0], 5);
+        let before = media.counts();
+        assert_eq!(media.compare_exchange(&memory.0[0], 4, 6), Err(5));
+        assert_eq!(media.compare_exchange(&memory.0[0], 5, 6), Ok(5));
+        media.store_volatile(&memory.0[1], 1);
+        media.drafted(at(&memory, 8), 64);
+        media.write_back(at(&memory, 8), Purpose::Node);
+        media.fence(Purpose::Node);
+        let passed = media.counts() - before;
+        assert_eq!(
+            (passed.bytes, passed.total().write_backs, passed.total().fences),
+            (8 + 64, 1, 1)
+        );
+    }
+
+    /// What threads do adds up, clones count together, and a media within a media keeps its own lines.
+    #[test]
+    fn threads_and_clones_add_up() {
+        let inner = Counting::new(Hardware::detect());
+        let media = Counting::new(inner.clone());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let media = media.clone();
+                scope.spawn(move || {
+                    let memory = block();
+                    for turn in 0..100 {
+                        media.write_back(at(&memory, turn % 64), Purpose::Node);
+                        media.write_back(at(&memory, turn % 64), Purpose::Node);
+                        media.fence(Purpose::Node);
+                    }
+                });
+            }
+        });
+        let expected = Persists {
+            write_backs: 800,
+            fences: 400,
+            lines: 400,
+            blocks: 400,
+        };
+        assert_eq!(media.counts().node, expected);
+        assert_eq!(inner.counts(), media.counts());
+    }
+}

@@ -1,0 +1,222 @@
+//! A media that takes as long as persistent memory.
+//!
+//! What DRAM hides is the time a fence takes until its lines are where they are safe. After each fence this media
+//! spins for what the memory that it stands for would have needed longer: an amount for each distinct line, one for
+//! each distinct block of 256 bytes (Optane writes nothing smaller, so scattered lines cost up to four times as
+//! much), and one for any wait at all. Reads are not delayed.
+
+use crate::recent::Recent;
+use crate::{Hardware, Media, Purpose};
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+
+/// What a fence costs beyond what it costs on the memory that is really there, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// For each fence that has a line to wait for.
+    pub fence_ns: u64,
+    /// For each distinct line of 64 bytes.
+    pub line_ns: u64,
+    /// For each distinct block of 256 bytes.
+    pub block_ns: u64,
+}
+
+impl Latency {
+    /// Optane DC: a `clwb` and fence takes 62 ns instead of DRAM's 57, and one module writes 2.3 GB/s, which is 111 ns
+    /// a block (Yang et al., FAST 2020, §3: one thread on one module).
+    pub const OPTANE: Latency = Latency {
+        fence_ns: 5,
+        line_ns: 0,
+        block_ns: 111,
+    };
+
+    /// Battery-backed memory behind CXL: some 90 ns more a round trip than local memory (Li et al., ASPLOS 2023,
+    /// small pools), which write-backs share, and 64 bytes at 32 GB/s.
+    pub const CXL: Latency = Latency {
+        fence_ns: 90,
+        line_ns: 2,
+        block_ns: 0,
+    };
+
+    /// What a fence costs that waits for so many distinct lines and blocks.
+    pub const fn of_fence(&self, lines: u64, blocks: u64) -> Duration {
+        if lines == 0 {
+            return Duration::ZERO;
+        }
+        let lines_ns = lines.saturating_mul(self.line_ns);
+        let blocks_ns = blocks.saturating_mul(self.block_ns);
+        Duration::from_nanos(self.fence_ns.saturating_add(lines_ns).saturating_add(blocks_ns))
+    }
+}
+
+/// Passes everything on to `M`, and lets each fence take longer.
+#[derive(Debug)]
+pub struct Delaying<M: Media = Hardware> {
+    inner: M,
+    latency: Latency,
+    recent: Recent,
+}
+
+impl<M: Media> Delaying<M> {
+    /// Adds `latency` to what `inner` takes.
+    pub fn new(inner: M, latency: Latency) -> Delaying<M> {
+        Delaying {
+            inner,
+            latency,
+            recent: Recent::new(),
+        }
+    }
+
+    /// What is added.
+    pub fn latency(&self) -> Latency {
+        self.latency
+    }
+
+    /// What is behind.
+    pub fn inner(&self) -> &M {
+        &self.inner
+    }
+
+    /// How long this thread's next fence must take longer; its lines are settled by that.
+    fn settle(&self) -> Duration {
+        let (mut lines, mut blocks) = (0, 0);
+        self.recent.fence(|_, new_block| {
+            lines += 1;
+            blocks += u64::from(new_block);
+        });
+        self.latency.of_fence(lines, blocks)
+    }
+}
+
+// SAFETY: all that matters is passed on.
+unsafe impl<M: Media> Media for Delaying<M> {
+    const DIRECT: bool = M::DIRECT;
+
+    #[inline]
+    fn load(&self, word: &AtomicU64) -> u64 {
+        self.inner.load(word)
+    }
+
+    #[inline]
+    fn store(&self, word: &AtomicU64, value: u64) {
+        self.inner.store(word, value);
+    }
+
+    #[inline]
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.inner.compare_exchange(word, old, new)
+    }
+
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        self.recent.note(word.as_ptr().cast(), Purpose::Node);
+        self.inner.store_nt(word, value);
+    }
+
+    fn drafted(&self, start: *const u8, len: usize) {
+        self.inner.drafted(start, len);
+    }
+
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        self.recent.note(at, purpose);
+        self.inner.write_back(at, purpose);
+    }
+
+    fn fence(&self, purpose: Purpose) {
+        self.inner.fence(purpose);
+        let owed = self.settle();
+        if owed > Duration::ZERO {
+            let start = Instant::now();
+            while start.elapsed() < owed {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    #[inline]
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.inner.load_volatile(word)
+    }
+
+    #[inline]
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        self.inner.store_volatile(word, value);
+    }
+
+    #[inline]
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.inner.compare_exchange_volatile(word, old, new)
+    }
+
+    fn caches_persist(&mut self) {
+        self.inner.caches_persist();
+    }
+
+    fn wait(&self, turn: u32) {
+        self.inner.wait(turn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Counting;
+
+    const ODD: Latency = Latency {
+        fence_ns: 1000,
+        line_ns: 100,
+        block_ns: 10,
+    };
+
+    fn at(line: usize) -> *const u8 {
+        #[repr(align(256))]
+        struct Lines([u8; 1024]);
+        static LINES: Lines = Lines([0; 1024]);
+        &raw const LINES.0[64 * line]
+    }
+
+    /// A fence owes for each line and each block once, and for the fence itself only if there was anything to wait
+    /// for.
+    #[test]
+    fn a_fence_owes_for_what_it_waits_for() {
+        let media = Delaying::new(Hardware::detect(), ODD);
+        assert_eq!(media.settle(), Duration::ZERO);
+        for line in [0, 1, 1, 4, 0] {
+            media.write_back(at(line), Purpose::Node);
+        }
+        assert_eq!(media.settle(), Duration::from_nanos(1000 + 3 * 100 + 2 * 10));
+        assert_eq!(media.settle(), Duration::ZERO, "the debt is paid once");
+        media.store_nt(&AtomicU64::new(0), 1);
+        assert_eq!(media.settle(), Duration::from_nanos(1110));
+    }
+
+    /// What a thread has written back is not another thread's debt.
+    #[test]
+    fn each_thread_owes_its_own() {
+        let media = Delaying::new(Hardware::detect(), ODD);
+        media.write_back(at(0), Purpose::Node);
+        let others = std::thread::scope(|scope| scope.spawn(|| media.settle()).join().expect("no panic"));
+        assert_eq!(
+            (others, media.settle()),
+            (Duration::ZERO, Duration::from_nanos(1110))
+        );
+    }
+
+    /// Everything reaches the media behind.
+    #[test]
+    fn everything_is_passed_on() {
+        let media = Delaying::new(Counting::new(Hardware::detect()), Latency::OPTANE);
+        let word = AtomicU64::new(0);
+        media.store(&word, 1);
+        assert_eq!(media.compare_exchange(&word, 1, 2), Ok(1));
+        media.store_nt(&word, 3);
+        media.write_back(at(0), Purpose::Node);
+        media.fence(Purpose::Node);
+        assert_eq!(media.load(&word), 3);
+        let counts = media.inner().counts();
+        assert_eq!(
+            (counts.node.write_backs, counts.node.fences, counts.bytes),
+            (1, 1, 24)
+        );
+        assert_eq!(media.settle(), Duration::ZERO, "the fence has settled it");
+    }
+}

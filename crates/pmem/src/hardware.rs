@@ -1,0 +1,214 @@
+//! The machine itself.
+//!
+//! A store is a plain atomic store, a write-back one instruction, a fence one instruction. Which instruction writes
+//! a line back is found out once, at run time, and kept in the value:
+//!
+//! | | instruction | keeps the line cached | ordered by `sfence` |
+//! |---|---|---|---|
+//! | x86-64 | `clwb` | yes | needed |
+//! | | `clflushopt` | no | needed |
+//! | | `clflush` | no | ordered already |
+//! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
+//!
+//! Non-temporal stores are `movnti`. aarch64 has no store that bypasses the cache: there a non-temporal store is a
+//! store and a write-back, others see it before it is durable, and only the link-and-persist policy keeps readers
+//! from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
+
+use crate::{Media, Purpose};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a line is written back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WriteBack {
+    /// `clwb`.
+    #[cfg(target_arch = "x86_64")]
+    Clwb,
+    /// `clflushopt`.
+    #[cfg(target_arch = "x86_64")]
+    ClflushOpt,
+    /// `clflush`.
+    #[cfg(target_arch = "x86_64")]
+    Clflush,
+    /// `dc cvap`: to the point of persistence.
+    #[cfg(target_arch = "aarch64")]
+    DcCvap,
+    /// `dc cvac`: to the point of coherency, which is memory.
+    #[cfg(target_arch = "aarch64")]
+    DcCvac,
+    /// None: the caches survive a power loss.
+    Omitted,
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("Wollemi knows how to write a line back on x86-64 and aarch64 only");
+
+/// The machine's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Hardware {
+    write_back: WriteBack,
+}
+
+impl Hardware {
+    /// The best write-back instruction of this processor.
+    pub fn detect() -> Hardware {
+        Hardware {
+            write_back: best_write_back(),
+        }
+    }
+
+    /// Fences only, for memory whose caches survive a power loss.
+    pub const fn without_write_back() -> Hardware {
+        Hardware {
+            write_back: WriteBack::Omitted,
+        }
+    }
+
+    /// How lines are written back.
+    #[inline]
+    pub const fn write_back_by(&self) -> WriteBack {
+        self.write_back
+    }
+}
+
+impl Default for Hardware {
+    fn default() -> Hardware {
+        Hardware::detect()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn best_write_back() -> WriteBack {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    const EXTENDED_FEATURES: u32 = 7;
+    const CLFLUSHOPT: u32 = 1 << 23;
+    const CLWB: u32 = 1 << 24;
+    if __cpuid(0).eax < EXTENDED_FEATURES {
+        return WriteBack::Clflush;
+    }
+    let features = __cpuid_count(EXTENDED_FEATURES, 0).ebx;
+    if features & CLWB != 0 {
+        WriteBack::Clwb
+    } else if features & CLFLUSHOPT != 0 {
+        WriteBack::ClflushOpt
+    } else {
+        WriteBack::Clflush
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn best_write_back() -> WriteBack {
+    if std::arch::is_aarch64_feature_detected!("dpb") {
+        WriteBack::DcCvap
+    } else {
+        WriteBack::DcCvac
+    }
+}
+
+// SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows
+// the thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving
+// stores across it, and the fence waits for the write-backs and non-temporal stores before it.
+unsafe impl Media for Hardware {
+    const DIRECT: bool = true;
+
+    #[inline(always)]
+    fn load(&self, word: &AtomicU64) -> u64 {
+        word.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store(&self, word: &AtomicU64, value: u64) {
+        word.store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        // SAFETY: the word is 8 aligned bytes that may be written through a shared reference; `movnti` stores them
+        // at once, and the contract of `Media` asks for no order before the next fence.
+        unsafe { std::arch::x86_64::_mm_stream_si64(word.as_ptr().cast(), value.cast_signed()) };
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        word.store(value, Ordering::Release);
+        self.write_back(word.as_ptr().cast(), Purpose::Node);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+        use std::arch::asm;
+        match self.write_back {
+            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value.
+            WriteBack::Clwb => unsafe { asm!("clwb [{}]", in(reg) at, options(nostack, preserves_flags)) },
+            // SAFETY: as above.
+            WriteBack::ClflushOpt => unsafe {
+                asm!("clflushopt [{}]", in(reg) at, options(nostack, preserves_flags));
+            },
+            // SAFETY: every x86-64 processor has it.
+            WriteBack::Clflush => unsafe {
+                asm!("clflush [{}]", in(reg) at, options(nostack, preserves_flags));
+            },
+            WriteBack::Omitted => {}
+        }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+        use std::arch::asm;
+        match self.write_back {
+            // `sys #3, c7, c12, #1` is `dc cvap`, spelt so that assemblers for ARMv8.0 take it.
+            // SAFETY: the processor has the instruction (it was detected), which changes no memory's value.
+            WriteBack::DcCvap => unsafe {
+                asm!("sys #3, c7, c12, #1, {}", in(reg) at, options(nostack, preserves_flags));
+            },
+            // SAFETY: every aarch64 processor has it, and Linux allows it in user mode.
+            WriteBack::DcCvac => unsafe {
+                asm!("dc cvac, {}", in(reg) at, options(nostack, preserves_flags));
+            },
+            WriteBack::Omitted => {}
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn fence(&self, _purpose: Purpose) {
+        // SAFETY: every x86-64 processor has it, and it changes nothing.
+        unsafe { std::arch::asm!("sfence", options(nostack, preserves_flags)) };
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn fence(&self, _purpose: Purpose) {
+        // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after
+        // a `dsb`; a `dmb` does not wait for it.
+        unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
+    }
+
+    #[inline(always)]
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        word.load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        word.store(value, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    fn caches_persist(&mut self) {
+        self.write_back = WriteBack::Omitted;
+    }
+}

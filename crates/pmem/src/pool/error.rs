@@ -1,0 +1,145 @@
+//! What can be wrong with a pool.
+
+use super::header::VERSION;
+use std::io;
+use std::path::PathBuf;
+
+/// Why a pool could not be created, opened, grown or closed.
+#[derive(Debug, thiserror::Error)]
+#[error("pool '{}': {kind}", pool.display())]
+pub struct Error {
+    /// The pool's path; `anonymous` for memory without a file.
+    pub pool: PathBuf,
+    /// What happened.
+    pub kind: ErrorKind,
+}
+
+/// What happened to a pool.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The file is something else.
+    #[error("not a Wollemi pool (first bytes {})", hex(&first[..*shown]))]
+    Foreign {
+        /// The file's first bytes.
+        first: [u8; 4],
+        /// How many of them there are.
+        shown: usize,
+    },
+    /// The file has no bytes.
+    #[error("not a Wollemi pool (the file is empty)")]
+    Empty,
+    /// The file ends before its pages do.
+    #[error("truncated: the file has {len} bytes of at least {needed}; restore it from a copy")]
+    Truncated {
+        /// Bytes in the file.
+        len: u64,
+        /// Bytes that it must have.
+        needed: u64,
+    },
+    /// The file was written by a later program.
+    #[error(
+        "written in format {version}, and this program reads formats up to {VERSION}: use a newer Wollemi"
+    )]
+    Newer {
+        /// The file's format.
+        version: u64,
+    },
+    /// The header's bytes were changed by something else.
+    #[error("damaged header ({what}); restore the file from a copy")]
+    Damaged {
+        /// The field that makes no sense.
+        what: &'static str,
+    },
+    /// Another process, or this one, has the pool open.
+    #[error("opened by {}", match pid { Some(pid) => format!("process {pid}"), None => "another process".into() })]
+    Busy {
+        /// Who, where it can be known.
+        pid: Option<u32>,
+    },
+    /// There is something at the path already.
+    #[error("exists already")]
+    Exists,
+    /// There is nothing at the path.
+    #[error("no such file")]
+    Missing,
+    /// The path names a directory, a device or the like.
+    #[error("not a regular file")]
+    NotAFile,
+    /// The file may not be read and written.
+    #[error("permission denied: a pool must be readable and writable, even to be read")]
+    Denied,
+    /// Level `power` was asked for where it cannot be given.
+    #[error(
+        "cannot survive a power loss here (MAP_SYNC refused): put it on a DAX file system, or ask for level process"
+    )]
+    NotPower,
+    /// The machine stopped while the pool was open at level `process`.
+    #[error(
+        "the machine stopped while it was open, and what its page cache held is lost: restore a copy, or accept \
+         the loss and check it"
+    )]
+    Lost,
+    /// The pool may not grow further.
+    #[error("full: {needed} bytes needed, and the size limit is {limit}")]
+    Full {
+        /// Bytes that the pool would have had.
+        needed: u64,
+        /// Bytes that it may have.
+        limit: u64,
+    },
+    /// The device, a quota or this process's file size limit leaves no room to grow.
+    #[error("full: {needed} bytes needed, and there is no space left for the file ({why})")]
+    NoSpace {
+        /// Bytes that the pool would have had.
+        needed: u64,
+        /// What the system said.
+        why: io::Error,
+    },
+    /// The options ask for something that cannot be.
+    #[error("page size of {0} bytes: it is a power of two from 64 KiB to 128 MiB")]
+    PageSize(u64),
+    /// It was opened 2^32 - 1 times, and the next generation would be taken for an old one.
+    #[error("opened too often: export it into a new pool")]
+    Generations,
+    /// The system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl ErrorKind {
+    pub(super) fn io(doing: &'static str, source: impl Into<io::Error>) -> ErrorKind {
+        ErrorKind::Io {
+            doing,
+            source: source.into(),
+        }
+    }
+
+    /// The error of the pool at `path`.
+    pub(super) fn of(self, path: &std::path::Path) -> Error {
+        Error {
+            pool: path.into(),
+            kind: self,
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    bytes.join(" ")
+}
+
+/// A place that cannot hold what a link says it holds: the pool is damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("damaged pool: {what} at offset {offset:#x}")]
+pub struct Fault {
+    /// What does not make sense.
+    pub what: &'static str,
+    /// Where, in bytes from the base.
+    pub offset: u64,
+}

@@ -1,0 +1,293 @@
+//! The file below a pool: opening, locking and extending it, and what the system knows about it.
+
+use super::ErrorKind;
+use super::mapping::Mapping;
+use super::options::Level;
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags};
+use rustix::io::Errno;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The unit of `st_blocks`, whatever the file system's own is.
+const BLOCK: u64 = 512;
+
+/// An open file, locked against other openers.
+#[derive(Debug)]
+pub(super) struct PoolFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl PoolFile {
+    /// Opens and locks the file at `path`.
+    pub(super) fn open(path: &Path) -> Result<PoolFile, ErrorKind> {
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        let file = opened.map_err(|e| match Errno::from_io_error(&e) {
+            Some(Errno::NOENT) => ErrorKind::Missing,
+            Some(Errno::ISDIR | Errno::NXIO | Errno::NODEV) => ErrorKind::NotAFile,
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => ErrorKind::Denied,
+            _ => ErrorKind::io("opening the file", e),
+        })?;
+        Self::lock(file, path)
+    }
+
+    /// Makes an empty file at `path`, where nothing is, and locks it.
+    pub(super) fn create(path: &Path) -> Result<PoolFile, ErrorKind> {
+        let created = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path);
+        let file = created.map_err(|e| match Errno::from_io_error(&e) {
+            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => ErrorKind::Denied,
+            _ => ErrorKind::io("creating the file", e),
+        })?;
+        Self::lock(file, path)
+    }
+
+    fn lock(file: File, path: &Path) -> Result<PoolFile, ErrorKind> {
+        let metadata = file
+            .metadata()
+            .map_err(|e| ErrorKind::io("examining the file", e))?;
+        if !metadata.is_file() {
+            return Err(ErrorKind::NotAFile);
+        }
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(PoolFile {
+                file,
+                path: path.into(),
+            }),
+            Err(Errno::WOULDBLOCK) => {
+                let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+                let pid = lock_holder(&locks, metadata.dev(), metadata.ino());
+                Err(ErrorKind::Busy { pid })
+            }
+            Err(e) => Err(ErrorKind::io("locking the file", e)),
+        }
+    }
+
+    /// Gives the file the name `path`, where nothing may be, durably.
+    pub(super) fn rename(&mut self, path: &Path) -> Result<(), ErrorKind> {
+        let renamed = match rustix::fs::renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
+            // Not every file system can; but then it can link.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                rustix::fs::linkat(CWD, &self.path, CWD, path, AtFlags::empty())
+                    .and_then(|()| rustix::fs::unlink(&self.path))
+            }
+            other => other,
+        };
+        renamed.map_err(|e| match e {
+            Errno::EXIST => ErrorKind::Exists,
+            e => ErrorKind::io("naming the file", e),
+        })?;
+        self.path = path.into();
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))
+            .and_then(|directory| directory.sync_all())
+            .map_err(|e| ErrorKind::io("writing the directory", e))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes in the file.
+    pub(super) fn len(&self) -> Result<u64, ErrorKind> {
+        let metadata = self.file.metadata();
+        metadata
+            .map(|m| m.len())
+            .map_err(|e| ErrorKind::io("examining the file", e))
+    }
+
+    /// The first bytes of the file, at most as many as `bytes` has room for.
+    pub(super) fn read_start<'b>(&self, bytes: &'b mut [u8]) -> Result<&'b [u8], ErrorKind> {
+        let mut read = 0;
+        while read < bytes.len() {
+            match self.file.read_at(&mut bytes[read..], read as u64) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(ErrorKind::io("reading the header", e)),
+            }
+        }
+        Ok(&bytes[..read])
+    }
+
+    /// Waits until the file and its length are on its medium.
+    pub(super) fn sync(&self) -> Result<(), ErrorKind> {
+        self.file
+            .sync_all()
+            .map_err(|e| ErrorKind::io("writing to the medium", e))
+    }
+
+    /// Maps the first `len` bytes, at the highest level that the file system gives, and allocates what blocks of
+    /// them a sparse copy may have left out.
+    pub(super) fn map(&self, mapping: &Mapping, len: u64, least: Level) -> Result<Level, ErrorKind> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(|e| ErrorKind::io("examining the file", e))?;
+        if metadata.blocks().saturating_mul(BLOCK) < len {
+            self.allocate(0, len)?;
+        }
+        let failed = |e| ErrorKind::io("mapping the file", e);
+        match mapping.back_with_file(self.file.as_fd(), Level::Power, 0, len) {
+            Ok(()) => Ok(Level::Power),
+            // What a file system without DAX says, and what a kernel without `MAP_SYNC` says.
+            Err(Errno::OPNOTSUPP | Errno::INVAL) if least == Level::Power => Err(ErrorKind::NotPower),
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => {
+                mapping
+                    .back_with_file(self.file.as_fd(), Level::Process, 0, len)
+                    .map_err(failed)?;
+                Ok(Level::Process)
+            }
+            Err(e) => Err(failed(e)),
+        }
+    }
+
+    /// Lengthens the file from `from` to `to` bytes, blocks and all, and maps them. On an error it is as long as it
+    /// was.
+    pub(super) fn extend(
+        &self,
+        mapping: &Mapping,
+        level: Level,
+        from: u64,
+        to: u64,
+    ) -> Result<(), ErrorKind> {
+        let extended = self.allocate(from, to).and_then(|()| {
+            mapping
+                .back_with_file(self.file.as_fd(), level, from, to)
+                .map_err(|e| ErrorKind::io("mapping the file", e))
+        });
+        if extended.is_err() {
+            // Part of it may have been allocated. If it cannot be given back, it is merely unused.
+            let _ = self.file.set_len(from);
+        }
+        extended
+    }
+
+    /// Allocates the blocks of `from..to`, lengthening the file if need be; what is there stays.
+    pub(super) fn allocate(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        let no_space = |why: Errno| ErrorKind::NoSpace {
+            needed: to,
+            why: why.into(),
+        };
+        // Asking the system for more than the process may have would raise SIGXFSZ.
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+        if limit.is_some_and(|limit| to > limit) {
+            return Err(no_space(Errno::FBIG));
+        }
+        loop {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), from, to - from) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP) => return self.write_zeros(to),
+                Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(no_space(e)),
+                Err(e) => return Err(ErrorKind::io("allocating blocks", e)),
+            }
+        }
+    }
+
+    /// Lengthens the file to `to` bytes by writing, on file systems that cannot allocate.
+    fn write_zeros(&self, to: u64) -> Result<(), ErrorKind> {
+        let zeros = [0; 64 << 10];
+        let mut at = self.len()?;
+        while at < to {
+            let len = zeros.len().min(usize::try_from(to - at).unwrap_or(usize::MAX));
+            self.file
+                .write_all_at(&zeros[..len], at)
+                .map_err(|e| match Errno::from_io_error(&e) {
+                    Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => {
+                        ErrorKind::NoSpace { needed: to, why: e }
+                    }
+                    _ => ErrorKind::io("allocating blocks", e),
+                })?;
+            at += len as u64;
+        }
+        Ok(())
+    }
+
+    /// Whether the processor's caches survive a power loss on the file's device.
+    pub(super) fn caches_persist(&self) -> bool {
+        let device = self.file.metadata().map(|metadata| metadata.dev());
+        device.is_ok_and(|device| caches_persist(Path::new("/sys"), device))
+    }
+}
+
+/// Looks up the region of persistent memory that block device `device` lies in, in the `sysfs` at `sys`.
+fn caches_persist(sys: &Path, device: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let Ok(device) = sys.join(format!("dev/block/{major}:{minor}")).canonicalize() else {
+        return false;
+    };
+    // …/ndbus0/region0/namespace0.0/block/pmem0: the region above the device says. A device that is put together
+    // from others (LVM, RAID) has no region above it.
+    device
+        .ancestors()
+        .find_map(|directory| std::fs::read_to_string(directory.join("persistence_domain")).ok())
+        .is_some_and(|domain| domain.trim() == "cpu_cache")
+}
+
+/// Who holds an exclusive `flock` on the inode, by the lines of `/proc/locks`:
+/// `1: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF`.
+fn lock_holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let file = format!(
+        "{:02x}:{:02x}:{inode}",
+        rustix::fs::major(device),
+        rustix::fs::minor(device)
+    );
+    locks.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        match fields[..] {
+            [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok().filter(|&pid| pid > 0),
+            _ => None,
+        }
+    })
+}
+
+/// The id of the machine's present boot; 0 where it cannot be known.
+pub(super) fn boot_id() -> u128 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    u128::from_str_radix(&id.trim().replace('-', ""), 16).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The holder of the lock is the one on this device and inode, and only if the system names it.
+    #[test]
+    fn lock_holder_is_found() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fd:01:131 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 8 fd:01:132 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 9 fd:01:131 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 0 fd:01:133 0 EOF\n";
+        let device = rustix::fs::makedev(0xfd, 1);
+        assert_eq!(lock_holder(locks, device, 131), Some(4121));
+        assert_eq!(lock_holder(locks, device, 133), None);
+        assert_eq!(lock_holder(locks, device, 134), None);
+        assert_eq!(lock_holder("", device, 131), None);
+    }
+
+    /// Write-backs may be left out only where the region above the device says that caches survive.
+    #[test]
+    fn persistence_domain_is_found() {
+        let sys = tempfile::tempdir().expect("a directory");
+        let region = sys.path().join("devices/ndbus0/region0");
+        let block = region.join("namespace0.0/block/pmem0/pmem0p1");
+        std::fs::create_dir_all(&block).expect("a tree");
+        std::fs::create_dir_all(sys.path().join("dev/block")).expect("a tree");
+        std::os::unix::fs::symlink(&block, sys.path().join("dev/block/259:1")).expect("a link");
+        let device = rustix::fs::makedev(259, 1);
+        assert!(!caches_persist(sys.path(), device));
+        for (domain, persist) in [("memory_controller\n", false), ("cpu_cache\n", true), ("", false)] {
+            std::fs::write(region.join("persistence_domain"), domain).expect("a file");
+            assert_eq!(caches_persist(sys.path(), device), persist, "{domain:?}");
+        }
+        assert!(!caches_persist(sys.path(), rustix::fs::makedev(8, 1)));
+    }
+}

@@ -1,0 +1,258 @@
+//! The first block of a pool.
+//!
+//! ```text
+//!    0  magic                    89 'W' 'O' 'L' 'L' 'E' 'M' 'I'
+//!    8  format version           checked word; may not move in any later version, nor may the magic
+//!   16  page size                checked word: bytes, a power of two
+//!   24  uuid                     3 checked words: bits 0 to 47, 48 to 95, 96 to 127
+//!   48  zeros
+//!   64  state                    checked word, see below
+//!   72  boot id                  3 checked words, like the uuid: the machine's boot that opened the pool last
+//!   96  zeros
+//!  128  allocated                checked word: bytes from the base to the end of the last allocated page
+//!  136  zeros
+//! 4096  the heap's root directory, up to the end of page 0
+//!
+//! state   47          34   33      32   31            0
+//!        +--------------+-------+-------+--------------+
+//!        | dirty count  | power | clean |  generation  |
+//!        +--------------+-------+-------+--------------+
+//! ```
+//!
+//! All words are little-endian. The generation goes up by one with each opening; `clean` is set by a close and
+//! cleared by an opening; `power` is the durability level of the last opening; the dirty count is how many openings
+//! found the pool not clean, and stays at its greatest value.
+//!
+//! I1 Every word in use carries its check ([`CheckedWord`]) and all other bytes are zero, so any damage is seen.
+//! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
+//! I3 A generation is durable before anything else is stored in it.
+
+use super::checked::{CheckedWord, unseal};
+use super::{ErrorKind, Level};
+use crate::{Media, PWord, Persistent, Purpose, persist_scope};
+
+/// The bytes that the header takes.
+pub(super) const HEADER: usize = 4096;
+
+/// The format that this program writes, and the newest it reads.
+pub(super) const VERSION: u64 = 1;
+
+/// The first bytes of every pool.
+pub(super) const MAGIC: [u8; 8] = *b"\x89WOLLEMI";
+
+/// The header in the mapping.
+#[repr(C)]
+pub(super) struct Header {
+    magic: PWord,
+    version: CheckedWord,
+    page_size: CheckedWord,
+    uuid: [CheckedWord; 3],
+    _zeros_1: [u64; 2],
+    state: CheckedWord,
+    boot_id: [CheckedWord; 3],
+    _zeros_2: [u64; 4],
+    pub(super) allocated: CheckedWord,
+    _zeros_3: [u64; (HEADER - 136) / 8],
+}
+
+// SAFETY: `repr(C)` of words without padding; the plain fields are never written; any bytes are valid.
+unsafe impl Persistent for Header {}
+
+const _: () = assert!(size_of::<Header>() == HEADER);
+const _: () = assert!(std::mem::offset_of!(Header, state) == 64);
+const _: () = assert!(std::mem::offset_of!(Header, allocated) == 128);
+
+/// What the header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contents {
+    pub(super) page_size: u64,
+    pub(super) uuid: u128,
+    pub(super) state: State,
+    pub(super) boot_id: u128,
+    pub(super) allocated: u64,
+}
+
+/// The word that says how the pool was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) generation: u32,
+    pub(super) clean: bool,
+    pub(super) level: Level,
+    pub(super) dirty_count: u16,
+}
+
+const CLEAN: u64 = 1 << 32;
+const POWER: u64 = 1 << 33;
+const DIRTY_SHIFT: u32 = 34;
+pub(super) const DIRTY_MAX: u16 = (1 << 14) - 1;
+
+impl State {
+    fn to_word(self) -> u64 {
+        u64::from(self.generation)
+            | if self.clean { CLEAN } else { 0 }
+            | if self.level == Level::Power { POWER } else { 0 }
+            | u64::from(self.dirty_count.min(DIRTY_MAX)) << DIRTY_SHIFT
+    }
+
+    fn from_word(word: u64) -> State {
+        State {
+            generation: word as u32,
+            clean: word & CLEAN != 0,
+            level: if word & POWER != 0 {
+                Level::Power
+            } else {
+                Level::Process
+            },
+            dirty_count: (word >> DIRTY_SHIFT) as u16 & DIRTY_MAX,
+        }
+    }
+}
+
+impl Contents {
+    /// What the header of a new pool says.
+    pub(super) fn new(page_size: u64, level: Level) -> Result<Contents, ErrorKind> {
+        Ok(Contents {
+            page_size,
+            uuid: new_uuid()?,
+            state: State {
+                generation: 1,
+                clean: false,
+                level,
+                dirty_count: 0,
+            },
+            boot_id: super::file::boot_id(),
+            allocated: page_size,
+        })
+    }
+}
+
+/// A random UUID: version 4, variant 1 (RFC 9562).
+pub(super) fn new_uuid() -> Result<u128, ErrorKind> {
+    let mut bytes = [0; 16];
+    // Up to 256 bytes come whole.
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|e| ErrorKind::io("drawing a random number", e))?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    Ok(u128::from_be_bytes(bytes))
+}
+
+impl Header {
+    /// Fills the header of a new pool, all zeros so far, and persists it.
+    pub(super) fn create<M: Media>(&self, contents: &Contents, media: &M) {
+        persist_scope(media, Purpose::Alloc, |batch| {
+            self.magic.store(u64::from_le_bytes(MAGIC), &batch);
+            self.version.store(VERSION, &batch);
+            self.page_size.store(contents.page_size, &batch);
+            for (word, part) in self.uuid.iter().zip(parts(contents.uuid)) {
+                word.store(part, &batch);
+            }
+            for (word, part) in self.boot_id.iter().zip(parts(contents.boot_id)) {
+                word.store(part, &batch);
+            }
+            self.state.store(contents.state.to_word(), &batch);
+            self.allocated.store(contents.allocated, &batch);
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Persists which boot of the machine has the pool open.
+    pub(super) fn set_boot_id<M: Media>(&self, boot_id: u128, media: &M) {
+        persist_scope(media, Purpose::Alloc, |batch| {
+            for (word, part) in self.boot_id.iter().zip(parts(boot_id)) {
+                word.store(part, &batch);
+            }
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Persists the state.
+    pub(super) fn set_state<M: Media>(&self, state: State, media: &M) {
+        persist_scope(media, Purpose::Alloc, |batch| {
+            self.state.store(state.to_word(), &batch);
+            let _durable = batch.fence().durable();
+        });
+    }
+}
+
+/// Reads and validates the header of a file of `len` bytes, of which `bytes` are the first (up to 4096).
+pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
+    let ours = bytes.len().min(MAGIC.len());
+    if bytes[..ours] != MAGIC[..ours] {
+        let mut first = [0; 4];
+        let shown = bytes.len().min(first.len());
+        first[..shown].copy_from_slice(&bytes[..shown]);
+        return Err(ErrorKind::Foreign { first, shown });
+    }
+    if bytes.is_empty() {
+        return Err(ErrorKind::Empty);
+    }
+    if bytes.len() < HEADER {
+        return Err(ErrorKind::Truncated {
+            len,
+            needed: HEADER as u64,
+        });
+    }
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    };
+    let field = |at: usize, name: &'static str| unseal(word(at)).ok_or(ErrorKind::Damaged { what: name });
+    let wide = |at: usize, name: &'static str| {
+        let [low, middle, high] = [field(at, name)?, field(at + 8, name)?, field(at + 16, name)?];
+        if high >> 32 != 0 {
+            return Err(ErrorKind::Damaged { what: name });
+        }
+        Ok(u128::from(high) << 96 | u128::from(middle) << 48 | u128::from(low))
+    };
+
+    let version = field(8, "format version")?;
+    if version > VERSION {
+        return Err(ErrorKind::Newer { version });
+    }
+    if version == 0 {
+        return Err(ErrorKind::Damaged {
+            what: "format version",
+        });
+    }
+    let contents = Contents {
+        page_size: field(16, "page size")?,
+        uuid: wide(24, "uuid")?,
+        state: State::from_word(field(64, "state")?),
+        boot_id: wide(72, "boot id")?,
+        allocated: field(128, "end of the allocated pages")?,
+    };
+    if !super::options::page_size_is_valid(contents.page_size) {
+        return Err(ErrorKind::Damaged { what: "page size" });
+    }
+    if contents.state.generation == 0 {
+        return Err(ErrorKind::Damaged { what: "state" });
+    }
+    if contents.allocated == 0 || !contents.allocated.is_multiple_of(contents.page_size) {
+        return Err(ErrorKind::Damaged {
+            what: "end of the allocated pages",
+        });
+    }
+    let unused = [48..64, 96..128, 136..HEADER];
+    if unused
+        .into_iter()
+        .any(|range| bytes[range].iter().any(|&byte| byte != 0))
+    {
+        return Err(ErrorKind::Damaged {
+            what: "bytes that are not in use are not zero",
+        });
+    }
+    if contents.allocated > len {
+        return Err(ErrorKind::Truncated {
+            len,
+            needed: contents.allocated,
+        });
+    }
+    Ok(contents)
+}
+
+fn parts(id: u128) -> [u64; 3] {
+    // A checked word keeps the lower 48 bits of each.
+    [id as u64, (id >> 48) as u64, (id >> 96) as u64]
+}

@@ -1,0 +1,134 @@
+//! A reserved range of addresses, of which a growing beginning is backed by memory.
+//!
+//! I1 The base does not move and is a multiple of 2 MiB, so that huge pages of a DAX file or of anonymous memory fit.
+//! I2 Addresses past the backed beginning fault; nothing else of the process is ever put there.
+
+use super::{ErrorKind, Level};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+
+const HUGE: usize = 2 << 20;
+
+/// The range. Dropping it unmaps everything.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    reserved: usize,
+}
+
+// SAFETY: an address range; who reads and writes there is the affair of `Pool` and the words.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Reserves up to `wanted` bytes, halving until the system agrees, but not less than `needed`.
+    pub(super) fn reserve(wanted: u64, needed: u64) -> Result<Mapping, ErrorKind> {
+        let too_large = |_| ErrorKind::io("reserving addresses", Errno::NOMEM);
+        let needed = usize::try_from(needed).map_err(too_large)?.next_multiple_of(HUGE);
+        let mut size = usize::try_from(wanted)
+            .map_err(too_large)?
+            .max(needed)
+            .next_multiple_of(HUGE);
+        loop {
+            match Self::reserve_exactly(size) {
+                Err(_) if size > needed => size = (size / 2).next_multiple_of(HUGE).max(needed),
+                other => return other.map_err(|e| ErrorKind::io("reserving addresses", e)),
+            }
+        }
+    }
+
+    fn reserve_exactly(size: usize) -> Result<Mapping, Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        let padded = size.checked_add(HUGE).ok_or(Errno::NOMEM)?;
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let whole =
+            unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), padded, ProtFlags::empty(), flags) }?;
+        let whole = whole.cast::<u8>();
+        let before = whole.align_offset(HUGE);
+        let after = padded - before - size;
+        let start = whole.wrapping_add(before);
+        // What alignment leaves over goes back, as far as there is anything.
+        for (piece, len) in [(whole, before), (start.wrapping_add(size), after)] {
+            if len > 0 {
+                // SAFETY: the piece is ours alone and lies outside what is kept.
+                unsafe { rustix::mm::munmap(piece.cast(), len) }?;
+            }
+        }
+        let start = NonNull::new(start).ok_or(Errno::NOMEM)?;
+        Ok(Mapping {
+            start,
+            reserved: size,
+        })
+    }
+
+    #[inline]
+    pub(super) fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved as u64
+    }
+
+    /// The address of `from`, for a call of the system on `from..to`.
+    fn part(&self, from: u64, to: u64) -> (*mut std::ffi::c_void, usize) {
+        assert!(
+            from <= to && to <= self.reserved(),
+            "a part of the reserved range"
+        );
+        let start = self.start.as_ptr().wrapping_add(from as usize);
+        (start.cast(), (to - from) as usize)
+    }
+
+    /// Backs `from..to` with anonymous memory. Nothing was there before.
+    pub(super) fn back_with_memory(&self, from: u64, to: u64) -> Result<(), Errno> {
+        let (start, len) = self.part(from, to);
+        // SAFETY: the part is of our own reservation, and nobody can have a reference into it yet.
+        unsafe { rustix::mm::mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }
+    }
+
+    /// Backs `from..to` with the same part of the file, at the given level. Nothing was there before.
+    pub(super) fn back_with_file(
+        &self,
+        file: BorrowedFd<'_>,
+        level: Level,
+        from: u64,
+        to: u64,
+    ) -> Result<(), Errno> {
+        let (start, len) = self.part(from, to);
+        let shared = match level {
+            Level::Process => MapFlags::SHARED,
+            Level::Power => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+        };
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, shared | MapFlags::FIXED);
+        // SAFETY: the part is of our own reservation, and nobody can have a reference into it yet.
+        unsafe { rustix::mm::mmap(start, len, prot, flags, file, from) }.map(drop)
+    }
+
+    /// Asks for huge pages in the whole range; whether the system will try to give them.
+    pub(super) fn advise_huge_pages(&self) -> bool {
+        // SAFETY: the range is our own, and this advice changes no byte of it.
+        unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.reserved, Advice::LinuxHugepage) }
+            .is_ok()
+            && std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+                .is_ok_and(|setting| !setting.contains("[never]"))
+    }
+
+    /// Waits until the first `len` bytes are on the file's medium.
+    pub(super) fn sync(&self, len: u64) -> Result<(), Errno> {
+        let (start, len) = self.part(0, len);
+        // SAFETY: the range is mapped by us, and writing it out changes no byte of it.
+        unsafe { rustix::mm::msync(start, len, MsyncFlags::SYNC) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours, and whoever borrows from it borrows from the pool that owns this.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.reserved) };
+        debug_assert!(unmapped.is_ok(), "a mapping is unmapped whole");
+    }
+}

@@ -1,0 +1,406 @@
+//! Pools: one growing file, or memory, in a reserved range of addresses.
+//!
+//! A pool is a header (`header.rs` draws it), the heap's root directory up to the end of page 0, and pages. What the
+//! pages hold is the heap's affair; which of them exist is one persistent word, [`allocated`](Pool::allocated).
+//!
+//! I1 The base never moves while the pool is open, and need not be the same the next time: nothing in a pool is an
+//!    address.
+//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory.
+//! I3 One process has the pool open (an exclusive `flock`).
+//! I4 A pool is clean from a close, or the drop of the pool, to the next opening, and at no other time.
+
+mod checked;
+mod error;
+mod file;
+mod header;
+mod mapping;
+mod open;
+mod options;
+
+pub use checked::CheckedWord;
+pub use error::{Error, ErrorKind, Fault};
+pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
+
+use crate::{Hardware, Media, Offset, Persistent};
+use file::PoolFile;
+use header::{HEADER, Header, State};
+use mapping::Mapping;
+use open::Opened;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// How much a pool may grow by beyond what is asked for, so that it grows seldom.
+const GROW_AHEAD: u64 = 64 << 20;
+
+/// The size of the huge pages asked for.
+const HUGE_PAGE: u64 = 2 << 20;
+
+/// What errors call a pool without a file.
+const ANONYMOUS: &str = "anonymous";
+
+/// An open pool.
+///
+/// Dropping it closes it, as [`close`](Pool::close) does, but tells nobody of errors.
+#[derive(Debug)]
+pub struct Pool<M: Media = Hardware> {
+    /// Where the mapping starts: a copy, so that [`at`](Pool::at) needs only this line.
+    base: NonNull<u8>,
+    /// Backed bytes; only grows.
+    len: AtomicU64,
+    media: M,
+    mapping: Mapping,
+    /// `None` for anonymous memory.
+    file: Option<PoolFile>,
+    /// Held while the pool grows.
+    growing: Mutex<()>,
+    max_size: u64,
+    page_size: u64,
+    uuid: Uuid,
+    state: State,
+    last_shutdown: LastShutdown,
+    huge_pages: bool,
+    /// Whether it was closed, or an attempt made; there is no second one, as it could not tell what the first left.
+    closed: bool,
+}
+
+// SAFETY: `base` is an address inside `mapping`; all that is shared behind it is reached through words.
+unsafe impl<M: Media> Send for Pool<M> {}
+// SAFETY: as above.
+unsafe impl<M: Media> Sync for Pool<M> {}
+
+impl<M: Media> Pool<M> {
+    /// A pool in memory, which is gone when it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the options ask for more than level
+    /// [`Process`](Level::Process), and [`ErrorKind::Io`] where the system refuses memory.
+    pub fn anonymous(options: &PoolOptions, media: M) -> Result<Pool<M>, Error> {
+        match Opened::anonymous(options, &media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(Path::new(ANONYMOUS))),
+        }
+    }
+
+    /// A new pool in a file at `path`, where nothing may be. A creation that fails leaves nothing there.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Exists`], [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the file system cannot give the
+    /// level asked for, [`ErrorKind::NoSpace`], [`ErrorKind::Denied`], and [`ErrorKind::Io`].
+    pub fn create(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
+        match Opened::create(path.as_ref(), options, &mut media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(path.as_ref())),
+        }
+    }
+
+    /// The pool in the file at `path`. Its page size is that of its creation. A file that is refused is left as it
+    /// was.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind`] names all that can be wrong with a file.
+    pub fn open(path: impl AsRef<Path>, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
+        match Opened::open(path.as_ref(), options, &mut media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(path.as_ref())),
+        }
+    }
+
+    /// The pool in the file at `path`, which is created if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Pool::open) and of [`create`](Pool::create).
+    pub fn open_or_create(
+        path: impl AsRef<Path>,
+        options: &PoolOptions,
+        mut media: M,
+    ) -> Result<Pool<M>, Error> {
+        let path = path.as_ref();
+        let mut opened = Opened::open(path, options, &mut media);
+        if let Err(ErrorKind::Missing) = opened {
+            opened = Opened::create(path, options, &mut media);
+        }
+        if let Err(ErrorKind::Exists) = opened {
+            // Somebody else has just created it.
+            opened = Opened::open(path, options, &mut media);
+        }
+        match opened {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(path)),
+        }
+    }
+
+    fn new(opened: Opened, media: M) -> Pool<M> {
+        Pool {
+            base: opened.mapping.start(),
+            len: opened.len.into(),
+            media,
+            mapping: opened.mapping,
+            file: opened.file,
+            growing: Mutex::new(()),
+            max_size: opened.max_size,
+            page_size: opened.contents.page_size,
+            uuid: Uuid(opened.contents.uuid),
+            state: opened.contents.state,
+            last_shutdown: opened.last_shutdown,
+            huge_pages: opened.huge_pages,
+            closed: false,
+        }
+    }
+
+    /// Where the pool is mapped.
+    #[inline]
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes that are backed, from the base on: a multiple of the page size.
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a pool always has its first page")]
+    pub fn len(&self) -> u64 {
+        // Acquire: what was mapped before the length was stored can be reached by whoever sees the length.
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// The object at `offset`.
+    ///
+    /// Only the place is checked: `offset` may come from a damaged file, and the object is then whatever these bytes
+    /// make of it, which [`Persistent`] says is some valid value.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] where the object would lie outside the pool or be misaligned.
+    #[inline(always)]
+    pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
+        let start = self.place(offset, offset.get() + size_of::<T>() as u64)?;
+        // The base is aligned to 2 MiB and an offset to 16, so for most types this is decided at compile time.
+        if align_of::<T>() > 16 && !offset.get().is_multiple_of(align_of::<T>() as u64) {
+            return Err(misaligned(offset));
+        }
+        // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and aligned; any bytes are
+        // a valid `T`, and of a reachable object only words change.
+        Ok(unsafe { start.cast::<T>().as_ref() })
+    }
+
+    /// `len` bytes at `offset`, which do not change while something durable leads to them.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] where they would lie outside the pool.
+    #[inline(always)]
+    pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
+        let start = self.place(offset, offset.get().saturating_add(len as u64))?;
+        // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`); those of a reachable
+        // object that are not words do not change.
+        Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
+    }
+
+    /// The address of the `len` bytes at `offset`, for the allocator.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] where they would lie outside the pool.
+    #[inline]
+    pub fn chunk_start(&self, offset: Offset, len: usize) -> Result<NonNull<u8>, Fault> {
+        self.place(offset, offset.get().saturating_add(len as u64))
+    }
+
+    /// The address of `offset`, if the pool is backed up to `end`.
+    #[inline(always)]
+    fn place(&self, offset: Offset, end: u64) -> Result<NonNull<u8>, Fault> {
+        if end > self.len() {
+            return Err(outside(offset));
+        }
+        // SAFETY: the offset lies inside the mapping, whose length is below `isize::MAX`.
+        Ok(unsafe { self.base.add(offset.get() as usize) })
+    }
+
+    /// Makes the pool at least `at_least` bytes long, with blocks really allocated, so that no store into it can
+    /// fail for want of space. It may grow somewhat further, so that it need not soon again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Full`] and [`ErrorKind::NoSpace`] where there is no room, [`ErrorKind::Io`] otherwise. The pool
+    /// is then as it was, and may be used and grown again.
+    pub fn grow(&self, at_least: u64) -> Result<(), Error> {
+        if at_least <= self.len() {
+            return Ok(());
+        }
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let len = self.len();
+        if at_least <= len {
+            return Ok(());
+        }
+        self.grow_from(len, at_least).map_err(|kind| kind.of(self.name()))
+    }
+
+    fn grow_from(&self, len: u64, at_least: u64) -> Result<(), ErrorKind> {
+        let limit = self.max_size - self.max_size % self.page_size;
+        if at_least > limit {
+            return Err(ErrorKind::Full {
+                needed: at_least,
+                limit,
+            });
+        }
+        let unit = if self.huge_pages {
+            HUGE_PAGE.max(self.page_size)
+        } else {
+            self.page_size
+        };
+        let ahead = (len / 8).min(GROW_AHEAD);
+        let generous = at_least.max(len + ahead).next_multiple_of(unit).min(limit);
+        let exact = at_least.next_multiple_of(self.page_size);
+        match self.back(len, generous) {
+            Err(ErrorKind::NoSpace { .. }) if exact < generous => self.back(len, exact),
+            other => other,
+        }
+    }
+
+    /// Backs `from..to`.
+    fn back(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        match &self.file {
+            None => self
+                .mapping
+                .back_with_memory(from, to)
+                .map_err(|e| ErrorKind::io("mapping memory", e))?,
+            Some(file) => file.extend(&self.mapping, self.state.level, from, to)?,
+        }
+        // Release: see `len`.
+        self.len.store(to, Ordering::Release);
+        Ok(())
+    }
+
+    /// The unit in which the heap takes the pool's space, in bytes: a power of two.
+    #[inline]
+    pub fn page_size(&self) -> u64 {
+        self.page_size
+    }
+
+    /// How often the pool has been opened: one more each time, never the same twice, never zero.
+    #[inline]
+    pub fn generation(&self) -> u32 {
+        self.state.generation
+    }
+
+    /// What stores into the pool survive: at least what the options asked for.
+    pub fn level(&self) -> Level {
+        self.state.level
+    }
+
+    /// The pool's own name, made at creation.
+    pub fn uuid(&self) -> Uuid {
+        self.uuid
+    }
+
+    /// The file; `None` for anonymous memory.
+    pub fn path(&self) -> Option<&Path> {
+        self.file.as_ref().map(PoolFile::path)
+    }
+
+    /// What errors call the pool.
+    fn name(&self) -> &Path {
+        self.path().unwrap_or(Path::new(ANONYMOUS))
+    }
+
+    /// How the pool was left before this opening.
+    pub fn last_shutdown(&self) -> LastShutdown {
+        self.last_shutdown
+    }
+
+    /// How many openings, this one included, found the pool not closed; at most 16383.
+    pub fn dirty_count(&self) -> u16 {
+        self.state.dirty_count
+    }
+
+    /// The media that the pool is written through.
+    #[inline(always)]
+    pub fn media(&self) -> &M {
+        &self.media
+    }
+
+    /// Whether the pool is anonymous memory for which the system was asked for huge pages, and gives them at all.
+    pub fn huge_pages(&self) -> bool {
+        self.huge_pages
+    }
+
+    /// The most bytes that the pool may have.
+    pub fn max_size(&self) -> u64 {
+        self.max_size
+    }
+
+    /// Bytes from the base to the end of the last allocated page: DCMM's `offset`, which the heap persists (ROART
+    /// §3.4.2).
+    #[inline]
+    pub fn allocated(&self) -> &CheckedWord {
+        &self.header().allocated
+    }
+
+    /// Where the heap's root directory is, and how many bytes it has: page 0 after the header, zeros at first.
+    pub fn directory(&self) -> (Offset, usize) {
+        const START: Offset = Offset::new(HEADER as u64).expect("a multiple of 16 above 0");
+        (START, self.page_size as usize - HEADER)
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the first page is always backed, the base is aligned, and any bytes are a valid header.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    /// Closes the pool: everything in it is written to its medium, and then it is marked clean.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the medium fails. The pool then counts as not closed, as after a crash.
+    pub fn close(mut self) -> Result<(), Error> {
+        self.mark_clean().map_err(|kind| kind.of(self.name()))
+    }
+
+    fn mark_clean(&mut self) -> Result<(), ErrorKind> {
+        if self.file.is_none() || std::mem::replace(&mut self.closed, true) {
+            return Ok(());
+        }
+        let failed = |e| ErrorKind::io("writing to the medium", e);
+        self.mapping.sync(self.len()).map_err(failed)?;
+        let state = State {
+            clean: true,
+            ..self.state
+        };
+        self.header().set_state(state, &self.media);
+        self.mapping.sync(HEADER as u64).map_err(failed)
+    }
+}
+
+impl<M: Media> Drop for Pool<M> {
+    fn drop(&mut self) {
+        // A panic may have left an operation half done, which is what a crash does.
+        if !std::thread::panicking() {
+            let _ = self.mark_clean();
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn outside(offset: Offset) -> Fault {
+    Fault {
+        what: "a link leads outside the pool",
+        offset: offset.get(),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn misaligned(offset: Offset) -> Fault {
+    Fault {
+        what: "a link is misaligned",
+        offset: offset.get(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Creating and opening.
+//!
+//! A file is created under a name of its own, and given the pool's name when all of its header is on the medium: at
+//! the pool's path there is nothing, or a whole pool.
+//!
+//! An opening writes in this order, and each step is durable before the next: the boot id; then, by one store, the
+//! new generation, with `clean` cleared. That page is also written to the medium, because at level
+//! [`Process`](Level::Process) other pages may reach it long before, and a pool that is half written must not say
+//! it is clean.
+
+use super::file::{PoolFile, boot_id};
+use super::header::{self, Contents, DIRTY_MAX, HEADER, Header, State};
+use super::mapping::Mapping;
+use super::options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
+use super::{ErrorKind, HUGE_PAGE};
+use crate::Media;
+use std::path::Path;
+
+/// All there is to know of a pool that was opened.
+pub(super) struct Opened {
+    pub(super) mapping: Mapping,
+    /// `None` for anonymous memory.
+    pub(super) file: Option<PoolFile>,
+    /// Bytes backed.
+    pub(super) len: u64,
+    pub(super) max_size: u64,
+    pub(super) contents: Contents,
+    pub(super) last_shutdown: LastShutdown,
+    pub(super) huge_pages: bool,
+}
+
+impl Opened {
+    /// A new pool in memory.
+    pub(super) fn anonymous<M: Media>(options: &PoolOptions, media: &M) -> Result<Opened, ErrorKind> {
+        options.validate()?;
+        if options.level == Level::Power {
+            return Err(ErrorKind::NotPower);
+        }
+        let mapping = Mapping::reserve(options.max_size, options.page_size)?;
+        let huge_pages = options.huge_pages && mapping.advise_huge_pages();
+        let unit = if huge_pages { HUGE_PAGE } else { 0 };
+        let len = options.page_size.max(unit);
+        mapping
+            .back_with_memory(0, len)
+            .map_err(|e| ErrorKind::io("mapping memory", e))?;
+        Self::created(mapping, None, options, len, Level::Process, huge_pages, media)
+    }
+
+    /// A new pool at `path`, where nothing may be.
+    pub(super) fn create<M: Media>(
+        path: &Path,
+        options: &PoolOptions,
+        media: &mut M,
+    ) -> Result<Opened, ErrorKind> {
+        options.validate()?;
+        if path.symlink_metadata().is_ok() {
+            return Err(ErrorKind::Exists);
+        }
+        let name = path.file_name().ok_or(ErrorKind::NotAFile)?;
+        let mut new_name = name.to_owned();
+        new_name.push(format!(".{}.new", Uuid(header::new_uuid()?)));
+        let new_path = path.with_file_name(new_name);
+        let file = PoolFile::create(&new_path)?;
+        let created = Self::fill(file, path, options, media);
+        if created.is_err() {
+            // If it was renamed already, nothing is left under this name.
+            let _ = std::fs::remove_file(&new_path);
+        }
+        created
+    }
+
+    fn fill<M: Media>(
+        file: PoolFile,
+        path: &Path,
+        options: &PoolOptions,
+        media: &mut M,
+    ) -> Result<Opened, ErrorKind> {
+        let len = options.page_size;
+        file.allocate(0, len)?;
+        let mapping = Mapping::reserve(options.max_size, len)?;
+        let level = file.map(&mapping, len, options.level)?;
+        if level == Level::Power && file.caches_persist() {
+            media.caches_persist();
+        }
+        let mut opened = Self::created(mapping, Some(file), options, len, level, false, media)?;
+        opened
+            .mapping
+            .sync(len)
+            .map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        if let Some(file) = &mut opened.file {
+            file.sync()?;
+            file.rename(path)?;
+        }
+        Ok(opened)
+    }
+
+    /// Writes the header of a pool whose page 0 is mapped and zero.
+    fn created<M: Media>(
+        mapping: Mapping,
+        file: Option<PoolFile>,
+        options: &PoolOptions,
+        len: u64,
+        level: Level,
+        huge_pages: bool,
+        media: &M,
+    ) -> Result<Opened, ErrorKind> {
+        let opened = Opened {
+            contents: Contents::new(options.page_size, level)?,
+            max_size: options.max_size.max(len).min(mapping.reserved()),
+            mapping,
+            file,
+            len,
+            last_shutdown: LastShutdown::New,
+            huge_pages,
+        };
+        opened.header().create(&opened.contents, media);
+        Ok(opened)
+    }
+
+    /// The pool at `path`.
+    pub(super) fn open<M: Media>(
+        path: &Path,
+        options: &PoolOptions,
+        media: &mut M,
+    ) -> Result<Opened, ErrorKind> {
+        let file = PoolFile::open(path)?;
+        let len = file.len()?;
+        let contents = header::read(file.read_start(&mut [0; HEADER])?, len)?;
+        // What is behind the last whole page was left by a growth that did not come to its end.
+        let len = len - len % contents.page_size;
+
+        let boot_id = boot_id();
+        let last_shutdown = if contents.state.clean {
+            LastShutdown::Clean
+        } else if boot_id != 0 && boot_id == contents.boot_id {
+            LastShutdown::ProcessCrash
+        } else {
+            LastShutdown::MachineCrash
+        };
+        let lost = last_shutdown == LastShutdown::MachineCrash && contents.state.level == Level::Process;
+        if lost && options.after_power_loss == AfterPowerLoss::Refuse {
+            return Err(ErrorKind::Lost);
+        }
+        let generation = contents
+            .state
+            .generation
+            .checked_add(1)
+            .ok_or(ErrorKind::Generations)?;
+
+        let mapping = Mapping::reserve(options.max_size, len)?;
+        let level = file.map(&mapping, len, options.level)?;
+        if level == Level::Power && file.caches_persist() {
+            media.caches_persist();
+        }
+        let dirty = u16::from(last_shutdown != LastShutdown::Clean);
+        let state = State {
+            generation,
+            clean: false,
+            level,
+            dirty_count: contents.state.dirty_count.saturating_add(dirty).min(DIRTY_MAX),
+        };
+        let opened = Opened {
+            contents: Contents { state, ..contents },
+            max_size: options.max_size.max(len).min(mapping.reserved()),
+            mapping,
+            file: Some(file),
+            len,
+            last_shutdown,
+            huge_pages: false,
+        };
+        if boot_id != contents.boot_id {
+            opened.header().set_boot_id(boot_id, media);
+        }
+        opened.header().set_state(state, media);
+        let synced = opened.mapping.sync(HEADER as u64);
+        synced.map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        Ok(opened)
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: the first page is backed, the base is aligned, and any bytes are a valid header.
+        unsafe { self.mapping.start().cast::<Header>().as_ref() }
+    }
+}

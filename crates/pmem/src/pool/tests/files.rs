@@ -1,0 +1,328 @@
+//! Pools in files: what is there after reopening, and what the pool says of its past.
+
+use super::*;
+use crate::pool::checked::seal;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// A pool's path in a directory of its own, on whatever file system temporary files are.
+pub(super) struct Place {
+    _directory: tempfile::TempDir,
+    pub(super) path: PathBuf,
+}
+
+impl Place {
+    pub(super) fn new() -> Place {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.pool");
+        Place {
+            _directory: directory,
+            path,
+        }
+    }
+
+    /// With a pool there that was closed, and what its file holds.
+    pub(super) fn with_pool() -> (Place, Vec<u8>) {
+        let place = Place::new();
+        let pool = place.create().expect("a new pool");
+        pool.close().expect("closed");
+        let bytes = std::fs::read(&place.path).expect("a file");
+        (place, bytes)
+    }
+
+    pub(super) fn create(&self) -> Result<Pool, Error> {
+        Pool::create(&self.path, &small(), Hardware::detect())
+    }
+
+    pub(super) fn open(&self) -> Result<Pool, Error> {
+        Pool::open(&self.path, &small(), Hardware::detect())
+    }
+
+    /// The error's text without the path, which every one must begin with.
+    pub(super) fn refusal(&self) -> String {
+        let error = self
+            .open()
+            .map(|pool| pool.generation())
+            .expect_err("a pool that cannot be opened");
+        let text = error.to_string();
+        let start = format!("pool '{}': ", self.path.display());
+        text.strip_prefix(&start)
+            .unwrap_or_else(|| panic!("{text:?} names the pool"))
+            .to_owned()
+    }
+
+    /// Lets the file look as if the machine had been started anew since it was opened last.
+    fn change_boot(&self) {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(&self.path)
+            .expect("a file");
+        file.write_all_at(&seal(1).to_le_bytes(), 72).expect("written");
+    }
+}
+
+/// Ends the pool as the end of its process would: nothing more is stored.
+fn crash(mut pool: Pool) {
+    pool.closed = true;
+}
+
+fn put(pool: &Pool, at: u64, value: u64) {
+    persist_scope(pool.media(), Purpose::Node, |batch| {
+        pool.at::<PWord>(offset(at)).expect("backed").store(value, &batch);
+        let _durable = batch.fence().durable();
+    });
+}
+
+fn get(pool: &Pool, at: u64) -> u64 {
+    pool.at::<PWord>(offset(at)).expect("backed").load(pool.media())
+}
+
+/// What was stored is there after a close, after a drop and after a crash; each opening has the next generation and
+/// knows which of them it was; name and page size stay.
+#[test]
+fn reopening_finds_everything() {
+    let place = Place::new();
+    let pool = Pool::open_or_create(&place.path, &small(), Hardware::detect()).expect("a new pool");
+    let uuid = pool.uuid();
+    assert_eq!((pool.generation(), pool.last_shutdown()), (1, LastShutdown::New));
+    assert_eq!(pool.path(), Some(place.path.as_path()));
+    pool.grow(1 << 20).expect("room");
+    put(&pool, 4096, 1);
+    put(&pool, (1 << 20) - 16, 2);
+    let len = pool.len();
+    pool.close().expect("closed");
+
+    let ends: [(fn(Pool), _, _); 3] = [
+        (drop, LastShutdown::Clean, 0),
+        (crash, LastShutdown::Clean, 0),
+        (drop, LastShutdown::ProcessCrash, 1),
+    ];
+    for (turn, (end, last_shutdown, dirty)) in ends.into_iter().enumerate() {
+        let options = PoolOptions {
+            page_size: 1 << 20,
+            ..small()
+        };
+        let pool = Pool::open_or_create(&place.path, &options, Hardware::detect()).expect("the pool");
+        assert_eq!(
+            (pool.generation(), pool.last_shutdown()),
+            (turn as u32 + 2, last_shutdown)
+        );
+        assert_eq!(
+            (pool.uuid(), pool.page_size(), pool.dirty_count()),
+            (uuid, 64 << 10, dirty)
+        );
+        assert_eq!(
+            (get(&pool, 4096), get(&pool, (1 << 20) - 16), pool.len()),
+            (1, 2, len)
+        );
+        end(pool);
+    }
+}
+
+/// A panic that unwinds past the pool leaves it as a crash does.
+#[test]
+fn panic_is_a_crash() {
+    let (place, _) = Place::with_pool();
+    let pool = place.open().expect("the pool");
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+        let _pool = pool;
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(
+        place.open().expect("the pool").last_shutdown(),
+        LastShutdown::ProcessCrash
+    );
+}
+
+/// A process that is killed lets go of its pool, and all it has stored is there.
+#[test]
+fn kill_loses_nothing() {
+    const CHILD: &str = "POOL_OF_CHILD";
+    if let Some(path) = std::env::var_os(CHILD) {
+        let pool = Pool::create(path, &small(), Hardware::detect()).expect("a new pool");
+        put(&pool, 4096, 42);
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL)
+            .expect("killed");
+    }
+    let place = Place::new();
+    let ended = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "pool::tests::files::kill_loses_nothing"])
+        .env(CHILD, &place.path)
+        .output()
+        .expect("a child");
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&ended.status),
+        Some(9),
+        "{ended:?}"
+    );
+    let pool = place.open().expect("the pool");
+    assert_eq!(pool.last_shutdown(), LastShutdown::ProcessCrash);
+    assert_eq!(get(&pool, 4096), 42);
+}
+
+/// A pool of level process that was open when the machine stopped is refused and left as it was, unless its loss is
+/// accepted; one that was closed before is not concerned.
+#[test]
+fn lost_page_cache_is_not_trusted() {
+    let (place, _) = Place::with_pool();
+    place.change_boot();
+    let pool = place.open().expect("a pool that was closed");
+    assert_eq!(
+        (pool.last_shutdown(), pool.level()),
+        (LastShutdown::Clean, Level::Process)
+    );
+    crash(pool);
+    place.change_boot();
+    let before = std::fs::read(&place.path).expect("a file");
+    assert!(
+        place
+            .refusal()
+            .starts_with("the machine stopped while it was open")
+    );
+    assert_eq!(std::fs::read(&place.path).expect("a file"), before);
+
+    let accept = PoolOptions {
+        after_power_loss: AfterPowerLoss::Accept,
+        ..small()
+    };
+    let pool = Pool::open(&place.path, &accept, Hardware::detect()).expect("accepted");
+    assert_eq!(
+        (pool.last_shutdown(), pool.generation()),
+        (LastShutdown::MachineCrash, 3)
+    );
+    crash(pool);
+    // It is this boot's pool from then on.
+    assert_eq!(
+        place.open().expect("the pool").last_shutdown(),
+        LastShutdown::ProcessCrash
+    );
+}
+
+/// Level power is refused where the file system has no DAX, for new pools and for old ones, and a pool in memory
+/// cannot have it.
+#[test]
+fn power_is_refused_where_it_cannot_be() {
+    let power = PoolOptions {
+        level: Level::Power,
+        ..small()
+    };
+    for directory in ["/dev/shm", "/tmp"] {
+        let Ok(directory) = tempfile::tempdir_in(directory) else {
+            continue;
+        };
+        let path = directory.path().join("a.pool");
+        if let Ok(pool) = Pool::create(&path, &power, Hardware::detect()) {
+            // A DAX file system after all: then that is what it must say.
+            assert_eq!(pool.level(), Level::Power);
+            continue;
+        }
+        assert_eq!(
+            std::fs::read_dir(directory.path()).expect("a directory").count(),
+            0,
+            "nothing is left"
+        );
+        Pool::create(&path, &small(), Hardware::detect())
+            .expect("a new pool")
+            .close()
+            .expect("closed");
+        let error = Pool::open(&path, &power, Hardware::detect()).expect_err("no DAX");
+        assert!(matches!(error.kind, ErrorKind::NotPower), "{error}");
+        assert_eq!(
+            Pool::open(&path, &small(), Hardware::detect())
+                .expect("the pool")
+                .generation(),
+            2
+        );
+    }
+    let error = Pool::anonymous(&power, Hardware::detect()).expect_err("memory");
+    assert!(
+        error
+            .to_string()
+            .starts_with("pool 'anonymous': cannot survive a power loss here")
+    );
+}
+
+/// Nothing is created over something, and a creation that fails leaves nothing behind.
+#[test]
+fn creation_is_all_or_nothing() {
+    let (place, bytes) = Place::with_pool();
+    assert!(matches!(
+        place.create().map(drop),
+        Err(Error {
+            kind: ErrorKind::Exists,
+            ..
+        })
+    ));
+    assert_eq!(std::fs::read(&place.path).expect("a file"), bytes);
+    let parent = place.path.parent().expect("a directory");
+    assert_eq!(
+        std::fs::read_dir(parent).expect("a directory").count(),
+        1,
+        "no other file is left"
+    );
+    let nowhere = parent.join("no/such/directory/a.pool");
+    let error = Pool::open_or_create(&nowhere, &small(), Hardware::detect()).expect_err("nowhere");
+    assert!(
+        error
+            .to_string()
+            .contains("creating the file: No such file or directory"),
+        "{error}"
+    );
+}
+
+/// Of many that create one pool at a time, one gets it, and the others hear that somebody has it or had it.
+#[test]
+fn one_creator_wins() {
+    let place = Place::new();
+    let barrier = std::sync::Barrier::new(4);
+    let opened = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    Pool::open_or_create(&place.path, &small(), Hardware::detect())
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(opened.iter().filter(|pool| pool.is_ok()).count(), 1);
+    for refused in opened.iter().filter_map(|pool| pool.as_ref().err()) {
+        assert!(matches!(refused.kind, ErrorKind::Busy { .. }), "{refused}");
+    }
+}
+
+/// A pool that was copied with holes has all its blocks again once it is open.
+#[test]
+fn holes_are_filled() {
+    use std::os::unix::fs::MetadataExt;
+    let (place, _) = Place::with_pool();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&place.path)
+        .expect("a file");
+    file.set_len(4 << 20).expect("longer");
+    let pool = place.open().expect("the pool");
+    assert_eq!(pool.len(), 4 << 20);
+    assert!(file.metadata().expect("a file").blocks() * 512 >= pool.len());
+}
+
+/// What is left of a growth that did not come to its end does not matter.
+#[test]
+fn half_a_page_is_ignored() {
+    let (place, bytes) = Place::with_pool();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(&place.path)
+        .expect("a file");
+    file.set_len(bytes.len() as u64 + 12345).expect("longer");
+    let pool = place.open().expect("the pool");
+    assert_eq!(pool.len(), bytes.len() as u64);
+    pool.grow(1 << 20).expect("room");
+    put(&pool, (1 << 20) - 16, 5);
+    assert_eq!(get(&pool, (1 << 20) - 16), 5);
+}

@@ -1,0 +1,129 @@
+//! No room: growing fails with an error, never with a signal, and the pool goes on.
+
+use super::*;
+use std::path::PathBuf;
+use std::process::Command;
+
+const PAGE: u64 = 64 << 10;
+
+/// Grows a new pool at `path` until it is refused; returns the refusal. Every byte below its length can be written.
+fn grow_until_refused(path: &Path) -> Error {
+    let pool = Pool::create(path, &small(), Hardware::detect()).expect("room for one page");
+    let refused = loop {
+        match pool.grow(pool.len() + 1) {
+            Ok(()) => assert!(
+                pool.len() < small().max_size,
+                "the limit is the device's, not the pool's"
+            ),
+            Err(error) => break error,
+        }
+    };
+    let len = pool.len();
+    assert!(len > PAGE, "it could grow at first");
+    assert_eq!(
+        std::fs::metadata(path).expect("a file").len(),
+        len,
+        "what was half allocated is given back"
+    );
+    for at in (4096..len).step_by(4096) {
+        persist_scope(pool.media(), Purpose::Node, |batch| {
+            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
+        });
+    }
+    assert!(pool.grow(len + 1).is_err());
+    assert_eq!(pool.len(), len);
+    pool.close().expect("closed");
+    let pool = Pool::open(path, &small(), Hardware::detect()).expect("a full pool can be opened");
+    assert_eq!(
+        pool.at::<PWord>(offset(len - 4096))
+            .expect("backed")
+            .load(pool.media()),
+        len - 4096
+    );
+    refused
+}
+
+/// A file system mounted for one test.
+struct Mount(PathBuf);
+
+impl Mount {
+    /// `None` where this process may not mount.
+    fn tmpfs(at: &Path, size: &str) -> Option<Mount> {
+        let size = format!("size={size}");
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
+            .arg(at)
+            .output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then(|| Mount(at.into()))
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+/// A full disk. Where nothing may be mounted, `file_size_limit` has to do.
+#[test]
+fn full_disk() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(mount) = Mount::tmpfs(directory.path(), "1m") else {
+        eprintln!("mounting is not permitted: not tried");
+        return;
+    };
+    let error = grow_until_refused(&mount.0.join("a.pool"));
+    assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("there is no space left for the file (No space left on device"),
+        "{error}"
+    );
+
+    // No room even for the first page: nothing is left.
+    let error = Pool::create(
+        mount.0.join("b.pool"),
+        &PoolOptions {
+            page_size: 1 << 20,
+            ..small()
+        },
+        Hardware::detect(),
+    );
+    assert!(matches!(
+        error.expect_err("no room").kind,
+        ErrorKind::NoSpace { .. }
+    ));
+    assert_eq!(std::fs::read_dir(&mount.0).expect("a directory").count(), 1);
+}
+
+/// A limit on the size of a process's files, whose signal would end a process that does not ignore it.
+#[test]
+fn file_size_limit() {
+    const CHILD: &str = "POOL_OF_LIMITED_CHILD";
+    if let Some(path) = std::env::var_os(CHILD) {
+        let limit = rustix::process::Rlimit {
+            current: Some(20 * PAGE + 1),
+            maximum: Some(20 * PAGE + 1),
+        };
+        rustix::process::setrlimit(rustix::process::Resource::Fsize, limit).expect("a lower limit");
+        let error = grow_until_refused(Path::new(&path));
+        assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("there is no space left for the file (File too large"),
+            "{error}"
+        );
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let ended = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "pool::tests::full::file_size_limit"])
+        .env(CHILD, directory.path().join("a.pool"))
+        .output()
+        .expect("a child");
+    assert!(ended.status.success(), "{ended:?}");
+}

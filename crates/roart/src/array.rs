@@ -1,0 +1,276 @@
+//! Leaf arrays (ROART §3.2): up to 64 leaves below one slot, in no order, each with a fingerprint of its key.
+//!
+//! ```text
+//!  0  lock          8  class          16  entries: fingerprint:16 | offset:48, zero is empty
+//! ```
+//!
+//! I1 An entry changes by one store, under the array's lock.
+//! I2 All keys of an array begin with the bytes that lead to its slot. A node comes between slot and array only
+//!    under the array's lock; the array moves up, into the slot of a node that it alone was left in, without.
+//! I3 A published array has at least two leaves, a full one at most [`CAPACITIES`]'s last.
+//! I4 There is no volatile metadata but the lock: the entries tell which are in use.
+//!
+//! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
+
+use crate::leaf::LeafRef;
+use crate::{Leaf, Variant};
+use art::{Kind, Tagged, fingerprint, leaf_tag, prefetch};
+use heap::{Error, Heap};
+use pmem::{
+    Batch, Draft, Erased, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord, Persistent,
+};
+
+/// Entries of each size class; with the head they fill 32, 64, 128, 256, 384 and 528 bytes.
+pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
+
+/// The most leaves of an array: the paper's m.
+pub(crate) const MOST: usize = CAPACITIES[CAPACITIES.len() - 1];
+
+#[repr(C)]
+struct Head {
+    lock: GenerationLock,
+    class: PWord,
+}
+
+/// A leaf array of one size class.
+#[repr(C)]
+pub(crate) struct Array<const N: usize> {
+    head: Head,
+    slots: [PSlot; N],
+}
+
+const _: () = assert!(size_of::<Array<2>>() == 32);
+const _: () = assert!(size_of::<Array<6>>() == 64);
+const _: () = assert!(size_of::<Array<64>>() == 528);
+
+// SAFETY: `repr(C)` of words only, all of one size, so without padding.
+unsafe impl<const N: usize> Persistent for Array<N> {}
+
+/// An array being used.
+#[derive(Clone, Copy)]
+pub(crate) struct ArrayRef<'g> {
+    head: &'g Head,
+    slots: &'g [PSlot],
+}
+
+/// The class for `count` leaves, if there is one.
+pub(crate) fn class_for(count: usize) -> Option<usize> {
+    CAPACITIES.iter().position(|&capacity| count <= capacity)
+}
+
+impl<'g> ArrayRef<'g> {
+    /// The array that `link` leads to.
+    #[inline]
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Error> {
+        fn of<'g, const N: usize, M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Error> {
+            let offset = link.offset().ok_or(Error::Damaged {
+                what: "null leaf array",
+                offset: 0,
+            })?;
+            let array = heap.at::<Array<N>>(offset)?;
+            Ok(ArrayRef {
+                head: &array.head,
+                slots: &array.slots,
+            })
+        }
+        match link.aux() {
+            0 => of::<2, M>(heap, link),
+            1 => of::<6, M>(heap, link),
+            2 => of::<14, M>(heap, link),
+            3 => of::<30, M>(heap, link),
+            4 => of::<46, M>(heap, link),
+            5 => of::<64, M>(heap, link),
+            _ => Err(Error::Damaged {
+                what: "leaf array's class",
+                offset: link.bits() & pmem::Offset::MASK,
+            }),
+        }
+    }
+
+    /// Takes the lock. There is nothing to repair after a restart (I4).
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
+        let mut locked = self.head.lock.lock(heap.media(), heap.generation())?;
+        if locked.is_stale() {
+            locked.repaired();
+        }
+        Ok(locked)
+    }
+
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
+        let mut locked = self.head.lock.try_lock(heap.media(), heap.generation()).ok()??;
+        if locked.is_stale() {
+            locked.repaired();
+        }
+        Some(locked)
+    }
+
+    /// Bytes of the array.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Head>() + size_of_val(self.slots)
+    }
+
+    /// All entries.
+    pub(crate) fn slots(&self) -> &'g [PSlot] {
+        self.slots
+    }
+
+    /// The leaves.
+    pub(crate) fn leaves<M: Media>(&self, media: &'g M) -> impl Iterator<Item = Link> + use<'g, M> {
+        self.slots
+            .iter()
+            .map(|slot| slot.load(media))
+            .filter(|link| !link.is_null())
+    }
+
+    /// Entries not in use.
+    pub(crate) fn vacant<M: Media>(&self, media: &M) -> Option<&'g PSlot> {
+        self.slots.iter().find(|slot| slot.load(media).is_null())
+    }
+
+    /// The leaf of `key`, with its entry.
+    #[inline]
+    pub(crate) fn find<M: Media>(
+        &self,
+        heap: &'g Heap<M>,
+        key: &[u8],
+    ) -> Result<Option<(&'g PSlot, Link, LeafRef<'g>)>, Error> {
+        let wanted = leaf_tag(fingerprint(key)).get();
+        for slot in self.slots {
+            let link = slot.load(heap.media());
+            if link.tag().get() == wanted {
+                let leaf = LeafRef::at(heap, link)?;
+                if leaf.key() == key {
+                    return Ok(Some((slot, link, leaf)));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The leaf of `key`, if the fingerprints leave exactly one to look at.
+    pub(crate) fn candidate<M: Media>(&self, heap: &Heap<M>, key: &[u8]) -> Option<Link> {
+        let wanted = leaf_tag(fingerprint(key)).get();
+        let mut matching = self
+            .slots
+            .iter()
+            .map(|slot| slot.load(heap.media()))
+            .filter(|link| link.tag().get() == wanted);
+        let only = matching.next()?;
+        matching.next().is_none().then_some(only)
+    }
+
+    /// Asks for all leaves' first lines.
+    pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Heap<M>) {
+        for slot in self.slots {
+            if let Some(offset) = slot.peek(heap.media()).offset() {
+                prefetch(heap.pool().base().as_ptr().wrapping_add(offset.get() as usize));
+            }
+        }
+    }
+}
+
+/// A leaf for an array under construction.
+pub(crate) enum Entry<'e, 'h> {
+    /// Reachable already; tagged with its fingerprint.
+    Reachable(Link),
+    /// New, with its fingerprint.
+    New(Flushed<'e, 'h, Leaf>, u16),
+}
+
+/// Builds the smallest array that holds `entries` and has `spare` entries left.
+pub(crate) fn draft_array<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    entries: Vec<Entry<'e, 'h>>,
+) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
+    let class = class_for(entries.len()).ok_or(Error::Damaged {
+        what: "leaf array's length",
+        offset: 0,
+    })?;
+    let object = match class {
+        0 => build::<2, M>(heap, batch, class, entries)?,
+        1 => build::<6, M>(heap, batch, class, entries)?,
+        2 => build::<14, M>(heap, batch, class, entries)?,
+        3 => build::<30, M>(heap, batch, class, entries)?,
+        4 => build::<46, M>(heap, batch, class, entries)?,
+        _ => build::<64, M>(heap, batch, class, entries)?,
+    };
+    Ok((object, class as u8))
+}
+
+/// An array of this class without leaves.
+fn empty<const N: usize>(generation: u32, class: usize) -> Array<N> {
+    let head = Head {
+        lock: GenerationLock::new(generation),
+        class: PWord::new(class as u64),
+    };
+    Array {
+        head,
+        slots: [const { PSlot::null() }; N],
+    }
+}
+
+fn build<'e, 'h, const N: usize, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    class: usize,
+    entries: Vec<Entry<'e, 'h>>,
+) -> Result<Flushed<'e, 'h, Erased>, Error> {
+    let mut draft = heap.draft(empty::<N>(heap.generation(), class), 0, batch)?;
+    for (i, entry) in entries.into_iter().enumerate() {
+        put(&mut draft, i, entry);
+    }
+    Ok(draft.flush(batch).erased())
+}
+
+fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, entry: Entry<'e, 'h>) {
+    match entry {
+        Entry::Reachable(link) => draft.link(|array| &mut array.slots[i], link),
+        Entry::New(leaf, print) => draft.adopt(|array| &mut array.slots[i], leaf, leaf_tag(print)),
+    }
+}
+
+/// Builds a new leaf and the smallest array that holds it beside `old`, both in one line where they fit.
+pub(crate) fn draft_pair<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    old: (Link, &[u8]),
+    key: &[u8],
+    value: &[u8],
+) -> Result<Flushed<'e, 'h, Erased>, Error> {
+    let leaf = Leaf::new(key, value);
+    let tail = leaf.tail();
+    let (mut leaf, mut array) = heap.draft_pair(leaf, tail, empty::<2>(heap.generation(), 0), 0, batch)?;
+    crate::leaf::fill_leaf(&mut leaf, key, value);
+    let (link, old_key) = old;
+    put(
+        &mut array,
+        0,
+        Entry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key)))),
+    );
+    put(&mut array, 1, Entry::New(leaf.flush(batch), fingerprint(key)));
+    Ok(array.flush(batch).erased())
+}
+
+/// What does not make sense in the array itself.
+pub(crate) fn fault<M: Media, V: Variant>(
+    array: &ArrayRef<'_>,
+    link: Link,
+    heap: &Heap<M>,
+) -> Option<&'static str> {
+    if array.head.class.load(heap.media()) != u64::from(link.aux()) {
+        return Some("the leaf array's class is not its link's");
+    }
+    if !V::LC {
+        return Some("a leaf array in an index without leaf compaction");
+    }
+    let mut count = 0;
+    for leaf in array.leaves(heap.media()) {
+        if leaf.kind() != Kind::Leaf {
+            return Some("an entry of a leaf array that is not a leaf");
+        }
+        count += 1;
+    }
+    (count < 2).then_some("a leaf array of fewer than two leaves")
+}

@@ -1,0 +1,194 @@
+//! The validator: walks everything and says what does not make sense.
+
+use crate::array::{self, ArrayRef};
+use crate::leaf::LeafRef;
+use crate::node::Node;
+use crate::read::LONG_SKIP;
+use crate::{Roart, Variant};
+use art::{Kind, Prefix, Tagged, fingerprint};
+use heap::Error;
+use index::{Direction, Faults};
+use pmem::{Link, Media};
+use std::ops::{Bound, ControlFlow};
+
+/// Faults that are kept.
+const MOST: usize = 1000;
+
+/// Something still to check.
+struct Item {
+    link: Link,
+    /// The level of the node that it hangs in, that node's prefix, and the byte by which it hangs there (`None`:
+    /// a key that ends there); `None` for the root.
+    parent: Option<(usize, Prefix, Option<u8>)>,
+    in_array: bool,
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Every fault that can be found: structure first; if that is sound, order and reachability of each key.
+    pub(crate) fn find_faults(&self) -> Faults {
+        let mut faults = Faults::default();
+        self.check_structure(&mut faults);
+        if faults.found.is_empty() {
+            self.check_order(&mut faults);
+        }
+        faults
+    }
+
+    fn check_structure(&self, faults: &mut Faults) {
+        let mut stack = vec![Item {
+            link: self.root,
+            parent: None,
+            in_array: false,
+        }];
+        while let Some(item) = stack.pop() {
+            faults.objects += 1;
+            let checked = match item.link.kind() {
+                Kind::Leaf => self.check_leaf(&item, faults),
+                Kind::Array => self.check_array(&item, &mut stack, faults),
+                kind if kind.is_inner() => self.check_node(&item, &mut stack, faults),
+                _ => Err(crate::locate::damaged("link's kind", item.link)),
+            };
+            if let Err(error) = checked {
+                report(faults, item.link, &error.to_string());
+            }
+        }
+    }
+
+    fn check_leaf(&self, item: &Item, faults: &mut Faults) -> Result<(), Error> {
+        faults.keys += 1;
+        let leaf = LeafRef::at(&self.heap, item.link)?;
+        if let Some(fault) = leaf.fault(&self.heap) {
+            report(faults, item.link, fault);
+        }
+        if item.in_array && item.link.fingerprint() != fingerprint(leaf.key()) {
+            report(faults, item.link, "the leaf array's fingerprint is not the key's");
+        }
+        if let Some((level, prefix, byte)) = item.parent {
+            let path = leaf.key().get(..level).unwrap_or_default();
+            if path.len() < level
+                || !path.ends_with(prefix.as_bytes())
+                || leaf.key().get(level).copied() != byte
+            {
+                report(faults, item.link, "the key does not lead to its leaf");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_array(&self, item: &Item, stack: &mut Vec<Item>, faults: &mut Faults) -> Result<(), Error> {
+        let array = ArrayRef::at(&self.heap, item.link)?;
+        if let Some(fault) = array::fault::<M, V>(&array, item.link, &self.heap) {
+            report(faults, item.link, fault);
+        }
+        let leaves = array.leaves(self.heap.media());
+        stack.extend(leaves.map(|link| Item {
+            link,
+            parent: item.parent,
+            in_array: true,
+        }));
+        Ok(())
+    }
+
+    fn check_node(&self, item: &Item, stack: &mut Vec<Item>, faults: &mut Faults) -> Result<(), Error> {
+        let media = self.heap.media();
+        let node = Node::at(&self.heap, item.link)?;
+        let level = node.header().level(media);
+        let prefix = node.header().prefix(media);
+        if let Some((above, _, byte)) = item.parent {
+            if level <= above || usize::from(item.link.aux()) != (level - above - 1).min(LONG_SKIP.into()) {
+                report(faults, item.link, "the node's level is not what its link says");
+                return Ok(()); // what hangs below could lead back up
+            }
+            let kept = prefix.as_bytes();
+            let branch = (level - above <= kept.len()).then(|| kept[kept.len() - (level - above)]);
+            if branch.is_some() && branch != byte {
+                report(faults, item.link, "the node's prefix is not what leads to it");
+            }
+        }
+        let mut seen = [false; 256];
+        let mut count = 0;
+        for (position, slot) in node.slots().iter().enumerate() {
+            let link = slot.load(media);
+            if link.is_null() {
+                continue;
+            }
+            count += 1;
+            let byte = link.byte();
+            let misplaced = node.kind() == Kind::N256 && position != usize::from(byte);
+            if misplaced || std::mem::replace(&mut seen[usize::from(byte)], true) {
+                report(
+                    faults,
+                    item.link,
+                    "two children for one byte, or a child under another's",
+                );
+            }
+            stack.push(Item {
+                link,
+                parent: Some((level, prefix, Some(byte))),
+                in_array: false,
+            });
+        }
+        let ends = node.header().ends.load(media);
+        if !ends.is_null() {
+            count += 1;
+            if ends.kind() != Kind::Leaf {
+                report(faults, item.link, "what ends at the node is not a leaf");
+            }
+            stack.push(Item {
+                link: ends,
+                parent: Some((level, prefix, None)),
+                in_array: false,
+            });
+        }
+        if item.parent.is_some() && count < 2 {
+            report(faults, item.link, "an inner node with fewer than two children");
+        }
+        Ok(())
+    }
+
+    /// Every key that a scan finds is above the one before, and a get finds the same leaf.
+    fn check_order(&self, faults: &mut Faults) {
+        let mut last: Option<&[u8]> = None;
+        let mut keys = 0;
+        let mut found = Vec::new();
+        let done = self.visit_range(
+            Bound::Unbounded,
+            Bound::Unbounded,
+            Direction::Forward,
+            &mut |key, value| {
+                keys += 1;
+                if last.is_some_and(|last| last >= key) {
+                    found.push(format!("key {}: out of order", key.escape_ascii()));
+                }
+                last = Some(key);
+                if !matches!(self.read(key), Ok(Some(read)) if read == value) {
+                    found.push(format!(
+                        "key {}: a scan finds it, a get does not",
+                        key.escape_ascii()
+                    ));
+                }
+                if found.len() < MOST {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        );
+        if let Err(error) = done {
+            found.push(error.to_string());
+        }
+        if found.is_empty() && keys != faults.keys {
+            found.push(format!("a scan finds {keys} keys of {}", faults.keys));
+        }
+        faults.found.extend(found);
+    }
+}
+
+fn report(faults: &mut Faults, link: Link, what: &str) {
+    if faults.found.len() < MOST {
+        let offset = link.offset().map_or(0, pmem::Offset::get);
+        faults
+            .found
+            .push(format!("{:?} at {offset:#x}: {what}", link.kind()));
+    }
+}

@@ -1,0 +1,216 @@
+//! Leaves: a key and its value.
+//!
+//! ```text
+//!  0       header   key length:16 | value length:27 | word:1 | 0:4 | pending:8 | key check:8
+//!  8       word     the value, if it has eight bytes; else a checksum of key and value
+//! 16       key, then the value unless it is in the word
+//! ```
+//!
+//! I1 A published leaf never changes, but for the word of an eight-byte value and the pending field beside it.
+//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before the
+//!    value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the value, then
+//!    the header; if it finds the mark it persists the line itself. A mark of an older generation means nothing.
+
+use crate::{Roart, Variant};
+use art::checksum;
+use heap::{Error, Heap};
+use index::Value;
+use pmem::{
+    Batch, Draft, Durable, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope,
+};
+
+const KEY_BITS: u32 = 16;
+const VALUE_BITS: u32 = 27;
+const WORD: u64 = 1 << (KEY_BITS + VALUE_BITS);
+const PENDING_SHIFT: u32 = 48;
+const PENDING: u64 = 0xff << PENDING_SHIFT;
+const CHECK_SHIFT: u32 = 56;
+
+/// The fixed part of a leaf.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    header: PWord,
+    word: PWord,
+}
+
+const SIZE: usize = size_of::<Leaf>();
+const _: () = assert!(SIZE == 16);
+
+// SAFETY: `repr(C)` of two words, no padding.
+unsafe impl Persistent for Leaf {}
+
+/// A leaf being read.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafRef<'g> {
+    leaf: &'g Leaf,
+    header: u64,
+    tail: &'g [u8],
+}
+
+fn mark(generation: u32) -> u64 {
+    u64::from(generation % 255 + 1) << PENDING_SHIFT
+}
+
+fn key_len(header: u64) -> usize {
+    (header & 0xffff) as usize
+}
+
+fn value_len(header: u64) -> usize {
+    (header >> KEY_BITS & ((1 << VALUE_BITS) - 1)) as usize
+}
+
+fn tail_len(header: u64) -> usize {
+    key_len(header) + if header & WORD != 0 { 0 } else { value_len(header) }
+}
+
+impl<'g> LeafRef<'g> {
+    /// The leaf that `link` leads to.
+    #[inline]
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Error> {
+        let offset = link.offset().ok_or(Error::Damaged {
+            what: "null leaf",
+            offset: 0,
+        })?;
+        let leaf = heap.at::<Leaf>(offset)?;
+        let header = leaf.header.load(heap.media());
+        if header & WORD != 0 && value_len(header) != 8 {
+            return Err(Error::Damaged {
+                what: "leaf header",
+                offset: offset.get(),
+            });
+        }
+        let len = tail_len(header);
+        let tail = match Offset::new(offset.get() + SIZE as u64) {
+            Some(start) => heap.bytes(start, len)?,
+            None => {
+                return Err(Error::Damaged {
+                    what: "leaf",
+                    offset: offset.get(),
+                });
+            }
+        };
+        Ok(LeafRef { leaf, header, tail })
+    }
+
+    /// The key.
+    #[inline]
+    pub(crate) fn key(&self) -> &'g [u8] {
+        &self.tail[..key_len(self.header)]
+    }
+
+    /// Bytes of the whole leaf.
+    pub(crate) fn extent(&self) -> usize {
+        SIZE + self.tail.len()
+    }
+
+    /// The value, made durable first if need be.
+    #[inline]
+    pub(crate) fn value<M: Media>(&self, heap: &Heap<M>) -> Value<'g> {
+        if self.header & WORD == 0 {
+            return Value::Bytes(&self.tail[key_len(self.header)..]);
+        }
+        let media = heap.media();
+        let value = self.leaf.word.load(media);
+        if self.leaf.header.load(media) & PENDING == mark(heap.generation()) {
+            self.persist_word(media);
+        }
+        Value::Word(value.to_le_bytes())
+    }
+
+    #[cold]
+    fn persist_word<M: Media>(&self, media: &M) {
+        persist_scope(media, Purpose::Node, |batch| {
+            self.leaf.word.persist_seen(&batch);
+            batch.fence();
+        });
+    }
+
+    /// Whether a value of `len` bytes can be stored in place.
+    pub(crate) fn takes_word(&self, value: &[u8]) -> Option<u64> {
+        if self.header & WORD == 0 {
+            None
+        } else {
+            value.try_into().ok().map(u64::from_le_bytes)
+        }
+    }
+
+    /// Stores an eight-byte value in place. The caller holds the lock on the leaf. 1 write-back, 1 fence.
+    pub(crate) fn store_word<P: Publication, M: Media>(&self, heap: &Heap<M>, value: u64) -> Durable {
+        let settled = self.header & !PENDING;
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let media = batch.media();
+            if !P::MARKS {
+                self.leaf.word.store_nt(value, &batch);
+                return batch.fence().durable();
+            }
+            self.leaf.header.store(settled | mark(heap.generation()), &batch);
+            self.leaf.word.store(value, &batch);
+            let durable = batch.fence().durable();
+            self.leaf.header.store_unpersisted(settled, media);
+            durable
+        })
+    }
+
+    /// What does not make sense in the leaf itself.
+    pub(crate) fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
+        if (self.header >> CHECK_SHIFT) as u8 != checksum(self.key()) as u8 {
+            return Some("the key does not match its check byte");
+        }
+        let whole = self.header & WORD != 0 || self.leaf.word.load(heap.media()) == checksum(self.tail);
+        (!whole).then_some("key and value do not match their checksum")
+    }
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Writes a leaf into a chunk of its own.
+    #[inline]
+    pub(crate) fn draft_leaf<'e, 'h>(
+        &'h self,
+        key: &[u8],
+        value: &[u8],
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<Draft<'e, 'h, Leaf>, Error> {
+        let leaf = Leaf::new(key, value);
+        let tail = leaf.tail();
+        let mut draft = self.heap.draft(leaf, tail, batch)?;
+        fill_leaf(&mut draft, key, value);
+        Ok(draft)
+    }
+}
+
+impl Leaf {
+    /// The fixed part for this key and value.
+    #[inline]
+    pub(crate) fn new(key: &[u8], value: &[u8]) -> Leaf {
+        let word = <[u8; 8]>::try_from(value).ok().map(u64::from_le_bytes);
+        let mut header = key.len() as u64 | (value.len() as u64) << KEY_BITS;
+        header |= u64::from(checksum(key) as u8) << CHECK_SHIFT;
+        if word.is_some() {
+            header |= WORD;
+        }
+        Leaf {
+            header: PWord::new(header),
+            word: PWord::new(word.unwrap_or_default()),
+        }
+    }
+
+    /// Bytes after the fixed part, of a leaf just made.
+    #[inline]
+    pub(crate) fn tail(&self) -> usize {
+        tail_len(self.header.private())
+    }
+}
+
+/// Writes the tail of a leaf made by [`Leaf::new`] from the same key and value.
+#[inline]
+pub(crate) fn fill_leaf(draft: &mut Draft<'_, '_, Leaf>, key: &[u8], value: &[u8]) {
+    let word = draft.header.private() & WORD != 0;
+    let tail = draft.tail_mut();
+    tail[..key.len()].copy_from_slice(key);
+    if !word {
+        tail[key.len()..].copy_from_slice(value);
+        let check = checksum(tail);
+        draft.word = PWord::new(check);
+    }
+}

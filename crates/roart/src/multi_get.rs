@@ -1,0 +1,97 @@
+//! Reading many keys at once: their walks go down side by side, so that their cache misses overlap.
+
+use crate::array::{ArrayRef, CAPACITIES};
+use crate::leaf::LeafRef;
+use crate::{Roart, Variant};
+use art::{Kind, Tagged, prefetch, prefetch_range};
+use heap::Error;
+use index::Value;
+use pmem::{Link, Media};
+
+/// Walks that go side by side: a little more than the misses that a core overlaps.
+const GROUP: usize = 32;
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Reads all `keys`, of any length, and tells what was found of each.
+    pub(crate) fn read_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            self.read_group(keys, group * GROUP, found)?;
+        }
+        Ok(())
+    }
+
+    fn read_group<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        first: usize,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        let mut walks = [(self.root, 0); GROUP];
+        let mut busy = true;
+        while busy {
+            busy = false;
+            for ((link, depth), key) in walks.iter_mut().zip(keys) {
+                if link.kind().is_inner() {
+                    *link = self.step(*link, key, depth)?;
+                    self.prefetch_next(*link, key, *depth);
+                    busy |= link.kind().is_inner();
+                }
+            }
+        }
+        for ((link, _), key) in walks.iter_mut().zip(keys) {
+            if link.kind() == Kind::Array {
+                // One candidate goes on as if it hung directly; more than one is rare and looked up below.
+                let array = ArrayRef::at(&self.heap, *link)?;
+                if let Some(only) = array.candidate(&self.heap, key) {
+                    *link = only;
+                    self.prefetch_next(only, key, 0);
+                }
+            }
+        }
+        for (i, ((link, _), key)) in walks.iter().zip(keys).enumerate() {
+            let leaf = match link.kind() {
+                Kind::Null => None,
+                Kind::Leaf => Some(LeafRef::at(&self.heap, *link)?).filter(|leaf| leaf.key() == *key),
+                Kind::Array => ArrayRef::at(&self.heap, *link)?
+                    .find(&self.heap, key)?
+                    .map(|(_, _, leaf)| leaf),
+                _ => return Err(crate::locate::damaged("link's kind", *link)),
+            };
+            found(first + i, leaf.map(|leaf| leaf.value(&self.heap)));
+        }
+        Ok(())
+    }
+
+    /// Asks for the lines that the next step from `link` reads.
+    #[inline]
+    fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
+        let Some(offset) = link.offset() else { return };
+        let start = self
+            .heap
+            .pool()
+            .base()
+            .as_ptr()
+            .wrapping_add(offset.get() as usize);
+        let byte = key
+            .get(depth + usize::from(link.aux()))
+            .copied()
+            .map_or(0, usize::from);
+        match link.kind() {
+            Kind::Leaf => prefetch_range(start, 32 + key.len()),
+            Kind::Array => {
+                let capacity = CAPACITIES
+                    .get(usize::from(link.aux()))
+                    .copied()
+                    .unwrap_or_default();
+                prefetch_range(start, (2 + capacity) * size_of::<u64>());
+            }
+            Kind::N256 => prefetch(start.wrapping_add(64 + byte * size_of::<u64>())),
+            Kind::N48 => prefetch(start.wrapping_add(64 + byte)),
+            _ => prefetch_range(start, 192),
+        }
+    }
+}

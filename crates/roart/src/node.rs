@@ -1,0 +1,646 @@
+//! Inner nodes (ROART §3.3, Fig. 11).
+//!
+//! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
+//! I2 A non-zero entry names an object that was durable before that store.
+//! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`art::Prefix`).
+//! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the index
+//!    is only a hint: the entry that it names says itself for which byte it is. It names an entry before the entry
+//!    is published, so a key that a scan finds is found by a get too.
+//! I5 Under the lock entries change; an obsolete node's entries stay as they are.
+//!
+//! Not here: locks' meaning (`pmem::GenerationLock`), when nodes change kind (`grow`, `shrink`).
+
+use crate::Variant;
+use art::{Kind, Prefix, Tagged, child_tag};
+use heap::{Error, Heap};
+use pmem::{Batch, Draft, Erased, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord};
+use pmem::{Persisted, Persistent, Purpose, VWord, persist_scope};
+
+/// What every node begins with: half a line.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Header {
+    pub(crate) lock: GenerationLock,
+    meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
+    pub(crate) ends: PSlot, // the leaf of the key that ends at this level
+    prefix: PWord,          // art::Prefix
+}
+
+impl Header {
+    fn new(generation: u32, path: &[u8]) -> Header {
+        Header {
+            lock: GenerationLock::new(generation),
+            meta: PWord::new(path.len() as u64),
+            ends: PSlot::null(),
+            prefix: PWord::new(Prefix::of(path).to_word()),
+        }
+    }
+
+    pub(crate) fn level<M: Media>(&self, media: &M) -> usize {
+        self.meta.load(media) as u32 as usize
+    }
+
+    pub(crate) fn prefix<M: Media>(&self, media: &M) -> Prefix {
+        Prefix::from_word(self.prefix.load(media), self.level(media))
+    }
+}
+
+/// Up to 4 children in one line.
+#[repr(C, align(64))]
+pub(crate) struct N4 {
+    header: Header,
+    slots: [PSlot; 4],
+}
+
+/// Up to 16 children.
+#[repr(C, align(64))]
+pub(crate) struct N16 {
+    header: Header,
+    keys: [VWord; 2], // key bytes, used without entry compression only
+    count: VWord,     // used without selective metadata persistence only
+    unused: VWord,
+    slots: [PSlot; 16],
+}
+
+/// Up to 48 children.
+#[repr(C, align(64))]
+pub(crate) struct N48 {
+    header: Header,
+    count: VWord,
+    unused: [VWord; 3],
+    index: [VWord; 32], // a byte for each key byte: its entry's number plus one
+    slots: [PSlot; 48],
+}
+
+/// A child for each byte.
+#[repr(C, align(64))]
+pub(crate) struct N256 {
+    header: Header,
+    count: VWord,
+    unused: [VWord; 3],
+    slots: [PSlot; 256],
+}
+
+const _: () = assert!(size_of::<Header>() == 32);
+const _: () = assert!(size_of::<N4>() == 64); // one line, one write-back
+const _: () = assert!(size_of::<N16>() == 3 * 64);
+const _: () = assert!(size_of::<N48>() == 11 * 64);
+const _: () = assert!(size_of::<N256>() == 33 * 64);
+
+// SAFETY (of the four): `repr(C)` of words only, without padding (the sizes above are the sums).
+unsafe impl Persistent for N4 {}
+// SAFETY: see `N4`.
+unsafe impl Persistent for N16 {}
+// SAFETY: see `N4`.
+unsafe impl Persistent for N48 {}
+// SAFETY: see `N4`.
+unsafe impl Persistent for N256 {}
+
+/// A node being used.
+#[derive(Clone, Copy)]
+pub(crate) enum Node<'g> {
+    N4(&'g N4),
+    N16(&'g N16),
+    N48(&'g N48),
+    N256(&'g N256),
+}
+
+impl N48 {
+    fn hint<M: Media>(&self, media: &M, byte: u8) -> usize {
+        let word = self.index[usize::from(byte >> 3)].load(media);
+        usize::from((word >> (u32::from(byte & 7) * 8)) as u8)
+    }
+
+    fn with_hint(&self, word: u64, byte: u8, entry: usize) -> u64 {
+        let shift = u32::from(byte & 7) * 8;
+        word & !(0xff << shift) | (entry as u64) << shift
+    }
+
+    fn hinted<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
+        let slot = self.slots.get(self.hint(media, byte).checked_sub(1)?)?;
+        matching(media, slot, byte)
+    }
+}
+
+/// The slot, if it holds the child for `byte`.
+#[inline]
+fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g PSlot, Link)> {
+    let link = slot.load(media);
+    (!link.is_null() && link.byte() == byte).then_some((slot, link))
+}
+
+impl<'g> Node<'g> {
+    /// The node that `link` leads to.
+    #[inline]
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Error> {
+        let offset = link.offset().ok_or(Error::Damaged {
+            what: "null node",
+            offset: 0,
+        })?;
+        Ok(match link.kind() {
+            Kind::N4 => Node::N4(heap.at(offset)?),
+            Kind::N16 => Node::N16(heap.at(offset)?),
+            Kind::N48 => Node::N48(heap.at(offset)?),
+            Kind::N256 => Node::N256(heap.at(offset)?),
+            _ => {
+                return Err(Error::Damaged {
+                    what: "link to a node",
+                    offset: offset.get(),
+                });
+            }
+        })
+    }
+
+    pub(crate) fn header(&self) -> &'g Header {
+        match self {
+            Node::N4(node) => &node.header,
+            Node::N16(node) => &node.header,
+            Node::N48(node) => &node.header,
+            Node::N256(node) => &node.header,
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Node::N4(_) => Kind::N4,
+            Node::N16(_) => Kind::N16,
+            Node::N48(_) => Kind::N48,
+            Node::N256(_) => Kind::N256,
+        }
+    }
+
+    /// All slots but `ends`. The n-th slot of an N256 is for byte n; elsewhere the links tell their bytes.
+    pub(crate) fn slots(&self) -> &'g [PSlot] {
+        match self {
+            Node::N4(node) => &node.slots,
+            Node::N16(node) => &node.slots,
+            Node::N48(node) => &node.slots,
+            Node::N256(node) => &node.slots,
+        }
+    }
+
+    /// The child for `byte`, and its slot.
+    #[inline]
+    pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Heap<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
+        let media = heap.media();
+        match self {
+            Node::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
+            Node::N16(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
+            Node::N4(node) => {
+                let keys = (node.header.meta.load(media) >> 32) as u32;
+                let slots = keys.to_le_bytes().into_iter().zip(&node.slots);
+                slots
+                    .filter(|(key, _)| *key == byte)
+                    .find_map(|(_, slot)| matching(media, slot, byte))
+            }
+            Node::N16(node) => {
+                let [low, high] = [0, 1].map(|i| node.keys[i].load(media).to_le_bytes());
+                let slots = low.into_iter().chain(high).zip(&node.slots);
+                slots
+                    .filter(|(key, _)| *key == byte)
+                    .find_map(|(_, slot)| matching(media, slot, byte))
+            }
+            Node::N48(node) => node.hinted(media, byte).or_else(|| {
+                if node.header.lock.is_current(media, heap.generation()) {
+                    // The hint may have been read before a repair that had ended by now.
+                    return node.hinted(media, byte);
+                }
+                self.repair_at_first_touch(heap);
+                node.slots.iter().find_map(|slot| matching(media, slot, byte))
+            }),
+            Node::N256(node) => {
+                let slot = &node.slots[usize::from(byte)];
+                let link = slot.load(media);
+                (!link.is_null()).then_some((slot, link))
+            }
+        }
+    }
+
+    /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the slot
+    /// is missing where no entry is in use for the byte yet.
+    #[inline]
+    pub(crate) fn slot<V: Variant, M: Media>(
+        &self,
+        heap: &Heap<M>,
+        byte: Option<u8>,
+    ) -> (Option<&'g PSlot>, Link) {
+        match byte {
+            None => {
+                let ends = &self.header().ends;
+                (Some(ends), ends.load(heap.media()))
+            }
+            Some(byte) => match self.find::<V, M>(heap, byte) {
+                Some((slot, link)) => (Some(slot), link),
+                None => (None, Link::NULL),
+            },
+        }
+    }
+
+    /// The children in use, in no order, without `ends`.
+    pub(crate) fn children<M: Media>(&self, media: &'g M) -> impl Iterator<Item = Link> + use<'g, M> {
+        self.slots()
+            .iter()
+            .map(|slot| slot.load(media))
+            .filter(|link| !link.is_null())
+    }
+
+    /// How many children are in use, without `ends`. The caller holds the lock.
+    pub(crate) fn count<M: Media>(&self, media: &'g M) -> usize {
+        match self {
+            Node::N48(node) => node.count.load(media) as usize,
+            Node::N256(node) => node.count.load(media) as usize,
+            _ => self.children(media).count(),
+        }
+    }
+
+    /// Takes the lock, and rebuilds what a restart has made stale.
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
+        let mut locked = self.header().lock.lock(heap.media(), heap.generation())?;
+        if locked.is_stale() {
+            self.rebuild(heap.media());
+            locked.repaired();
+        }
+        Ok(locked)
+    }
+
+    #[cold]
+    fn repair_at_first_touch<M: Media>(&self, heap: &Heap<M>) {
+        if let Ok(Some(mut locked)) = self.header().lock.try_lock(heap.media(), heap.generation())
+            && locked.is_stale()
+        {
+            self.rebuild(heap.media());
+            locked.repaired();
+        }
+    }
+
+    /// Computes the volatile metadata from the entries (§3.3.1). The caller holds the lock.
+    fn rebuild<M: Media>(&self, media: &M) {
+        match self {
+            Node::N4(_) | Node::N16(_) => {}
+            Node::N48(node) => {
+                let mut words = [0; 32];
+                let mut count = 0;
+                for (i, slot) in node.slots.iter().enumerate() {
+                    let link = slot.load(media);
+                    if !link.is_null() {
+                        let word = &mut words[usize::from(link.byte() >> 3)];
+                        *word = node.with_hint(*word, link.byte(), i + 1);
+                        count += 1;
+                    }
+                }
+                for (word, value) in node.index.iter().zip(words) {
+                    word.store(value, media);
+                }
+                node.count.store(count, media);
+            }
+            Node::N256(node) => {
+                let count = node
+                    .slots
+                    .iter()
+                    .filter(|slot| !slot.load(media).is_null())
+                    .count();
+                node.count.store(count as u64, media);
+            }
+        }
+    }
+
+    /// An entry that is not in use, for `byte`; `None` if the node is full. The caller holds the lock.
+    pub(crate) fn vacant<M: Media>(&self, media: &M, byte: u8) -> Option<Vacant<'g>> {
+        let entry = match self {
+            Node::N256(_) => usize::from(byte),
+            _ => self.slots().iter().position(|slot| slot.load(media).is_null())?,
+        };
+        Some(Vacant {
+            node: *self,
+            entry,
+            byte,
+        })
+    }
+
+    /// Empties a slot in use. The caller holds the lock. 1 write-back, 1 fence.
+    pub(crate) fn clear<V: Variant, M: Media>(&self, media: &M, slot: &PSlot, byte: Option<u8>) {
+        let _durable = slot.publish_link::<V::Publish, M>(media, Link::NULL).commit();
+        if let Some(byte) = byte {
+            self.note::<V, M>(media, byte, 0, -1);
+        }
+    }
+
+    /// Changes count and child index by one entry; persists them where selective metadata persistence is off.
+    fn note<V: Variant, M: Media>(&self, media: &M, byte: u8, hint: usize, change: i64) {
+        let counted = |count: &VWord| count.load(media).wrapping_add_signed(change);
+        if V::SMP {
+            match self {
+                Node::N4(_) | Node::N16(_) => {}
+                Node::N48(node) => {
+                    if hint == 0 {
+                        self.hint::<M>(node, media, byte, 0);
+                    }
+                    node.count.store(counted(&node.count), media);
+                }
+                Node::N256(node) => node.count.store(counted(&node.count), media),
+            }
+            return;
+        }
+        let count = match self {
+            Node::N4(_) => return,
+            Node::N16(node) => &node.count,
+            Node::N48(node) => &node.count,
+            Node::N256(node) => &node.count,
+        };
+        persist_scope(media, Purpose::Node, |batch| {
+            count.store_persistent(counted(count), &batch);
+            if let Node::N48(node) = self {
+                let word = &node.index[usize::from(byte >> 3)];
+                word.store_persistent(node.with_hint(word.load(media), byte, hint), &batch);
+            }
+            batch.fence();
+        });
+    }
+
+    fn hint<M: Media>(&self, node: &N48, media: &M, byte: u8, entry: usize) {
+        let word = &node.index[usize::from(byte >> 3)];
+        word.store(node.with_hint(word.load(media), byte, entry), media);
+    }
+}
+
+/// A free entry of a locked node.
+pub(crate) struct Vacant<'g> {
+    node: Node<'g>,
+    entry: usize,
+    byte: u8,
+}
+
+impl Vacant<'_> {
+    /// Publishes a leaf in the entry: with all techniques on 1 write-back, 1 fence.
+    pub(crate) fn publish<V: Variant, M: Media, T: Persistent>(
+        self,
+        media: &M,
+        object: pmem::Persisted<'_, T>,
+        kind: Kind,
+        aux: u8,
+    ) {
+        let Vacant { node, entry, byte } = self;
+        if !V::EC {
+            self.persist_key_byte(media);
+        }
+        if let Node::N48(inner) = node {
+            node.hint(inner, media, byte, entry + 1);
+        }
+        let slot = &node.slots()[entry];
+        let _durable = slot
+            .publish::<V::Publish, M, T>(media, object, child_tag(kind, byte, aux))
+            .commit();
+        node.note::<V, M>(media, byte, entry + 1, 1);
+    }
+
+    /// Without entry compression the key byte is durable before the pointer.
+    fn persist_key_byte<M: Media>(&self, media: &M) {
+        let at = |word: u64, i: usize| word & !(0xff << (i * 8)) | u64::from(self.byte) << (i * 8);
+        persist_scope(media, Purpose::Node, |batch| {
+            match self.node {
+                Node::N4(node) => {
+                    let meta = &node.header.meta;
+                    meta.store(at(meta.load(media), self.entry + 4), &batch);
+                }
+                Node::N16(node) => {
+                    let word = &node.keys[self.entry / 8];
+                    word.store_persistent(at(word.load(media), self.entry % 8), &batch);
+                }
+                Node::N48(node) => {
+                    let word = &node.index[usize::from(self.byte >> 3)];
+                    let hint = node.with_hint(word.load(media), self.byte, self.entry + 1);
+                    word.store_persistent(hint, &batch);
+                }
+                Node::N256(_) => return,
+            }
+            batch.fence();
+        });
+    }
+}
+
+/// What a node under construction links to.
+pub(crate) enum Child<'e, 'h> {
+    /// Something reachable already, under its tag in the new node.
+    Reachable(Link),
+    /// Something new, its kind and aux.
+    New(Flushed<'e, 'h, Erased>, Kind, u8),
+    /// Something new that was fenced before.
+    Durable(Persisted<'h, Erased>, Kind, u8),
+}
+
+/// A node's own part in construction.
+trait Inner: Persistent {
+    const KIND: Kind;
+    fn new(header: Header) -> Self;
+    fn header(&mut self) -> &mut Header;
+    fn slot(&mut self, entry: usize, byte: u8) -> &mut PSlot;
+    /// Notes entry `entry` for `byte` in the metadata.
+    fn note(&mut self, entry: usize, byte: u8);
+}
+
+const fn slots<const N: usize>() -> [PSlot; N] {
+    [const { PSlot::null() }; N]
+}
+
+const fn words<const N: usize>() -> [VWord; N] {
+    [const { VWord::new(0) }; N]
+}
+
+fn bump(count: &mut VWord) {
+    *count = VWord::new(count.private() + 1);
+}
+
+fn put_byte(word: &mut VWord, at: usize, byte: u8) {
+    *word = VWord::new(word.private() | u64::from(byte) << (at * 8));
+}
+
+impl Inner for N4 {
+    const KIND: Kind = Kind::N4;
+    fn new(header: Header) -> Self {
+        N4 {
+            header,
+            slots: slots(),
+        }
+    }
+    fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
+        &mut self.slots[entry]
+    }
+    fn note(&mut self, entry: usize, byte: u8) {
+        let meta = self.header.meta.private() | u64::from(byte) << ((entry + 4) * 8);
+        self.header.meta = PWord::new(meta);
+    }
+}
+
+impl Inner for N16 {
+    const KIND: Kind = Kind::N16;
+    fn new(header: Header) -> Self {
+        N16 {
+            header,
+            keys: words(),
+            count: VWord::new(0),
+            unused: VWord::new(0),
+            slots: slots(),
+        }
+    }
+    fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
+        &mut self.slots[entry]
+    }
+    fn note(&mut self, entry: usize, byte: u8) {
+        put_byte(&mut self.keys[entry / 8], entry % 8, byte);
+        bump(&mut self.count);
+    }
+}
+
+impl Inner for N48 {
+    const KIND: Kind = Kind::N48;
+    fn new(header: Header) -> Self {
+        N48 {
+            header,
+            count: VWord::new(0),
+            unused: words(),
+            index: words(),
+            slots: slots(),
+        }
+    }
+    fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
+        &mut self.slots[entry]
+    }
+    fn note(&mut self, entry: usize, byte: u8) {
+        put_byte(
+            &mut self.index[usize::from(byte >> 3)],
+            usize::from(byte & 7),
+            entry as u8 + 1,
+        );
+        bump(&mut self.count);
+    }
+}
+
+impl Inner for N256 {
+    const KIND: Kind = Kind::N256;
+    fn new(header: Header) -> Self {
+        N256 {
+            header,
+            count: VWord::new(0),
+            unused: words(),
+            slots: slots(),
+        }
+    }
+    fn header(&mut self) -> &mut Header {
+        &mut self.header
+    }
+    fn slot(&mut self, _entry: usize, byte: u8) -> &mut PSlot {
+        &mut self.slots[usize::from(byte)]
+    }
+    fn note(&mut self, _entry: usize, _byte: u8) {
+        bump(&mut self.count);
+    }
+}
+
+/// The children of a node under construction: at most one for each byte.
+#[derive(Default)]
+pub(crate) struct Children<'e, 'h> {
+    pub(crate) ends: Option<Child<'e, 'h>>,
+    pub(crate) list: Vec<(u8, Child<'e, 'h>)>,
+}
+
+impl<'e, 'h> Children<'e, 'h> {
+    /// All that hangs in `node`.
+    pub(crate) fn of<M: Media>(node: &Node<'_>, media: &M) -> Self {
+        let ends = node.header().ends.load(media);
+        let list = node
+            .slots()
+            .iter()
+            .map(|slot| slot.load(media))
+            .filter(|link| !link.is_null());
+        Children {
+            ends: (!ends.is_null()).then_some(Child::Reachable(ends)),
+            list: list.map(|link| (link.byte(), Child::Reachable(link))).collect(),
+        }
+    }
+
+    /// Adds the child of the keys whose byte at the node's level is `byte` (`None`: the key that ends there).
+    pub(crate) fn add(&mut self, byte: Option<u8>, child: Child<'e, 'h>) {
+        match byte {
+            None => self.ends = Some(child),
+            Some(byte) => self.list.push((byte, child)),
+        }
+    }
+
+    /// Adds something reachable under this byte, with the kind and aux it has.
+    pub(crate) fn add_reachable(&mut self, byte: Option<u8>, link: Link) {
+        let tag = child_tag(link.kind(), byte.unwrap_or_default(), link.aux());
+        self.add(byte, Child::Reachable(link.with_tag(tag)));
+    }
+}
+
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`.
+pub(crate) fn draft_node<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    path: &[u8],
+    children: Children<'e, 'h>,
+) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
+    match children.list.len() {
+        0..=4 => build::<N4, M>(heap, batch, path, children),
+        5..=16 => build::<N16, M>(heap, batch, path, children),
+        17..=48 => build::<N48, M>(heap, batch, path, children),
+        _ => build::<N256, M>(heap, batch, path, children),
+    }
+}
+
+/// Builds an N256 without children: a root.
+pub(crate) fn draft_root<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
+    build::<N256, M>(heap, batch, &[], Children::default())
+}
+
+fn build<'e, 'h, T: Inner, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    path: &[u8],
+    children: Children<'e, 'h>,
+) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
+    let mut draft = heap.draft(T::new(Header::new(heap.generation(), path)), 0, batch)?;
+    if let Some(child) = children.ends {
+        attach(&mut draft, |node| &mut node.header().ends, 0, child);
+    }
+    for (entry, (byte, child)) in children.list.into_iter().enumerate() {
+        draft.note(entry, byte);
+        attach(&mut draft, |node| node.slot(entry, byte), byte, child);
+    }
+    Ok((draft.flush(batch).erased(), T::KIND))
+}
+
+fn attach<'e, 'h, T: Inner>(
+    draft: &mut Draft<'e, 'h, T>,
+    slot: impl FnOnce(&mut T) -> &mut PSlot,
+    byte: u8,
+    child: Child<'e, 'h>,
+) {
+    match child {
+        Child::Reachable(link) => draft.link(slot, link),
+        Child::New(object, kind, aux) => draft.adopt(slot, object, child_tag(kind, byte, aux)),
+        Child::Durable(object, kind, aux) => draft.adopt_persisted(slot, object, child_tag(kind, byte, aux)),
+    }
+}
+
+/// Bytes of a node of this kind.
+pub(crate) fn node_size(kind: Kind) -> usize {
+    match kind {
+        Kind::N4 => size_of::<N4>(),
+        Kind::N16 => size_of::<N16>(),
+        Kind::N48 => size_of::<N48>(),
+        _ => size_of::<N256>(),
+    }
+}

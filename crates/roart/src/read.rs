@@ -1,0 +1,73 @@
+//! Point reads: without locks and without looking at prefixes.
+//!
+//! A reader skips the bytes between levels and compares the whole key at the leaf (optimistic path compression).
+//! Skips stand in the links, and a level never changes, so a reader that comes through an old link still arrives
+//! at the right byte. Every slot on the way is durable before it is acted upon (`PSlot::load`).
+
+use crate::array::ArrayRef;
+use crate::leaf::LeafRef;
+use crate::node::Node;
+use crate::{Roart, Variant};
+use art::{Kind, Tagged};
+use heap::Error;
+use index::Value;
+use pmem::{Link, Media};
+
+/// Aux of a link to an inner node whose skip must be computed from the node's level.
+pub(crate) const LONG_SKIP: u8 = 255;
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// The leaf of `key`.
+    #[inline]
+    pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Option<LeafRef<'_>>, Error> {
+        let mut link = self.root;
+        let mut depth = 0;
+        loop {
+            match link.kind() {
+                Kind::Null => return Ok(None),
+                Kind::Leaf => {
+                    let leaf = LeafRef::at(&self.heap, link)?;
+                    return Ok((leaf.key() == key).then_some(leaf));
+                }
+                Kind::Array => {
+                    let array = ArrayRef::at(&self.heap, link)?;
+                    return Ok(array.find(&self.heap, key)?.map(|(_, _, leaf)| leaf));
+                }
+                _ => link = self.step(link, key, &mut depth)?,
+            }
+        }
+    }
+
+    /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key holds.
+    #[inline(always)]
+    pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Error> {
+        let node = Node::at(&self.heap, link)?;
+        let level = self.level_after(link, &node, *depth);
+        *depth = level + 1;
+        if level < key.len() {
+            return Ok(node
+                .find::<V, M>(&self.heap, key[level])
+                .map_or(Link::NULL, |(_, link)| link));
+        }
+        if level == key.len() {
+            return Ok(node.header().ends.load(self.heap.media()));
+        }
+        Ok(Link::NULL)
+    }
+
+    /// The level of the node at `link`, reached after `depth` bytes.
+    #[inline(always)]
+    pub(crate) fn level_after(&self, link: Link, node: &Node<'_>, depth: usize) -> usize {
+        match link.aux() {
+            // A damaged level below the depth would make the walk endless.
+            LONG_SKIP => node.header().level(self.heap.media()).max(depth),
+            skip => depth + usize::from(skip),
+        }
+    }
+
+    /// The value of `key`.
+    #[inline]
+    pub(crate) fn read(&self, key: &[u8]) -> Result<Option<Value<'_>>, Error> {
+        Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
+    }
+}

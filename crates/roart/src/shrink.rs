@@ -1,0 +1,273 @@
+//! Structure modifications of removes: space comes back.
+//!
+//! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller object
+//! without the key and swings the parent's slot to it. Thresholds lie well below those at which inserts grow things,
+//! so that no key toggles a structure. What needs memory is optional: in a full pool the slot is just emptied.
+
+use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
+use crate::leaf::LeafRef;
+use crate::locate::{Parent, Place, same_object};
+use crate::node::{Child, Children, Node, draft_node, node_size};
+use crate::write::skip_between;
+use crate::{Roart, Variant};
+use art::{Kind, Tagged, child_tag};
+use heap::{Error, Guard};
+use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
+
+/// Subtrees of at most this many leaves become one leaf array again: half of what an array holds.
+const MERGE: usize = 32;
+
+/// Children at or below which a node is replaced by one of the next smaller kind.
+fn shrink_at(kind: Kind) -> usize {
+    match kind {
+        Kind::N256 => 40,
+        Kind::N48 => 12,
+        Kind::N16 => 3,
+        _ => 0,
+    }
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Takes the leaf at `link` out of its slot in the place's node.
+    pub(crate) fn remove_child(
+        &self,
+        place: &Place<'_>,
+        locked: Locked<'_, M>,
+        slot: &PSlot,
+        link: Link,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        let extent = LeafRef::at(&self.heap, link)?.extent();
+        let node = &place.node;
+        let byte = key.get(place.level).copied();
+        let ends = !node.header().ends.load(media).is_null();
+        let left = (node.count(media) + usize::from(ends)).saturating_sub(1);
+        let children_left = left - usize::from(ends && byte.is_some()).min(left);
+        let locked = if same_object(place.at, self.root) {
+            Some(locked)
+        } else if left == 1 {
+            self.collapse(place, locked, link, key, guard)?
+        } else {
+            match self.merge(place, locked, left, link, key, guard)? {
+                Some(locked) if children_left <= shrink_at(node.kind()) => {
+                    self.shrink(place, locked, link, key, guard)?
+                }
+                held => held,
+            }
+        };
+        if let Some(_locked) = locked {
+            node.clear::<V, M>(media, slot, byte);
+        }
+        self.retire(guard, link, extent);
+        Ok(())
+    }
+
+    /// One child is left: it takes the node's place. Gives the lock back if there is no such child.
+    fn collapse<'g>(
+        &self,
+        place: &Place<'g>,
+        locked: Locked<'g, M>,
+        without: Link,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<Locked<'g, M>>, Error> {
+        let media = self.heap.media();
+        let Some(child) = remaining(&place.node, media, without).next() else {
+            return Ok(Some(locked));
+        };
+        let parent = self.lock_parent(key, place.at)?;
+        let aux = if child.kind().is_inner() {
+            skip_between(parent.level, Node::at(&self.heap, child)?.header().level(media))
+        } else {
+            child.aux()
+        };
+        self.hang(&parent, child, aux);
+        drop(parent);
+        locked.retire();
+        self.retire(guard, place.at, node_size(place.node.kind()));
+        Ok(None)
+    }
+
+    /// Hangs something reachable into the parent's slot.
+    fn hang(&self, parent: &Parent<'_, M>, child: Link, aux: u8) {
+        let tag = child_tag(child.kind(), parent.link.byte(), aux);
+        let media = self.heap.media();
+        let _durable = parent
+            .slot
+            .publish_link::<V::Publish, M>(media, child.with_tag(tag))
+            .commit();
+    }
+
+    /// Replaces the node by a smaller one without the child. Gives the lock back if there is no memory.
+    fn shrink<'g>(
+        &self,
+        place: &Place<'g>,
+        locked: Locked<'g, M>,
+        without: Link,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<Locked<'g, M>>, Error> {
+        let media = self.heap.media();
+        let parent = self.lock_parent(key, place.at)?;
+        let done = persist_scope(media, Purpose::Node, |batch| {
+            let mut children = Children::of(&place.node, media);
+            children
+                .list
+                .retain(|(_, child)| !matches!(child, Child::Reachable(link) if same_object(*link, without)));
+            children
+                .ends
+                .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
+            let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
+            let fenced = batch.fence();
+            self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
+            Ok(())
+        });
+        drop(parent);
+        if no_memory(done)? {
+            return Ok(Some(locked));
+        }
+        locked.retire();
+        self.retire(guard, place.at, node_size(place.node.kind()));
+        Ok(None)
+    }
+
+    /// Replaces a node with few leaves below it by one leaf array (the reverse of a split). Gives the lock back if
+    /// there are too many, or something else, or a child's lock is taken, or there is no memory.
+    fn merge<'g>(
+        &self,
+        place: &Place<'g>,
+        locked: Locked<'g, M>,
+        left: usize,
+        without: Link,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<Locked<'g, M>>, Error> {
+        let media = self.heap.media();
+        let node = place.node;
+        let mut least = 0;
+        if !V::LC || left > MERGE {
+            return Ok(Some(locked));
+        }
+        for child in remaining(&node, media, without) {
+            least += match child.kind() {
+                Kind::Leaf => 1,
+                Kind::Array => 2,
+                _ => return Ok(Some(locked)),
+            };
+        }
+        if least > MERGE {
+            return Ok(Some(locked));
+        }
+        let mut leaves = Vec::with_capacity(MERGE);
+        let mut arrays = Vec::new();
+        for child in remaining(&node, media, without) {
+            if child.kind() == Kind::Leaf {
+                leaves.push(self.as_entry(child)?);
+                continue;
+            }
+            let array = ArrayRef::at(&self.heap, child)?;
+            let Some(array_locked) = array.try_lock(&self.heap) else {
+                return Ok(Some(locked));
+            };
+            leaves.extend(array.leaves(media));
+            arrays.push((child, array.size(), array_locked));
+        }
+        if leaves.len() > MERGE {
+            return Ok(Some(locked));
+        }
+        let parent = self.lock_parent(key, place.at)?;
+        let done = persist_scope(media, Purpose::Node, |batch| {
+            let entries = leaves.into_iter().map(Entry::Reachable).collect();
+            let (array, class) = draft_array(&self.heap, &batch, entries)?;
+            let fenced = batch.fence();
+            self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
+            Ok(())
+        });
+        drop(parent);
+        if no_memory(done)? {
+            return Ok(Some(locked));
+        }
+        for (link, size, array_locked) in arrays {
+            array_locked.retire();
+            self.retire(guard, link, size);
+        }
+        locked.retire();
+        self.retire(guard, place.at, node_size(node.kind()));
+        Ok(None)
+    }
+
+    /// Takes the leaf at `link` out of its slot in a leaf array.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one place, all locked")]
+    pub(crate) fn remove_from_array(
+        &self,
+        place: &Place<'_>,
+        array: &ArrayRef<'_>,
+        locked: Locked<'_, M>,
+        slot: &PSlot,
+        link: Link,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        let extent = LeafRef::at(&self.heap, link)?.extent();
+        let others: Vec<Link> = array
+            .leaves(media)
+            .filter(|other| !same_object(*other, link))
+            .collect();
+        let class = usize::from(place.link.aux());
+        let few = class
+            .checked_sub(1)
+            .is_some_and(|smaller| others.len() <= CAPACITIES[smaller] / 2);
+        let replaced = match others[..] {
+            [last] => {
+                self.hang(&self.lock_parent(key, place.link)?, last, 0);
+                true
+            }
+            [_, _, ..] if few => {
+                let parent = self.lock_parent(key, place.link)?;
+                let done = persist_scope(media, Purpose::Node, |batch| {
+                    let entries = others.into_iter().map(Entry::Reachable).collect();
+                    let (array, class) = draft_array(&self.heap, &batch, entries)?;
+                    let fenced = batch.fence();
+                    self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
+                    Ok(())
+                });
+                !no_memory(done)?
+            }
+            _ => false,
+        };
+        if replaced {
+            locked.retire();
+            self.retire(guard, place.link, array.size());
+        } else {
+            let _durable = slot.publish_link::<V::Publish, M>(media, Link::NULL).commit();
+            drop(locked);
+        }
+        self.retire(guard, link, extent);
+        Ok(())
+    }
+}
+
+/// What hangs in a node, but for one object.
+fn remaining<'g, M: Media>(
+    node: &Node<'g>,
+    media: &'g M,
+    without: Link,
+) -> impl Iterator<Item = Link> + use<'g, M> {
+    let ends = node.header().ends.load(media);
+    let ends = (!ends.is_null()).then_some(ends);
+    ends.into_iter()
+        .chain(node.children(media))
+        .filter(move |link| !same_object(*link, without))
+}
+
+/// Whether an optional step failed for want of memory.
+fn no_memory(done: Result<(), Error>) -> Result<bool, Error> {
+    match done {
+        Ok(()) => Ok(false),
+        Err(Error::Full { .. }) => Ok(true),
+        Err(error) => Err(error),
+    }
+}

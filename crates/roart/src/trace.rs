@@ -1,0 +1,38 @@
+//! What is alive, told to the heap (post-crash collection, audit).
+//!
+//! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that stays
+//! in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an object that was
+//! alive at the restart and still is can be reached through whichever version a tracer reads.
+
+use crate::array::ArrayRef;
+use crate::leaf::LeafRef;
+use crate::node::{Node, node_size};
+use art::{Kind, Tagged};
+use heap::{Error, Heap, Trace};
+use pmem::{Link, Media};
+
+/// Tells the heap what hangs from a link of a ROART, whatever its variant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tracer;
+
+impl<M: Media> Trace<M> for Tracer {
+    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+        let media = heap.media();
+        let len = match link.kind() {
+            Kind::Leaf => LeafRef::at(heap, link)?.extent(),
+            Kind::Array => {
+                let array = ArrayRef::at(heap, link)?;
+                children.extend(array.leaves(media));
+                array.size()
+            }
+            _ => {
+                let node = Node::at(heap, link)?;
+                let ends = node.header().ends.load(media);
+                children.extend((!ends.is_null()).then_some(ends));
+                children.extend(node.children(media));
+                node_size(link.kind())
+            }
+        };
+        Ok(len as u64)
+    }
+}

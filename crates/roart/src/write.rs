@@ -1,0 +1,253 @@
+//! Writes: every one is an edit of one key (`index::Edit`) under one lock.
+//!
+//! 1. Find the place (`locate`), without locks.
+//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot by now
+//!    leads elsewhere, start anew.
+//! 3. Let the edit decide, once.
+//! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and is made
+//!    durable (fence 2: the commit point is the store). A structure modification also locks the parent of what it
+//!    replaces, from the child upward, and retires the replaced object, whose own slots it leaves as they were.
+//!
+//! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
+
+use crate::array::{ArrayRef, draft_pair};
+use crate::leaf::LeafRef;
+use crate::locate::{Place, same_object};
+use crate::node::{Child, Children, draft_node};
+use crate::read::LONG_SKIP;
+use crate::{Roart, Variant};
+use art::{Kind, Tagged, child_tag, common_prefix, fingerprint, leaf_tag};
+use heap::{Error, Guard};
+use index::{Action, Edit};
+use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Carries out `edit` on `key`.
+    pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+        loop {
+            let Some(place) = self.locate(key)? else { continue };
+            let done = match place.link.kind() {
+                Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
+                _ => self.edit_in_node(&place, key, edit, guard)?,
+            };
+            if let Some(action) = done {
+                return Ok(action);
+            }
+        }
+    }
+
+    /// The key's slot is empty, or holds a leaf, or an inner node from which the key parts.
+    fn edit_in_node(
+        &self,
+        place: &Place<'_>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Option<Action>, Error> {
+        let Ok(locked) = place.node.lock(&self.heap) else {
+            return Ok(None);
+        };
+        let byte = key.get(place.level).copied();
+        let (slot, link) = place.node.slot::<V, M>(&self.heap, byte);
+        let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
+        match (link.kind(), slot) {
+            (Kind::Null, slot) => {
+                let action = edit.decide(None);
+                if action == Action::Put {
+                    match (slot, byte) {
+                        (Some(slot), None) => self.publish_leaf(slot, tag, key, edit.value())?,
+                        _ => self.insert_child(place, locked, key, edit.value(), guard)?,
+                    }
+                }
+                Ok(Some(none_removed(action)))
+            }
+            (Kind::Leaf, Some(slot)) => {
+                let leaf = LeafRef::at(&self.heap, link)?;
+                if leaf.key() != key {
+                    let action = edit.decide(None);
+                    if action == Action::Put {
+                        self.split_leaf(slot, link, place.level, leaf.key(), key, edit.value())?;
+                    }
+                    return Ok(Some(none_removed(action)));
+                }
+                let action = edit.decide(Some(&leaf.value(&self.heap)));
+                match action {
+                    Action::Keep => {}
+                    Action::Put => self.replace_value(slot, link, leaf, key, edit.value(), guard)?,
+                    Action::Remove => self.remove_child(place, locked, slot, link, key, guard)?,
+                }
+                Ok(Some(action))
+            }
+            (kind, Some(slot)) if kind.is_inner() && same_object(link, place.link) => {
+                let Some((at, byte)) = place.parting else {
+                    return Ok(None);
+                };
+                let action = edit.decide(None);
+                if action == Action::Put {
+                    self.split_prefix(slot, link, place.level, (at, byte), key, edit.value())?;
+                }
+                Ok(Some(none_removed(action)))
+            }
+            (Kind::Unknown, _) => Err(crate::locate::damaged("link's kind", link)),
+            // The slot changed since the walk passed.
+            _ => Ok(None),
+        }
+    }
+
+    /// The key's slot holds a leaf array.
+    fn edit_in_array(
+        &self,
+        place: &Place<'_>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Option<Action>, Error> {
+        let array = ArrayRef::at(&self.heap, place.link)?;
+        let Ok(locked) = array.lock(&self.heap) else {
+            return Ok(None);
+        };
+        // The array is where it was, unless a node was put above it: the slot tells, while its node is in use.
+        let media = self.heap.media();
+        let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
+        if !same_object(link, place.link)
+            || place
+                .node
+                .header()
+                .lock
+                .is_obsolete(media, self.heap.generation())
+        {
+            return Ok(None);
+        }
+        let Some((slot, link, leaf)) = array.find(&self.heap, key)? else {
+            let action = edit.decide(None);
+            if action == Action::Put {
+                match array.vacant(media) {
+                    Some(slot) => self.publish_leaf(slot, leaf_tag(fingerprint(key)), key, edit.value())?,
+                    None => self.enlarge_array(place, &array, locked, key, edit.value(), guard)?,
+                }
+            }
+            return Ok(Some(none_removed(action)));
+        };
+        let action = edit.decide(Some(&leaf.value(&self.heap)));
+        match action {
+            Action::Keep => {}
+            Action::Put => self.replace_value(slot, link, leaf, key, edit.value(), guard)?,
+            Action::Remove => self.remove_from_array(place, &array, locked, slot, link, key, guard)?,
+        }
+        Ok(Some(action))
+    }
+
+    /// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
+    fn publish_leaf(&self, slot: &PSlot, tag: Tag, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        persist_scope(self.heap.media(), Purpose::Node, |batch| {
+            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
+            let fenced = batch.fence();
+            let media = self.heap.media();
+            let _durable = slot
+                .publish::<V::Publish, M, _>(media, leaf.persisted(&fenced), tag)
+                .commit();
+            Ok(())
+        })
+    }
+
+    /// Publishes a new leaf in a new entry of the node, or in a larger copy of the node.
+    fn insert_child(
+        &self,
+        place: &Place<'_>,
+        locked: Locked<'_, M>,
+        key: &[u8],
+        value: &[u8],
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        let byte = key[place.level];
+        let Some(vacant) = place.node.vacant(media, byte) else {
+            return self.grow(place, locked, key, value, guard);
+        };
+        persist_scope(media, Purpose::Node, |batch| {
+            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
+            let fenced = batch.fence();
+            vacant.publish::<V, M, _>(media, leaf.persisted(&fenced), Kind::Leaf, 0);
+            Ok(())
+        })
+    }
+
+    /// Gives a key that is present another value: in place if both have eight bytes (1 write-back, 1 fence), else
+    /// by a new leaf (2, 2).
+    fn replace_value(
+        &self,
+        slot: &PSlot,
+        link: Link,
+        leaf: LeafRef<'_>,
+        key: &[u8],
+        value: &[u8],
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        if let Some(word) = leaf.takes_word(value) {
+            let _durable = leaf.store_word::<V::Publish, M>(&self.heap, word);
+            return Ok(());
+        }
+        self.publish_leaf(slot, link.tag(), key, value)?;
+        self.retire(guard, link, leaf.extent());
+        Ok(())
+    }
+
+    /// Two keys diverge below a node: the new leaf joins the old one in a leaf array (§3.2), 2 write-backs and 2
+    /// fences where leaf and array fit one line; without leaf compaction both hang from an N4 at the level where
+    /// they part (ART's leaf split).
+    fn split_leaf(
+        &self,
+        slot: &PSlot,
+        link: Link,
+        slot_level: usize,
+        old_key: &[u8],
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        persist_scope(media, Purpose::Node, |batch| {
+            if V::LC {
+                let array = draft_pair(&self.heap, &batch, (link, old_key), key, value)?;
+                let fenced = batch.fence();
+                let tag = child_tag(Kind::Array, link.byte(), 0);
+                let _durable = slot
+                    .publish::<V::Publish, M, _>(media, array.persisted(&fenced), tag)
+                    .commit();
+                return Ok(());
+            }
+            let level = common_prefix(old_key, key);
+            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
+            let mut children = Children::default();
+            children.add_reachable(old_key.get(level).copied(), link);
+            children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
+            let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
+            let fenced = batch.fence();
+            let tag = child_tag(kind, link.byte(), skip_between(slot_level, level));
+            let _durable = slot
+                .publish::<V::Publish, M, _>(media, node.persisted(&fenced), tag)
+                .commit();
+            Ok(())
+        })
+    }
+
+    /// Gives an object's chunk back once no reader can hold it.
+    pub(crate) fn retire(&self, guard: &Guard, link: Link, len: usize) {
+        if let Some(offset) = link.offset() {
+            self.heap.retire(guard, offset, len);
+        }
+    }
+}
+
+/// An edit that removes an absent key keeps things as they are.
+fn none_removed(action: Action) -> Action {
+    if action == Action::Remove {
+        Action::Keep
+    } else {
+        action
+    }
+}
+
+/// The aux of a link from a node at level `from` to a node at level `to`.
+pub(crate) fn skip_between(from: usize, to: usize) -> u8 {
+    u8::try_from(to - from - 1).unwrap_or(LONG_SKIP)
+}
