@@ -18,6 +18,13 @@ pub const BATCH: usize = 64;
 /// Answers are sent once there are this many bytes of them, however many requests wait.
 pub const ENOUGH: usize = 256 << 10;
 
+/// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
+macro_rules! version {
+    () => {
+        concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"))
+    };
+}
+
 /// The second since 1970.
 pub fn now() -> u64 {
     SystemTime::now()
@@ -278,7 +285,7 @@ impl Session {
                 b"OK\r\n"
             }
             Request::Stats { what } => return Ok(self.stats(what, out)),
-            Request::Version => concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n").as_bytes(),
+            Request::Version => concat!("VERSION ", version!(), "\r\n").as_bytes(),
             Request::Verbosity => b"OK\r\n",
             Request::Wrong(answer) => answer.as_bytes(),
             Request::LineTooLong => {
@@ -386,7 +393,8 @@ impl Session {
         line("pid", &std::process::id());
         line("uptime", &shared.started.elapsed().as_secs());
         line("time", &now());
-        line("version", &env!("CARGO_PKG_VERSION"));
+        line("version", &version!());
+        line("wollemi_version", &env!("CARGO_PKG_VERSION"));
         line("pointer_size", &usize::BITS);
         line("threads", &shared.workers.len());
         line("max_connections", &shared.config.max_connections);

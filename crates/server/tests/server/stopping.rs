@@ -17,7 +17,7 @@ fn stopping_answers_what_has_arrived() {
     let mut half = server.connect();
     idle.ask(
         "version\r\n",
-        concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n"),
+        concat!("VERSION 1.6.18-wollemi-", env!("CARGO_PKG_VERSION"), "\r\n"),
     );
     half.ask("set a 0 0 1\r\nx\r\n", "STORED\r\n");
     half.send(b"set b 0 0 1\r\nx\r\nset c 0 0 5\r\nhal");
