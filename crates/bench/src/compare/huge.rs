@@ -1,0 +1,31 @@
+//! Huge pages for the peers, whose memory is the C library's heap.
+//!
+//! glibc asks for them if told so by a tunable, but only in its main arena: threads are kept to that one, which costs
+//! peers some waiting where several threads insert.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+const TUNABLES: &str = "GLIBC_TUNABLES";
+const HUGE_PAGES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1";
+
+/// Starts this program anew, with the same arguments, with a C library that asks for huge pages: it reads its
+/// tunables only when a program starts. Where that fails, or the C library is another, the heap stays as it is, and
+/// the figures say how much of the memory lay on huge pages.
+pub fn reexecute_on_huge_pages() {
+    let mut tunables = std::env::var_os(TUNABLES).unwrap_or_default();
+    if tunables.to_string_lossy().contains(HUGE_PAGES) {
+        return;
+    }
+    if !tunables.is_empty() {
+        tunables.push(":");
+    }
+    tunables.push(HUGE_PAGES);
+    if let Ok(program) = std::env::current_exe() {
+        // Returns only if it fails.
+        let _failed = Command::new(program)
+            .args(std::env::args_os().skip(1))
+            .env(TUNABLES, tunables)
+            .exec();
+    }
+}

@@ -1,0 +1,179 @@
+//! The peers as engines. None of them survives a crash.
+//!
+//! Keys of eight bytes are given to them as big-endian words, which order alike; other keys as boxed bytes, whose
+//! allocation is part of their insert, as they must own their keys.
+
+use crate::engine::{Engine, SCAN};
+use congee::{U64Congee, epoch};
+use crossbeam_skiplist::SkipMap;
+use index::Error;
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{PoisonError, RwLock};
+
+/// A key as a peer stores it, and what it is looked up by.
+pub trait PeerKey: Ord + Send + Sync + Borrow<Self::Look> + 'static {
+    /// What it is looked up by.
+    type Look: Ord + ?Sized;
+    /// The key for these bytes.
+    fn own(key: &[u8]) -> Self;
+    /// Calls `then` with what these bytes are looked up by.
+    fn look<R>(key: &[u8], then: impl FnOnce(&Self::Look) -> R) -> R;
+}
+
+#[inline]
+fn word(key: &[u8]) -> u64 {
+    // Only keys of eight bytes are given to peers that take words.
+    key.try_into().map_or(0, u64::from_be_bytes)
+}
+
+impl PeerKey for u64 {
+    type Look = u64;
+    #[inline]
+    fn own(key: &[u8]) -> u64 {
+        word(key)
+    }
+    #[inline]
+    fn look<R>(key: &[u8], then: impl FnOnce(&u64) -> R) -> R {
+        then(&word(key))
+    }
+}
+
+impl PeerKey for Box<[u8]> {
+    type Look = [u8];
+    #[inline]
+    fn own(key: &[u8]) -> Box<[u8]> {
+        key.into()
+    }
+    #[inline]
+    fn look<R>(key: &[u8], then: impl FnOnce(&[u8]) -> R) -> R {
+        then(key)
+    }
+}
+
+/// `BTreeMap` behind a reader-writer lock.
+pub struct BTree<K>(RwLock<BTreeMap<K, u64>>);
+
+impl<K: PeerKey> BTree<K> {
+    /// An empty one.
+    pub fn new() -> BTree<K> {
+        BTree(RwLock::new(BTreeMap::new()))
+    }
+}
+
+impl<K: PeerKey> Engine for BTree<K> {
+    #[inline]
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(map.insert(K::own(key), value).is_none())
+    }
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(K::look(key, |key| map.get(key).copied()))
+    }
+    #[inline]
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(K::look(key, |key| {
+            map.get_mut(key).map(|place| *place = value).is_some()
+        }))
+    }
+    #[inline]
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        let mut map = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(K::look(key, |key| map.remove(key).is_some()))
+    }
+    #[inline]
+    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
+        let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Ok(K::look(from, |from| {
+            let range = map.range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
+            range
+                .take(SCAN)
+                .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value))
+        }))
+    }
+}
+
+/// crossbeam's skip list.
+pub struct Skip<K>(SkipMap<K, u64>);
+
+impl<K: PeerKey> Skip<K> {
+    /// An empty one.
+    pub fn new() -> Skip<K> {
+        Skip(SkipMap::new())
+    }
+}
+
+impl<K: PeerKey> Engine for Skip<K> {
+    #[inline]
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.0.insert(K::own(key), value);
+        Ok(true)
+    }
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(K::look(key, |key| self.0.get(key).map(|entry| *entry.value())))
+    }
+    #[inline]
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.insert(key, value)
+    }
+    #[inline]
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        Ok(K::look(key, |key| self.0.remove(key).is_some()))
+    }
+    #[inline]
+    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
+        Ok(K::look(from, |from| {
+            let range = self
+                .0
+                .range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
+            range
+                .take(SCAN)
+                .fold(0u64, |sum, entry| sum.wrapping_add(*entry.value()))
+        }))
+    }
+}
+
+/// congee: a concurrent adaptive radix tree for keys of eight bytes and values of 63 bits.
+pub struct Congee(U64Congee<usize>);
+
+impl Congee {
+    /// An empty one.
+    pub fn new() -> Congee {
+        Congee(U64Congee::new())
+    }
+}
+
+impl Engine for Congee {
+    #[inline]
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        let old = self.0.insert(word(key), value as usize, &epoch::pin());
+        Ok(matches!(old, Ok(None)))
+    }
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.0.get(word(key), &epoch::pin()).map(|value| value as u64))
+    }
+    #[inline]
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        let old = self.0.insert(word(key), (value >> 1) as usize, &epoch::pin());
+        Ok(matches!(old, Ok(Some(_))))
+    }
+    #[inline]
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        Ok(self.0.remove(word(key), &epoch::pin()).is_some())
+    }
+    #[inline]
+    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
+        let mut entries = [([0u8; 8], 0usize); SCAN];
+        // Its ranges end before their upper bound.
+        let count = self.0.range(word(from), u64::MAX, &mut entries, &epoch::pin());
+        Ok(entries[..count]
+            .iter()
+            .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value as u64)))
+    }
+}

@@ -1,0 +1,110 @@
+//! The speed and space to reach, as ratios to peers in one run.
+
+use super::Compared;
+use super::rounds::Operation;
+use super::summary::{OURS, Summary};
+use crate::keys::KeyKind;
+use serde::Serialize;
+
+/// A target beside what was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What is asked.
+    target: String,
+    /// How much of it: at least, or for space at most.
+    asked: f64,
+    /// What was measured.
+    measured: Summary,
+    /// Whether the median reaches it.
+    met: bool,
+}
+
+impl Verdict {
+    fn new(target: String, asked: f64, measured: Summary, at_least: bool) -> Verdict {
+        let met = if at_least {
+            measured.median >= asked
+        } else {
+            measured.median <= asked
+        };
+        Verdict {
+            target,
+            asked,
+            measured,
+            met,
+        }
+    }
+
+    /// As a row of a table.
+    pub fn row(&self) -> Vec<String> {
+        let Summary { median, least, most } = self.measured;
+        vec![
+            self.target.clone(),
+            self.asked.to_string(),
+            format!("{median:.2}"),
+            format!("{least:.2}-{most:.2}"),
+            if self.met { "met" } else { "not met" }.into(),
+        ]
+    }
+}
+
+const MOST_BYTES_PER_KEY: f64 = 100.0;
+
+/// Every target whose operands were measured.
+pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
+    use Operation::{Get, Insert, MultiGet, Scan100};
+    let mut verdicts = Vec::new();
+    for compared in all {
+        let kind = crate::name(compared.kind);
+        let mut at_least = |what: &str, asked, over, under| {
+            if let Some(ratio) = compared.figures.ratio(over, under) {
+                verdicts.push(Verdict::new(format!("{kind}: {what}"), asked, ratio, true));
+            }
+        };
+        let (congee, skip, btree) = ("congee", "crossbeam-skiplist", "BTreeMap+RwLock");
+        match compared.kind {
+            KeyKind::U64 => {
+                at_least("get : congee's get, at least", 2.5, (Get, OURS), (Get, congee));
+                at_least(
+                    "durable insert : congee's insert, at least",
+                    1.0,
+                    (Insert, OURS),
+                    (Insert, congee),
+                );
+            }
+            KeyKind::Str => {
+                at_least(
+                    "get : crossbeam-skiplist's get, at least",
+                    6.0,
+                    (Get, OURS),
+                    (Get, skip),
+                );
+            }
+            KeyKind::Print8 => {}
+        }
+        if compared.kind != KeyKind::Print8 {
+            at_least(
+                "multi_get of 32 : single gets, at least",
+                3.0,
+                (MultiGet, OURS),
+                (Get, OURS),
+            );
+            at_least(
+                "scan of 100 : BTreeMap's, at least",
+                2.0,
+                (Scan100, OURS),
+                (Scan100, btree),
+            );
+        }
+        if compared.kind != KeyKind::Str {
+            let bytes = compared.space.reserved as f64 / compared.keys as f64;
+            let measured = Summary {
+                median: bytes,
+                least: bytes,
+                most: bytes,
+            };
+            let target = format!("{kind}: bytes a key, at most");
+            verdicts.push(Verdict::new(target, MOST_BYTES_PER_KEY, measured, false));
+        }
+    }
+    verdicts
+}

@@ -1,0 +1,99 @@
+//! What a workload is run against: one of our indexes, or a peer.
+//!
+//! Calls are statically dispatched inside the timed loops. Values are eight bytes, given and taken as words.
+
+use index::{Error, Index, Value};
+use std::ops::{Bound, ControlFlow};
+
+/// How many keys one `multi_get` asks for.
+pub const BATCH: usize = 32;
+
+/// How many entries one scan reads.
+pub const SCAN: usize = 100;
+
+/// An ordered map from bytes to words.
+pub trait Engine: Sync {
+    /// Adds the key; `false` if it is present.
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error>;
+    /// The key's value.
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error>;
+    /// The sum of the values of these keys, and how many of them were found.
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<(u64, usize), Error> {
+        let mut found = (0u64, 0);
+        for key in keys {
+            if let Some(value) = self.get(key)? {
+                found = (found.0.wrapping_add(value), found.1 + 1);
+            }
+        }
+        Ok(found)
+    }
+    /// Changes the value of a key that is present; `false` if it is absent.
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error>;
+    /// Removes the key; `false` if it is absent.
+    fn remove(&self, key: &[u8]) -> Result<bool, Error>;
+    /// The sum of the values of the first [`SCAN`] keys from `from`.
+    fn scan(&self, from: &[u8]) -> Result<u64, Error>;
+}
+
+/// An index as an engine. Each call pins the epoch for itself, as a caller who asks one thing at a time does.
+pub struct Ours<'i, I>(pub &'i I);
+
+#[inline]
+fn word(value: Value<'_>) -> u64 {
+    match value {
+        Value::Word(bytes) => u64::from_le_bytes(bytes),
+        Value::Bytes(bytes) => bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)),
+    }
+}
+
+impl<I: Index> Engine for Ours<'_, I> {
+    #[inline]
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.0.insert(key, &value.to_le_bytes())
+    }
+
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.0.get(key, &heap::pin())?.map(word))
+    }
+
+    #[inline]
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<(u64, usize), Error> {
+        let (mut sum, mut count) = (0u64, 0);
+        self.0.multi_get(keys, &heap::pin(), &mut |_, value| {
+            if let Some(value) = value {
+                sum = sum.wrapping_add(word(value));
+                count += 1;
+            }
+        })?;
+        Ok((sum, count))
+    }
+
+    #[inline]
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.0.update(key, &value.to_le_bytes())
+    }
+
+    #[inline]
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        self.0.remove(key)
+    }
+
+    #[inline]
+    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
+        let (mut sum, mut left) = (0u64, SCAN);
+        let (from, to) = (Bound::Included(from), Bound::Unbounded);
+        let guard = heap::pin();
+        self.0
+            .scan(from, to, index::Direction::Forward, &guard, &mut |_, value| {
+                sum = sum.wrapping_add(word(value));
+                left -= 1;
+                if left == 0 {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
+        Ok(sum)
+    }
+}

@@ -1,0 +1,115 @@
+//! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
+//!
+//! A measurement is a pass of one [workload](workload) over [keys](keys) made beforehand, against an
+//! [engine](engine): one of the indexes in the [registry](registry), or a peer. `bench run` measures one index,
+//! `bench open` how soon a pool is up again, and `bench compare` (Cargo feature `peers`) all engines in turn, in one
+//! process and the same loop.
+//!
+//! Mounted as `wollemi bench`.
+
+#[cfg(feature = "peers")]
+mod compare;
+mod engine;
+mod error;
+mod keys;
+mod machine;
+mod open;
+mod progress;
+mod registry;
+mod run;
+mod store;
+mod table;
+mod workload;
+
+pub use error::Error;
+
+use clap::ValueEnum;
+use std::io::Write;
+
+/// The command line of `wollemi bench`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Measure one workload on one index
+    Run(run::RunArgs),
+    /// Measure how long a pool takes from being opened to answering
+    Open(open::OpenArgs),
+    /// Measure the index and its peers in turn, and say which targets it reaches
+    #[cfg(feature = "peers")]
+    Compare(compare::CompareArgs),
+}
+
+/// Measures what is asked and prints it to the standard output.
+///
+/// # Errors
+///
+/// What the pool, the heap and the index report; [`Error::Wrong`] where the index did not give what was put in.
+pub fn run(args: &Args) -> Result<(), Error> {
+    match &args.command {
+        Command::Run(args) => run::run(args),
+        Command::Open(args) => open::run(args),
+        #[cfg(feature = "peers")]
+        Command::Compare(args) => compare::run(args),
+    }
+}
+
+/// Writes a line, or a table, to the standard output.
+fn print(text: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", text.trim_end())
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)
+}
+
+/// What a choice is called on the command line.
+fn name(choice: impl ValueEnum) -> String {
+    choice
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Reads a count: at least one, `_` between digits and a suffix `k` or `M` allowed.
+fn count(text: &str) -> Result<usize, String> {
+    let digits = text.replace('_', "");
+    let (digits, unit) = match digits.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => digits
+            .strip_suffix(['m', 'M'])
+            .map_or((digits.as_str(), 1), |digits| (digits, 1_000_000)),
+    };
+    let count = digits
+        .parse::<usize>()
+        .ok()
+        .and_then(|count| count.checked_mul(unit));
+    match count {
+        Some(count) if (1..=u32::MAX as usize).contains(&count) => Ok(count),
+        _ => Err(format!("not a count from 1 to {}", u32::MAX)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Counts are read with separators and suffixes; zero, nonsense and overflow are refused.
+    #[test]
+    fn counts() {
+        for (text, count) in [("1", 1), ("10k", 10_000), ("1_000", 1000), ("10M", 10_000_000)] {
+            assert_eq!(super::count(text), Ok(count));
+        }
+        for text in [
+            "",
+            "0",
+            "k",
+            "-1",
+            "1G",
+            "99999999999999999999",
+            "18446744073709551615M",
+        ] {
+            assert!(super::count(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The machine that a run was made on, and what of it a run can arrange: cores and huge pages.
+
+use serde::Serialize;
+use std::fs;
+
+/// What a figure must be read beside.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The processor's name.
+    pub cpu: String,
+    /// Cores that this process may use.
+    pub cores: usize,
+    /// Memory, in MiB.
+    pub memory_mib: u64,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The write-back instruction in use.
+    pub write_back: String,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn detect() -> Machine {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        Machine {
+            cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: kib(&read("/proc/meminfo"), "MemTotal") / 1024,
+            kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+            write_back: format!("{:?}", pmem::Hardware::detect().write_back_by()).to_lowercase(),
+        }
+    }
+}
+
+impl std::fmt::Display for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Machine {
+            cpu,
+            cores,
+            memory_mib,
+            kernel,
+            write_back,
+        } = self;
+        write!(
+            f,
+            "{cpu}, {cores} cores, {memory_mib} MiB, Linux {kernel}, {write_back}"
+        )
+    }
+}
+
+/// How much of this process lies on huge pages.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct HugePages {
+    /// Resident memory, in MiB.
+    pub resident_mib: u64,
+    /// Resident memory on transparent huge pages, in MiB.
+    pub huge_mib: u64,
+}
+
+impl HugePages {
+    /// Now.
+    pub fn now() -> HugePages {
+        let rollup = fs::read_to_string("/proc/self/smaps_rollup").unwrap_or_default();
+        let huge: u64 = ["AnonHugePages", "ShmemPmdMapped", "FilePmdMapped"]
+            .iter()
+            .map(|name| kib(&rollup, name))
+            .sum();
+        HugePages {
+            resident_mib: kib(&rollup, "Rss") / 1024,
+            huge_mib: huge / 1024,
+        }
+    }
+}
+
+fn field(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn kib(text: &str, name: &str) -> u64 {
+    let value = field(text, name).unwrap_or_default();
+    value
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Binds the calling thread to the `i`th core that it may use; where that is not allowed, it runs where it likes.
+pub fn pin_thread(i: usize) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
+        .filter(|&core| allowed.is_set(core))
+        .collect();
+    if cores.is_empty() {
+        return;
+    }
+    let mut one = CpuSet::new();
+    one.set(cores[i % cores.len()]);
+    // A refusal costs only evenness, never a wrong result.
+    let _ = sched_setaffinity(None, &one);
+}
