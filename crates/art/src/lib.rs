@@ -16,4 +16,4 @@ mod prefix;
 pub use entry::{Kind, Tagged, child_tag, leaf_tag};
 pub use fingerprint::{checksum, fingerprint};
 pub use prefetch::{prefetch, prefetch_range};
-pub use prefix::{Prefix, common_prefix};
+pub use prefix::{Prefix, common_prefix, same};

@@ -14,11 +14,16 @@ pub enum Error {
         /// Where.
         offset: u64,
     },
-    /// There is no free chunk, and the pool cannot grow.
-    #[error("no room for {bytes} bytes: {source}")]
+    /// There is no free chunk, and the pool cannot grow. See [`Heap::wait_for_room`](crate::Heap::wait_for_room).
+    #[error(
+        "no room for {bytes} bytes{}: {source}",
+        if *recovering { ", until recovery has found what is free" } else { "" }
+    )]
     Full {
         /// Bytes that were asked for.
         bytes: usize,
+        /// Whether recovery was under way, and may make room.
+        recovering: bool,
         /// Why the pool does not grow.
         source: Box<pool::Error>,
     },

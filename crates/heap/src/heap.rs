@@ -304,8 +304,8 @@ impl<M: Media> Inner<M> {
         Ok(self.space.start_of(first))
     }
 
-    /// Tries again before it says that there is no room: once recovery has swept, and once what was retired could
-    /// come back.
+    /// Tries again before it says that there is no room: once recovery has swept, if this thread may wait for that,
+    /// and once what was retired could come back.
     fn patiently<R>(&self, take: impl Fn() -> Result<R, Error>) -> Result<R, Error> {
         let taken = take();
         if !matches!(taken, Err(Error::Full { .. })) {
@@ -315,7 +315,14 @@ impl<M: Media> Inner<M> {
         for _ in 0..3 {
             crate::pin().flush();
         }
-        take()
+        loop {
+            let running = self.recovery.is_running();
+            let taken = take();
+            let ended_meanwhile = running && !self.recovery.is_running();
+            if !ended_meanwhile || !matches!(taken, Err(Error::Full { .. })) {
+                return taken;
+            }
+        }
     }
 
     /// Takes contiguous pages: free ones, else new ones at the end. `bytes` is what they are for.
@@ -329,6 +336,7 @@ impl<M: Media> Inner<M> {
         let allocated = self.space.start_of(end);
         let full = |source| Error::Full {
             bytes,
+            recovering: self.recovery.is_running(),
             source: Box::new(source),
         };
         self.pool.grow(allocated).map_err(full)?;

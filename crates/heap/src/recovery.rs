@@ -16,8 +16,8 @@
 //! I1 Nothing of this is persisted: a crash in the middle is just another crash.
 //! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
 //!    stays. Service goes on in new pages.
-//! I3 No guard is held for longer than a moment, and nobody waits for recovery but an allocation that finds the pool
-//!    full, and whoever asks to.
+//! I3 No guard is held for longer than a moment, and nobody waits for recovery but who asks to, and an allocation
+//!    that finds the pool full, if its thread holds no guard: with one, it would wait for itself in step 2.
 
 use crate::page::lock;
 use crate::trace::{Tracers, Tracing};
@@ -28,9 +28,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ord
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// How long an allocation that finds the pool full waits for guards to go: its own thread may hold one of them.
-const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Pages that a thread sweeps at a time.
 const SWEEP_BATCH: u32 = 64;
@@ -74,6 +71,12 @@ enum Phase {
     Sweeping,
     Done,
     Failed(String),
+}
+
+impl Phase {
+    fn is_running(&self) -> bool {
+        matches!(self, Phase::Tracing | Phase::Settling | Phase::Sweeping)
+    }
 }
 
 #[derive(Debug)]
@@ -135,28 +138,21 @@ impl Recovery {
         self.changed.notify_all();
     }
 
-    /// For an allocation that finds the pool full: waits while recovery may make room.
-    pub(crate) fn wait_for_room(&self) {
-        let mut course = lock(&self.course);
-        let mut settling_since = None;
-        loop {
-            course = match course.phase {
-                Phase::Tracing | Phase::Sweeping => {
-                    self.changed.wait(course).unwrap_or_else(PoisonError::into_inner)
-                }
-                Phase::Settling => {
-                    let since = *settling_since.get_or_insert_with(Instant::now);
-                    let Some(left) = PATIENCE.checked_sub(since.elapsed()) else {
-                        return;
-                    };
-                    self.changed
-                        .wait_timeout(course, left)
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .0
-                }
-                Phase::Idle | Phase::Done | Phase::Failed(_) => return,
-            };
+    /// Whether it is under way.
+    pub(crate) fn is_running(&self) -> bool {
+        lock(&self.course).phase.is_running()
+    }
+
+    /// Waits until it is not under way, if it is and this thread holds no guard; `false` if not.
+    pub(crate) fn wait_for_room(&self) -> bool {
+        if crossbeam_epoch::is_pinned() || !self.is_running() {
+            return false;
         }
+        drop(
+            self.changed
+                .wait_while(lock(&self.course), |course| course.phase.is_running()),
+        );
+        true
     }
 
     /// Waits until all guards of now are gone; `false` if it was stopped.
@@ -223,14 +219,21 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile.
+    /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile:
+    /// recovery waits for it.
     pub fn wait_recovered(&self) -> State {
         let recovery = &*self.inner.recovery;
-        let running =
-            |course: &mut Course| matches!(course.phase, Phase::Tracing | Phase::Settling | Phase::Sweeping);
-        let course = recovery.changed.wait_while(lock(&recovery.course), running);
+        let course = recovery
+            .changed
+            .wait_while(lock(&recovery.course), |course| course.phase.is_running());
         drop(course.unwrap_or_else(PoisonError::into_inner));
         self.recovery().state
+    }
+
+    /// For who was told that the pool is full: if recovery is under way, waits until it has ended, and says that it is
+    /// worth trying again. Returns `false` at once to a thread that holds a guard.
+    pub fn wait_for_room(&self) -> bool {
+        self.inner.recovery.wait_for_room()
     }
 
     fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {

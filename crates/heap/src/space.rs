@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex};
 /// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
 const CLAIM_BYTES: u32 = 32 << 10;
 
-/// In how many open pages a pair is looked for before a new page is taken.
+/// In how many open pages a pair is looked for before a new page is taken: the highest, which single chunks, taken
+/// from the lowest, leave alone.
 const PAGES_FOR_PAIRS: usize = 4;
 
 #[derive(Debug)]
@@ -98,15 +99,19 @@ impl Space {
     /// from the pool's base.
     pub(crate) fn claim(&self, class: usize, in_pairs: bool) -> Option<Claim> {
         let mut open = lock(&self.open[class]);
-        let try_pages = if in_pairs { PAGES_FOR_PAIRS } else { usize::MAX };
-        let (page, claim, full) = open.iter().take(try_pages).find_map(|&page| {
+        let claim_in_page = |&page: &u32| {
             let mut state = self.table.page(page).lock();
             let Kind::Chunks(chunks) = &mut state.kind else {
                 return None;
             };
             let claim = self.claim_in(chunks, in_pairs)?;
             Some((page, claim, chunks.is_full()))
-        })?;
+        };
+        let (page, claim, full) = if in_pairs {
+            open.iter().rev().take(PAGES_FOR_PAIRS).find_map(claim_in_page)?
+        } else {
+            open.iter().find_map(claim_in_page)?
+        };
         if full {
             open.remove(&page);
         }

@@ -212,3 +212,49 @@ unsafe impl Media for Hardware {
         self.write_back = WriteBack::Omitted;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Stores of every kind arrive, and no way of writing back that this processor has changes them.
+    #[test]
+    fn memory_keeps_its_values() {
+        let detected = Hardware::detect();
+        assert_ne!(detected.write_back_by(), WriteBack::Omitted);
+        let mut omitting = detected;
+        omitting.caches_persist();
+        assert_eq!(omitting.write_back_by(), WriteBack::Omitted);
+        for media in [detected, omitting, Hardware::without_write_back()] {
+            let word = AtomicU64::new(1);
+            media.store(&word, 2);
+            media.write_back(word.as_ptr().cast(), Purpose::Node);
+            media.fence(Purpose::Node);
+            assert_eq!(media.load(&word), 2);
+            media.store_nt(&word, 3);
+            media.fence(Purpose::Node);
+            assert_eq!(media.load(&word), 3);
+            assert_eq!(media.compare_exchange(&word, 2, 4), Err(3));
+            assert_eq!(media.compare_exchange(&word, 3, 4), Ok(3));
+            media.store_volatile(&word, 5);
+            assert_eq!(media.compare_exchange_volatile(&word, 5, 6), Ok(5));
+            assert_eq!(media.load_volatile(&word), 6);
+        }
+    }
+
+    /// A detected instruction is not better than what the system says the processor has.
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn detection_agrees_with_the_system() {
+        let Ok(cpu) = std::fs::read_to_string("/proc/cpuinfo") else {
+            return;
+        };
+        let has = |flag| cpu.split_whitespace().any(|word| word == flag);
+        let best = match (has("clwb"), has("clflushopt")) {
+            (true, _) => WriteBack::Clwb,
+            (_, true) => WriteBack::ClflushOpt,
+            _ => WriteBack::Clflush,
+        };
+        assert_eq!(Hardware::detect().write_back_by(), best);
+    }
+}

@@ -122,6 +122,7 @@ impl<M: Media> Locked<'_, M> {
     }
 
     /// Says that the volatile metadata was rebuilt: others may rely on it from now on.
+    #[track_caller]
     pub fn repaired(&mut self) {
         self.stale = false;
         self.lock.0.store(self.free | LOCKED, self.media);
@@ -144,3 +145,6 @@ impl<M: Media> Drop for Locked<'_, M> {
         self.lock.0.store(word, self.media);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -229,7 +229,12 @@ impl VWord {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
+    #[inline]
+    #[track_caller]
     pub(crate) fn compare_exchange<M: Media>(&self, media: &M, old: u64, new: u64) -> Result<u64, u64> {
         media.compare_exchange_volatile(&self.0, old, new)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,10 +14,11 @@
 
 use crate::leaf::LeafRef;
 use crate::{Leaf, Variant};
-use art::{Kind, Tagged, fingerprint, leaf_tag, prefetch};
+use art::{Kind, Tagged, fingerprint, leaf_tag, prefetch, same};
 use heap::{Error, Heap};
 use pmem::{
-    Batch, Draft, Erased, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord, Persistent,
+    Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord,
+    Persistent,
 };
 
 /// Entries of each size class; with the head they fill 32, 64, 128, 256, 384 and 528 bytes.
@@ -61,13 +62,13 @@ pub(crate) fn class_for(count: usize) -> Option<usize> {
 impl<'g> ArrayRef<'g> {
     /// The array that `link` leads to.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Error> {
-        fn of<'g, const N: usize, M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Error> {
-            let offset = link.offset().ok_or(Error::Damaged {
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Fault> {
+        fn of<'g, const N: usize, M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Fault> {
+            let offset = link.offset().ok_or(Fault {
                 what: "null leaf array",
                 offset: 0,
             })?;
-            let array = heap.at::<Array<N>>(offset)?;
+            let array = heap.pool().at::<Array<N>>(offset)?;
             Ok(ArrayRef {
                 head: &array.head,
                 slots: &array.slots,
@@ -80,7 +81,7 @@ impl<'g> ArrayRef<'g> {
             3 => of::<30, M>(heap, link),
             4 => of::<46, M>(heap, link),
             5 => of::<64, M>(heap, link),
-            _ => Err(Error::Damaged {
+            _ => Err(Fault {
                 what: "leaf array's class",
                 offset: link.bits() & pmem::Offset::MASK,
             }),
@@ -134,13 +135,13 @@ impl<'g> ArrayRef<'g> {
         &self,
         heap: &'g Heap<M>,
         key: &[u8],
-    ) -> Result<Option<(&'g PSlot, Link, LeafRef<'g>)>, Error> {
+    ) -> Result<Option<(&'g PSlot, Link, LeafRef<'g>)>, Fault> {
         let wanted = leaf_tag(fingerprint(key)).get();
         for slot in self.slots {
             let link = slot.load(heap.media());
             if link.tag().get() == wanted {
                 let leaf = LeafRef::at(heap, link)?;
-                if leaf.key() == key {
+                if same(leaf.key(), key) {
                     return Ok(Some((slot, link, leaf)));
                 }
             }
@@ -184,7 +185,7 @@ pub(crate) fn draft_array<'e, 'h, M: Media>(
     batch: &Batch<'e, '_, M>,
     entries: Vec<Entry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
-    let class = class_for(entries.len()).ok_or(Error::Damaged {
+    let class = class_for(entries.len()).ok_or(Fault {
         what: "leaf array's length",
         offset: 0,
     })?;

@@ -6,9 +6,8 @@ use crate::node::Node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, fingerprint};
-use heap::Error;
 use index::{Direction, Faults};
-use pmem::{Link, Media};
+use pmem::{Fault, Link, Media};
 use std::ops::{Bound, ControlFlow};
 
 /// Faults that are kept.
@@ -49,12 +48,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 _ => Err(crate::locate::damaged("link's kind", item.link)),
             };
             if let Err(error) = checked {
-                report(faults, item.link, &error.to_string());
+                report(faults, item.link, error.what);
             }
         }
     }
 
-    fn check_leaf(&self, item: &Item, faults: &mut Faults) -> Result<(), Error> {
+    fn check_leaf(&self, item: &Item, faults: &mut Faults) -> Result<(), Fault> {
         faults.keys += 1;
         let leaf = LeafRef::at(&self.heap, item.link)?;
         if let Some(fault) = leaf.fault(&self.heap) {
@@ -75,7 +74,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    fn check_array(&self, item: &Item, stack: &mut Vec<Item>, faults: &mut Faults) -> Result<(), Error> {
+    fn check_array(&self, item: &Item, stack: &mut Vec<Item>, faults: &mut Faults) -> Result<(), Fault> {
         let array = ArrayRef::at(&self.heap, item.link)?;
         if let Some(fault) = array::fault::<M, V>(&array, item.link, &self.heap) {
             report(faults, item.link, fault);
@@ -89,7 +88,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    fn check_node(&self, item: &Item, stack: &mut Vec<Item>, faults: &mut Faults) -> Result<(), Error> {
+    fn check_node(&self, item: &Item, stack: &mut Vec<Item>, faults: &mut Faults) -> Result<(), Fault> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = node.header().level(media);

@@ -147,7 +147,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             .map(|link| Ok((LeafRef::at(&self.heap, link)?.key(), link)))
             .collect::<Result<Vec<_>, Error>>()?;
         let Some(((first, _), others)) = leaves.split_first() else {
-            return Err(crate::locate::damaged("full leaf array", link));
+            return Err(crate::locate::damaged("full leaf array", link).into());
         };
         let among = others
             .iter()
@@ -156,7 +156,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             .unwrap_or(0);
         let level = common_prefix(first, key).min(among);
         if level <= parent.level {
-            return Err(crate::locate::damaged("leaf array's keys", link));
+            return Err(crate::locate::damaged("leaf array's keys", link).into());
         }
         let stays = level < among;
         persist_scope(media, Purpose::Node, |batch| {

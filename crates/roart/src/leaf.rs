@@ -16,7 +16,7 @@ use art::checksum;
 use heap::{Error, Heap};
 use index::Value;
 use pmem::{
-    Batch, Draft, Durable, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope,
+    Batch, Draft, Durable, Fault, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope,
 };
 
 const KEY_BITS: u32 = 16;
@@ -67,24 +67,24 @@ fn tail_len(header: u64) -> usize {
 impl<'g> LeafRef<'g> {
     /// The leaf that `link` leads to.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Error> {
-        let offset = link.offset().ok_or(Error::Damaged {
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Fault> {
+        let offset = link.offset().ok_or(Fault {
             what: "null leaf",
             offset: 0,
         })?;
-        let leaf = heap.at::<Leaf>(offset)?;
+        let leaf = heap.pool().at::<Leaf>(offset)?;
         let header = leaf.header.load(heap.media());
         if header & WORD != 0 && value_len(header) != 8 {
-            return Err(Error::Damaged {
+            return Err(Fault {
                 what: "leaf header",
                 offset: offset.get(),
             });
         }
         let len = tail_len(header);
         let tail = match Offset::new(offset.get() + SIZE as u64) {
-            Some(start) => heap.bytes(start, len)?,
+            Some(start) => heap.pool().bytes(start, len)?,
             None => {
-                return Err(Error::Damaged {
+                return Err(Fault {
                     what: "leaf",
                     offset: offset.get(),
                 });
@@ -101,7 +101,7 @@ impl<'g> LeafRef<'g> {
 
     /// Bytes of the whole leaf.
     pub(crate) fn extent(&self) -> usize {
-        SIZE + self.tail.len()
+        (SIZE + self.tail.len()).next_multiple_of(align_of::<Leaf>())
     }
 
     /// The value, made durable first if need be.

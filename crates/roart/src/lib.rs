@@ -22,7 +22,7 @@ mod write;
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
 use leaf::Leaf;
-use pmem::{Hardware, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Fault, Hardware, Link, Media, Purpose, Tag, persist_scope};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -93,6 +93,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
+#[cold]
+fn damaged(fault: Fault) -> Error {
+    heap::Error::from(fault).into()
+}
+
 fn check_key(key: &[u8]) -> Result<(), Error> {
     if key.len() > MAX_KEY {
         Err(Error::KeyTooLong(key.len()))
@@ -105,7 +110,7 @@ impl<M: Media, V: Variant> Index for Roart<M, V> {
     #[inline]
     fn get<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         check_key(key)?;
-        Ok(self.read(key)?)
+        self.read(key).map_err(damaged)
     }
 
     fn multi_get<'g>(
@@ -115,7 +120,7 @@ impl<M: Media, V: Variant> Index for Roart<M, V> {
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Error> {
         keys.iter().try_for_each(|key| check_key(key))?;
-        Ok(self.read_many(keys, found)?)
+        self.read_many(keys, found).map_err(damaged)
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
@@ -141,7 +146,7 @@ impl<M: Media, V: Variant> Index for Roart<M, V> {
                 check_key(key)?;
             }
         }
-        Ok(self.visit_range(lower, upper, direction, visit)?)
+        self.visit_range(lower, upper, direction, visit).map_err(damaged)
     }
 
     fn check(&self) -> Result<Faults, Error> {

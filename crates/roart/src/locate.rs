@@ -8,9 +8,8 @@ use crate::array::ArrayRef;
 use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::{Roart, Variant};
-use art::{Kind, Prefix, Tagged, common_prefix};
-use heap::Error;
-use pmem::{Link, Locked, Media, PSlot};
+use art::{Kind, Prefix, Tagged, common_prefix, prefetch};
+use pmem::{Fault, Link, Locked, Media, PSlot};
 
 /// A node whose string the key begins with, and what the node's slot for the key holds.
 pub(crate) struct Place<'g> {
@@ -44,7 +43,7 @@ pub(crate) fn same_object(a: Link, b: Link) -> bool {
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// The place of `key`; `None` if a concurrent change was met and the walk must start anew.
-    pub(crate) fn locate<'g>(&'g self, key: &[u8]) -> Result<Option<Place<'g>>, Error> {
+    pub(crate) fn locate<'g>(&'g self, key: &[u8]) -> Result<Option<Place<'g>>, Fault> {
         let mut at = self.root;
         let mut node = Node::at(&self.heap, at)?;
         let mut level = 0;
@@ -60,21 +59,21 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }));
             }
             let child = Node::at(&self.heap, link)?;
-            let child_level = child.header().level(self.heap.media());
-            if child_level <= level {
-                return Err(damaged("node's level", link));
-            }
-            let Some(shared) = self.shared(&child, child_level, key, level + 1)? else {
-                return Ok(None);
-            };
-            if let Shared::Until(at_byte, byte) = shared {
-                return Ok(Some(Place {
-                    node,
-                    at,
-                    level,
-                    link,
-                    parting: Some((at_byte, byte)),
-                }));
+            prefetch(child.header()); // for the lock
+            let child_level = self.level_after(link, &child, level + 1);
+            if child_level > level + 1 {
+                let Some(shared) = self.shared(&child, child_level, key, level + 1)? else {
+                    return Ok(None);
+                };
+                if let Shared::Until(until, byte) = shared {
+                    return Ok(Some(Place {
+                        node,
+                        at,
+                        level,
+                        link,
+                        parting: Some((until, byte)),
+                    }));
+                }
             }
             (at, node, level) = (link, child, child_level);
         }
@@ -87,22 +86,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         level: usize,
         key: &[u8],
         from: usize,
-    ) -> Result<Option<Shared>, Error> {
-        if from >= level {
-            return Ok(Some(Shared::All));
-        }
+    ) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
-        let string: &[u8];
         if level - from <= Prefix::MAX {
             let kept = prefix.as_bytes();
-            string = &kept[kept.len() - (level - from)..];
-            return Ok(Some(Shared::of(string, key, from)));
+            return Ok(Some(Shared::of(&kept[kept.len() - (level - from)..], key, from)));
         }
         let Some(leaf) = self.any_leaf(*node)? else {
             return Ok(None);
         };
         let Some(string) = leaf.key().get(from..level) else {
-            return Err(Error::Damaged {
+            return Err(Fault {
                 what: "leaf's key",
                 offset: 0,
             });
@@ -111,7 +105,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at.
-    pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Error> {
+    pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
         let first = |node: &Node<'_>| -> Link {
             let ends = node.header().ends.load(media);
@@ -152,7 +146,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not obsolete, so it
     /// hangs somewhere on the key's path and stays there until the caller changes that. Locks are taken from the
     /// child upward only, here and everywhere, so that waiting cannot end in a circle.
-    pub(crate) fn lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Parent<'g, M>, Error> {
+    pub(crate) fn lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Parent<'g, M>, Fault> {
         for turn in 0..MOST_TRIES {
             if let Some(parent) = self.try_lock_parent(key, child)? {
                 return Ok(parent);
@@ -162,7 +156,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Err(damaged("object without a parent", child))
     }
 
-    fn try_lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Option<Parent<'g, M>>, Error> {
+    fn try_lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Option<Parent<'g, M>>, Fault> {
         let mut node = Node::at(&self.heap, self.root)?;
         let mut level = 0;
         loop {
@@ -213,8 +207,8 @@ impl Shared {
     }
 }
 
-pub(crate) fn damaged(what: &'static str, link: Link) -> Error {
-    Error::Damaged {
+pub(crate) fn damaged(what: &'static str, link: Link) -> Fault {
+    Fault {
         what,
         offset: link.bits() & pmem::Offset::MASK,
     }

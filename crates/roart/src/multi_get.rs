@@ -3,10 +3,9 @@
 use crate::array::{ArrayRef, CAPACITIES};
 use crate::leaf::LeafRef;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, prefetch, prefetch_range};
-use heap::Error;
+use art::{Kind, Tagged, prefetch, prefetch_range, same};
 use index::Value;
-use pmem::{Link, Media};
+use pmem::{Fault, Link, Media};
 
 /// Walks that go side by side: a little more than the misses that a core overlaps.
 const GROUP: usize = 32;
@@ -17,7 +16,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         &'g self,
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         for (group, keys) in keys.chunks(GROUP).enumerate() {
             self.read_group(keys, group * GROUP, found)?;
         }
@@ -29,7 +28,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         keys: &[&[u8]],
         first: usize,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         let mut walks = [(self.root, 0); GROUP];
         let mut busy = true;
         while busy {
@@ -55,7 +54,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         for (i, ((link, _), key)) in walks.iter().zip(keys).enumerate() {
             let leaf = match link.kind() {
                 Kind::Null => None,
-                Kind::Leaf => Some(LeafRef::at(&self.heap, *link)?).filter(|leaf| leaf.key() == *key),
+                Kind::Leaf => Some(LeafRef::at(&self.heap, *link)?).filter(|leaf| same(leaf.key(), key)),
                 Kind::Array => ArrayRef::at(&self.heap, *link)?
                     .find(&self.heap, key)?
                     .map(|(_, _, leaf)| leaf),

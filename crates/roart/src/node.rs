@@ -13,7 +13,9 @@
 use crate::Variant;
 use art::{Kind, Prefix, Tagged, child_tag};
 use heap::{Error, Heap};
-use pmem::{Batch, Draft, Erased, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord};
+use pmem::{
+    Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord,
+};
 use pmem::{Persisted, Persistent, Purpose, VWord, persist_scope};
 
 /// What every node begins with: half a line.
@@ -105,6 +107,27 @@ pub(crate) enum Node<'g> {
     N256(&'g N256),
 }
 
+/// Where the object of a link is.
+#[inline(always)]
+pub(crate) fn offset_of(link: Link) -> Result<Offset, Fault> {
+    link.offset().ok_or(Fault {
+        what: "null link",
+        offset: 0,
+    })
+}
+
+impl N256 {
+    #[inline(always)]
+    pub(crate) fn child(&self, byte: u8) -> &PSlot {
+        &self.slots[usize::from(byte)]
+    }
+
+    #[inline(always)]
+    pub(crate) fn ends(&self) -> &PSlot {
+        &self.header.ends
+    }
+}
+
 impl N48 {
     fn hint<M: Media>(&self, media: &M, byte: u8) -> usize {
         let word = self.index[usize::from(byte >> 3)].load(media);
@@ -132,18 +155,15 @@ fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g P
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Error> {
-        let offset = link.offset().ok_or(Error::Damaged {
-            what: "null node",
-            offset: 0,
-        })?;
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
+        let offset = offset_of(link)?;
         Ok(match link.kind() {
-            Kind::N4 => Node::N4(heap.at(offset)?),
-            Kind::N16 => Node::N16(heap.at(offset)?),
-            Kind::N48 => Node::N48(heap.at(offset)?),
-            Kind::N256 => Node::N256(heap.at(offset)?),
+            Kind::N4 => Node::N4(heap.pool().at(offset)?),
+            Kind::N16 => Node::N16(heap.pool().at(offset)?),
+            Kind::N48 => Node::N48(heap.pool().at(offset)?),
+            Kind::N256 => Node::N256(heap.pool().at(offset)?),
             _ => {
-                return Err(Error::Damaged {
+                return Err(Fault {
                     what: "link to a node",
                     offset: offset.get(),
                 });

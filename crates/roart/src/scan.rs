@@ -12,9 +12,8 @@ use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch};
-use heap::Error;
 use index::{Direction, Visit};
-use pmem::{Link, Media};
+use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow, Range, RangeInclusive};
 
@@ -108,7 +107,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         upper: Bound<&[u8]>,
         direction: Direction,
         visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         let bounds = Bounds { lower, upper };
         if bounds.cross() {
             return Ok(());
@@ -165,7 +164,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         direction: Direction,
         sorted: &mut Vec<LeafRef<'g>>,
         visit: &mut Visit<'_, 'g>,
-    ) -> Result<ControlFlow<()>, Error> {
+    ) -> Result<ControlFlow<()>, Fault> {
         sorted.clear();
         let array = ArrayRef::at(&self.heap, item.link)?;
         for link in array.leaves(self.heap.media()) {
@@ -199,7 +198,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         direction: Direction,
         batch: u16,
         stack: &mut Vec<Item>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Fault> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth);
@@ -305,7 +304,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         node: &Node<'_>,
         level: usize,
         bounds: &Bounds<'_>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, Fault> {
         let skipped = level - item.depth;
         if skipped == 0 || (item.low != Edge::Along && item.high != Edge::Along) {
             return Ok(true);

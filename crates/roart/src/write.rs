@@ -16,7 +16,7 @@ use crate::locate::{Place, same_object};
 use crate::node::{Child, Children, draft_node};
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag, common_prefix, fingerprint, leaf_tag};
+use art::{Kind, Tagged, child_tag, common_prefix, fingerprint, leaf_tag, same};
 use heap::{Error, Guard};
 use index::{Action, Edit};
 use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
@@ -63,7 +63,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             (Kind::Leaf, Some(slot)) => {
                 let leaf = LeafRef::at(&self.heap, link)?;
-                if leaf.key() != key {
+                if !same(leaf.key(), key) {
                     let action = edit.decide(None);
                     if action == Action::Put {
                         self.split_leaf(slot, link, place.level, leaf.key(), key, edit.value())?;
@@ -88,7 +88,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
                 Ok(Some(none_removed(action)))
             }
-            (Kind::Unknown, _) => Err(crate::locate::damaged("link's kind", link)),
+            (Kind::Unknown, _) => Err(crate::locate::damaged("link's kind", link).into()),
             // The slot changed since the walk passed.
             _ => Ok(None),
         }

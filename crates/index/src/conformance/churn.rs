@@ -1,19 +1,22 @@
 //! Reads while others write.
 
 use super::crew::{Working, crew, decode, encode};
-use super::{Brief, Family, Plan, Subject, assert_emptied, done, keys};
+use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, done, keys};
 use crate::{Direction, Index, Range, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
 const THREADS: usize = 4;
 
-/// Scans, in both directions, while keys between the stable ones come and go: each stable key is seen once, in
-/// order, with its value, and nothing is seen that was never there.
+/// Marks the values of keys that come and go. The bits below number the stable keys, those above the writes.
+const UNSTABLE: u64 = 1 << 32;
+
+/// Scans, in both directions, while keys between the stable ones come and go and the stable ones get new values: each
+/// stable key is seen once, in order, with a value of its own, and nothing is seen that was never there.
 pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
     let families: [Family; 5] = [keys::fans, keys::few_bytes, keys::dense, keys::paths, keys::chain];
     let mut random = plan.random("scans_see_stable_keys");
-    let subject = S::create();
+    let mut subject = S::create();
     let start = subject.used();
     for family in families {
         let keys = family(&mut random, 600);
@@ -25,15 +28,17 @@ pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
             .map(|(key, id)| (&key[..], id))
             .collect();
         let unstable: Vec<_> = keys.iter().filter(|key| !stable.contains_key(&key[..])).collect();
+        let in_turn: Vec<_> = stable.iter().map(|(key, id)| (*key, *id)).collect();
         for (key, id) in &stable {
             done(subject.index().upsert(key, &encode(*id)), "upsert");
         }
+        subject = subject.reopen(Reopen::Crash);
         let index = subject.index();
         let scanners = Working::new(THREADS / 2);
         crew(THREADS, &mut random, |thread, mut random| {
             if thread < THREADS / 2 {
                 let _done = scanners.until_dropped();
-                for _ in 0..plan.sized(120) {
+                for _ in 0..plan.sized(60) {
                     let (low, high) = (random.pick(&keys), random.pick(&keys));
                     let lower = *random.pick(&[Bound::Unbounded, Bound::Included(&low[..])]);
                     let upper = *random.pick(&[Bound::Unbounded, Bound::Excluded(&high[..])]);
@@ -48,9 +53,11 @@ pub fn scans_see_stable_keys<S: Subject>(plan: &Plan) {
                     let first = random.below(unstable.len());
                     let count = *random.pick(&[1, 1, 1, 30, 200]);
                     let insert = random.one_in(2);
+                    let (key, id) = &in_turn[random.below(in_turn.len())];
+                    assert!(done(index.update(key, &encode(*id | round << 33)), "update"));
                     for key in unstable.iter().cycle().skip(first).take(count) {
                         if insert {
-                            done(index.upsert(key, &encode(1 << 32 | round)), "upsert");
+                            done(index.upsert(key, &encode(UNSTABLE | round << 33)), "upsert");
                         } else {
                             done(index.remove(key), "remove");
                         }
@@ -77,7 +84,7 @@ fn scan(
     let guard = heap::pin();
     let mut seen: Vec<(Vec<u8>, u64)> = Vec::new();
     let visit = &mut |key: &[u8], value: Value<'_>| {
-        if slow {
+        if slow && seen.len().is_multiple_of(16) {
             std::thread::yield_now();
         }
         seen.push((key.to_vec(), decode(&value)));
@@ -109,11 +116,11 @@ fn scan(
             Brief(key)
         );
     }
-    let mut seen = seen.iter().filter(|(_, id)| *id < 1 << 32);
+    let mut seen = seen.iter().filter(|(_, id)| id & UNSTABLE == 0);
     for (key, id) in stable.iter().filter(|(key, _)| within(key)) {
         let next = seen.next();
         assert!(
-            next.is_some_and(|(seen, value)| seen == key && value == id),
+            next.is_some_and(|(seen, value)| seen == key && value % UNSTABLE == *id),
             "{direction:?} scan: {:?} comes next, found {:?}",
             Brief(key),
             next.map(|(key, _)| Brief(key))
@@ -134,7 +141,7 @@ pub fn borrowed_values_stay<S: Subject>(plan: &Plan) {
     crew(THREADS, &mut random, |thread, mut random| {
         if thread < THREADS / 2 {
             let _done = readers.until_dropped();
-            for _ in 0..plan.sized(150) {
+            for _ in 0..plan.sized(300) {
                 let guard = heap::pin();
                 let mut held = Vec::new();
                 for _ in 0..60 {

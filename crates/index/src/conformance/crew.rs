@@ -62,7 +62,7 @@ pub(super) struct Dawdling<'r, E>(pub(super) E, pub(super) &'r mut Random);
 
 impl<E: Edit> Edit for Dawdling<'_, E> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        if self.1.one_in(8) {
+        if self.1.one_in(32) {
             thread::yield_now();
         }
         self.0.decide(current)

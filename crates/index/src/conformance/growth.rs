@@ -113,7 +113,7 @@ pub fn overwrites_leak_nothing<S: Subject>(plan: &Plan) {
     let start = subject.used();
     let mut oracle = Oracle::default();
     let keys = keys::numbers(&mut random, 100);
-    for _ in 0..plan.sized(20_000) {
+    for _ in 0..plan.sized(60_000) {
         let key = random.pick(&keys);
         match random.below(10) {
             0 => oracle.remove(subject.index(), key),

@@ -2,6 +2,7 @@
 
 use super::oracle::Oracle;
 use super::{Family, Plan, Reopen, Subject, assert_emptied, keys};
+use crate::Direction;
 
 const ROUNDS: usize = 3;
 
@@ -16,7 +17,7 @@ fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
         // Other keys each round, so that empty places are filled by something else.
         let keys = family(&mut random, plan.sized(count));
         for removing in [2, 8, 13] {
-            for _ in 0..keys.len() * 2 {
+            for _ in 0..keys.len() * 3 {
                 oracle.step(subject.index(), &keys, removing, &mut random);
                 if random.one_in(100) {
                     oracle.read_ranges(subject.index(), &keys, &mut random);
@@ -32,14 +33,16 @@ fn history<S: Subject>(plan: &Plan, name: &str, family: Family, count: usize) {
                 oracle.compare(subject.index());
             }
         }
-        let mut rest: Vec<_> = oracle.map.keys().cloned().collect();
         match round {
-            0 => rest.reverse(),
-            1 => {}
-            _ => random.shuffle(&mut rest),
-        }
-        for key in &rest {
-            oracle.remove(subject.index(), key);
+            0 => oracle.empty_by_scan(subject.index(), Direction::Forward),
+            1 => oracle.empty_by_scan(subject.index(), Direction::Reverse),
+            _ => {
+                let mut rest: Vec<_> = oracle.map.keys().cloned().collect();
+                random.shuffle(&mut rest);
+                for key in &rest {
+                    oracle.remove(subject.index(), key);
+                }
+            }
         }
         oracle.compare(subject.index());
         assert_emptied(&subject, start);
@@ -57,7 +60,7 @@ macro_rules! histories {
 
 histories! {
     /// Random bytes of random length.
-    random_bytes: 3000 of random_bytes;
+    random_bytes: 5000 of random_bytes;
     /// All 256 byte values at every position of a key.
     every_byte_everywhere: 3000 of every_byte;
     /// Keys of zeros and of 0xff, the empty key among them.
@@ -65,17 +68,17 @@ histories! {
     /// Thousands of keys, each a prefix of the next.
     chains_of_prefixes: 3000 of chain;
     /// Keys of up to 64 KiB.
-    long_keys: 100 of long;
+    long_keys: 200 of long;
     /// Paths.
-    shared_prefixes: 3000 of paths;
+    shared_prefixes: 5000 of paths;
     /// Consecutive numbers.
-    dense_numbers: 4000 of dense;
+    dense_numbers: 6000 of dense;
     /// Random numbers.
-    random_numbers: 4000 of numbers;
+    random_numbers: 6000 of numbers;
     /// An alphabet of three bytes.
-    few_distinct_bytes: 3000 of few_bytes;
+    few_distinct_bytes: 5000 of few_bytes;
     /// Nodes of 256 children.
-    wide_nodes: 3000 of fans;
+    wide_nodes: 5000 of fans;
     /// All of these together.
-    mixed_keys: 4000 of mixed;
+    mixed_keys: 6000 of mixed;
 }

@@ -99,13 +99,14 @@ pub fn large_values<S: Subject>(plan: &Plan) {
     let mut subject = S::create();
     let start = subject.used();
     let mut oracle = Oracle::default();
-    for i in 0..plan.sized(40) {
+    for i in 0..plan.sized(100) {
         let key = format!("key {}", random.below(6)).into_bytes();
         let len = *random.pick(&[8, 60_000, 65_536, 250_000, 262_144, 1 << 20, (1 << 20) + 1]);
         match random.below(4) {
             0 => oracle.remove(subject.index(), &key),
             _ => oracle.upsert(subject.index(), &key, &random.bytes(len)),
         }
+        oracle.get(subject.index(), &key);
         if i % 10 == 9 {
             subject = subject.reopen(*random.pick(&[Reopen::Clean, Reopen::Crash]));
             oracle.compare(subject.index());

@@ -296,6 +296,29 @@ impl Oracle {
         }
     }
 
+    /// Removes every key from within a scan, as it comes by.
+    pub(super) fn empty_by_scan(&mut self, index: &dyn Index, direction: Direction) {
+        let guard = heap::pin();
+        let visit = &mut |key: &[u8], value: Value<'_>| {
+            let expected = match direction {
+                Direction::Forward => self.map.first_key_value(),
+                Direction::Reverse => self.map.last_key_value(),
+            };
+            assert_entry((key, value), expected.map(|(key, value)| (&key[..], &value[..])));
+            self.remove(index, key);
+            ControlFlow::Continue(())
+        };
+        done(
+            index.scan(Bound::Unbounded, Bound::Unbounded, direction, &guard, visit),
+            "scan",
+        );
+        assert!(
+            self.map.is_empty(),
+            "a scan that removes what it visits has left {} keys",
+            self.map.len()
+        );
+    }
+
     /// The whole of the index, from both ends and by its own check.
     pub(super) fn compare(&self, index: &dyn Index) {
         let everything = (Bound::Unbounded, Bound::Unbounded);

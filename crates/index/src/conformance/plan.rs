@@ -25,6 +25,14 @@ impl Plan {
         }
     }
 
+    /// So many times the work.
+    pub fn scaled(self, scale: f64) -> Plan {
+        Plan {
+            scale: self.scale * scale,
+            ..self
+        }
+    }
+
     /// This many, scaled; at least one.
     pub fn sized(&self, ordinary: usize) -> usize {
         ((ordinary as f64 * self.scale) as usize).max(1)
@@ -33,7 +41,7 @@ impl Plan {
     /// The random numbers of one property; prints how to have them again.
     pub(super) fn random(&self, property: &str) -> Random {
         eprintln!(
-            "{property}: CONFORMANCE_SEED={} CONFORMANCE_SCALE={}",
+            "{property}: CONFORMANCE_SEED={} (scale {})",
             self.seed, self.scale
         );
         Random::new(self.seed)

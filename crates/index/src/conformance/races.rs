@@ -38,7 +38,7 @@ pub fn counters_add_up<S: Subject>(plan: &Plan) {
     let index = subject.index();
     let given = crew(THREADS, &mut random, |_, mut random| {
         let mut given = vec![Vec::new(); COUNTERS];
-        for _ in 0..plan.sized(20_000) {
+        for _ in 0..plan.sized(60_000) {
             let counter = random.below(COUNTERS);
             let mut edit = Dawdling(
                 Increment {
@@ -107,9 +107,10 @@ pub fn tokens_are_conserved<S: Subject>(plan: &Plan) {
         for (slot, token) in slots.iter().zip(0..TOKENS) {
             assert!(done(subject.index().insert(slot, &encode(token)), "insert"));
         }
+        subject = subject.reopen(Reopen::Crash);
         let index = subject.index();
         crew(THREADS, &mut random, |_, mut random| {
-            for _ in 0..plan.sized(8000) {
+            for _ in 0..plan.sized(25_000) {
                 let slot = &slots[random.below(slots.len())];
                 let mut take = Dawdling(Take::default(), &mut random);
                 let took = done(index.write(slot, &mut take), "take");
@@ -148,7 +149,7 @@ pub fn racing_inserts_have_one_winner<S: Subject>(plan: &Plan) {
     let mut subject = S::create();
     let start = subject.used();
     for family in families {
-        let keys = family(&mut random, plan.sized(1500));
+        let keys = family(&mut random, plan.sized(3000));
         let index = subject.index();
         // Threads follow each other closely, so that they meet at the same keys.
         let won = crew(THREADS, &mut random, |thread, mut random| {
@@ -222,18 +223,21 @@ pub fn own_keys_keep_their_values<S: Subject>(plan: &Plan) {
                     map: oracles[thread].map.clone(),
                 };
                 for removing in [2, 13, 3, 14] {
-                    for _ in 0..own.len() * 3 {
+                    for _ in 0..own.len() * 8 {
                         oracle.step_at(index, &own[random.below(own.len())], removing, &mut random);
                     }
                 }
                 oracle
             });
-            subject = subject.reopen(Reopen::Crash);
             let all = Oracle {
                 map: oracles.iter().flat_map(|oracle| oracle.map.clone()).collect(),
             };
             all.compare(subject.index());
+            // The threads are the first to touch what is reopened, all at once.
+            subject = subject.reopen(Reopen::Crash);
         }
+        let held: usize = oracles.iter().map(|oracle| oracle.map.len()).sum();
+        assert_sound(subject.index(), held);
         for key in &keys {
             done(subject.index().remove(key), "remove");
         }

@@ -293,7 +293,7 @@ pub fn hot_keys_are_linearizable<S: Subject>(plan: &Plan) {
     ];
     for set in sets {
         let keys: Vec<_> = set.iter().map(|key| key.to_vec()).collect();
-        history::<S>(plan, &mut random, &keys, 3000);
+        history::<S>(plan, &mut random, &keys, 10_000);
     }
 }
 
@@ -311,6 +311,6 @@ pub fn neighbours_are_linearizable<S: Subject>(plan: &Plan) {
     for (family, count) in sets {
         let mut keys = family(&mut random, count);
         keys.sort_unstable();
-        history::<S>(plan, &mut random, &keys, 6000);
+        history::<S>(plan, &mut random, &keys, 12_000);
     }
 }

@@ -130,8 +130,9 @@ impl PoolFile {
             .file
             .metadata()
             .map_err(|e| ErrorKind::io("examining the file", e))?;
-        if metadata.blocks().saturating_mul(BLOCK) < len {
-            self.allocate(0, len)?;
+        let missing = len.saturating_sub(metadata.blocks().saturating_mul(BLOCK));
+        if missing > 0 {
+            self.fill(len, missing)?;
         }
         let failed = |e| ErrorKind::io("mapping the file", e);
         match mapping.back_with_file(self.file.as_fd(), Level::Power, 0, len) {
@@ -148,6 +149,20 @@ impl PoolFile {
         }
     }
 
+    /// Allocates the blocks that the first `len` bytes lack. It is not begun where it cannot succeed, as the blocks
+    /// could not be told from the others afterwards.
+    fn fill(&self, len: u64, missing: u64) -> Result<(), ErrorKind> {
+        let space =
+            rustix::fs::fstatvfs(&self.file).map_err(|e| ErrorKind::io("examining the file system", e))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < missing {
+            return Err(ErrorKind::NoSpace {
+                needed: len,
+                why: Errno::NOSPC.into(),
+            });
+        }
+        self.allocate(0, len)
+    }
+
     /// Lengthens the file from `from` to `to` bytes, blocks and all, and maps them. On an error it is as long as it
     /// was.
     pub(super) fn extend(
@@ -158,6 +173,10 @@ impl PoolFile {
         to: u64,
     ) -> Result<(), ErrorKind> {
         let extended = self.allocate(from, to).and_then(|()| {
+            if level == Level::Power {
+                // The header may soon say that these bytes are there, and it needs no file system to be durable.
+                self.sync()?;
+            }
             mapping
                 .back_with_file(self.file.as_fd(), level, from, to)
                 .map_err(|e| ErrorKind::io("mapping the file", e))

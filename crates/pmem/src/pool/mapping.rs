@@ -11,6 +11,9 @@ use std::ptr::NonNull;
 
 const HUGE: usize = 2 << 20;
 
+/// As far as offsets reach.
+const MAX: u64 = 1 << 48;
+
 /// The range. Dropping it unmaps everything.
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -28,10 +31,8 @@ impl Mapping {
     pub(super) fn reserve(wanted: u64, needed: u64) -> Result<Mapping, ErrorKind> {
         let too_large = |_| ErrorKind::io("reserving addresses", Errno::NOMEM);
         let needed = usize::try_from(needed).map_err(too_large)?.next_multiple_of(HUGE);
-        let mut size = usize::try_from(wanted)
-            .map_err(too_large)?
-            .max(needed)
-            .next_multiple_of(HUGE);
+        let wanted = usize::try_from(wanted.min(MAX)).map_err(too_large)?;
+        let mut size = wanted.max(needed).next_multiple_of(HUGE);
         loop {
             match Self::reserve_exactly(size) {
                 Err(_) if size > needed => size = (size / 2).next_multiple_of(HUGE).max(needed),

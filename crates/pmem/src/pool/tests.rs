@@ -104,3 +104,18 @@ fn page_size_is_checked() {
         assert!(matches!(error.kind, ErrorKind::PageSize(size) if size == page_size));
     }
 }
+
+/// Any limit will do: one that is beyond all addresses is lowered, one below the first page is raised to it.
+#[test]
+fn any_limit_will_do() {
+    for max_size in [0, 1, (1 << 20) + 1, 1 << 50, u64::MAX] {
+        let options = PoolOptions { max_size, ..small() };
+        let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
+        assert!(pool.max_size() >= pool.page_size() && pool.max_size() <= max_size.max(pool.page_size()));
+        let limit = pool.max_size() / pool.page_size() * pool.page_size();
+        let error = pool.grow(limit + 1).expect_err("above the limit");
+        assert!(matches!(error.kind, ErrorKind::Full { .. }));
+        assert!(pool.grow(u64::MAX).is_err());
+        assert!(pool.grow(limit.min(8 << 20)).is_ok());
+    }
+}

@@ -326,3 +326,22 @@ fn half_a_page_is_ignored() {
     put(&pool, (1 << 20) - 16, 5);
     assert_eq!(get(&pool, (1 << 20) - 16), 5);
 }
+
+/// A pool above the limit that is asked for is opened, and does not grow.
+#[test]
+fn a_pool_above_the_limit_is_opened() {
+    let (place, bytes) = Place::with_pool();
+    let options = PoolOptions {
+        max_size: 1,
+        ..small()
+    };
+    let pool = Pool::open(&place.path, &options, Hardware::detect()).expect("the pool");
+    assert_eq!(pool.max_size(), bytes.len() as u64);
+    assert!(matches!(
+        pool.grow(pool.len() + 1),
+        Err(Error {
+            kind: ErrorKind::Full { .. },
+            ..
+        })
+    ));
+}

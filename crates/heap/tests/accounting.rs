@@ -1,0 +1,388 @@
+//! Accounting: used + free + unswept = reserved, and no byte belongs to two.
+
+mod toy;
+
+use pmem::{Counting, Hardware, Media, Offset, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use toy::{Random, seed};
+use wollemi_heap::{Error, Heap, footprint, pin};
+
+const PAGE: u64 = 64 << 10;
+
+#[repr(C)]
+struct Blob {
+    mark: PWord,
+}
+
+// SAFETY: one word; any bits are valid.
+unsafe impl Persistent for Blob {}
+
+fn anonymous<M: Media>(max_size: u64, media: M) -> Heap<M> {
+    let options = PoolOptions {
+        page_size: PAGE,
+        max_size,
+        ..PoolOptions::default()
+    };
+    Heap::new(Pool::anonymous(&options, media).unwrap()).unwrap()
+}
+
+/// An object of `len` bytes that stays: its bytes are all `mark`.
+fn allocate<M: Media>(heap: &Heap<M>, len: usize, mark: u8) -> Result<Offset, Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let blob = Blob {
+            mark: PWord::new(u64::from_ne_bytes([mark; 8])),
+        };
+        let mut draft = heap.draft(blob, len - 8, &batch)?;
+        draft.tail_mut().fill(mark);
+        let offset = draft.offset();
+        std::mem::forget(draft);
+        Ok(offset)
+    })
+}
+
+fn retire<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) {
+    let len = footprint::<Blob>(len - 8).unwrap();
+    heap.retire(&pin(), offset, len);
+}
+
+/// Lets everything retired come back.
+fn settle<M: Media>(heap: &Heap<M>) {
+    for _ in 0..10_000 {
+        if heap.stats().retired == 0 {
+            return;
+        }
+        pin().flush();
+        std::thread::yield_now();
+    }
+    panic!("{:?}", heap.stats());
+}
+
+fn assert_adds_up<M: Media>(heap: &Heap<M>, why: &str) {
+    let stats = heap.stats();
+    assert_eq!(
+        stats.used + stats.free + stats.unswept,
+        stats.reserved,
+        "{why}: {stats:?}"
+    );
+    assert_eq!(stats.reserved, heap.pool().len());
+}
+
+/// Objects in use: start, and (length, mark).
+type Model = BTreeMap<u64, (usize, u8)>;
+
+fn insert(model: &mut Model, offset: Offset, len: usize, mark: u8) {
+    let start = offset.get();
+    let end = start + len as u64;
+    let before = model.range(..end).next_back();
+    if let Some((&other, &(other_len, _))) = before {
+        assert!(
+            other + other_len as u64 <= start,
+            "{start:#x}..{end:#x} was handed out inside {other_len} bytes at {other:#x}"
+        );
+    }
+    model.insert(start, (len, mark));
+}
+
+/// Takes an object at random out of the model, and checks that nobody wrote to it.
+fn take<M: Media>(heap: &Heap<M>, model: &mut Model, random: &mut Random) -> Option<(Offset, usize)> {
+    let (&last, _) = model.last_key_value()?;
+    let (&start, &(len, mark)) = model.range(random.below(last + 1)..).next()?;
+    model.remove(&start);
+    let offset = Offset::new(start).unwrap();
+    let bytes = heap.bytes(offset, len).unwrap();
+    assert!(
+        bytes.iter().all(|&byte| byte == mark),
+        "{len} bytes at {start:#x} were overwritten"
+    );
+    Some((offset, len))
+}
+
+fn random_len(random: &mut Random) -> usize {
+    8 + match random.below(100) {
+        0..=69 => random.below(120),
+        70..=94 => random.below(3000),
+        95..=97 => random.below(33_000),
+        _ => random.below(5 * PAGE),
+    } as usize
+}
+
+fn churn<M: Media>(heap: &Heap<M>, model: &Mutex<Model>, mut random: Random, turns: usize, keep: usize) {
+    for _ in 0..turns {
+        let mark = random.next() as u8;
+        if random.below(2) == 0 && model.lock().unwrap().len() < keep {
+            let len = random_len(&mut random);
+            let offset = allocate(heap, len, mark).unwrap();
+            insert(&mut model.lock().unwrap(), offset, len, mark);
+        } else {
+            let taken = take(heap, &mut model.lock().unwrap(), &mut random);
+            if let Some((offset, len)) = taken {
+                retire(heap, offset, len);
+            }
+        }
+    }
+}
+
+/// Under random allocation and retirement by threads that come and go, no two objects overlap, nothing in use is
+/// written to by others, and the accounts add up whenever nobody is at work. At the end all comes back, as one run.
+#[test]
+fn accounts_add_up_across_threads_that_end() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let heap = anonymous(4 << 30, Hardware::detect());
+    let model = Mutex::new(Model::new());
+    for round in 0..12 {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    let random = Random(random.next() | 1);
+                    scope.spawn(|| churn(&heap, &model, random, 3000, 2000))
+                })
+                .collect();
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
+        let why = format!("seed {seed}, round {round}");
+        assert_adds_up(&heap, &why);
+        settle(&heap);
+        assert_adds_up(&heap, &why);
+        assert_eq!(heap.stats().objects, model.lock().unwrap().len() as u64, "{why}");
+    }
+    let model = model.into_inner().unwrap();
+    for (&start, &(len, _)) in &model {
+        retire(&heap, Offset::new(start).unwrap(), len);
+    }
+    settle(&heap);
+    let stats = heap.stats();
+    assert_eq!((stats.objects, stats.used), (0, PAGE), "seed {seed}: {stats:?}");
+    assert_eq!(stats.free, stats.reserved - PAGE);
+    assert_eq!(stats.free_runs, 1, "free pages are one run: {stats:?}");
+}
+
+/// Drafts that are dropped give their chunks back.
+#[test]
+fn dropped_drafts_leave_nothing() {
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let mut random = Random(3);
+    for _ in 0..5000 {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let len = random_len(&mut random);
+            let kept = heap.draft(Blob { mark: PWord::new(0) }, len, &batch).unwrap();
+            let flushed = heap
+                .draft(Blob { mark: PWord::new(0) }, len, &batch)
+                .unwrap()
+                .flush(&batch);
+            let pair = heap
+                .draft_pair(
+                    Blob { mark: PWord::new(0) },
+                    8,
+                    Blob { mark: PWord::new(0) },
+                    20,
+                    &batch,
+                )
+                .unwrap();
+            drop((kept, flushed, pair));
+        });
+    }
+    let stats = heap.stats();
+    assert_eq!(stats.objects, 0, "{stats:?}");
+    assert_adds_up(&heap, "after dropped drafts");
+    assert!(stats.reserved < 32 << 20, "{stats:?}");
+}
+
+/// Large objects lie in contiguous pages; what they leave is used again, by large and small, and coalesces.
+#[test]
+fn large_objects_reuse_and_coalesce() {
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let sizes: Vec<usize> = (1..=64).map(|pages| (pages * PAGE) as usize - 17).collect();
+    let objects: Vec<Offset> = sizes
+        .iter()
+        .map(|&len| allocate(&heap, len, 5).unwrap())
+        .collect();
+    let allocated = heap.pool().allocated().load(heap.media());
+    for (&offset, &len) in objects.iter().zip(&sizes) {
+        assert_eq!(offset.get() % PAGE, 0);
+        assert!(heap.bytes(offset, len).unwrap().iter().all(|&byte| byte == 5));
+    }
+    // Free every other one: as many runs. Their space serves small objects, and large ones that fit.
+    for (&offset, &len) in objects.iter().zip(&sizes).step_by(2) {
+        retire(&heap, offset, len);
+    }
+    settle(&heap);
+    assert_eq!(heap.stats().free_runs, 32);
+    let again: Vec<Offset> = sizes
+        .iter()
+        .step_by(2)
+        .rev()
+        .map(|&len| allocate(&heap, len, 6).unwrap())
+        .collect();
+    assert_eq!(heap.stats().free_runs, 0);
+    for (&offset, &len) in again.iter().zip(sizes.iter().step_by(2).rev()) {
+        retire(&heap, offset, len);
+    }
+    for (&offset, &len) in objects.iter().zip(&sizes).skip(1).step_by(2) {
+        retire(&heap, offset, len);
+    }
+    settle(&heap);
+    let stats = heap.stats();
+    assert_eq!((stats.free_runs, stats.objects), (1, 0), "{stats:?}");
+    let all = allocate(&heap, (allocated - PAGE) as usize, 9).unwrap();
+    assert_eq!(all.get(), PAGE, "the whole is one run again");
+    assert_eq!(heap.pool().allocated().load(heap.media()), allocated);
+    assert_adds_up(&heap, "with one object of all pages");
+}
+
+/// A large object that does not fit the last run takes it and new pages behind it.
+#[test]
+fn the_last_run_is_lengthened() {
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let first = allocate(&heap, 3 * PAGE as usize, 1).unwrap();
+    retire(&heap, first, 3 * PAGE as usize);
+    settle(&heap);
+    let second = allocate(&heap, 5 * PAGE as usize, 2).unwrap();
+    assert_eq!(first, second);
+    assert_eq!(heap.pool().allocated().load(heap.media()), 6 * PAGE);
+}
+
+/// A full pool is an error that says so, to small and large, and to threads at once; what is retired can be had
+/// again.
+#[test]
+fn a_full_pool_is_an_error_and_space_comes_back() {
+    let heap = anonymous(16 * PAGE, Hardware::detect());
+    let fill = || {
+        let mut mine = Vec::new();
+        loop {
+            match allocate(&heap, 500, 4) {
+                Ok(offset) => mine.push(offset),
+                Err(Error::Full { bytes, source, .. }) => {
+                    assert_eq!(bytes, 512);
+                    assert!(source.to_string().contains("size limit"), "{source}");
+                    return mine;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    };
+    let mut counts = Vec::new();
+    for _ in 0..5 {
+        let all: Vec<Offset> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..3).map(|_| scope.spawn(fill)).collect();
+            threads
+                .into_iter()
+                .flat_map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert_adds_up(&heap, "full");
+        assert!(matches!(
+            allocate(&heap, 8 * PAGE as usize, 1),
+            Err(Error::Full { .. })
+        ));
+        assert!(matches!(allocate(&heap, 1 << 40, 1), Err(Error::Full { .. })));
+        // Other operations go on: what is there can be read and given up.
+        counts.push(all.len());
+        for offset in all {
+            assert_eq!(heap.bytes(offset, 500).unwrap(), [4; 500]);
+            retire(&heap, offset, 500);
+        }
+        settle(&heap);
+        let large = allocate(&heap, 15 * PAGE as usize, 1).unwrap();
+        retire(&heap, large, 15 * PAGE as usize);
+        settle(&heap);
+    }
+    assert!(
+        counts.iter().all(|&count| count >= 15 * 128 - 3 * 64),
+        "{counts:?}"
+    );
+    let absurd = persist_scope(heap.media(), Purpose::Node, |batch| {
+        heap.draft(Blob { mark: PWord::new(0) }, usize::MAX - 4, &batch)
+            .map(drop)
+    });
+    assert!(matches!(absurd, Err(Error::Full { .. })));
+}
+
+/// Retirement waits for the guards of its time.
+#[test]
+fn retired_objects_stay_while_a_guard_is_held() {
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let objects: Vec<Offset> = (0..1000).map(|_| allocate(&heap, 100, 8).unwrap()).collect();
+    let reader = pin();
+    for &offset in &objects {
+        retire(&heap, offset, 100);
+    }
+    for _ in 0..5000 {
+        allocate(&heap, 100, 9).unwrap();
+        pin().flush();
+    }
+    for &offset in &objects {
+        assert_eq!(heap.bytes(offset, 100).unwrap(), [8; 100]);
+    }
+    drop(reader);
+    settle(&heap);
+    assert_eq!(heap.stats().objects, 5000);
+}
+
+/// Allocation persists the end of the allocated pages, one write-back and one fence for each page or run of pages
+/// taken anew, and nothing else; freeing persists nothing.
+#[test]
+fn only_new_pages_are_persisted() {
+    let media = Counting::new(Hardware::detect());
+    let heap = anonymous(4 << 30, media.clone());
+    let mut random = Random(11);
+    let mut model = Model::new();
+    let mut taken = 0;
+    let before = media.counts();
+    for _ in 0..20_000 {
+        let allocated = heap.pool().allocated().load(heap.media());
+        let len = random_len(&mut random);
+        let offset = allocate(&heap, len, 1).unwrap();
+        taken += u64::from(heap.pool().allocated().load(heap.media()) != allocated);
+        insert(&mut model, offset, len, 1);
+        if random.below(3) == 0 {
+            let (offset, len) = take(&heap, &mut model, &mut random).unwrap();
+            retire(&heap, offset, len);
+        }
+    }
+    let counts = media.counts() - before;
+    assert!(taken > 50);
+    assert_eq!((counts.alloc.write_backs, counts.alloc.fences), (taken, taken));
+    assert_eq!((counts.node.write_backs, counts.log.write_backs), (0, 0));
+    assert_eq!(counts.total().fences, taken);
+}
+
+/// A pool that is closed and opened again has all of its pages to sweep, and the accounts add up before, during and
+/// after; without roots, everything is free then.
+#[test]
+fn accounts_add_up_across_reopening() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = PoolOptions {
+        page_size: PAGE,
+        max_size: 1 << 30,
+        ..PoolOptions::default()
+    };
+    let mut random = Random(5);
+    for round in 0..4 {
+        let heap = Heap::new(Pool::open_or_create(&path, &options, Hardware::detect()).unwrap()).unwrap();
+        assert_adds_up(&heap, "opened");
+        let stats = heap.stats();
+        assert_eq!(stats.unswept + PAGE, heap.pool().allocated().load(heap.media()));
+        let model = Mutex::new(Model::new());
+        churn(&heap, &model, Random(random.next() | 1), 2000, 500);
+        assert_adds_up(&heap, "used before recovery");
+        heap.recover(vec![], 2).unwrap();
+        churn(&heap, &model, Random(random.next() | 1), 2000, 500);
+        heap.wait_recovered();
+        churn(&heap, &model, Random(random.next() | 1), 2000, 500);
+        settle(&heap);
+        assert_adds_up(&heap, "recovered");
+        let stats = heap.stats();
+        assert_eq!(
+            (stats.unswept, stats.objects),
+            (0, model.lock().unwrap().len() as u64),
+            "{stats:?}"
+        );
+        assert!(round == 0 || stats.reserved < 200 << 20, "{stats:?}");
+        heap.close().unwrap();
+    }
+}

@@ -1,0 +1,314 @@
+//! Recovery: what is alive stays, what is dead comes back, whatever goes on meanwhile.
+
+mod toy;
+
+use pmem::{Hardware, Pool, PoolOptions};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use toy::{Random, Toy, seed, tracers};
+use wollemi_heap::{Error, State, pin};
+
+fn options() -> PoolOptions {
+    PoolOptions {
+        page_size: 64 << 10,
+        max_size: 4 << 30,
+        ..PoolOptions::default()
+    }
+}
+
+fn open(path: &Path) -> Toy<Hardware> {
+    let pool = Pool::open_or_create(path, &options(), Hardware::detect()).unwrap();
+    Toy::open(pool).unwrap()
+}
+
+/// A copy of an open pool's file: what a crash of its process leaves.
+fn crash(toy: &Toy<Hardware>, to: &str) -> PathBuf {
+    let from = toy.heap.pool().path().unwrap();
+    let to = from.with_file_name(to);
+    std::fs::copy(from, &to).unwrap();
+    to
+}
+
+const WRITERS: u64 = 3;
+const KEYS: u64 = 2000;
+
+type Models = Vec<BTreeMap<u64, usize>>;
+
+/// Lets threads write, each to keys of its own, `turns` times each or until recovery has ended, whichever is later.
+fn write(toy: &Toy<Hardware>, models: &mut Models, random: &mut Random, turns: u64) {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..)
+            .zip(models.iter_mut())
+            .map(|(writer, model)| {
+                let mut random = Random(random.next() | 1);
+                scope.spawn(move || {
+                    let keys = writer * KEYS..(writer + 1) * KEYS;
+                    let mut turn = 0;
+                    while turn < turns || toy.heap.recovery().state == State::Running {
+                        toy.random_write(&mut random, keys.clone(), model).unwrap();
+                        turn += 1;
+                    }
+                })
+            })
+            .collect();
+        // Joined by hand: a scope does not wait for what threads do when they end.
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    });
+}
+
+fn union(models: &Models) -> BTreeMap<u64, usize> {
+    models.iter().flatten().map(|(&key, &len)| (key, len)).collect()
+}
+
+/// With 1 to 4 recovery threads and writers at work from the first moment, in pool after crashed pool: the map is
+/// what the writers made it, the accounts add up, and exactly what is reachable is in use.
+#[test]
+fn nothing_live_is_swept_and_nothing_dead_stays() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let mut toy = open(&folder.path().join("0"));
+    let mut models: Models = vec![BTreeMap::new(); WRITERS as usize];
+    write(&toy, &mut models, &mut random, 6000);
+    for round in 1..=8 {
+        let path = crash(&toy, &round.to_string());
+        drop(toy);
+        toy = open(&path);
+        let before = toy.heap.stats();
+        assert_eq!(
+            before.used + before.free + before.unswept,
+            before.reserved,
+            "{before:?}"
+        );
+        assert!(before.unswept > 0);
+        toy.heap.recover(tracers(), round % 4 + 1).unwrap();
+        write(&toy, &mut models, &mut random, 1500);
+        assert_eq!(toy.heap.wait_recovered(), State::Done, "seed {seed}");
+        let progress = toy.heap.recovery();
+        assert_eq!(progress.pages_swept, progress.pages_to_sweep);
+        assert!(progress.traced > 0);
+        assert_eq!(toy.all(), union(&models), "seed {seed} round {round}");
+        toy.assert_exact(&format!("seed {seed} round {round}"));
+        // And after further use of what was swept.
+        write(&toy, &mut models, &mut random, 1500);
+        assert_eq!(toy.all(), union(&models), "seed {seed} round {round}");
+        toy.assert_exact(&format!("seed {seed} round {round}, later"));
+    }
+    let size = toy.heap.pool().len();
+    assert!(size < 400 << 20, "the pool has grown to {size} bytes");
+}
+
+/// Crashes while recovery runs lose nothing, and the recovery after them leaves no leak.
+#[test]
+fn a_crash_during_recovery_is_just_another_crash() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let mut toy = open(&folder.path().join("0"));
+    let mut models: Models = vec![BTreeMap::new(); 1];
+    write(&toy, &mut models, &mut random, 4000);
+    for round in 1..=12 {
+        let path = crash(&toy, &round.to_string());
+        drop(toy);
+        toy = open(&path);
+        toy.heap.recover(tracers(), 2).unwrap();
+        for _ in 0..random.below(400) {
+            toy.random_write(&mut random, 0..KEYS, &mut models[0]).unwrap();
+        }
+    }
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    assert_eq!(toy.all(), models[0], "seed {seed}");
+    toy.assert_exact(&format!("seed {seed}"));
+    let size = toy.heap.pool().len();
+    assert!(size < 200 << 20, "the pool has grown to {size} bytes");
+}
+
+/// A clean close and reopening is recovered from like a crash, and the heap's handles may go while it runs.
+#[test]
+fn closing_stops_recovery() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let mut random = Random(7);
+    let mut models: Models = vec![BTreeMap::new(); 1];
+    for round in 0..20 {
+        let toy = open(&path);
+        toy.heap.recover(tracers(), 3).unwrap();
+        if round % 3 == 0 {
+            toy.heap.wait_recovered();
+        }
+        for _ in 0..500 {
+            toy.random_write(&mut random, 0..KEYS, &mut models[0]).unwrap();
+        }
+        assert_eq!(toy.all(), models[0]);
+        let heap = toy.heap.clone();
+        drop(toy);
+        heap.close().unwrap();
+    }
+}
+
+/// What a reader holds at the end of the trace is not reused while it holds it.
+#[test]
+fn readers_keep_what_they_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let toy = open(&folder.path().join("0"));
+    for key in 0..3000 {
+        toy.put(key, 40).unwrap();
+    }
+    let toy = open(&crash(&toy, "1"));
+    let reader = pin();
+    let held: Vec<(u64, &[u8])> = (0..3000).map(|key| (key, toy.bytes_of(key))).collect();
+    for key in 0..3000 {
+        assert!(toy.remove(key));
+    }
+    toy.heap.recover(tracers(), 2).unwrap();
+    // Recovery cannot end under the reader's guard, and yet there is room.
+    for key in 10_000..20_000 {
+        toy.put(key, 40).unwrap();
+    }
+    for (key, bytes) in held {
+        let expected: Vec<u8> = (0..40).map(|i| (key as usize + i) as u8).collect();
+        assert_eq!(bytes, expected);
+    }
+    drop(reader);
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("after the reader is gone");
+}
+
+/// A writer that is stopped between unlinking and retiring, all through the trace, neither loses what it unlinked to
+/// others meanwhile nor frees it twice.
+#[test]
+fn a_writer_may_sleep_between_unlinking_and_retiring() {
+    let folder = tempfile::tempdir().unwrap();
+    let toy = open(&folder.path().join("0"));
+    for key in 0..3000 {
+        toy.put(key, 40).unwrap();
+    }
+    let toy = open(&crash(&toy, "1"));
+    let guard = pin();
+    let unlinked: Vec<_> = (0..1000).map(|key| toy.unlink(key)).collect();
+    toy.heap.recover(tracers(), 2).unwrap();
+    while toy.heap.recovery().traced < 2000 {
+        std::thread::yield_now();
+    }
+    // As many as could be handed out again had they been swept.
+    for key in 10_000..14_000 {
+        toy.put(key, 40).unwrap();
+    }
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(toy.heap.recovery().state, State::Running);
+    for link in unlinked {
+        toy.retire_unlinked(link, &guard);
+    }
+    drop(guard);
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("after the writer woke up");
+    assert_eq!(toy.all().len(), 6000);
+}
+
+/// Who finds the pool full can wait for the sweep, and then has room.
+#[test]
+fn a_full_pool_waits_for_recovery() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let options = PoolOptions {
+        max_size: 8 << 20,
+        ..options()
+    };
+    let mut waits = 0;
+    for round in 0..30_u64 {
+        let pool = Pool::open_or_create(&path, &options, Hardware::detect()).unwrap();
+        let toy = Toy::open(pool).unwrap();
+        toy.heap.recover(tracers(), 2).unwrap();
+        // Less than half of the pool in each generation, all of it dead at the end of it.
+        for key in 0..3000 {
+            let key = round * 10_000 + key;
+            match toy.put(key, 1000) {
+                Err(Error::Full { recovering, .. }) if recovering => {
+                    let guard = pin();
+                    assert!(!toy.heap.wait_for_room(), "with a guard");
+                    drop(guard);
+                    toy.heap.wait_for_room();
+                    waits += 1;
+                    toy.put(key, 1000).unwrap();
+                }
+                done => done.unwrap(),
+            }
+        }
+        for key in 0..3000 {
+            assert!(toy.remove(round * 10_000 + key));
+        }
+        // What is not swept yet stays so: the pool is simply closed.
+    }
+    eprintln!("waited {waits} times");
+}
+
+/// Damage, or a root of unknown kind, ends recovery with a reason, and nothing is swept; service goes on.
+#[test]
+fn what_is_not_understood_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let toy = open(&folder.path().join("0"));
+    for key in 0..2000 {
+        toy.put(key, 30).unwrap();
+    }
+    let unknown = open(&crash(&toy, "unknown"));
+    unknown.heap.recover(vec![], 2).unwrap();
+    let damaged = open(&crash(&toy, "damaged"));
+    damaged.damage(77);
+    damaged.heap.recover(tracers(), 2).unwrap();
+    for (toy, reason) in [(unknown, "root 'toy' is of kind 77"), (damaged, "damaged pool")] {
+        let State::Failed(why) = toy.heap.wait_recovered() else {
+            panic!("recovery ended: {:?}", toy.heap.recovery());
+        };
+        assert!(why.contains(reason), "{why}");
+        let unswept = toy.heap.stats().unswept;
+        assert!(unswept > 0);
+        for round in 0..30 {
+            for key in 5000..7000 {
+                toy.put(key, 30 + round).unwrap();
+            }
+        }
+        let stats = toy.heap.stats();
+        assert_eq!(stats.unswept, unswept);
+        assert_eq!(
+            stats.used + stats.free + stats.unswept,
+            stats.reserved,
+            "{stats:?}"
+        );
+        assert!(stats.reserved < 32 << 20, "{stats:?}");
+        assert!(matches!(
+            toy.heap.audit(&tracers(), 1),
+            Err(Error::NotRecovered(_))
+        ));
+    }
+}
+
+/// A heap outlives neither its threads' caches nor its deferred frees, and these do not mind.
+#[test]
+fn frees_may_come_after_the_heap_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let toy = Arc::new(open(&folder.path().join("0")));
+    let other = Arc::clone(&toy);
+    let guard = pin();
+    std::thread::spawn(move || {
+        for key in 0..1000 {
+            other.put(key, 20).unwrap();
+            other.put(key, 21).unwrap();
+        }
+    })
+    .join()
+    .unwrap();
+    toy.put(1, 1).unwrap();
+    drop(toy);
+    drop(guard);
+    for _ in 0..1000 {
+        pin().flush();
+    }
+    let toy = open(&folder.path().join("0"));
+    toy.put(2, 2).unwrap();
+    toy.heap.recover(tracers(), 1).unwrap();
+    toy.heap.wait_recovered();
+    toy.assert_exact("reopened");
+}

@@ -1,0 +1,157 @@
+use super::*;
+use crate::Hardware;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn media() -> Hardware {
+    Hardware::detect()
+}
+
+/// Two threads never hold the lock at once.
+#[test]
+fn one_holder_at_a_time() {
+    const TURNS: u64 = 20_000;
+    let (media, lock, count) = (&media(), &GenerationLock::new(3), &VWord::new(0));
+    std::thread::scope(|threads| {
+        for _ in 0..2 {
+            threads.spawn(|| {
+                for _ in 0..TURNS {
+                    let locked = lock.lock(media, 3).expect("never obsolete");
+                    assert!(!locked.is_stale());
+                    // Not one step, so that a second holder would lose counts.
+                    count.store(count.load(media) + 1, media);
+                }
+            });
+        }
+    });
+    assert_eq!(count.load(media), 2 * TURNS);
+}
+
+/// A lock held, in repair or obsolete at a crash is free in the next generation, and its first holder is told that
+/// the volatile metadata is stale; after the repair nobody is.
+#[test]
+fn a_crash_frees_every_lock() {
+    let media = &media();
+    let (free, held, repairing, obsolete) = (
+        GenerationLock::new(1),
+        GenerationLock::new(1),
+        GenerationLock::new(0),
+        GenerationLock::new(1),
+    );
+    std::mem::forget(held.lock(media, 1));
+    std::mem::forget(repairing.lock(media, 1));
+    obsolete.lock(media, 1).expect("free").retire();
+    for lock in [free, held, repairing, obsolete] {
+        assert!(!lock.is_current(media, 2) && !lock.is_obsolete(media, 2));
+        let mut locked = lock.lock(media, 2).expect("not obsolete in this generation");
+        assert!(locked.is_stale() && !lock.is_current(media, 2));
+        assert_eq!(lock.try_lock(media, 2).map(|taken| taken.is_some()), Ok(false));
+        locked.repaired();
+        assert!(!locked.is_stale() && lock.is_current(media, 2));
+        assert_eq!(
+            lock.try_lock(media, 2).map(|taken| taken.is_some()),
+            Ok(false),
+            "it is still held"
+        );
+        drop(locked);
+        assert!(!lock.lock(media, 2).expect("free").is_stale());
+        assert!(lock.is_current(media, 2));
+    }
+}
+
+/// Whatever bits a crash leaves of an earlier generation, the lock can be taken.
+#[test]
+fn any_old_word_is_free() {
+    let media = &media();
+    for flags in 0..8 {
+        for generation in [0u64, 1, 8] {
+            let lock = GenerationLock(VWord::new(generation << 32 | flags));
+            assert!(
+                lock.try_lock(media, 9)
+                    .is_ok_and(|taken| taken.is_some_and(|locked| locked.is_stale()))
+            );
+        }
+    }
+}
+
+/// An object that was replaced is never locked again in its generation, and those who wait for it are told.
+#[test]
+fn an_obsolete_object_is_not_locked() {
+    let (media, lock, waiting) = (&media(), &GenerationLock::new(1), &AtomicBool::new(false));
+    let locked = lock.lock(media, 1).expect("free");
+    std::thread::scope(|threads| {
+        let waiter = threads.spawn(|| {
+            waiting.store(true, Ordering::Release);
+            lock.lock(media, 1).map(drop)
+        });
+        while !waiting.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        assert!(!lock.is_obsolete(media, 1));
+        locked.retire();
+        assert_eq!(waiter.join().expect("no panic"), Err(Obsolete));
+    });
+    assert!(lock.is_obsolete(media, 1));
+    assert_eq!(lock.try_lock(media, 1).map(drop), Err(Obsolete));
+}
+
+/// A holder that gives up amid a repair, by a panic or by an error, leaves the object stale for the next.
+#[test]
+fn an_unfinished_repair_is_taken_up_again() {
+    let (media, lock) = (&media(), &GenerationLock::new(1));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let locked = lock.lock(media, 2).expect("free");
+        assert!(locked.is_stale());
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    assert!(!lock.is_current(media, 2));
+    drop(lock.lock(media, 2).expect("free"));
+    assert!(!lock.is_current(media, 2));
+    let mut locked = lock.lock(media, 2).expect("free");
+    assert!(locked.is_stale());
+    locked.repaired();
+    drop(locked);
+    assert!(lock.is_current(media, 2));
+}
+
+/// A panic of a holder that repairs nothing frees the lock and leaves the object current.
+#[test]
+fn a_panic_frees_the_lock() {
+    let (media, lock) = (&media(), &GenerationLock::new(1));
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _locked = lock.lock(media, 1).expect("free");
+        panic!("on purpose");
+    }));
+    assert!(panicked.is_err());
+    assert!(
+        lock.try_lock(media, 1)
+            .is_ok_and(|taken| taken.is_some_and(|locked| !locked.is_stale()))
+    );
+}
+
+/// Many threads that meet a stale object at once: one repairs it, and nobody takes it for current before that.
+#[test]
+fn one_thread_repairs() {
+    let media = &media();
+    for _ in 0..200 {
+        let (lock, metadata, repairs) = (&GenerationLock::new(1), &VWord::new(0), &VWord::new(0));
+        std::thread::scope(|threads| {
+            for _ in 0..3 {
+                threads.spawn(|| {
+                    if lock.is_current(media, 2) {
+                        assert_eq!(metadata.load(media), 42);
+                    }
+                    let mut locked = lock.lock(media, 2).expect("never obsolete");
+                    if locked.is_stale() {
+                        metadata.store(42, media);
+                        repairs.store(repairs.load(media) + 1, media);
+                        locked.repaired();
+                    }
+                    assert_eq!(metadata.load(media), 42);
+                });
+            }
+        });
+        assert_eq!(repairs.load(media), 1);
+    }
+}

@@ -1,0 +1,302 @@
+//! Misuses of the tokens, none of which compiles.
+//!
+//! Each stands below a right use that does compile and differs from it in the misuse only, so that it cannot fail
+//! for another reason. (The compiler checks the error codes when its unstable features are on.)
+
+macro_rules! misuse {
+    ($(#[doc = $what:literal])* $name:ident $code:literal { $right:literal } not { $wrong:literal }) => {
+        $(#[doc = $what])*
+        #[doc = concat!("```\n", include_str!("toy.rs"), misuse!(@prelude), $right, "\n```")]
+        #[doc = concat!("```compile_fail", $code, "\n", include_str!("toy.rs"), misuse!(@prelude), $wrong, "\n```")]
+        mod $name {}
+    };
+    (@prelude) => {
+        "
+        use wollemi_pmem::*;
+        let toy = Toy::new();
+        let slot = PSlot::null();
+        type Policy = LinkAndPersist;
+        "
+    };
+}
+
+misuse! {
+    /// A draft is not durable.
+    publish_a_draft ",E0308" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            let node = node.persisted(&fenced);
+            let _durable = slot.publish::<Policy, _, _>(toy.media(), node, Tag::default()).commit();
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch);
+            let fenced = batch.fence();
+            let _durable = slot.publish::<Policy, _, Node>(toy.media(), node, Tag::default()).commit();
+        });"
+    }
+}
+
+misuse! {
+    /// Nor is what was flushed and not fenced.
+    publish_without_a_fence ",E0308" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            let node = node.persisted(&fenced);
+            let _durable = slot.publish::<Policy, _, Node>(toy.media(), node, Tag::default()).commit();
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            let _durable = slot.publish::<Policy, _, Node>(toy.media(), node, Tag::default()).commit();
+        });"
+    }
+}
+
+misuse! {
+    /// A flushed object is not written any more.
+    write_after_flush ",E0382" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let mut node = toy.draft(1, &batch);
+            node.key = PWord::new(2);
+            let node = node.flush(&batch);
+            drop(node.persisted(&batch.fence()));
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let mut node = toy.draft(1, &batch);
+            let flushed = node.flush(&batch);
+            node.key = PWord::new(2);
+            drop(flushed.persisted(&batch.fence()));
+        });"
+    }
+}
+
+misuse! {
+    /// Nor is it written under its new name.
+    write_what_was_flushed ",E0609" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let mut node = toy.draft(1, &batch);
+            node.key = PWord::new(2);
+            drop(node.flush(&batch));
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let mut node = toy.draft(1, &batch).flush(&batch);
+            node.key = PWord::new(2);
+            drop(node);
+        });"
+    }
+}
+
+misuse! {
+    /// A fence speaks for its own batch.
+    another_batch_s_fence ",E0521" {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |_other| {
+                let node = toy.draft(1, &one).flush(&one);
+                let fenced = one.fence();
+                drop(node.persisted(&fenced));
+            });
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |other| {
+                let node = toy.draft(1, &one).flush(&one);
+                let fenced = other.fence();
+                drop(node.persisted(&fenced));
+            });
+        });"
+    }
+}
+
+misuse! {
+    /// A draft joins the batch it was made for.
+    another_batch_s_draft ",E0521" {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |_other| {
+                drop(toy.draft(1, &one).flush(&one));
+            });
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |other| {
+                drop(toy.draft(1, &one).flush(&other));
+            });
+        });"
+    }
+}
+
+misuse! {
+    /// A draft adopts what its own batch will have made durable.
+    adopt_from_another_batch ",E0521" {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |_other| {
+                let child = toy.draft(1, &one).flush(&one);
+                let mut parent = toy.draft(2, &one);
+                parent.adopt(|node| &mut node.child, child, Tag::default());
+            });
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |one| {
+            persist_scope(toy.media(), Purpose::Node, |other| {
+                let child = toy.draft(1, &other).flush(&other);
+                let mut parent = toy.draft(2, &one);
+                parent.adopt(|node| &mut node.child, child, Tag::default());
+            });
+        });"
+    }
+}
+
+misuse! {
+    /// A draft does not adopt a draft: the child could still be written after the parent's flush.
+    adopt_a_draft ",E0308" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let child = toy.draft(1, &batch);
+            let mut parent = toy.draft(2, &batch);
+            parent.adopt(|node| &mut node.child, child.flush(&batch), Tag::default());
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let child = toy.draft(1, &batch);
+            let mut parent = toy.draft(2, &batch);
+            parent.adopt::<Node>(|node| &mut node.child, child, Tag::default());
+        });"
+    }
+}
+
+misuse! {
+    /// After its fence a batch takes nothing more.
+    flush_after_the_fence ",E0382" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch);
+            let node = node.flush(&batch);
+            let fenced = batch.fence();
+            drop(node.persisted(&fenced));
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch);
+            let fenced = batch.fence();
+            let node = node.flush(&batch);
+            drop(node.persisted(&fenced));
+        });"
+    }
+}
+
+misuse! {
+    /// Nor does it take a word.
+    store_after_the_fence ",E0382" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let word = PWord::new(0);
+            word.store(1, &batch);
+            let _durable = batch.fence().durable();
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let word = PWord::new(0);
+            let fenced = batch.fence();
+            word.store(1, &batch);
+            let _durable = fenced.durable();
+        });"
+    }
+}
+
+misuse! {
+    /// A fence orders the write-backs of its own thread.
+    fence_on_another_thread ",E0277" {
+        "std::thread::scope(|threads| {
+            threads.spawn(|| {
+                persist_scope(toy.media(), Purpose::Node, |batch| {
+                    let _fenced = batch.fence();
+                });
+            });
+        });"
+    } not {
+        "std::thread::scope(|threads| {
+            persist_scope(toy.media(), Purpose::Node, |batch| {
+                threads.spawn(move || {
+                    let _fenced = batch.fence();
+                });
+            });
+        });"
+    }
+}
+
+misuse! {
+    /// And the witness of a fence stays on the thread that has seen it.
+    witness_on_another_thread ",E0277" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let fenced = batch.fence();
+            std::thread::scope(|threads| {
+                threads.spawn(|| ());
+            });
+            let _durable = fenced.durable();
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let fenced = batch.fence();
+            std::thread::scope(|threads| {
+                threads.spawn(move || {
+                    let _durable = fenced.durable();
+                });
+            });
+        });"
+    }
+}
+
+misuse! {
+    /// What is not fenced does not leave its scope.
+    flushed_leaves_its_scope "" {
+        "let _persisted = persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            node.persisted(&fenced)
+        });"
+    } not {
+        "let _flushed = persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let _fenced = batch.fence();
+            node
+        });"
+    }
+}
+
+misuse! {
+    /// An object is published once.
+    publish_twice ",E0382" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let node = node.persisted(&batch.fence());
+            let _durable = slot.publish::<Policy, _, _>(toy.media(), node, Tag::default()).commit();
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let node = node.persisted(&batch.fence());
+            let _durable = slot.publish::<Policy, _, _>(toy.media(), node, Tag::default()).commit();
+            let _durable = slot.publish::<Policy, _, _>(toy.media(), node, Tag::default()).commit();
+        });"
+    }
+}
+
+misuse! {
+    /// A proof cannot be made up.
+    made_up_proof ",E0423" {
+        "let _durable: Durable = slot.publish_link::<Policy, _>(toy.media(), Link::NULL).commit();"
+    } not {
+        "let _durable: Durable = Durable(());"
+    }
+}
+
+misuse! {
+    /// A slot that others can reach changes by a publication only.
+    store_into_a_slot ",E0616" {
+        "let _durable = slot.publish_link::<Policy, _>(toy.media(), Link::NULL).commit();"
+    } not {
+        "slot.0.store(0, std::sync::atomic::Ordering::Release);"
+    }
+}

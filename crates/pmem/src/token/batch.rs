@@ -1,0 +1,147 @@
+//! Batches: what one fence makes durable.
+//!
+//! I1 A line stored into through the batch is written back after the store and before the fence.
+//! I2 A line is written back once, as long as the batch touches no more lines than it holds back.
+
+use super::{Brand, Durable, NotSend};
+use crate::{LINE, Media, Purpose};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+
+/// Runs `f` with a fresh batch.
+///
+/// ```
+/// # use wollemi_pmem::*;
+/// # use std::sync::atomic::{AtomicU64, Ordering};
+/// # struct Heap(Pool, AtomicU64);
+/// # impl Lender for Heap {
+/// #     fn give_back(&self, _: Offset, _: usize) {}
+/// # }
+/// # impl Heap {
+/// #     fn draft<'e, T: Persistent>(&self, object: T, batch: &Batch<'e, '_, Hardware>) -> Draft<'e, '_, T> {
+/// #         let offset = Offset::new(self.1.fetch_add(64, Ordering::Relaxed)).unwrap();
+/// #         let start = self.0.chunk_start(offset, 64).unwrap();
+/// #         // SAFETY: each 64 bytes are handed out once.
+/// #         Draft::new(unsafe { Chunk::new(start, offset, 64, self) }, object, batch)
+/// #     }
+/// # }
+/// # let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect())?;
+/// # let heap = Heap(pool, AtomicU64::new(4096));
+/// # let media = heap.0.media();
+/// #[repr(C)]
+/// struct Leaf { key: PWord, next: PSlot }
+/// // SAFETY: words only, no padding.
+/// unsafe impl Persistent for Leaf {}
+///
+/// let root = PSlot::null();
+/// let _durable: Durable = persist_scope(media, Purpose::Node, |batch| {
+///     // Private: written freely, by plain stores.
+///     let last = heap.draft(Leaf { key: PWord::new(2), next: PSlot::null() }, &batch).flush(&batch);
+///     let mut first = heap.draft(Leaf { key: PWord::new(1), next: PSlot::null() }, &batch);
+///     first.adopt(|leaf| &mut leaf.next, last, Tag::default());
+///     let first = first.flush(&batch);
+///     // One fence for all of it.
+///     let fenced = batch.fence();
+///     // The commit point, and its own write-back and fence.
+///     root.publish::<LinkAndPersist, _, _>(media, first.persisted(&fenced), Tag::default()).commit()
+/// });
+/// let first = heap.0.at::<Leaf>(root.load(media).offset().unwrap())?;
+/// let last = heap.0.at::<Leaf>(first.next.load(media).offset().unwrap())?;
+/// assert_eq!((first.key.load(media), last.key.load(media)), (1, 2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[inline]
+pub fn persist_scope<M: Media, R>(
+    media: &M,
+    purpose: Purpose,
+    f: impl for<'e> FnOnce(Batch<'e, '_, M>) -> R,
+) -> R {
+    f(Batch {
+        media,
+        purpose,
+        lines: RefCell::new(Lines::default()),
+        brand: PhantomData,
+        not_send: PhantomData,
+    })
+}
+
+/// Write-backs of this thread that are not fenced yet. Each line joins once and is written back by the fence at
+/// the latest.
+#[derive(Debug)]
+pub struct Batch<'e, 'm, M: Media> {
+    media: &'m M,
+    purpose: Purpose,
+    lines: RefCell<Lines>,
+    brand: Brand<'e>,
+    not_send: NotSend,
+}
+
+const HELD: usize = 8;
+
+/// The lines held back so that none is written back twice.
+#[derive(Debug, Default)]
+struct Lines {
+    held: [usize; HELD],
+    count: usize,
+}
+
+impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
+    /// The media written to.
+    #[inline]
+    pub fn media(&self) -> &'m M {
+        self.media
+    }
+
+    /// Joins the lines of `len` bytes from `start` to the batch. Lines past what can be held back for merging are
+    /// written back at once.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn join(&self, start: *const u8, len: usize) {
+        let first = start.addr() / LINE;
+        let last = (start.addr() + len.max(1) - 1) / LINE;
+        let mut lines = self.lines.borrow_mut();
+        for line in first..=last {
+            let count = lines.count;
+            if lines.held[..count].contains(&line) {
+                continue;
+            }
+            if count < HELD {
+                lines.held[count] = line;
+                lines.count += 1;
+            } else {
+                self.media.write_back(start.with_addr(line * LINE), self.purpose);
+            }
+        }
+    }
+
+    /// Writes back what is held back and fences. The batch is spent.
+    #[inline]
+    #[track_caller]
+    pub fn fence(self) -> Fenced<'e> {
+        let lines = self.lines.into_inner();
+        for &line in &lines.held[..lines.count] {
+            self.media
+                .write_back(std::ptr::without_provenance(line * LINE), self.purpose);
+        }
+        self.media.fence(self.purpose);
+        Fenced {
+            brand: PhantomData,
+            not_send: PhantomData,
+        }
+    }
+}
+
+/// Witness that the batch's fence has retired.
+#[derive(Debug)]
+pub struct Fenced<'e> {
+    brand: Brand<'e>,
+    not_send: NotSend,
+}
+
+impl Fenced<'_> {
+    /// Proof for a change that was made in place, by [`PWord::store`](crate::PWord::store) into this batch.
+    #[inline]
+    pub fn durable(self) -> Durable {
+        Durable(())
+    }
+}

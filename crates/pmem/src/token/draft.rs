@@ -1,0 +1,227 @@
+//! Objects on their way to being durable: drafted, flushed, persisted. None of them can be reached yet.
+//!
+//! I1 The chunk is its token's alone: a token that is dropped gives it back, one that is published or adopted lets go
+//!    of it.
+//! I2 What is flushed is not written any more.
+
+use super::{Batch, Brand, Fenced, PSlot};
+use crate::{Link, Media, Offset, Persistent, Tag};
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Who lent the chunk of a draft, and takes it back.
+pub trait Lender: Send + Sync {
+    /// Takes back the chunk of `len` bytes at `offset`, which was never reachable.
+    fn give_back(&self, offset: Offset, len: usize);
+}
+
+/// A chunk that no root reaches; dropping it gives it back.
+#[derive(Debug)]
+pub struct Chunk<'h> {
+    start: NonNull<u8>,
+    offset: Offset,
+    len: usize,
+    lender: LenderRef<'h>,
+}
+
+struct LenderRef<'h>(&'h dyn Lender);
+
+impl std::fmt::Debug for LenderRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Lender")
+    }
+}
+
+impl<'h> Chunk<'h> {
+    /// The chunk of `len` bytes at `offset`, which is at `start` in this mapping.
+    ///
+    /// # Safety
+    ///
+    /// `start` is valid for reads and writes of `len` initialized bytes for `'h`, aligned to 16 bytes, and nobody
+    /// else uses these bytes until the chunk is dropped or published.
+    pub unsafe fn new(start: NonNull<u8>, offset: Offset, len: usize, lender: &'h dyn Lender) -> Chunk<'h> {
+        Chunk {
+            start,
+            offset,
+            len,
+            lender: LenderRef(lender),
+        }
+    }
+
+    fn release(self) -> Offset {
+        let offset = self.offset;
+        std::mem::forget(self);
+        offset
+    }
+}
+
+impl Drop for Chunk<'_> {
+    fn drop(&mut self) {
+        self.lender.0.give_back(self.offset, self.len);
+    }
+}
+
+/// Private, writable, not reachable from any root. Dereferences to the object; the bytes after it are its tail.
+#[derive(Debug)]
+pub struct Draft<'e, 'h, T: Persistent> {
+    chunk: Chunk<'h>,
+    brand: Brand<'e>,
+    object: PhantomData<T>,
+}
+
+impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
+    /// Puts `object` at the start of `chunk`.
+    ///
+    /// # Panics
+    ///
+    /// If the chunk is smaller than the object: the allocator is asked for the object's own size.
+    #[inline]
+    pub fn new<M: Media>(chunk: Chunk<'h>, object: T, _batch: &Batch<'e, '_, M>) -> Draft<'e, 'h, T> {
+        assert!(chunk.len >= size_of::<T>() && chunk.start.cast::<T>().is_aligned());
+        // SAFETY: the chunk is ours alone, aligned and large enough for a `T` (checked above).
+        unsafe { chunk.start.cast::<T>().write(object) };
+        Draft {
+            chunk,
+            brand: PhantomData,
+            object: PhantomData,
+        }
+    }
+
+    /// Where the object will be found.
+    #[inline]
+    pub fn offset(&self) -> Offset {
+        self.chunk.offset
+    }
+
+    /// The bytes after the object.
+    #[inline]
+    pub fn tail_mut(&mut self) -> &mut [u8] {
+        let len = self.chunk.len - size_of::<T>();
+        // SAFETY: `new` checked that the object fits into the chunk.
+        let tail = unsafe { self.chunk.start.add(size_of::<T>()) };
+        // SAFETY: the rest of the chunk is initialized and ours alone.
+        unsafe { std::slice::from_raw_parts_mut(tail.as_ptr(), len) }
+    }
+
+    /// Sets a slot of the object to something that is reachable already.
+    #[inline]
+    pub fn link(&mut self, slot: impl FnOnce(&mut T) -> &mut PSlot, link: Link) {
+        *slot(self).0.get_mut() = link.bits();
+    }
+
+    /// Sets a slot of the object to an object flushed in the same batch, which now shares this draft's fate: they
+    /// become reachable together. (If the draft is dropped, its children wait for the next post-crash collection,
+    /// so adopt when nothing can fail any more.)
+    #[inline]
+    pub fn adopt<C: Persistent>(
+        &mut self,
+        slot: impl FnOnce(&mut T) -> &mut PSlot,
+        child: Flushed<'e, 'h, C>,
+        tag: Tag,
+    ) {
+        *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
+    }
+
+    /// Like [`adopt`](Draft::adopt), for an object that is durable already.
+    #[inline]
+    pub fn adopt_persisted<C: Persistent>(
+        &mut self,
+        slot: impl FnOnce(&mut T) -> &mut PSlot,
+        child: Persisted<'h, C>,
+        tag: Tag,
+    ) {
+        *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
+    }
+
+    /// Ends the writing: the object's lines join the batch.
+    #[inline]
+    #[track_caller]
+    pub fn flush<M: Media>(self, batch: &Batch<'e, '_, M>) -> Flushed<'e, 'h, T> {
+        let start = self.chunk.start.as_ptr();
+        batch.media().drafted(start, self.chunk.len);
+        batch.join(start, self.chunk.len);
+        Flushed {
+            chunk: self.chunk,
+            brand: PhantomData,
+            object: PhantomData,
+        }
+    }
+}
+
+impl<T: Persistent> Deref for Draft<'_, '_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: `new` put a `T` there, and the chunk is ours alone.
+        unsafe { self.chunk.start.cast::<T>().as_ref() }
+    }
+}
+
+impl<T: Persistent> DerefMut for Draft<'_, '_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: `new` put a `T` there, and the chunk is ours alone.
+        unsafe { self.chunk.start.cast::<T>().as_mut() }
+    }
+}
+
+/// Written back with the batch, not yet fenced.
+#[derive(Debug)]
+#[must_use]
+pub struct Flushed<'e, 'h, T: Persistent> {
+    chunk: Chunk<'h>,
+    brand: Brand<'e>,
+    object: PhantomData<T>,
+}
+
+/// An object whose type does not matter any more.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Erased([PSlot; 0]);
+
+// SAFETY: it has no bytes.
+unsafe impl Persistent for Erased {}
+
+impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
+    /// The same object, its type forgotten, so that objects of several types can be handled alike.
+    #[inline]
+    pub fn erased(self) -> Flushed<'e, 'h, Erased> {
+        Flushed {
+            chunk: self.chunk,
+            brand: PhantomData,
+            object: PhantomData,
+        }
+    }
+
+    /// The fence has retired: durable, once something reaches it.
+    #[inline]
+    pub fn persisted(self, _fenced: &Fenced<'e>) -> Persisted<'h, T> {
+        Persisted {
+            chunk: self.chunk,
+            object: PhantomData,
+        }
+    }
+}
+
+/// Durable, if something durable reaches it.
+#[derive(Debug)]
+#[must_use]
+pub struct Persisted<'h, T: Persistent> {
+    chunk: Chunk<'h>,
+    object: PhantomData<T>,
+}
+
+impl<T: Persistent> Persisted<'_, T> {
+    /// Where the object is.
+    #[inline]
+    pub fn offset(&self) -> Offset {
+        self.chunk.offset
+    }
+
+    /// Something reaches the object from now on, so that it is not given back.
+    #[inline]
+    pub(super) fn release(self) -> Offset {
+        self.chunk.release()
+    }
+}

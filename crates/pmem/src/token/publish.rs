@@ -1,0 +1,81 @@
+//! Publication policies: how others are kept from acting on a link that is not durable yet (ROART §2.3.1).
+
+use super::PSlot;
+use crate::{Link, Media, Purpose};
+
+/// How a publication keeps others from acting on it before it is durable (ROART §2.3.1).
+pub trait Publication: Send + Sync + 'static {
+    /// Whether what is stored shows a mark until it is durable.
+    const MARKS: bool;
+    /// Stores `word`.
+    #[track_caller]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64);
+    /// Makes the stored `word` durable.
+    #[track_caller]
+    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64);
+}
+
+/// A mark in the slot until the store is durable; whoever meets the mark persists the slot itself.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkAndPersist;
+
+impl Publication for LinkAndPersist {
+    const MARKS: bool = true;
+
+    #[inline]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.store(&slot.0, word | Link::MARK);
+    }
+
+    #[inline]
+    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.write_back((&raw const slot.0).cast(), Purpose::Node);
+        media.fence(Purpose::Node);
+        // The slot's writer holds the lock on it, so only a reader's help, which stores the same, can have
+        // come between.
+        media.store(&slot.0, word);
+    }
+}
+
+/// Link-and-persist for slots into which several threads may publish at once, by [`PSlot::publish_if`]: when the store
+/// is durable, another publication may already have followed it, which must stay.
+///
+/// The publisher holds a guard throughout, so that the object cannot be retired and its place be published anew
+/// meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Contended;
+
+impl Publication for Contended {
+    const MARKS: bool = true;
+
+    #[inline]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        LinkAndPersist::store(media, slot, word);
+    }
+
+    #[inline]
+    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.write_back((&raw const slot.0).cast(), Purpose::Node);
+        media.fence(Purpose::Node);
+        // It fails if a reader has helped, and then perhaps another writer has come.
+        let _ = media.compare_exchange(&slot.0, word | Link::MARK, word);
+    }
+}
+
+/// A store past the cache, which others see only when it is durable (ROART §3.4.1).
+#[derive(Clone, Copy, Debug)]
+pub struct NonTemporal;
+
+impl Publication for NonTemporal {
+    const MARKS: bool = false;
+
+    #[inline]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.store_nt(&slot.0, word);
+    }
+
+    #[inline]
+    fn commit<M: Media>(media: &M, _slot: &PSlot, _word: u64) {
+        media.fence(Purpose::Node);
+    }
+}

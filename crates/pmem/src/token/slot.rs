@@ -1,0 +1,138 @@
+//! Slots: where objects become reachable.
+//!
+//! I1 A link in a slot names an object that was durable before the link was stored.
+//! I2 A marked link is perhaps not durable in the slot itself; whoever loads it makes it so before acting on it.
+
+use super::{Contended, Durable, Persisted, Publication};
+use crate::{Link, Media, Persistent, Purpose, Tag};
+use std::marker::PhantomData;
+
+/// A persistent word that holds a link and by which objects become reachable.
+///
+/// One thread at a time publishes into a slot (its object's lock), or all do by [`publish_if`](PSlot::publish_if);
+/// anybody may load it.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct PSlot(pub(crate) std::sync::atomic::AtomicU64);
+
+// SAFETY: one atomic word; any bits are valid.
+unsafe impl Persistent for PSlot {}
+
+impl PSlot {
+    /// An empty slot, for a draft.
+    #[inline]
+    pub const fn null() -> PSlot {
+        PSlot(std::sync::atomic::AtomicU64::new(0))
+    }
+
+    /// The link (acquire); what is returned is durable in this slot, by the reader's own help if need be.
+    #[inline(always)]
+    #[track_caller]
+    pub fn load<M: Media>(&self, media: &M) -> Link {
+        let word = media.load(&self.0);
+        if word & Link::MARK != 0 {
+            return self.settle(media, word);
+        }
+        Link::from_word(word)
+    }
+
+    /// Like [`load`](PSlot::load), without making anything durable: for hints and prefetching.
+    #[inline(always)]
+    #[track_caller]
+    pub fn peek<M: Media>(&self, media: &M) -> Link {
+        Link::from_word(media.load(&self.0))
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn settle<M: Media>(&self, media: &M, word: u64) -> Link {
+        media.write_back((&raw const self.0).cast(), Purpose::Node);
+        media.fence(Purpose::Node);
+        // If another word stands there by now, the one that was read has been replaced, and was durable or not
+        // a moment before: the reader's result is ordered before the replacement.
+        let _ = media.compare_exchange(&self.0, word, word & !Link::MARK);
+        Link::from_word(word)
+    }
+
+    /// Stores a link to `object` (the commit point's store).
+    #[inline]
+    #[track_caller]
+    pub fn publish<'a, P: Publication, M: Media, T: Persistent>(
+        &'a self,
+        media: &'a M,
+        object: Persisted<'_, T>,
+        tag: Tag,
+    ) -> Published<'a, P, M> {
+        let offset = object.release();
+        self.put(media, offset.get() | tag.get())
+    }
+
+    /// Stores a link to an object that is reachable already, or null.
+    #[inline]
+    #[track_caller]
+    pub fn publish_link<'a, P: Publication, M: Media>(
+        &'a self,
+        media: &'a M,
+        link: Link,
+    ) -> Published<'a, P, M> {
+        self.put(media, link.bits())
+    }
+
+    /// Publishes `object` only if the slot still holds `current`, as [loaded](PSlot::load); otherwise the object is
+    /// handed back.
+    #[track_caller]
+    pub fn publish_if<'a, 'h, M: Media, T: Persistent>(
+        &'a self,
+        media: &'a M,
+        current: Link,
+        object: Persisted<'h, T>,
+        tag: Tag,
+    ) -> Result<Published<'a, Contended, M>, Persisted<'h, T>> {
+        let word = object.offset().get() | tag.get();
+        match media.compare_exchange(&self.0, current.bits(), word | Link::MARK) {
+            Ok(_) => {
+                let _ = object.release();
+                Ok(Published {
+                    slot: self,
+                    word,
+                    media,
+                    policy: PhantomData,
+                })
+            }
+            Err(_) => Err(object),
+        }
+    }
+
+    #[inline]
+    #[track_caller]
+    fn put<'a, P: Publication, M: Media>(&'a self, media: &'a M, word: u64) -> Published<'a, P, M> {
+        P::store(media, self, word);
+        Published {
+            slot: self,
+            word,
+            media,
+            policy: PhantomData,
+        }
+    }
+}
+
+/// Stored, not yet durable.
+#[derive(Debug)]
+#[must_use = "the link itself is not durable until committed"]
+pub struct Published<'a, P: Publication, M: Media> {
+    slot: &'a PSlot,
+    word: u64,
+    media: &'a M,
+    policy: PhantomData<P>,
+}
+
+impl<P: Publication, M: Media> Published<'_, P, M> {
+    /// Persists the slot: one write-back (or the non-temporal store made already) and one fence.
+    #[inline]
+    #[track_caller]
+    pub fn commit(self) -> Durable {
+        P::commit(self.media, self.slot, self.word);
+        Durable(())
+    }
+}

@@ -1,0 +1,355 @@
+use super::*;
+use crate::toy::{Node, Toy};
+use crate::{Counting, Counts, GenerationLock, LINE, Link, Media, Offset, PWord, Purpose, Tag, VWord};
+
+fn cost<R>(toy: &Toy, f: impl FnOnce(&Counting) -> R) -> (Counts, R) {
+    let before = toy.media().counts();
+    let result = f(toy.media());
+    (toy.media().counts() - before, result)
+}
+
+fn persist(toy: &Toy, key: u64) -> Persisted<'_, Node> {
+    persist_scope(toy.media(), Purpose::Node, |batch| {
+        let node = toy.draft(key, &batch).flush(&batch);
+        node.persisted(&batch.fence())
+    })
+}
+
+fn key(toy: &Toy, link: Link) -> u64 {
+    let node = toy
+        .pool
+        .at::<Node>(link.offset().expect("not null"))
+        .expect("inside");
+    node.key.load(toy.media())
+}
+
+fn given_back(toy: &Toy) -> usize {
+    toy.given_back.lock().expect("no panic").len()
+}
+
+/// Adding an object of one line costs two write-backs and two fences: the object, then the link to it.
+#[test]
+fn adding_an_object_costs_two_persists() {
+    let toy = Toy::new();
+    let slot = PSlot::null();
+    let (counts, durable) = cost(&toy, |media| {
+        let node = persist(&toy, 7);
+        slot.publish::<LinkAndPersist, _, _>(media, node, Tag::new(2 << 48))
+            .commit()
+    });
+    let Durable(()) = durable;
+    assert_eq!((counts.node.write_backs, counts.node.fences), (2, 2));
+    let link = slot.load(toy.media());
+    assert_eq!((key(&toy, link), link.tag()), (7, Tag::new(2 << 48)));
+    assert_eq!(given_back(&toy), 0);
+}
+
+/// However many lines an object has, each is written back once, and all are before one fence.
+#[test]
+fn each_line_is_written_back_once() {
+    for lines in 1..40 {
+        let toy = Toy::new();
+        let (counts, ()) = cost(&toy, |media| {
+            persist_scope(media, Purpose::Node, |batch| {
+                let draft = Draft::new(toy.chunk(lines * LINE), Node::default(), &batch);
+                drop(draft.flush(&batch).persisted(&batch.fence()));
+            });
+        });
+        let lines = lines as u64;
+        assert_eq!(
+            (counts.node.write_backs, counts.node.lines, counts.node.fences),
+            (lines, lines, 1)
+        );
+    }
+}
+
+/// Several changes of one line before a fence are one write-back, whichever way they come.
+#[test]
+fn changes_of_a_line_are_merged() {
+    let toy = Toy::new();
+    let node = toy.pool.at::<Node>(persist(&toy, 1).offset()).expect("inside");
+    let lock = VWord::new(0);
+    let (counts, ()) = cost(&toy, |media| {
+        persist_scope(media, Purpose::Log, |batch| {
+            node.key.store(2, &batch);
+            node.rest[0].store(3, &batch);
+            node.rest[1].persist_seen(&batch);
+            node.key.store(4, &batch);
+            lock.store_persistent(1, &batch);
+            let _durable = batch.fence().durable();
+        });
+    });
+    assert_eq!((counts.log.write_backs, counts.log.fences), (2, 1));
+}
+
+/// Remembers what the lines held when they were written back.
+struct Durability {
+    hardware: crate::Hardware,
+    written: std::sync::Mutex<std::collections::HashMap<usize, [u64; 8]>>,
+}
+
+// SAFETY: everything is passed on to the hardware.
+unsafe impl Media for Durability {
+    fn load(&self, word: &std::sync::atomic::AtomicU64) -> u64 {
+        self.hardware.load(word)
+    }
+    fn store(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
+        self.hardware.store(word, value);
+    }
+    fn compare_exchange(&self, word: &std::sync::atomic::AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.hardware.compare_exchange(word, old, new)
+    }
+    fn store_nt(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
+        self.hardware.store_nt(word, value);
+    }
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        let line = at.addr() / LINE * LINE;
+        // SAFETY: the test writes back lines of its pool only, and from one thread.
+        let words = unsafe { std::ptr::with_exposed_provenance::<[u64; 8]>(line).read_volatile() };
+        self.written.lock().expect("no panic").insert(line, words);
+        self.hardware.write_back(at, purpose);
+    }
+    fn fence(&self, purpose: Purpose) {
+        self.hardware.fence(purpose);
+    }
+    fn load_volatile(&self, word: &std::sync::atomic::AtomicU64) -> u64 {
+        self.hardware.load_volatile(word)
+    }
+    fn store_volatile(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
+        self.hardware.store_volatile(word, value);
+    }
+    fn compare_exchange_volatile(
+        &self,
+        word: &std::sync::atomic::AtomicU64,
+        old: u64,
+        new: u64,
+    ) -> Result<u64, u64> {
+        self.hardware.compare_exchange_volatile(word, old, new)
+    }
+}
+
+/// What a batch was given is in the lines as they were last written back, even where a line had been written back
+/// early, for want of room, and was stored into again.
+#[test]
+fn nothing_stored_is_left_behind() {
+    let media = Durability {
+        hardware: crate::Hardware::detect(),
+        written: std::sync::Mutex::default(),
+    };
+    let toy = Toy::with(media);
+    let (start, len) = toy.pool.directory();
+    toy.pool.base().as_ptr().expose_provenance();
+    let words: Vec<&PWord> = (0..40 * 8)
+        .map(|i| {
+            assert!(i * 16 < len);
+            toy.pool
+                .at(Offset::new(start.get() + 16 * i as u64).expect("a multiple of 16"))
+                .expect("inside")
+        })
+        .collect();
+    persist_scope(toy.media(), Purpose::Node, |batch| {
+        for round in 1..=3 {
+            for (i, word) in words.iter().enumerate() {
+                word.store(1000 * round + i as u64, &batch);
+            }
+        }
+        let _durable = batch.fence().durable();
+    });
+    let written = toy.media().written.lock().expect("no panic");
+    for (i, &word) in words.iter().enumerate() {
+        let at = std::ptr::from_ref(word).addr();
+        let durable = written[&(at / LINE * LINE)][at % LINE / 8];
+        assert_eq!(durable, 3000 + i as u64, "word {i}");
+    }
+}
+
+/// Whatever is dropped before it is reachable gives its chunk back, once and whole; what was published or adopted
+/// does not.
+#[test]
+fn what_is_dropped_is_given_back() {
+    let toy = Toy::new();
+    let slot = PSlot::null();
+    persist_scope(toy.media(), Purpose::Node, |batch| {
+        let draft = toy.draft(1, &batch);
+        let first = (draft.offset(), 64);
+        drop(draft);
+        assert_eq!(*toy.given_back.lock().expect("no panic"), [first]);
+        drop(toy.draft(2, &batch).flush(&batch));
+        assert_eq!(given_back(&toy), 2);
+        let flushed = toy.draft(3, &batch).flush(&batch).erased();
+        let adopted = toy.draft(4, &batch).flush(&batch);
+        let mut parent = toy.draft(5, &batch);
+        parent.adopt(|node| &mut node.child, adopted, Tag::default());
+        parent.adopt_persisted(|node| &mut node.sibling, persist(&toy, 6), Tag::default());
+        let parent = parent.flush(&batch);
+        let fenced = batch.fence();
+        drop(flushed.persisted(&fenced));
+        assert_eq!(given_back(&toy), 3);
+        let parent = parent.persisted(&fenced);
+        let _durable = slot
+            .publish::<LinkAndPersist, _, _>(toy.media(), parent, Tag::default())
+            .commit();
+    });
+    assert_eq!(given_back(&toy), 3);
+    let parent = toy
+        .pool
+        .at::<Node>(slot.load(toy.media()).offset().expect("not null"))
+        .expect("inside");
+    assert_eq!(key(&toy, parent.child.load(toy.media())), 4);
+    assert_eq!(key(&toy, parent.sibling.load(toy.media())), 6);
+}
+
+/// A panic amid an operation gives back what it had drafted.
+#[test]
+fn a_panic_gives_drafts_back() {
+    let toy = Toy::new();
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            let _draft = toy.draft(1, &batch);
+            let _flushed = toy.draft(2, &batch).flush(&batch);
+            panic!("on purpose");
+        })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(given_back(&toy), 2);
+}
+
+/// A draft's tail is the rest of its chunk.
+#[test]
+fn the_tail_is_the_rest_of_the_chunk() {
+    let toy = Toy::new();
+    persist_scope(toy.media(), Purpose::Node, |batch| {
+        let mut draft = Draft::new(toy.chunk(100), Node::default(), &batch);
+        draft.tail_mut().fill(0xab);
+        assert_eq!(draft.tail_mut().len(), 36);
+        let after = Offset::new(draft.offset().get() + 64).expect("a multiple of 16");
+        assert_eq!(draft.key.private(), 0);
+        drop(draft.flush(&batch));
+        assert_eq!(
+            toy.pool.bytes(after, 37),
+            Ok([&[0xab; 36][..], &[0]].concat().as_slice())
+        );
+    });
+}
+
+/// Whoever loads a link that is not durable yet makes it so, once: the first reader pays a write-back and a fence,
+/// the next nothing, and the publisher's own persist comes on top and changes nothing.
+#[test]
+fn a_reader_helps() {
+    let toy = Toy::new();
+    let slot = PSlot::null();
+    let node = persist(&toy, 9);
+    let published = slot.publish::<LinkAndPersist, _, _>(toy.media(), node, Tag::new(6));
+    let (peek, link) = cost(&toy, |media| slot.peek(media));
+    assert_eq!((peek, key(&toy, link)), (Counts::default(), 9));
+    let (first, link) = cost(&toy, |media| slot.load(media));
+    assert_eq!((first.node.write_backs, first.node.fences), (1, 1));
+    assert_eq!((key(&toy, link), link.tag()), (9, Tag::new(6)));
+    let (second, again) = cost(&toy, |media| slot.load(media));
+    assert_eq!((second, again), (Counts::default(), link));
+    let (commit, Durable(())) = cost(&toy, |_| published.commit());
+    assert_eq!((commit.node.write_backs, commit.node.fences), (1, 1));
+    assert_eq!(slot.load(toy.media()), link);
+}
+
+/// A mark that a crash left in the slot is settled by the first reader after it.
+#[test]
+fn a_mark_left_by_a_crash_is_settled() {
+    let toy = Toy::new();
+    let slot = PSlot::null();
+    let _uncommitted = slot.publish::<LinkAndPersist, _, _>(toy.media(), persist(&toy, 9), Tag::default());
+    let (counts, link) = cost(&toy, |media| slot.load(media));
+    assert_eq!((counts.node.write_backs, key(&toy, link)), (1, 9));
+    assert_eq!(cost(&toy, |media| slot.load(media)), (Counts::default(), link));
+}
+
+/// A store past the cache needs no write-back and no help.
+#[test]
+fn non_temporal_stores_need_no_help() {
+    let toy = Toy::new();
+    let slot = PSlot::null();
+    let node = persist(&toy, 9);
+    let (counts, Durable(())) = cost(&toy, |media| {
+        slot.publish::<NonTemporal, _, _>(media, node, Tag::default())
+            .commit()
+    });
+    assert_eq!(
+        (counts.non_temporal, counts.node.write_backs, counts.node.fences),
+        (1, 0, 1)
+    );
+    let (read, link) = cost(&toy, |media| slot.load(media));
+    assert_eq!((read, key(&toy, link)), (Counts::default(), 9));
+}
+
+/// A conditional publication that comes too late hands its object back; one that was overtaken before its commit
+/// leaves its successor alone.
+#[test]
+fn conditional_publications_do_not_overwrite() {
+    let toy = Toy::new();
+    let media = toy.media();
+    let slot = PSlot::null();
+    let first = slot
+        .publish_if(media, Link::NULL, persist(&toy, 1), Tag::default())
+        .expect("null");
+    // Until the first is durable, nobody can replace it, since what it replaces must be durable.
+    let early = slot.publish_if(media, slot.peek(media), persist(&toy, 2), Tag::default());
+    let early = early.map(drop).expect_err("not durable yet");
+    let late = slot
+        .publish_if(media, Link::NULL, early, Tag::default())
+        .map(drop)
+        .expect_err("not null");
+    let second = slot
+        .publish_if(media, slot.load(media), late, Tag::default())
+        .expect("loaded");
+    let Durable(()) = first.commit();
+    assert_eq!(key(&toy, slot.peek(media)), 2);
+    let (help, _) = cost(&toy, |media| slot.load(media));
+    assert_eq!(
+        help.node.write_backs, 1,
+        "the first one's commit must not take away the second one's mark"
+    );
+    let Durable(()) = second.commit();
+    assert_eq!(key(&toy, slot.load(media)), 2);
+    assert_eq!(given_back(&toy), 0);
+}
+
+/// Many threads that publish into one slot under its lock, and many that read: each reader sees one thread's keys in
+/// their order, and after all no mark is left.
+#[test]
+fn publications_are_seen_in_order() {
+    const TURNS: u64 = 500;
+    let toy = Toy::new();
+    let toy = &toy;
+    let (slot, lock) = (&PSlot::null(), &GenerationLock::new(1));
+    std::thread::scope(|threads| {
+        for writer in 0..2 {
+            threads.spawn(move || {
+                for turn in 1..=TURNS {
+                    let node = persist(toy, writer << 32 | turn);
+                    let _locked = lock.lock(toy.media(), 1).expect("never obsolete");
+                    let _durable = slot
+                        .publish::<LinkAndPersist, _, _>(toy.media(), node, Tag::default())
+                        .commit();
+                }
+            });
+        }
+        for _ in 0..2 {
+            threads.spawn(move || {
+                let mut last = [0; 2];
+                // The last link of all is one of a last turn.
+                while last.iter().all(|&turn| turn < TURNS) {
+                    let link = slot.load(toy.media());
+                    if link.is_null() {
+                        std::thread::yield_now();
+                        continue;
+                    }
+                    let key = key(toy, link);
+                    let last = &mut last[(key >> 32) as usize];
+                    let turn = key & u64::from(u32::MAX);
+                    assert!(turn >= *last, "an old link has come back");
+                    *last = turn;
+                }
+            });
+        }
+    });
+}
