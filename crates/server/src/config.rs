@@ -1,0 +1,94 @@
+//! How the server is set up.
+
+use crate::Error;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
+pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+
+/// How the server is set up. The default listens on the loopback address, port 11211.
+#[derive(Clone)]
+pub struct Config {
+    /// Where to listen; port 0 takes any free port.
+    pub listen: Vec<SocketAddr>,
+    /// Whether addresses that other machines can reach are allowed. The protocol has no passwords.
+    pub allow_remote: bool,
+    /// Threads that serve connections; 0: as many as there are processors.
+    pub threads: usize,
+    /// The most connections at once. Further ones are told so and closed.
+    pub max_connections: usize,
+    /// The largest value, in bytes: at most [`index::MAX_VALUE`] less an item's header.
+    pub max_value: usize,
+    /// The longest `get` or `gets` line, in bytes.
+    pub max_get_line: usize,
+    /// How long a connection may neither send nor take anything before it is closed; `None`: for ever.
+    pub idle_timeout: Option<Duration>,
+    /// How long a stopping server waits for clients to take their last answers.
+    pub drain_timeout: Duration,
+    /// The pause between two steps of the sweep that removes dead items; `None`: they go only when met.
+    pub sweep_pause: Option<Duration>,
+    /// Further lines of `stats`.
+    pub more_stats: Option<MoreStats>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 11211))],
+            allow_remote: false,
+            threads: 0,
+            max_connections: 1024,
+            max_value: 1 << 20,
+            max_get_line: 1 << 20,
+            idle_timeout: None,
+            drain_timeout: Duration::from_secs(5),
+            sweep_pause: Some(Duration::from_millis(50)),
+            more_stats: None,
+        }
+    }
+}
+
+impl Config {
+    /// Refuses what cannot be, and what only an explicit word allows.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.listen.is_empty() {
+            return Err(Error::NoAddress);
+        }
+        let remote = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
+        match self.listen.iter().find(remote) {
+            Some(address) if !self.allow_remote => Err(Error::NotLoopback(*address)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The largest value that the index can hold, too.
+    pub(crate) fn largest_value(&self) -> usize {
+        self.max_value.min(index::MAX_VALUE - crate::item::HEADER)
+    }
+
+    /// The number of threads that serve connections.
+    pub(crate) fn workers(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads => threads,
+        }
+    }
+}
+
+impl std::fmt::Debug for Config {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Config")
+            .field("listen", &self.listen)
+            .field("allow_remote", &self.allow_remote)
+            .field("threads", &self.threads)
+            .field("max_connections", &self.max_connections)
+            .field("max_value", &self.max_value)
+            .field("max_get_line", &self.max_get_line)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("drain_timeout", &self.drain_timeout)
+            .field("sweep_pause", &self.sweep_pause)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+//! Decimal numbers, as the protocol writes them.
+
+/// The number that is the whole of `word`; `None` where it is not a number, or above 2^64 - 1.
+pub fn unsigned(word: &[u8]) -> Option<u64> {
+    let digits = word.strip_prefix(b"+").unwrap_or(word);
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |number, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number.checked_mul(10)?.checked_add(u64::from(digit))
+    })
+}
+
+/// The number that is the whole of `word`, with or without a sign.
+pub fn signed(word: &[u8]) -> Option<i64> {
+    match word.strip_prefix(b"-") {
+        Some(digits) if digits.starts_with(b"+") => None,
+        Some(digits) => i64::try_from(unsigned(digits)?).ok().map(|number| -number),
+        None => i64::try_from(unsigned(word)?).ok(),
+    }
+}
+
+/// The number a value begins with, as `incr` and `decr` take it: blanks before it, and anything after a blank behind
+/// it, do not count.
+pub fn leading(data: &[u8]) -> Option<u64> {
+    let data = data.trim_ascii_start();
+    let end = data
+        .iter()
+        .position(u8::is_ascii_whitespace)
+        .unwrap_or(data.len());
+    unsigned(&data[..end])
+}
+
+/// Appends the number's digits.
+pub fn write(out: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A number written is the number read, with every sign and with blanks around it.
+        #[test]
+        fn written_numbers_are_read(number: u64, negative: i64) {
+            let mut text = Vec::new();
+            write(&mut text, number);
+            prop_assert_eq!(&text, &number.to_string().into_bytes());
+            prop_assert_eq!(unsigned(&text), Some(number));
+            prop_assert_eq!(leading(&text), Some(number));
+            prop_assert_eq!(leading(&[b" \t", &text[..], b"  x"].concat()), Some(number));
+            prop_assert_eq!(unsigned(&[b"+", &text[..]].concat()), Some(number));
+            if negative != i64::MIN {
+                prop_assert_eq!(signed(negative.to_string().as_bytes()), Some(negative));
+            }
+        }
+
+        /// Anything else is refused as the standard library refuses it.
+        #[test]
+        fn other_words_are_refused(word in "[-+0-9a ]{0,24}") {
+            prop_assert_eq!(unsigned(word.as_bytes()), word.parse::<u64>().ok());
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What the server itself must remember across a crash: one record, under the empty key, which no client can name.
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  magic "wollemmc"
+//!      8     8  version of this record and of the items' layout: 1
+//!     16     8  reserved: every unique ever given is below this
+//!     24     8  flushed: items whose unique is below this are gone
+//!     32     8  flush_at: the second since 1970 at which all items shall go; 0: none
+//! ```
+//!
+//! Little endian.
+//!
+//! I1 No unique is given before the record that reserves it is durable, and each start begins at the last
+//!    reservation's end: no unique is given twice, whatever the clock says.
+//! I2 Uniques only grow, so that `flushed` parts the items older than a `flush_all` from the newer ones.
+
+use crate::Error;
+
+/// The record's key.
+pub const KEY: &[u8] = b"";
+
+const MAGIC: [u8; 8] = *b"wollemmc";
+const VERSION: u64 = 1;
+const LEN: usize = 40;
+
+/// The record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    pub reserved: u64,
+    pub flushed: u64,
+    pub flush_at: u64,
+}
+
+impl Record {
+    /// The record of a server that has never run. Unique 0 is never given.
+    pub const FIRST: Record = Record {
+        reserved: 1,
+        flushed: 0,
+        flush_at: 0,
+    };
+
+    /// The record in the value of [`KEY`].
+    pub fn read(value: &[u8]) -> Result<Record, Error> {
+        if value.len() < 16 || value[..8] != MAGIC {
+            return Err(Error::NotOurs);
+        }
+        let word = |at: usize| {
+            let bytes = value.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
+            bytes.map(u64::from_le_bytes).ok_or(Error::DamagedRecord)
+        };
+        let version = word(8)?;
+        if version != VERSION {
+            return Err(Error::Newer {
+                version,
+                ours: VERSION,
+            });
+        }
+        let record = Record {
+            reserved: word(16)?,
+            flushed: word(24)?,
+            flush_at: word(32)?,
+        };
+        if value.len() != LEN || record.reserved == 0 || record.flushed > record.reserved {
+            return Err(Error::DamagedRecord);
+        }
+        Ok(record)
+    }
+
+    /// The record's bytes.
+    pub fn bytes(&self) -> [u8; LEN] {
+        let mut bytes = [0; LEN];
+        bytes[..8].copy_from_slice(&MAGIC);
+        let words = [VERSION, self.reserved, self.flushed, self.flush_at];
+        for (slot, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// What is written is read; a record cut short, lengthened or of other bytes is refused.
+        #[test]
+        fn records_are_read_as_written(reserved in 1u64.., share: u64, flush_at: u64, cut in 0..LEN) {
+            let record = Record { reserved, flushed: share % reserved, flush_at };
+            let bytes = record.bytes();
+            prop_assert_eq!(Record::read(&bytes).ok(), Some(record));
+            prop_assert!(Record::read(&bytes[..cut]).is_err());
+            prop_assert!(Record::read(&[&bytes[..], b"x"].concat()).is_err());
+        }
+    }
+
+    /// Each way to be refused has its own error.
+    #[test]
+    fn refusals_say_why() {
+        let mut bytes = Record::FIRST.bytes();
+        bytes[8] = 9;
+        assert!(matches!(
+            Record::read(&bytes),
+            Err(Error::Newer { version: 9, ours: 1 })
+        ));
+        bytes[0] = 0;
+        assert!(matches!(Record::read(&bytes), Err(Error::NotOurs)));
+        let none = Record {
+            reserved: 0,
+            ..Record::FIRST
+        };
+        assert!(matches!(Record::read(&none.bytes()), Err(Error::DamagedRecord)));
+    }
+}

@@ -1,0 +1,447 @@
+//! The memcached commands' meaning, over any index.
+//!
+//! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
+//! I2 A dead item (expired, or older than a `flush_all`) is absent for everyone. Whoever meets it may remove it, by an
+//!    edit that looks again.
+//! I3 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
+//!
+//! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
+
+use crate::Error;
+use crate::item::{self, Header, Item};
+use crate::number;
+use crate::parse::Verb;
+use crate::record::{self, Record};
+use index::{Action, Direction, Edit, Guard, Index, Value};
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Uniques reserved by one write of the record.
+const BLOCK: u64 = 1 << 24;
+
+/// A new block is reserved when no more than this many are left: far more than there are threads that could each take
+/// one meanwhile.
+const LOW: u64 = 1 << 16;
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done.
+    Done,
+    /// Done; the number it left.
+    Number(u64),
+    /// The condition of `add`, `replace`, `append` or `prepend` does not hold, or the whole would be too large.
+    NotStored,
+    /// The item has changed since the client saw its unique.
+    Exists,
+    /// No such item.
+    NotFound,
+    /// The value is no number.
+    NotNumber,
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The index failed.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+    /// The key's value is not one that this server has written.
+    #[error("the value was not written by this server")]
+    Foreign,
+}
+
+/// The items in an index.
+pub struct Store {
+    index: Arc<dyn Index>,
+    /// The largest value, in bytes.
+    largest: usize,
+    /// The next unique.
+    next: AtomicU64,
+    /// As in the record, for those who only look.
+    reserved: AtomicU64,
+    flushed: AtomicU64,
+    flush_at: AtomicU64,
+    /// The record as it is stored.
+    record: Mutex<Record>,
+}
+
+/// What a step of the sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Keys looked at.
+    pub seen: usize,
+    /// Dead items removed.
+    pub removed: usize,
+}
+
+impl Store {
+    /// The items in `index`, which is empty or has been written by a store.
+    pub fn open(index: Arc<dyn Index>, largest: usize, now: u64) -> Result<Store, Error> {
+        let record = {
+            let guard = heap::pin();
+            match index.get(record::KEY, &guard)? {
+                Some(value) => Record::read(&value)?,
+                None if is_empty(&*index, &guard)? => Record::FIRST,
+                None => return Err(Error::NotOurs),
+            }
+        };
+        let next = record.reserved;
+        let store = Store {
+            index,
+            largest,
+            next: AtomicU64::new(next),
+            reserved: AtomicU64::new(next),
+            flushed: AtomicU64::new(record.flushed),
+            flush_at: AtomicU64::new(record.flush_at),
+            record: Mutex::new(record),
+        };
+        store.reserve()?;
+        store.tick(now)?;
+        Ok(store)
+    }
+
+    /// Carries out a delayed `flush_all` that is due. Called with the time before requests are: an item stored later
+    /// than the flush was due is then newer than the flush.
+    #[inline]
+    pub fn tick(&self, now: u64) -> Result<(), index::Error> {
+        match self.flush_at.load(Ordering::Acquire) {
+            0 => Ok(()),
+            due if now < due => Ok(()),
+            _ => {
+                let mut record = self.lock();
+                // Unless another thread was faster.
+                if record.flush_at == 0 || now < record.flush_at {
+                    Ok(())
+                } else {
+                    self.flush_now(&mut record)
+                }
+            }
+        }
+    }
+
+    /// Drops all items, at once or at a second since 1970. Either takes the place of an earlier call that was to drop
+    /// them later.
+    pub fn flush(&self, at: Option<u64>) -> Result<(), index::Error> {
+        let mut record = self.lock();
+        let Some(flush_at) = at else {
+            return self.flush_now(&mut record);
+        };
+        let changed = Record { flush_at, ..*record };
+        self.write_record(&mut record, changed)
+    }
+
+    fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
+        let changed = Record {
+            flushed: self.next.load(Ordering::SeqCst),
+            flush_at: 0,
+            ..**record
+        };
+        self.write_record(record, changed)
+    }
+
+    /// Reads items: `found(i, item)` is called once for each key, in any order. Dead items' keys go to `dead`.
+    pub fn get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        now: u64,
+        guard: &'g Guard,
+        dead: &mut Vec<usize>,
+        found: &mut [Option<Value<'g>>],
+    ) -> Result<(), Failure> {
+        if let [key] = keys {
+            found[0] = self.index.get(key, guard)?;
+        } else {
+            self.index
+                .multi_get(keys, guard, &mut |i, value| found[i] = value)?;
+        }
+        for (i, slot) in found.iter_mut().enumerate() {
+            if let Some(value) = slot {
+                let item = Item::read(value).ok_or(Failure::Foreign)?;
+                if self.is_dead(&item.header, now) {
+                    *slot = None;
+                    dead.push(i);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the item if it is dead; whether it was.
+    pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
+        let mut was_dead = false;
+        let mut edit = Remove(|value: &[u8]| {
+            was_dead = Item::read(value).is_some_and(|item| self.is_dead(&item.header, now));
+            was_dead
+        });
+        self.index.write(key, &mut edit)?;
+        Ok(was_dead)
+    }
+
+    /// Carries out a storage command.
+    pub fn store(
+        &self,
+        verb: Verb,
+        key: &[u8],
+        new: (u32, u32),
+        data: &[u8],
+        now: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Outcome, Failure> {
+        let (flags, expiry) = new;
+        let largest = self.largest;
+        self.change(key, now, scratch, |old, unique, put| {
+            let fresh = Header {
+                unique,
+                flags,
+                expiry,
+            };
+            let kept = |old: Item<'_>| Header { unique, ..old.header };
+            let fits = |old: Item<'_>| old.data.len() + data.len() <= largest;
+            let (header, parts) = match (verb, old) {
+                (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
+                (Verb::Append, Some(old)) if fits(old) => (kept(old), [old.data, data]),
+                (Verb::Prepend, Some(old)) if fits(old) => (kept(old), [data, old.data]),
+                (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),
+                (Verb::Cas(_), Some(_)) => return Err(Outcome::Exists),
+                (Verb::Cas(_), None) => return Err(Outcome::NotFound),
+                _ => return Err(Outcome::NotStored),
+            };
+            header.begin(put);
+            put.extend_from_slice(parts[0]);
+            put.extend_from_slice(parts[1]);
+            Ok(Outcome::Done)
+        })
+    }
+
+    /// Adds to the number that the value is, round at 2^64, or takes from it, down to zero. A number that has become
+    /// shorter keeps the value's length, with blanks behind it.
+    pub fn count(
+        &self,
+        key: &[u8],
+        delta: u64,
+        up: bool,
+        now: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Outcome, Failure> {
+        self.change(key, now, scratch, |old, unique, put| {
+            let old = old.ok_or(Outcome::NotFound)?;
+            let number = number::leading(old.data).ok_or(Outcome::NotNumber)?;
+            let number = if up {
+                number.wrapping_add(delta)
+            } else {
+                number.saturating_sub(delta)
+            };
+            Header { unique, ..old.header }.begin(put);
+            number::write(put, number);
+            if put.len() < item::HEADER + old.data.len() {
+                put.resize(item::HEADER + old.data.len(), b' ');
+            }
+            Ok(Outcome::Number(number))
+        })
+    }
+
+    /// Gives the item another expiry. Its unique stays.
+    pub fn touch(
+        &self,
+        key: &[u8],
+        expiry: u32,
+        now: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Outcome, Failure> {
+        self.change(key, now, scratch, |old, _, put| {
+            let old = old.ok_or(Outcome::NotFound)?;
+            Header { expiry, ..old.header }.begin(put);
+            put.extend_from_slice(old.data);
+            Ok(Outcome::Done)
+        })
+    }
+
+    /// Removes the item.
+    pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
+        let mut outcome = Outcome::NotFound;
+        let mut edit = Remove(|value: &[u8]| {
+            if !Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)) {
+                outcome = Outcome::Done;
+            }
+            true
+        });
+        self.index.write(key, &mut edit)?;
+        Ok(outcome)
+    }
+
+    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
+    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again.
+    pub fn sweep(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<Swept, Failure> {
+        let mut seen = 0;
+        let mut dead: Vec<Vec<u8>> = Vec::new();
+        let mut last = Vec::new();
+        {
+            let guard = heap::pin();
+            // The record's key comes first, and is never above the bound.
+            let lower = Bound::Excluded(cursor.as_slice());
+            self.index.scan(
+                lower,
+                Bound::Unbounded,
+                Direction::Forward,
+                &guard,
+                &mut |key, value| {
+                    seen += 1;
+                    if Item::read(&value).is_some_and(|item| self.is_dead(&item.header, now)) {
+                        dead.push(key.to_vec());
+                    }
+                    if seen < limit {
+                        return ControlFlow::Continue(());
+                    }
+                    last = key.to_vec();
+                    ControlFlow::Break(())
+                },
+            )?;
+        }
+        *cursor = last;
+        let mut removed = 0;
+        for key in &dead {
+            removed += usize::from(self.bury(key, now)?);
+        }
+        Ok(Swept { seen, removed })
+    }
+
+    #[inline]
+    fn is_dead(&self, header: &Header, now: u64) -> bool {
+        header.unique < self.flushed.load(Ordering::Acquire)
+            || (header.expiry != 0 && u64::from(header.expiry) <= now)
+    }
+
+    /// One edit of an item. `rule` is given the live item and a new unique, and fills the value to put.
+    fn change(
+        &self,
+        key: &[u8],
+        now: u64,
+        scratch: &mut Vec<u8>,
+        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
+    ) -> Result<Outcome, Failure> {
+        if self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
+            self.reserve()?;
+        }
+        let mut change = Change {
+            store: self,
+            now,
+            put: scratch,
+            rule,
+            outcome: Err(Failure::Foreign),
+        };
+        self.index.write(key, &mut change)?;
+        change.outcome
+    }
+
+    fn reserve(&self) -> Result<(), index::Error> {
+        let mut record = self.lock();
+        if self.next.load(Ordering::SeqCst) + LOW <= record.reserved {
+            return Ok(()); // Another thread was faster.
+        }
+        let changed = Record {
+            reserved: record.reserved.saturating_add(BLOCK),
+            ..*record
+        };
+        self.write_record(&mut record, changed)
+    }
+
+    fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {
+        self.index.upsert(record::KEY, &changed.bytes())?;
+        **record = changed;
+        self.reserved.store(changed.reserved, Ordering::Release);
+        self.flushed.store(changed.flushed, Ordering::Release);
+        self.flush_at.store(changed.flush_at, Ordering::Release);
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Record> {
+        // The record changes only after the index has taken it, so it is whole whatever panicked.
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {
+    let mut empty = true;
+    index.scan(
+        Bound::Unbounded,
+        Bound::Unbounded,
+        Direction::Forward,
+        guard,
+        &mut |_, _| {
+            empty = false;
+            ControlFlow::Break(())
+        },
+    )?;
+    Ok(empty)
+}
+
+/// Removes a key if its value is such.
+struct Remove<F>(F);
+
+impl<F: FnMut(&[u8]) -> bool> Edit for Remove<F> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        if current.is_some_and(&mut self.0) {
+            Action::Remove
+        } else {
+            Action::Keep
+        }
+    }
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// The edit of [`Store::change`].
+struct Change<'s, R> {
+    store: &'s Store,
+    now: u64,
+    put: &'s mut Vec<u8>,
+    rule: R,
+    outcome: Result<Outcome, Failure>,
+}
+
+impl<R> Edit for Change<'_, R>
+where
+    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
+{
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let old = match current.map(Item::read) {
+            Some(None) => return Action::Keep,
+            Some(Some(item)) => Some(item),
+            None => None,
+        };
+        let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
+        let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
+        match (self.rule)(live, unique, self.put) {
+            Ok(outcome) => {
+                self.outcome = Ok(outcome);
+                Action::Put
+            }
+            Err(outcome) => {
+                self.outcome = Ok(outcome);
+                if live.is_none() && old.is_some() {
+                    Action::Remove
+                } else {
+                    Action::Keep
+                }
+            }
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.put
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("record", &self.lock())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

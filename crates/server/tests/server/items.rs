@@ -1,0 +1,184 @@
+//! What becomes of items: with many clients, with time, across restarts.
+
+use crate::support::{Running, config};
+use index::Index;
+use index::model::Model;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wollemi_server::Config;
+
+/// Increments from many connections at once are all counted, and of `cas` with one unique one wins.
+#[test]
+fn changes_are_atomic() {
+    let server = Running::start();
+    server
+        .connect()
+        .ask("set n 0 0 1\r\n0\r\nset c 0 0 1\r\n0\r\n", "STORED\r\nSTORED\r\n");
+    let wins: usize = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..8)
+            .map(|_| {
+                let mut client = server.connect();
+                scope.spawn(move || {
+                    client.send("incr n 1 noreply\r\n".repeat(500).as_bytes());
+                    let mut wins = 0;
+                    for _ in 0..100 {
+                        client.send(b"gets c\r\n");
+                        let line = client.line();
+                        let unique = line.rsplit(' ').next().expect("a unique").to_owned();
+                        let old: u64 = client.line().parse().expect("a number");
+                        assert_eq!(client.line(), "END");
+                        let new = (old + 1).to_string();
+                        client.send(format!("cas c 0 0 {} {unique}\r\n{new}\r\n", new.len()).as_bytes());
+                        wins += usize::from(client.line() == "STORED");
+                    }
+                    wins
+                })
+            })
+            .collect();
+        clients
+            .into_iter()
+            .map(|client| client.join().expect("no panic"))
+            .sum()
+    });
+    let wins = wins.to_string();
+    let answer = format!(
+        "VALUE n 0 4\r\n4000\r\nVALUE c 0 {}\r\n{wins}\r\nEND\r\n",
+        wins.len()
+    );
+    server.connect().ask("get n c\r\n", &answer);
+}
+
+/// Flags, uniques, expiry and flushes outlive the server; and uniques go on.
+#[test]
+fn items_outlive_the_server() {
+    let index = Arc::new(Model::new());
+    let server = Running::over(config(), index.clone());
+    let mut client = server.connect();
+    client.ask("set gone 0 0 1\r\nx\r\nflush_all\r\n", "STORED\r\nOK\r\n");
+    client.ask(
+        "set k 77 0 1\r\nx\r\nset soon 1 1 1\r\nx\r\n",
+        "STORED\r\nSTORED\r\n",
+    );
+    client.send(b"gets k\r\n");
+    let first = client.line();
+    server.stop();
+
+    let server = Running::over(config(), index);
+    let mut client = server.connect();
+    client.send(b"gets k gone\r\n");
+    assert_eq!(client.line(), first);
+    client.expect(b"x\r\nEND\r\n");
+    std::thread::sleep(Duration::from_millis(1100));
+    client.ask("get soon\r\nset k 0 0 1\r\nx\r\n", "END\r\nSTORED\r\n");
+    client.send(b"gets k\r\n");
+    let second = client.line();
+    let unique = |line: &str| {
+        line.rsplit(' ')
+            .next()
+            .and_then(|word| word.parse::<u64>().ok())
+            .expect("a unique")
+    };
+    assert!(unique(&second) > unique(&first));
+}
+
+/// A flush with a delay drops what is there when it is due.
+#[test]
+fn flushes_may_be_delayed() {
+    let server = Running::start();
+    let mut client = server.connect();
+    client.ask(
+        "flush_all 2\r\nset k 0 0 1\r\nx\r\nget k\r\n",
+        "OK\r\nSTORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n",
+    );
+    std::thread::sleep(Duration::from_millis(2100));
+    client.ask(
+        "get k\r\nset k 0 0 1\r\nx\r\nget k\r\n",
+        "END\r\nSTORED\r\nVALUE k 0 1\r\nx\r\nEND\r\n",
+    );
+}
+
+/// Dead items go even where nobody asks for them.
+#[test]
+fn dead_items_are_swept() {
+    let index = Arc::new(Model::new());
+    let pause = Some(Duration::from_millis(1));
+    let server = Running::over(
+        Config {
+            sweep_pause: pause,
+            ..config()
+        },
+        index.clone(),
+    );
+    let mut client = server.connect();
+    for i in 0..1000 {
+        client.ask(
+            &format!("set k{i} 0 {} 1\r\nx\r\n", if i % 2 == 0 { -1 } else { 0 }),
+            "STORED\r\n",
+        );
+    }
+    let begin = Instant::now();
+    while index.check().expect("no failure").keys > 501 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(20),
+            "the sweep removes nothing"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(index.check().expect("no failure").keys, 501);
+    assert!(server.stop().swept >= 1);
+}
+
+/// `gets` shows the unique that `cas` takes; `gats` too, and a touch does not change it.
+#[test]
+fn uniques_are_shown_and_taken() {
+    let server = Running::start();
+    let mut client = server.connect();
+    client.ask("set k 9 0 1\r\nx\r\n", "STORED\r\n");
+    client.send(b"gets k\r\n");
+    let line = client.line();
+    client.expect(b"x\r\nEND\r\n");
+    client.ask("touch k 100\r\n", "TOUCHED\r\n");
+    client.ask("gats 100 k\r\n", &format!("{line}\r\nx\r\nEND\r\n"));
+    let unique = line.rsplit(' ').next().expect("a unique");
+    client.ask(&format!("cas k 0 0 1 {unique}\r\ny\r\n"), "STORED\r\n");
+    client.ask(&format!("cas k 0 0 1 {unique}\r\nz\r\n"), "EXISTS\r\n");
+    client.ask("get k\r\n", "VALUE k 0 1\r\ny\r\nEND\r\n");
+}
+
+/// `stats` counts what was done, and shows the lines it was given.
+#[test]
+fn stats_count() {
+    let more = Config {
+        more_stats: Some(Arc::new(|| vec![("curr_items".into(), "42".into())])),
+        ..config()
+    };
+    let server = Running::over(more, Arc::new(Model::new()));
+    let mut client = server.connect();
+    client.ask(
+        "set k 0 0 1\r\nx\r\nget k a b\r\ndelete k\r\n",
+        "STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\nDELETED\r\n",
+    );
+    client.send(b"stats\r\n");
+    let mut lines = Vec::new();
+    while lines.last().is_none_or(|line| line != "END") {
+        lines.push(client.line());
+    }
+    for line in [
+        "cmd_get 3",
+        "get_hits 1",
+        "get_misses 2",
+        "cmd_set 1",
+        "delete_hits 1",
+        "threads 2",
+        "curr_connections 1",
+        "total_connections 1",
+        "curr_items 42",
+        "pointer_size 64",
+    ] {
+        assert!(
+            lines.contains(&format!("STAT {line}")),
+            "{line} is not in {lines:#?}"
+        );
+    }
+    client.ask("stats reset\r\n", "RESET\r\n");
+}

@@ -1,0 +1,143 @@
+//! A server over the reference index, in this process, on a free port; and a client of bytes.
+
+use index::Index;
+use index::model::Model;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wollemi_server::{Config, Report, Server, Shutdown};
+
+/// How long a test waits for an answer before it fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct Running {
+    pub address: SocketAddr,
+    shutdown: Shutdown,
+    thread: Option<JoinHandle<Report>>,
+}
+
+/// A configuration for tests: any free port, two threads.
+pub fn config() -> Config {
+    Config {
+        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        threads: 2,
+        ..Config::default()
+    }
+}
+
+impl Running {
+    pub fn start() -> Running {
+        Running::over(config(), Arc::new(Model::new()))
+    }
+
+    pub fn over(config: Config, index: Arc<dyn Index>) -> Running {
+        let server = Server::bind(config, index).expect("the server starts");
+        let address = server.addresses()[0];
+        let shutdown = Shutdown::new();
+        let stop = shutdown.clone();
+        let thread = std::thread::spawn(move || server.run(&stop).expect("the server runs"));
+        Running {
+            address,
+            shutdown,
+            thread: Some(thread),
+        }
+    }
+
+    /// Tells the server to stop, and goes on.
+    pub fn tell_to_stop(&self) {
+        self.shutdown.stop();
+    }
+
+    /// Stops the server and waits for it.
+    pub fn stop(mut self) -> Report {
+        self.shutdown.stop();
+        self.thread
+            .take()
+            .expect("stopped once")
+            .join()
+            .expect("the server does not panic")
+    }
+
+    pub fn connect(&self) -> Client {
+        let socket = TcpStream::connect(self.address).expect("the server listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        Client { socket }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shutdown.stop();
+    }
+}
+
+pub struct Client {
+    pub socket: TcpStream,
+}
+
+impl Client {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.socket.write_all(bytes).expect("the server reads");
+    }
+
+    /// The next `len` bytes.
+    pub fn read(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.socket.read_exact(&mut bytes).expect("the server answers");
+        bytes
+    }
+
+    /// Fails unless the next bytes are these.
+    #[track_caller]
+    pub fn expect(&mut self, answer: &[u8]) {
+        let mut read = Vec::new();
+        while read.len() < answer.len() && answer.starts_with(&read) {
+            let mut piece = [0; 4096];
+            let most = piece.len().min(answer.len() - read.len());
+            match self.socket.read(&mut piece[..most]) {
+                Ok(0) => break,
+                Ok(len) => read.extend_from_slice(&piece[..len]),
+                Err(error) => panic!("no answer: {error}; so far {:?}", shown(&read)),
+            }
+        }
+        assert_eq!(shown(&read), shown(answer));
+    }
+
+    #[track_caller]
+    pub fn ask(&mut self, request: &str, answer: &str) {
+        self.send(request.as_bytes());
+        self.expect(answer.as_bytes());
+    }
+
+    /// The next line, without its end.
+    pub fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.extend(self.read(1));
+        }
+        String::from_utf8_lossy(&line[..line.len() - 2]).into_owned()
+    }
+
+    /// All bytes to the end of the connection.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.socket
+            .read_to_end(&mut bytes)
+            .expect("the server ends the connection");
+        bytes
+    }
+
+    /// Fails unless the server ends the connection without another byte.
+    #[track_caller]
+    pub fn expect_end(&mut self) {
+        assert_eq!(shown(&self.rest()), "");
+    }
+}
+
+pub fn shown(bytes: &[u8]) -> String {
+    let most = &bytes[..bytes.len().min(400)];
+    format!("{}", most.escape_ascii())
+}
