@@ -1,0 +1,67 @@
+//! `check`: walks everything.
+
+use super::output;
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use indicatif::{BinaryBytes, HumanCount};
+use serde::Serialize;
+use std::io::{self, Write};
+use wollemi::Check;
+
+/// The arguments of `check`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code 0 if nothing is wrong, 4 if anything is.")]
+pub struct Args {}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    clean: bool,
+    #[serde(flatten)]
+    check: &'a Check,
+}
+
+impl Args {
+    /// Reports every fault.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let db = context.options().create(false).open(&context.pool)?;
+        let check = db.check()?;
+        let clean = check.is_clean();
+        let mut out = output();
+        if context.json {
+            serde_json::to_writer(&mut out, &Report { clean, check: &check }).map_err(io::Error::from)?;
+            writeln!(out)?;
+        } else {
+            print(&mut out, &check)?;
+        }
+        out.flush()?;
+        Ok(if clean { Outcome::Done } else { Outcome::Damaged })
+    }
+}
+
+fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
+    for map in &check.maps {
+        let (keys, objects) = (HumanCount(map.keys), HumanCount(map.objects));
+        writeln!(
+            out,
+            "map '{}': {keys} keys in {objects} objects, {} faults",
+            map.name,
+            map.faults.len()
+        )?;
+        for fault in &map.faults {
+            writeln!(out, "  {fault}")?;
+        }
+    }
+    let heap = &check.heap;
+    writeln!(
+        out,
+        "heap: {} objects reachable ({}), {} chunks unreachable, {} doubly reachable",
+        HumanCount(heap.reachable),
+        BinaryBytes(heap.reachable_bytes),
+        HumanCount(heap.unreachable),
+        HumanCount(heap.doubly_reachable)
+    )?;
+    for fault in &heap.faults {
+        writeln!(out, "  {fault}")?;
+    }
+    writeln!(out, "{}", if check.is_clean() { "clean" } else { "DAMAGED" })
+}

@@ -1,0 +1,153 @@
+//! `get`, `put`, `del`: one key at a time.
+
+use super::output;
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use crate::format::{json, tsv};
+use serde::Serialize;
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+
+/// How keys and values stand on the command line.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub struct Escaped {
+    /// Keys and values on the command line are escaped as in tab-separated files: \t \n \r \\ \xNN
+    #[arg(short = 'e', long)]
+    escaped: bool,
+}
+
+impl Escaped {
+    /// The bytes that an argument stands for.
+    pub fn bytes(self, argument: OsString) -> Result<Vec<u8>, Failure> {
+        let bytes = argument.into_vec();
+        if self.escaped {
+            tsv::unescape(&bytes).map_err(Failure::Usage)
+        } else {
+            Ok(bytes)
+        }
+    }
+}
+
+/// The arguments of `get`.
+#[derive(Debug, clap::Args)]
+pub struct Get {
+    key: OsString,
+    #[command(flatten)]
+    escaped: Escaped,
+}
+
+impl Get {
+    /// Writes the value as it is; escaped and with an end of line if the key was escaped.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let key = self.escaped.bytes(self.key)?;
+        let db = context.open_to_read()?;
+        let map = context.find_map(&db)?;
+        let reader = map.reader();
+        let Some(value) = reader.get(&key)? else {
+            return Ok(Outcome::NotFound);
+        };
+        let mut out = output();
+        if context.json {
+            json::write(&mut out, &key, &value)?;
+            out.write_all(b"\n")?;
+        } else if self.escaped.escaped {
+            tsv::escape(&mut out, &value)?;
+            out.write_all(b"\n")?;
+        } else {
+            out.write_all(&value)?;
+        }
+        out.flush()?;
+        Ok(Outcome::Done)
+    }
+}
+
+/// The arguments of `put`.
+#[derive(Debug, clap::Args)]
+pub struct Put {
+    key: OsString,
+    /// The value; read from the standard input, to its end, if not given
+    value: Option<OsString>,
+    /// Only if the key is absent; exit code 1 if it is present
+    #[arg(long, conflicts_with = "if_present")]
+    if_absent: bool,
+    /// Only if the key is present; exit code 1 if it is absent
+    #[arg(long)]
+    if_present: bool,
+    #[command(flatten)]
+    escaped: Escaped,
+}
+
+impl Put {
+    /// Reads the value and writes the entry.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let key = self.escaped.bytes(self.key)?;
+        let value = match self.value {
+            Some(value) => self.escaped.bytes(value)?,
+            None => {
+                let mut value = Vec::new();
+                // One byte more than can be stored is enough to be told that it is too much.
+                let mut input = io::stdin().lock().take(wollemi::MAX_VALUE as u64 + 1);
+                input
+                    .read_to_end(&mut value)
+                    .map_err(|error| Failure::input("standard input", error))?;
+                value
+            }
+        };
+        let map = context.map(&context.open_to_write(true)?)?;
+        let written = if self.if_absent {
+            map.insert(key, value)?
+        } else if self.if_present {
+            map.update(key, value)?
+        } else {
+            map.upsert(key, value)?;
+            true
+        };
+        Ok(if written { Outcome::Done } else { Outcome::NotFound })
+    }
+}
+
+/// The arguments of `del`.
+#[derive(Debug, clap::Args)]
+pub struct Del {
+    /// The keys to remove; exit code 1 if any is absent
+    #[arg(required = true)]
+    keys: Vec<OsString>,
+    #[command(flatten)]
+    escaped: Escaped,
+}
+
+#[derive(Serialize)]
+struct Removed {
+    removed: u64,
+    absent: u64,
+}
+
+impl Del {
+    /// Removes each key that is there.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let keys = self.keys.into_iter().map(|key| self.escaped.bytes(key));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let db = context.open_to_write(false)?;
+        let map = context.find_map(&db)?;
+        let (mut removed, mut absent) = (0, 0);
+        for key in keys {
+            *(if map.remove(key)? {
+                &mut removed
+            } else {
+                &mut absent
+            }) += 1;
+        }
+        if context.json {
+            let mut out = output();
+            serde_json::to_writer(&mut out, &Removed { removed, absent }).map_err(io::Error::from)?;
+            writeln!(out)?;
+            out.flush()?;
+        }
+        Ok(if absent == 0 {
+            Outcome::Done
+        } else {
+            Outcome::NotFound
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! `scan`: entries in key order.
+
+use super::output;
+use super::point::Escaped;
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use crate::format::{Format, json, tsv};
+use std::ffi::OsString;
+use std::io::Write;
+use std::ops::Bound;
+use wollemi::{Entry, Error};
+
+/// The arguments of `scan`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Each line is KEY TAB VALUE, with \\t \\n \\r \\\\ and \\xNN for what cannot stand for itself; \
+with --json an object with key or key_base64, and value or value_base64."
+)]
+pub struct Args {
+    /// The least key
+    #[arg(long, value_name = "KEY")]
+    from: Option<OsString>,
+    /// The key to stop before
+    #[arg(long, value_name = "KEY", conflicts_with = "through")]
+    to: Option<OsString>,
+    /// The greatest key
+    #[arg(long, value_name = "KEY")]
+    through: Option<OsString>,
+    /// Only keys that start with this
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to", "through"])]
+    prefix: Option<OsString>,
+    /// From the greatest key downward
+    #[arg(long)]
+    reverse: bool,
+    /// At most so many entries
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Keys without values
+    #[arg(long)]
+    keys: bool,
+    #[command(flatten)]
+    escaped: Escaped,
+}
+
+impl Args {
+    /// Writes the entries asked for, one a line.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let bytes = |argument: Option<OsString>| argument.map(|key| self.escaped.bytes(key)).transpose();
+        let from = bytes(self.from)?.map_or(Bound::Unbounded, Bound::Included);
+        let to = bytes(self.to)?.map(Bound::Excluded);
+        let to = to
+            .or(bytes(self.through)?.map(Bound::Included))
+            .unwrap_or(Bound::Unbounded);
+        let prefix = bytes(self.prefix)?;
+
+        let db = context.open_to_read()?;
+        let map = context.find_map(&db)?;
+        let entries = match prefix {
+            Some(prefix) => map.prefix(prefix),
+            None => map.range((from, to)),
+        };
+        if self.reverse {
+            print(entries.rev(), self.limit, self.keys, context.json)
+        } else {
+            print(entries, self.limit, self.keys, context.json)
+        }
+    }
+}
+
+fn print(
+    entries: impl Iterator<Item = Result<Entry, Error>>,
+    limit: Option<u64>,
+    keys: bool,
+    json: bool,
+) -> Result<Outcome, Failure> {
+    let mut out = output();
+    let limit = limit
+        .and_then(|limit| usize::try_from(limit).ok())
+        .unwrap_or(usize::MAX);
+    for entry in entries.take(limit) {
+        let (key, value) = entry?;
+        match (keys, json) {
+            (true, true) => json::write_key(&mut out, &key)?,
+            (true, false) => tsv::escape(&mut out, &key)?,
+            (false, true) => Format::Jsonl.write(&mut out, &key, &value)?,
+            (false, false) => Format::Tsv.write(&mut out, &key, &value)?,
+        }
+        if keys {
+            out.write_all(b"\n")?;
+        }
+    }
+    out.flush()?;
+    Ok(Outcome::Done)
+}

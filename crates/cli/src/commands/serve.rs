@@ -1,0 +1,159 @@
+//! `serve`: the pool for memcached clients.
+
+use super::output;
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use indicatif::HumanCount;
+use serde::Serialize;
+use server::{Config, Server, Shutdown};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wollemi::{Db, Map, RecoveryState};
+
+/// How long the start may be held up by counting entries.
+const COUNTING: Duration = Duration::from_millis(20);
+
+/// The arguments of `serve`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Items are in the map `memcached`: the client's value after a header of 16 bytes. \
+SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once."
+)]
+pub struct Args {
+    /// Where to listen for memcached clients; may be given more than once
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:11211")]
+    memcached: Vec<SocketAddr>,
+    /// Allow addresses that other machines can reach. The protocol has no passwords
+    #[arg(long)]
+    allow_remote: bool,
+    /// Threads that serve connections [default: one a processor]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+    /// Threads that look for unused space in the background after the start
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    recovery_threads: usize,
+}
+
+/// What the server says when it is ready.
+#[derive(Serialize)]
+struct Ready<'a> {
+    pool: &'a Path,
+    level: String,
+    map: &'a str,
+    entries: u64,
+    /// Whether these are all entries, or as many as could be counted without making clients wait.
+    entries_exact: bool,
+    opened_in: f64,
+    recovery: RecoveryState,
+    memcached: Vec<SocketAddr>,
+}
+
+impl Args {
+    /// Serves until told to stop.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let db = context
+            .options()
+            .recovery_threads(self.recovery_threads)
+            .open(&context.pool)?;
+        let name = context.map_or("memcached");
+        let map = db.map(name)?;
+        let config = Config {
+            listen: self.memcached,
+            allow_remote: self.allow_remote,
+            threads: self.threads,
+            more_stats: Some(Arc::new({
+                let db = db.clone();
+                move || stats_lines(&db)
+            })),
+            ..Config::default()
+        };
+        let server = Server::bind(config, map.index())?;
+        let stats = db.stats()?;
+        let (entries, entries_exact) = count(&map)?;
+        let ready = Ready {
+            pool: &context.pool,
+            level: stats.level,
+            map: name,
+            entries,
+            entries_exact,
+            opened_in: stats.opened_in,
+            recovery: stats.recovery.state,
+            memcached: server.addresses(),
+        };
+        announce(&ready, context.json)?;
+        let report = server.run(&Shutdown::on_signals())?;
+        if !context.json {
+            writeln!(
+                output(),
+                "stopped after {:.1} s: {} connections, {} gets, {} sets",
+                report.elapsed.as_secs_f64(),
+                HumanCount(report.connections),
+                HumanCount(report.gets),
+                HumanCount(report.sets)
+            )?;
+        }
+        Ok(Outcome::Done)
+    }
+}
+
+fn announce(ready: &Ready<'_>, json: bool) -> Result<(), Failure> {
+    let mut out = output();
+    if json {
+        serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        let listening: Vec<_> = ready.memcached.iter().map(SocketAddr::to_string).collect();
+        writeln!(
+            out,
+            "pool {}, level {}, {}{} entries, opened in {:.1} ms, recovery {}; memcached on {}",
+            ready.pool.display(),
+            ready.level,
+            if ready.entries_exact { "" } else { "more than " },
+            HumanCount(ready.entries),
+            ready.opened_in * 1e3,
+            ready.recovery,
+            listening.join(", ")
+        )?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Counts items, for a moment: how many, and whether these are all. The server's own record, under the empty key, is
+/// none.
+fn count(map: &Map) -> Result<(u64, bool), Failure> {
+    const STRIDE: u64 = 1024;
+    let started = Instant::now();
+    let reader = map.reader();
+    let (mut entries, mut all) = (0, true);
+    reader.visit(.., |key, _| {
+        entries += u64::from(!key.is_empty());
+        all = entries % STRIDE != 0 || started.elapsed() < COUNTING;
+        if all {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok((entries, all))
+}
+
+/// What the protocol's `stats` says of the pool.
+fn stats_lines(db: &Db) -> Vec<(String, String)> {
+    let Ok(stats) = db.stats() else {
+        return Vec::new();
+    };
+    let lines = [
+        ("pool_level", stats.level),
+        ("pool_generation", stats.generation.to_string()),
+        ("pool_bytes", stats.space.reserved.to_string()),
+        ("pool_used_bytes", stats.space.used.to_string()),
+        ("pool_free_bytes", stats.space.free.to_string()),
+        ("pool_unswept_bytes", stats.space.unswept.to_string()),
+        ("pool_recovery", stats.recovery.state.to_string()),
+    ];
+    lines.map(|(name, value)| (name.to_owned(), value)).into()
+}

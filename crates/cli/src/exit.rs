@@ -1,0 +1,90 @@
+//! How a command ends: its exit code, and what it says on the standard error stream.
+
+use std::io::{self, ErrorKind, Write};
+use std::process::ExitCode;
+use wollemi::{Error, IndexError};
+
+/// The exit codes, as `--help` tells them.
+pub const CODES: &str = "Exit codes:
+  0  done
+  1  no such key or map, or the condition of a put was not met
+  2  wrong usage
+  3  the pool could not be opened or used
+  4  damage was found
+  5  input that cannot be read or understood, or output that cannot be written
+  6  the server could not listen, or not start its threads";
+
+/// A command that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As asked.
+    Done,
+    /// The key is not there, or the condition was not met. Scripts see it; nobody needs to read about it.
+    NotFound,
+    /// `check` has found faults and has reported them.
+    Damaged,
+}
+
+/// Why a command was not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Database(#[from] Error),
+    #[error("no map '{0}' in this pool")]
+    NoMap(String),
+    #[error("{0}")]
+    Usage(String),
+    #[error("{what}: {why}")]
+    Input { what: String, why: String },
+    #[error("standard output: {0}")]
+    Output(#[from] io::Error),
+    #[error(transparent)]
+    Server(#[from] server::Error),
+    #[error(transparent)]
+    Bench(#[from] bench::Error),
+}
+
+impl Failure {
+    /// The input `what` cannot be read or understood.
+    pub fn input(what: impl Into<String>, why: impl ToString) -> Failure {
+        Failure::Input {
+            what: what.into(),
+            why: why.to_string(),
+        }
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Failure::NoMap(_) => 1,
+            Failure::Usage(_) | Failure::Database(Error::MapName(_)) => 2,
+            Failure::Database(Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_))) => 5,
+            Failure::Server(server::Error::NoAddress | server::Error::NotLoopback(_)) => 2,
+            Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
+            Failure::Bench(bench::Error::UnknownIndex(_) | bench::Error::Exists(_)) => 2,
+            Failure::Bench(bench::Error::Wrong(_)) => 4,
+            Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
+            Failure::Database(_) | Failure::Server(_) | Failure::Bench(_) => 3,
+            Failure::Input { .. } | Failure::Output(_) => 5,
+        }
+    }
+}
+
+/// Turns the end of a command into an exit code. A reader of our output who has seen enough is no failure.
+pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
+    let code = match end {
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::NotFound) => 1,
+        Ok(Outcome::Damaged) => 4,
+        Err(Failure::Output(error) | Failure::Bench(bench::Error::Output(error)))
+            if error.kind() == ErrorKind::BrokenPipe =>
+        {
+            0
+        }
+        Err(failure) => {
+            // Nowhere is left to say that the error stream is gone.
+            let _ = writeln!(io::stderr(), "wollemi: {failure}");
+            failure.code()
+        }
+    };
+    ExitCode::from(code)
+}

@@ -1,0 +1,24 @@
+//! `wollemi`: the store from the command line.
+//!
+//! One module a command (`commands`), the text forms of entries (`format`), and how a command ends (`exit`). What
+//! a command needs of the global options is in `context`.
+
+mod commands;
+mod context;
+mod exit;
+mod format;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// An ordered, persistent key-value store that is up again the instant it is reopened.
+#[derive(Debug, Parser)]
+#[command(name = "wollemi", version, after_help = exit::CODES, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: commands::Command,
+}
+
+fn main() -> ExitCode {
+    exit::report(Cli::parse().command.run())
+}

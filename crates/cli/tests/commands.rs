@@ -1,0 +1,228 @@
+//! Each command with the real binary: what it writes and how it ends.
+
+mod common;
+
+use common::{Pool, text};
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::process::Stdio;
+
+/// A value is read back exactly, whichever way it came in.
+#[test]
+fn put_and_get_are_exact() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "value\n"]);
+    assert_eq!(pool.ok(["get", "k"]), b"value\n");
+    let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    pool.run_with(["put", "bytes"], &bytes).ok();
+    assert_eq!(pool.ok(["get", "bytes"]), bytes);
+    pool.run_with(["put", "empty"], b"").ok();
+    assert_eq!(pool.ok(["get", "empty"]), b"");
+    let raw = OsStr::from_bytes(b"\xff\xfe");
+    pool.ok([OsStr::new("put"), raw, raw]);
+    assert_eq!(pool.ok([OsStr::new("get"), raw]), b"\xff\xfe");
+    pool.ok(["put", "--escaped", r"a\x00b", r"c\td"]);
+    assert_eq!(pool.ok(["get", "-e", r"a\x00b"]), b"c\\td\n");
+    assert_eq!(
+        pool.ok(["get", "--json", "-e", r"a\x00b"]),
+        b"{\"key\":\"a\\u0000b\",\"value\":\"c\\td\"}\n"
+    );
+    pool.check();
+}
+
+/// Scripts can tell what happened by the exit code alone.
+#[test]
+fn exit_codes_tell_what_happened() {
+    let pool = Pool::new();
+    pool.run(["get", "k"]).fails(3, &["wollemi.pool"]);
+    assert!(!pool.path().exists(), "reading creates no pool");
+    pool.run(["del", "k"]).fails(3, &["wollemi.pool"]);
+    assert!(!pool.path().exists(), "removing creates no pool");
+
+    pool.ok(["put", "k", "v"]);
+    let absent = pool.run(["get", "absent"]);
+    assert_eq!(
+        (absent.code, absent.out, absent.err.as_str()),
+        (1, Vec::new(), "")
+    );
+    pool.run(["get", "--map", "none", "k"])
+        .fails(1, &["no map 'none'"]);
+    assert_eq!(pool.run(["del", "k", "absent"]).code, 1);
+    assert_eq!(
+        pool.run(["get", "k"]).code,
+        1,
+        "the key that was there is removed"
+    );
+    assert_eq!(pool.run(["put", "--if-present", "k", "v"]).code, 1);
+    assert_eq!(pool.run(["put", "--if-absent", "k", "v"]).code, 0);
+    assert_eq!(pool.run(["put", "--if-absent", "k", "w"]).code, 1);
+    assert_eq!(pool.run(["put", "--if-present", "k", "x"]).code, 0);
+    assert_eq!(pool.ok(["get", "k"]), b"x");
+
+    pool.run(["put", "-e", r"\q", "v"]).fails(2, &["no escape"]);
+    pool.run(["get"]).fails(2, &["<KEY>"]);
+    pool.run(["no-such-command"]).fails(2, &["no-such-command"]);
+    pool.run(["put", "--map", "", "k", "v"])
+        .fails(2, &["map name of 0 bytes"]);
+    let long = "k".repeat(65_536);
+    pool.run(["put", &long, "v"])
+        .fails(5, &["key of 65536 bytes: the longest key is 65535 bytes"]);
+    pool.run(["import", "absent.tsv"]).fails(5, &["absent.tsv"]);
+    pool.run(["export", "no/such/directory"])
+        .fails(5, &["no/such/directory"]);
+    let help = pool.ok(["--help"]);
+    assert!(text(&help).contains("Exit codes:"));
+    pool.check();
+}
+
+/// Maps are apart, and the pool can be named by option and by environment.
+#[test]
+fn pools_and_maps_are_chosen() {
+    let pool = Pool::new();
+    let other = pool.file("other.pool");
+    pool.ok(["put", "k", "default"]);
+    pool.ok(["put", "--map", "second", "k", "second"]);
+    let other_pool = [OsStr::new("--pool"), other.as_os_str()];
+    pool.ok(["put", "k", "other"].map(OsStr::new).iter().chain(&other_pool));
+    assert_eq!(pool.ok(["get", "k"]), b"default");
+    assert_eq!(pool.ok(["get", "k", "--map", "second"]), b"second");
+    let run = pool
+        .command(["get", "k"])
+        .env("WOLLEMI_POOL", &other)
+        .output()
+        .expect("runs");
+    assert_eq!(run.stdout, b"other");
+}
+
+/// Scans have bounds, a direction, a prefix and a limit.
+#[test]
+fn scans_are_bounded() {
+    let pool = Pool::new();
+    let keys = ["a", "b", "ba", "bb", "c", "d"];
+    for key in keys {
+        pool.ok(["put", key, &key.to_uppercase()]);
+    }
+    let scan = |args: &[&str]| {
+        let out = pool.ok(["scan", "--keys"].iter().chain(args));
+        text(&out)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(scan(&[]), "a b ba bb c d");
+    assert_eq!(scan(&["--reverse"]), "d c bb ba b a");
+    assert_eq!(scan(&["--from", "b", "--to", "c"]), "b ba bb");
+    assert_eq!(scan(&["--from", "b", "--through", "c"]), "b ba bb c");
+    assert_eq!(scan(&["--from", "c", "--to", "b"]), "");
+    assert_eq!(scan(&["--prefix", "b"]), "b ba bb");
+    assert_eq!(scan(&["--prefix", "b", "--reverse", "--limit", "2"]), "bb ba");
+    assert_eq!(scan(&["--limit", "0"]), "");
+    assert_eq!(scan(&["-e", "--from", r"\x63"]), "c d");
+    assert_eq!(pool.ok(["scan", "--limit", "2"]), b"a\tA\nb\tB\n");
+    assert_eq!(
+        pool.ok(["scan", "--json", "--limit", "1"]),
+        b"{\"key\":\"a\",\"value\":\"A\"}\n"
+    );
+    assert_eq!(
+        pool.ok(["scan", "--json", "--keys", "--limit", "1"]),
+        b"{\"key\":\"a\"}\n"
+    );
+}
+
+/// What is reported as JSON is one object, and says what it should.
+#[test]
+fn reports_are_json() {
+    let pool = Pool::new();
+    pool.run_with(["import", "--json"], b"a\t1\nb\t2\n").ok();
+    let json = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_slice(&pool.ok(args)).expect("one JSON value")
+    };
+    let stats = json(&["stats", "--json", "--count", "--wait"]);
+    assert_eq!(stats["level"], "process");
+    assert_eq!(stats["entries"]["default"], 2);
+    assert_eq!(stats["maps"][0]["name"], "default");
+    assert_eq!(stats["recovery"]["state"], "done");
+    let space = |part: &str| stats["space"][part].as_u64().expect(part);
+    assert_eq!(
+        space("used") + space("free") + space("unswept"),
+        space("reserved")
+    );
+    let check = json(&["check", "--json"]);
+    assert_eq!(check["clean"], true);
+    assert_eq!(check["maps"][0]["keys"], 2);
+    assert_eq!(check["heap"]["unreachable"], 0);
+    let removed = json(&["del", "--json", "a"]);
+    assert_eq!(removed["removed"], 1);
+    let plain = pool.ok(["stats", "--count"]);
+    assert!(text(&plain).contains("1 entries"), "{}", text(&plain));
+}
+
+/// A benchmark runs, and reports as JSON.
+#[test]
+fn benchmarks_run() {
+    let pool = Pool::new();
+    let out = pool.ok(["bench", "run", "--workload", "get", "--keys", "1000", "--json"]);
+    let line: serde_json::Value = serde_json::from_slice(&out).expect("one JSON object");
+    assert_eq!(line["keys"], 1000);
+    pool.run(["bench", "run", "--workload", "get", "--index", "none"])
+        .fails(2, &["none"]);
+}
+
+/// A reader who has seen enough ends a scan without complaint.
+#[test]
+fn a_closed_pipe_is_no_error() {
+    let pool = Pool::new();
+    let lines: String = (0..100_000)
+        .map(|i| format!("key {i:06}\tsome value\n"))
+        .collect();
+    pool.run_with(["import"], lines.as_bytes()).ok();
+    for command in ["scan", "export"] {
+        let mut child = pool
+            .command([command])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts");
+        let mut first = String::new();
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        out.read_line(&mut first).expect("a line");
+        assert_eq!(first, "key 000000\tsome value\n");
+        drop(out);
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .expect("piped")
+            .read_to_string(&mut said)
+            .expect("text");
+        assert_eq!(child.wait().expect("ends").code(), Some(0));
+        assert_eq!(said, "");
+    }
+    pool.check();
+}
+
+/// Where the output cannot be written, the command says so.
+#[test]
+fn a_full_output_is_an_error() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "v"]);
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("a full device");
+    let run = pool.command(["scan"]).stdout(full).output().expect("runs");
+    assert_eq!(run.status.code(), Some(5));
+    assert!(text(&run.stderr).contains("standard output"));
+}
+
+/// There is a completion script for each of the usual shells.
+#[test]
+fn shells_complete() {
+    let pool = Pool::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(text(&pool.ok(["completions", shell])).contains("wollemi"));
+    }
+    assert!(!pool.path().exists());
+}

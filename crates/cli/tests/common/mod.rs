@@ -1,0 +1,176 @@
+//! The binary under test, and a directory of its own for each test.
+
+#![allow(dead_code)] // each test binary uses its part
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use tempfile::TempDir;
+
+/// A pool in a temporary directory.
+pub struct Pool {
+    dir: TempDir,
+}
+
+/// How a run of the binary ended.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub out: Vec<u8>,
+    pub err: String,
+}
+
+impl Pool {
+    pub fn new() -> Pool {
+        Pool {
+            dir: tempfile::tempdir().expect("a temporary directory"),
+        }
+    }
+
+    /// The pool's file, which the first write creates.
+    pub fn path(&self) -> PathBuf {
+        self.file("wollemi.pool")
+    }
+
+    /// A file beside the pool.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The binary, run in the pool's directory, where the default pool is.
+    pub fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wollemi"));
+        command
+            .args(args)
+            .current_dir(self.dir.path())
+            .env_remove("WOLLEMI_POOL");
+        command
+    }
+
+    /// Runs the binary to its end, with nothing to read.
+    pub fn run<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Run {
+        self.run_with(args, b"")
+    }
+
+    /// Runs the binary to its end, with `input` to read.
+    pub fn run_with<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Run {
+        let mut command = self.command(args);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        let output = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // It may have ended without reading all.
+                let _ = stdin.write_all(input);
+            });
+            child.wait_with_output().expect("the binary ends")
+        });
+        Run::from(output)
+    }
+
+    /// Runs the binary and expects success; returns what it has written.
+    pub fn ok<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<u8> {
+        self.run(args).ok()
+    }
+
+    /// Expects a clean check.
+    pub fn check(&self) {
+        let check = self.run(["check"]);
+        assert_eq!(check.code, 0, "{check:?}");
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        let Some(code) = output.status.code() else {
+            panic!("killed by signal {:?}; it said: {err}", output.status.signal());
+        };
+        Run {
+            code,
+            out: output.stdout,
+            err,
+        }
+    }
+}
+
+impl Run {
+    pub fn ok(self) -> Vec<u8> {
+        assert_eq!(self.code, 0, "{}", self.err);
+        self.out
+    }
+
+    /// Expects this exit code and an error text with these words.
+    pub fn fails(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, code, "{self:?}");
+        for word in words {
+            assert!(self.err.contains(word), "no '{word}' in: {}", self.err);
+        }
+    }
+}
+
+/// Text of what was written.
+pub fn text(out: &[u8]) -> &str {
+    std::str::from_utf8(out).expect("UTF-8")
+}
+
+/// Keys that have broken others.
+pub fn hostile_keys() -> Vec<Vec<u8>> {
+    let mut keys = vec![
+        Vec::new(),
+        b"\0".to_vec(),
+        b"\0\0".to_vec(),
+        b"a".to_vec(),
+        b"a\0".to_vec(),
+        b"a\0b".to_vec(),
+        b"ab".to_vec(),
+        b"\xff".to_vec(),
+        b"\xff\xff".to_vec(),
+        b"tab\there".to_vec(),
+        b"line\nfeed\r".to_vec(),
+        b"back\\slash\\t\\x41".to_vec(),
+        "\u{2603}\u{feff}".into(),
+        b"\xe2\x98".to_vec(),
+        b"\"{}\"".to_vec(),
+        vec![b'x'; 65_535],
+        vec![0; 65_535],
+    ];
+    keys.extend((0..=255).map(|byte| vec![b'k', byte]));
+    keys
+}
+
+/// A small generator of random numbers (splitmix64), so that a seed tells all.
+pub struct Random(u64);
+
+impl Random {
+    /// Seeded from the environment (`WOLLEMI_SEED`) or the clock; prints the seed.
+    pub fn announced(test: &str) -> Random {
+        let seed = std::env::var("WOLLEMI_SEED")
+            .ok()
+            .and_then(|seed| seed.parse().ok());
+        let now = || std::time::UNIX_EPOCH.elapsed().expect("after 1970").as_nanos() as u64;
+        let seed = seed.unwrap_or_else(now);
+        println!("{test}: WOLLEMI_SEED={seed}");
+        Random(seed)
+    }
+
+    pub fn from_seed(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}

@@ -1,0 +1,184 @@
+//! Files that are not the pool one hopes for: each a clear error, nothing lost, no signal.
+
+mod common;
+
+use common::{Pool, Random, text};
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+
+/// A pool with a few thousand entries.
+fn filled() -> Pool {
+    let pool = Pool::new();
+    let value = "v".repeat(40);
+    let lines: String = (0..5000)
+        .map(|i| format!("{i}/common/{}\t{i}{value}\n", i % 7))
+        .collect();
+    pool.run_with(["import"], lines.as_bytes()).ok();
+    pool
+}
+
+/// Whoever comes second is told who is first, and changes nothing.
+#[test]
+fn a_second_opener_is_told_who_is_first() {
+    let pool = filled();
+    let db = wollemi::Db::open(pool.path()).expect("opens");
+    let process = format!("opened by process {}", std::process::id());
+    for command in [
+        &["get", "k"][..],
+        &["put", "k", "v"],
+        &["check"],
+        &["import"],
+        &["stats"],
+    ] {
+        pool.run(command).fails(3, &["wollemi.pool", &process]);
+    }
+    drop(db);
+    pool.check();
+}
+
+/// Files of other kinds are named and left as they are.
+#[test]
+fn other_files_are_refused() {
+    let pool = Pool::new();
+    let refused = |bytes: &[u8], words: &[&str]| {
+        fs::write(pool.path(), bytes).expect("written");
+        for command in [&["get", "k"][..], &["put", "k", "v"], &["check"]] {
+            pool.run(command).fails(3, &[&["wollemi.pool"], words].concat());
+        }
+        assert!(
+            fs::read(pool.path()).expect("still there") == bytes,
+            "left as it was"
+        );
+    };
+    refused(
+        &b"\x7fELF and so on ".repeat(10_000),
+        &["not a Wollemi pool", "7f 45 4c 46"],
+    );
+    refused(&[0; 1 << 20], &["not a Wollemi pool"]);
+    refused(b"x", &["not a Wollemi pool"]);
+    refused(b"", &["not a Wollemi pool"]);
+    fs::remove_file(pool.path()).expect("removed");
+    fs::create_dir(pool.path()).expect("created");
+    pool.run(["get", "k"]).fails(3, &["not a regular file"]);
+}
+
+/// A pool that was cut short says so, whatever is left of it, and is whole when its end comes back.
+#[test]
+fn truncated_pools_are_refused() {
+    let pool = filled();
+    let whole = fs::read(pool.path()).expect("read");
+    for len in [1, 16, 4095, 4096, 65_536, whole.len() / 4] {
+        fs::write(pool.path(), &whole[..len]).expect("written");
+        pool.run(["get", "k"]).fails(3, &["wollemi.pool"]);
+        pool.run(["put", "k", "v"]).fails(3, &["wollemi.pool"]);
+        assert_eq!(fs::metadata(pool.path()).expect("there").len(), len as u64);
+    }
+    fs::write(pool.path(), &whole).expect("written");
+    pool.check();
+}
+
+/// With any one bit of the header turned over, the pool opens with everything in it, or is refused and is whole when
+/// the bit is turned back.
+#[test]
+fn flipped_header_bits_lose_nothing() {
+    let mut random = Random::announced("header");
+    let pool = filled();
+    let whole = fs::read(pool.path()).expect("read");
+    let entries = pool.ok(["export"]);
+    let mut refused = 0;
+    // The fields are in the first lines.
+    let elsewhere: Vec<_> = (0..32).map(|_| random.below(4096)).collect();
+    for at in (0..128).chain(elsewhere) {
+        let bit = 1 << random.below(8);
+        fs::write(pool.path(), &whole).expect("written");
+        let file = File::options().write(true).open(pool.path()).expect("opened");
+        file.write_all_at(&[whole[at as usize] ^ bit], at)
+            .expect("flipped");
+        let export = pool.run(["export"]);
+        if export.code == 0 {
+            assert!(export.out == entries, "byte {at}, bit {bit}: entries changed");
+            continue;
+        }
+        refused += 1;
+        export.fails(3, &["wollemi.pool"]);
+        file.write_all_at(&[whole[at as usize]], at)
+            .expect("flipped back");
+        assert!(
+            pool.ok(["export"]) == entries,
+            "byte {at}, bit {bit}: refusing it has changed it"
+        );
+    }
+    assert!(refused > 0);
+    fs::write(pool.path(), &whole).expect("written");
+    pool.check();
+}
+
+/// With bits turned over anywhere else, every command ends in order: perhaps with wrong entries, since values carry
+/// no checksum, but without a signal and in finite time.
+#[test]
+fn flipped_bits_do_no_harm() {
+    let mut random = Random::announced("flips");
+    let pool = filled();
+    let whole = fs::read(pool.path()).expect("read");
+    let mut found = 0;
+    for _ in 0..80 {
+        let mut bytes = whole.clone();
+        let mut flips = Vec::new();
+        for _ in 0..1 << random.below(8) {
+            let at = 4096 + random.below(whole.len() as u64 - 4096) as usize;
+            flips.push(at);
+            bytes[at] ^= 1 << random.below(8);
+        }
+        println!("flipped: {flips:x?}");
+        fs::write(pool.path(), &bytes).expect("written");
+        let check = pool.run(["check"]);
+        assert!([0, 3, 4].contains(&check.code), "{check:?}");
+        found += usize::from(check.code != 0);
+        for command in [&["export"][..], &["scan", "--reverse"], &["get", "17/common/3"]] {
+            let run = pool.run(command);
+            assert!([0, 1, 3].contains(&run.code), "{command:?}: {}", run.err);
+        }
+        for command in [
+            &["put", "17/common/3", "new"][..],
+            &["del", "18/common/4"],
+            &["put", "a", "b"],
+        ] {
+            let run = pool.run(command);
+            assert!([0, 1, 3].contains(&run.code), "{command:?}: {}", run.err);
+        }
+    }
+    assert!(found > 0, "no check has found anything");
+}
+
+/// A pool that may not grow says so; what is in it can be read, removed, and then written again.
+#[test]
+fn a_full_pool_is_an_error() {
+    let pool = Pool::new();
+    let limit = ["--max-size", "8M"];
+    let lines: String = (0..50_000)
+        .map(|i| format!("{i:06}\t{}\n", "x".repeat(200)))
+        .collect();
+    pool.run_with(["import"].iter().chain(&limit), lines.as_bytes())
+        .fails(3, &["full", "size limit"]);
+    let keys = pool.ok(["scan", "--keys"]);
+    let keys: Vec<_> = text(&keys).lines().collect();
+    assert!(keys.len() > 1000, "{} keys", keys.len());
+    for (i, key) in keys.iter().enumerate() {
+        assert_eq!(*key, format!("{i:06}"), "what came before the error is there");
+    }
+    pool.check();
+    pool.ok(["del"].iter().chain(&limit).chain(&keys[..500]));
+    pool.ok(["put", "small", "value"].iter().chain(&limit));
+    pool.check();
+}
+
+/// A pool that one may not write is refused with the reason, even to a reader.
+#[test]
+fn permissions_are_told() {
+    let pool = filled();
+    fs::set_permissions(pool.path(), fs::Permissions::from_mode(0o000)).expect("changed");
+    if File::open(pool.path()).is_ok() {
+        return; // root may read everything
+    }
+    pool.run(["get", "k"]).fails(3, &["permission denied"]);
+}

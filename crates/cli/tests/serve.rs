@@ -1,0 +1,160 @@
+//! `serve`: a client's writes survive the server, however it ends.
+
+mod common;
+
+use common::{Pool, Random};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+/// A running server.
+struct Server {
+    child: Child,
+    address: String,
+    /// Its first line.
+    ready: serde_json::Value,
+}
+
+impl Server {
+    fn start(pool: &Pool) -> Server {
+        let mut child = pool
+            .command(["serve", "--memcached", "127.0.0.1:0", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().expect("piped"))
+            .read_line(&mut line)
+            .expect("a first line");
+        let ready: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
+        let address = ready["memcached"][0].as_str().expect("an address").to_owned();
+        Server {
+            child,
+            address,
+            ready,
+        }
+    }
+
+    fn client(&self) -> Client {
+        let stream = TcpStream::connect(&self.address).expect("the server listens");
+        Client {
+            lines: BufReader::new(stream),
+        }
+    }
+
+    fn terminate(mut self) -> Option<i32> {
+        let kill = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(kill.expect("kill runs").success());
+        self.child.wait().expect("ends").code()
+    }
+}
+
+struct Client {
+    lines: BufReader<TcpStream>,
+}
+
+impl Client {
+    /// Sends a request, and reads one line of the answer; `None` if the server is gone.
+    fn ask(&mut self, request: &str) -> Option<String> {
+        self.lines.get_mut().write_all(request.as_bytes()).ok()?;
+        self.line()
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        let read = self.lines.read_line(&mut line);
+        (read.is_ok() && line.ends_with("\r\n")).then(|| line.trim_end().to_owned())
+    }
+
+    fn get(&mut self, key: &str) -> Option<String> {
+        let head = self.ask(&format!("get {key}\r\n")).expect("an answer");
+        if head == "END" {
+            return None;
+        }
+        let value = self.line().expect("a value");
+        assert_eq!(self.line().as_deref(), Some("END"));
+        Some(value)
+    }
+}
+
+/// SIGTERM ends a server in order; what was stored is there for the next, and counted in its first line.
+#[test]
+fn a_stopped_server_has_kept_everything() {
+    let pool = Pool::new();
+    let server = Server::start(&pool);
+    assert_eq!(server.ready["entries"], 0);
+    assert_eq!(server.ready["level"], "process");
+    let mut client = server.client();
+    assert_eq!(client.ask("set k 7 0 5\r\nvalue\r\n").as_deref(), Some("STORED"));
+    assert_eq!(client.ask("get k\r\n").as_deref(), Some("VALUE k 7 5"));
+    drop(client);
+    assert_eq!(server.terminate(), Some(0));
+
+    let server = Server::start(&pool);
+    assert_eq!(server.ready["entries"], 1);
+    assert_eq!(server.client().get("k").as_deref(), Some("value"));
+    pool.run(["get", "k"])
+        .fails(3, &["opened by process", &server.child.id().to_string()]);
+    assert_eq!(server.terminate(), Some(0));
+    pool.check();
+}
+
+/// A server killed in the middle of writes has kept every write it had acknowledged, a dozen times over.
+#[test]
+fn a_killed_server_has_kept_what_it_acknowledged() {
+    let mut random = Random::announced("serve");
+    let pool = Pool::new();
+    let mut stored: HashMap<String, String> = HashMap::new();
+    for round in 0..12 {
+        let mut server = Server::start(&pool);
+        let mut client = server.client();
+        for (key, value) in &stored {
+            assert_eq!(client.get(key).as_ref(), Some(value));
+        }
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            server.child.kill().expect("SIGKILL");
+            server.child.wait().expect("ends");
+        });
+        loop {
+            let key = format!("key-{}", random.below(500));
+            let value = format!("{round}-{:x}", random.next());
+            let request = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+            match client.ask(&request).as_deref() {
+                Some("STORED") => drop(stored.insert(key, value)),
+                Some(other) => panic!("{other}"),
+                None => {
+                    // In flight: it may have happened.
+                    stored.remove(&key);
+                    break;
+                }
+            }
+        }
+        killer.join().expect("no panic");
+    }
+    assert!(!stored.is_empty());
+    pool.check();
+}
+
+/// What cannot be served is said at once.
+#[test]
+fn a_server_that_cannot_serve_says_why() {
+    let pool = Pool::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    pool.run(["serve", "--memcached", &address])
+        .fails(6, &["cannot listen", &address]);
+    pool.run(["serve", "--memcached", "0.0.0.0:0"])
+        .fails(2, &["passwords"]);
+    pool.run(["serve", "--memcached", "nowhere"])
+        .fails(2, &["nowhere"]);
+    pool.ok(["put", "k", "v"]);
+    pool.run(["serve", "--map", "default", "--memcached", "127.0.0.1:0"])
+        .fails(3, &["a map of its own"]);
+    let mut busy = Server::start(&pool);
+    let second = pool.run(["serve", "--memcached", "127.0.0.1:0"]);
+    second.fails(3, &["opened by process"]);
+    busy.child.kill().expect("SIGKILL");
+    busy.child.wait().expect("ends");
+}

@@ -1,0 +1,106 @@
+//! `import` and `export`: any bytes survive, and malformed input is refused by its line.
+
+mod common;
+
+use common::{Pool, hostile_keys, text};
+use std::collections::BTreeMap;
+use std::fs;
+
+/// A pool with every hostile key, put there through JSON with nothing but base64.
+fn hostile() -> (Pool, BTreeMap<Vec<u8>, Vec<u8>>) {
+    use base64::prelude::{BASE64_STANDARD, Engine};
+    let pool = Pool::new();
+    let mut entries = BTreeMap::new();
+    let mut input = String::new();
+    for (i, key) in hostile_keys().into_iter().enumerate() {
+        let value: Vec<u8> = key
+            .iter()
+            .rev()
+            .copied()
+            .chain(std::iter::repeat_n(i as u8, i % 20))
+            .collect();
+        let (key_base64, value_base64) = (BASE64_STANDARD.encode(&key), BASE64_STANDARD.encode(&value));
+        input += &format!("{{\"key_base64\":\"{key_base64}\",\"value_base64\":\"{value_base64}\"}}\n");
+        entries.insert(key, value);
+    }
+    pool.run_with(["import", "--format", "jsonl"], input.as_bytes())
+        .ok();
+    (pool, entries)
+}
+
+/// Export and import into another pool, by file and by pipe, in either format: the same entries.
+#[test]
+fn any_bytes_survive_a_round_trip() {
+    let (pool, entries) = hostile();
+    let keys = pool.ok(["scan", "--keys"]);
+    assert_eq!(text(&keys).lines().count(), entries.len());
+    for format in ["tsv", "jsonl"] {
+        let name = format!("all.{format}");
+        let run = pool.run(["export", &name]);
+        assert_eq!((run.code, run.out.as_slice()), (0, b"".as_slice()));
+        let file = fs::read(pool.file(&name)).expect("exported");
+        assert!(std::str::from_utf8(&file).is_ok(), "text of any format is UTF-8");
+        let piped = pool.ok(["export", "-", "--format", format]);
+        assert!(file == piped, "file and pipe say the same");
+
+        let map = ["--map", format];
+        pool.ok(["import", &name].iter().chain(&map));
+        assert!(pool.ok(["export", "-"].iter().chain(&map)) == pool.ok(["export"]));
+        let map = ["--map", &format!("{format} piped")];
+        pool.run_with(["import", "-", "--format", format].iter().chain(&map), &piped)
+            .ok();
+        assert!(pool.ok(["export", "-"].iter().chain(&map)) == pool.ok(["export"]));
+    }
+    for (key, value) in entries
+        .iter()
+        .filter(|(key, _)| !key.contains(&0) && key.len() < 1000)
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let key = std::ffi::OsStr::from_bytes(key);
+        assert_eq!(
+            &pool.ok([
+                "get".as_ref(),
+                "--map".as_ref(),
+                "tsv".as_ref(),
+                "--".as_ref(),
+                key
+            ]),
+            value
+        );
+    }
+    pool.check();
+}
+
+/// A malformed line is named by its number; what came before it is kept, what comes after is not read.
+#[test]
+fn malformed_lines_are_named() {
+    let pool = Pool::new();
+    pool.run_with(["import"], b"a\t1\nb\t2\nc 3\nd\t4\n")
+        .fails(5, &["standard input, line 3", "no tab"]);
+    assert_eq!(pool.ok(["scan"]), b"a\t1\nb\t2\n");
+    fs::write(
+        pool.file("bad.jsonl"),
+        "{\"key\":\"x\",\"value\":\"1\"}\n{\"key\":\n",
+    )
+    .expect("written");
+    pool.run(["import", "bad.jsonl"])
+        .fails(5, &["'bad.jsonl', line 2"]);
+    assert_eq!(pool.ok(["get", "x"]), b"1");
+    pool.run_with(["import", "--no-escapes", "--format", "jsonl"], b"")
+        .fails(2, &["--no-escapes"]);
+    let long = [&b"k".repeat(65_536)[..], b"\tv\n"].concat();
+    pool.run_with(["import"], &long).fails(5, &["key of 65536 bytes"]);
+    pool.check();
+}
+
+/// A last line need not end, the later of two equal keys wins, and `--no-escapes` takes backslashes as they are.
+#[test]
+fn lenient_where_nothing_is_lost() {
+    let pool = Pool::new();
+    pool.run_with(["import"], b"k\t1\n\t\nk\t2").ok();
+    assert_eq!(pool.ok(["scan"]), b"\t\nk\t2\n");
+    pool.run_with(["import", "--no-escapes"], b"a\\x2db\tc\\\n").ok();
+    assert_eq!(pool.ok(["get", r"a\x2db"]), b"c\\");
+    let summary = pool.run_with(["import"], b"");
+    assert!(summary.err.contains("imported 0 entries"), "{}", summary.err);
+}

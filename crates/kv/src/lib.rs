@@ -1,0 +1,50 @@
+//! Wollemi: an embedded, ordered, persistent key-value store that is up again the instant it is reopened, after a
+//! clean close as after `kill -9`.
+//!
+//! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both any bytes. Every operation is
+//! durable when it returns; there is no log to replay and nothing to load on opening.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("shop.pool");
+//! let db = wollemi::Db::open(&path)?;
+//! let map = db.map("prices")?;
+//! map.upsert("apple", "0.30")?;
+//! map.upsert("apricot", "0.45")?;
+//!
+//! assert_eq!(map.get("apple")?, Some(b"0.30".to_vec()));
+//! for entry in map.prefix("ap") {
+//!     let (key, value) = entry?;
+//!     println!("{} {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged
+//! survives the death of the process; at `power`, which needs persistent memory mapped with `MAP_SYNC`, it survives
+//! the loss of power too. Ask for the level you need with [`Options::level`]: opening fails where it cannot be had.
+//!
+//! Below this crate: the contract of the indexes (`wollemi-index`), the index that holds a map (`wollemi-roart`),
+//! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
+
+mod bounds;
+mod db;
+mod error;
+mod iter;
+mod map;
+mod options;
+mod reader;
+mod report;
+mod store;
+
+pub use bounds::KeyRange;
+pub use db::Db;
+pub use error::{Error, MAX_NAME};
+pub use index::Error as IndexError;
+pub use index::{Action, Edit, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
+pub use iter::{Entry, Iter};
+pub use map::Map;
+pub use options::Options;
+pub use pmem::{Hardware, Level, Media};
+pub use reader::{Range, Reader};
+pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};

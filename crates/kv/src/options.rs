@@ -1,0 +1,126 @@
+//! How a database is opened.
+
+use crate::{Db, Error, Hardware, Level, Media};
+use pmem::pool::AfterPowerLoss;
+use pmem::{Pool, PoolOptions};
+use std::path::Path;
+
+/// Options for opening a database.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// let db = wollemi::Options::new()
+///     .max_size(8 << 30)
+///     .recovery_threads(2)
+///     .open(dir.path().join("data.pool"))?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Options {
+    pub(crate) pool: PoolOptions,
+    pub(crate) recovery_threads: usize,
+    create: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            pool: PoolOptions::default(),
+            recovery_threads: 1,
+            create: true,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: level `process`, one recovery thread, a pool that is created if it is not there.
+    pub fn new() -> Options {
+        Options::default()
+    }
+
+    /// The least durability level wanted. Opening fails where the file cannot give it.
+    pub fn level(mut self, level: Level) -> Options {
+        self.pool.level = level;
+        self
+    }
+
+    /// The size up to which the pool may grow, in bytes. This much address space is reserved; blocks are taken only
+    /// as they are needed. Default: 1 TiB, or what the system allows.
+    pub fn max_size(mut self, bytes: u64) -> Options {
+        self.pool.max_size = bytes;
+        self
+    }
+
+    /// The heap's page in bytes, a power of two from 64 KiB to 128 MiB, for pools that are created. Larger pages
+    /// mean fewer persists of the heap's own and coarser growth. Default: 256 KiB.
+    pub fn page_size(mut self, bytes: u64) -> Options {
+        self.pool.page_size = bytes;
+        self
+    }
+
+    /// Backs anonymous memory with huge pages where the system allows it.
+    pub fn huge_pages(mut self, wanted: bool) -> Options {
+        self.pool.huge_pages = wanted;
+        self
+    }
+
+    /// How many background threads look for unused space after the opening. With none, space from before the
+    /// opening is not reused; reads and writes work all the same. Default: 1.
+    pub fn recovery_threads(mut self, threads: usize) -> Options {
+        self.recovery_threads = threads;
+        self
+    }
+
+    /// Opens a pool of level `process` even though the machine has crashed or lost power since it was last closed.
+    /// What the page cache had not written then is lost, and the rest need not fit together: run
+    /// [`Db::check`] first. Default: refuse.
+    pub fn after_power_loss(mut self, accept: bool) -> Options {
+        self.pool.after_power_loss = if accept {
+            AfterPowerLoss::Accept
+        } else {
+            AfterPowerLoss::Refuse
+        };
+        self
+    }
+
+    /// Whether to create the pool if there is no such file. Default: yes.
+    pub fn create(mut self, create: bool) -> Options {
+        self.create = create;
+        self
+    }
+
+    /// Opens the database at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Pool`] says what is wrong with the file: missing, in use, not a pool, truncated, of a newer format,
+    /// damaged, or unable to give the level. [`Error::Heap`]: its directory is damaged.
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Db, Error> {
+        self.open_on(path, Hardware::detect())
+    }
+
+    /// Opens the database at `path` on another media than the machine's own.
+    pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
+        let started = std::time::Instant::now();
+        let path = path.as_ref();
+        let pool = if self.create {
+            Pool::open_or_create(path, &self.pool, media)?
+        } else {
+            Pool::open(path, &self.pool, media)?
+        };
+        Db::start(pool, self.recovery_threads, started)
+    }
+
+    /// A database in anonymous memory, which goes with its last handle.
+    pub fn anonymous(&self) -> Result<Db, Error> {
+        self.anonymous_on(Hardware::detect())
+    }
+
+    /// A database in anonymous memory, on another media than the machine's own.
+    pub fn anonymous_on<M: Media>(&self, media: M) -> Result<Db<M>, Error> {
+        let started = std::time::Instant::now();
+        let pool = Pool::anonymous(&self.pool, media)?;
+        Db::start(pool, self.recovery_threads, started)
+    }
+}

@@ -1,0 +1,159 @@
+//! Databases: reopening, maps by name, files that are not pools.
+
+use std::fs;
+use wollemi::{Db, Error, Options};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// What was written is there after each reopening, on a machine that keeps adding to it, and everything adds up.
+#[test]
+fn reopening_finds_everything() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    for round in 0..5u64 {
+        let db = Db::open(&path)?;
+        let map = db.map("m")?;
+        assert_eq!(map.count()?, round * 1000);
+        map.load((round * 1000..(round + 1) * 1000).map(|i| (i.to_be_bytes(), i.to_le_bytes())))?;
+        let check = db.check()?;
+        assert!(check.is_clean(), "{check:?}");
+        assert_eq!(check.maps[0].keys, (round + 1) * 1000);
+        let stats = db.stats()?;
+        assert_eq!(u64::from(stats.generation), round + 1);
+        assert_eq!(
+            stats.space.used + stats.space.free + stats.space.unswept,
+            stats.space.reserved
+        );
+    }
+    Ok(())
+}
+
+/// Maps do not see each other's keys, and two handles to one map are the same map.
+#[test]
+fn maps_are_apart() -> Outcome {
+    let db = Db::anonymous()?;
+    let (one, two) = (db.map("one")?, db.map("two")?);
+    one.upsert("k", "1")?;
+    assert_eq!(two.get("k")?, None);
+    assert_eq!(db.clone().map("one")?.get("k")?, Some(b"1".to_vec()));
+    assert_eq!(db.maps()?, ["one", "two"]);
+    assert!(db.find_map("three")?.is_none());
+    for name in ["", &"n".repeat(wollemi::MAX_NAME + 1)] {
+        assert!(matches!(db.map(name), Err(Error::MapName(_))));
+    }
+    Ok(())
+}
+
+/// A map in use is not dropped; a dropped map is gone, also after reopening, and its space is free again.
+#[test]
+fn a_dropped_map_leaves_nothing() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let db = Db::open(&path)?;
+    let keep = db.map("keep")?;
+    keep.upsert("k", "v")?;
+    let doomed = db.map("doomed")?;
+    doomed.load((0..5000u32).map(|i| (i.to_be_bytes(), vec![1; (i % 300) as usize])))?;
+    doomed.upsert("large", vec![1; 3 << 20])?;
+    assert!(matches!(db.drop_map("doomed"), Err(Error::MapInUse(_))));
+    drop(doomed);
+    assert!(db.drop_map("doomed")?);
+    assert!(!db.drop_map("doomed")?);
+    assert_eq!(db.maps()?, ["keep"]);
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    assert!(db.map("doomed")?.is_empty()?);
+    drop((db, keep));
+
+    let db = Db::open(&path)?;
+    assert_eq!(db.map("keep")?.get("k")?, Some(b"v".to_vec()));
+    assert!(db.map("doomed")?.is_empty()?);
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    Ok(())
+}
+
+/// Whoever holds a map holds the pool: a second opener is refused until the last handle is gone.
+#[test]
+fn a_second_opener_is_refused() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let db = Db::open(&path)?;
+    let map = db.map("m")?;
+    drop(db);
+    assert!(matches!(Db::open(&path), Err(Error::Pool(_))));
+    map.upsert("k", "v")?;
+    drop(map);
+    assert_eq!(Db::open(&path)?.map("m")?.get("k")?, Some(b"v".to_vec()));
+    Ok(())
+}
+
+/// A file that is missing or not a pool is an error that names it, and is left as it was.
+#[test]
+fn foreign_files_are_refused() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let missing = dir.path().join("missing.pool");
+    let error = Options::new()
+        .create(false)
+        .open(&missing)
+        .expect_err("missing")
+        .to_string();
+    assert!(error.contains("missing.pool"), "{error}");
+    assert!(!missing.exists());
+
+    let foreign = dir.path().join("foreign.pool");
+    let bytes = b"\x7fELF and more than enough bytes to hold what could have been a header".repeat(1000);
+    fs::write(&foreign, &bytes)?;
+    let error = Db::open(&foreign).expect_err("foreign").to_string();
+    assert!(error.contains("foreign.pool"), "{error}");
+    assert!(error.contains("not a Wollemi pool"), "{error}");
+    assert_eq!(fs::read(&foreign)?, bytes);
+    Ok(())
+}
+
+/// With no thread for recovery everything can be read and written; the next opening makes up for it.
+#[test]
+fn recovery_can_be_left_out() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?
+        .map("m")?
+        .load((0..1000u32).map(|i| (i.to_be_bytes(), "old")))?;
+    {
+        let db = Options::new().recovery_threads(0).open(&path)?;
+        let map = db.map("m")?;
+        map.load((500..1500u32).map(|i| (i.to_be_bytes(), "new")))?;
+        assert_eq!(map.count()?, 1500);
+    }
+    let db = Db::open(&path)?;
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    assert_eq!(check.maps[0].keys, 1500);
+    assert_eq!(db.stats()?.space.unswept, 0);
+    Ok(())
+}
+
+/// Handles may go to other threads, and the writes of all of them are there.
+#[test]
+fn threads_share_a_map() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4u32)
+            .map(|thread| {
+                let map = &map;
+                scope.spawn(move || {
+                    let mine = (thread..20_000).step_by(4);
+                    map.load(mine.map(|i| (i.to_be_bytes(), i.to_le_bytes())))
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"))
+            .collect::<Result<Vec<_>, _>>()
+    })?;
+    assert_eq!(map.count()?, 20_000);
+    assert!(db.check()?.is_clean());
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! What a database owes to the layers below: other media, and roots that it does not know.
+
+use heap::Heap;
+use pmem::{Counting, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use std::path::Path;
+use wollemi::{Db, Error, Hardware, Options, RecoveryState};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// A database works the same on another media, and every write passes through it: none returns without a fence, and
+/// reads cost none.
+#[test]
+fn writes_are_fenced_and_reads_are_not() -> Outcome {
+    let media = Counting::new(Hardware::detect());
+    let db = Options::new().anonymous_on(media.clone())?;
+    let map = db.map("m")?;
+    for i in 0..1000u32 {
+        let before = media.counts();
+        match i % 4 {
+            3 => assert!(map.remove((i - 1).to_be_bytes())?),
+            _ => map.upsert(i.to_be_bytes(), [7; 20])?,
+        }
+        let spent = media.counts() - before;
+        assert!(spent.node.fences >= 1 && spent.node.write_backs >= 1, "{spent:?}");
+    }
+    let before = media.counts();
+    assert_eq!(map.count()?, 500);
+    assert_eq!(map.get(1u32.to_be_bytes())?, Some(vec![7; 20]));
+    assert_eq!((media.counts() - before).total().fences, 0);
+    Ok(())
+}
+
+#[repr(C)]
+struct Alien {
+    words: [PWord; 4],
+}
+
+// SAFETY: words only, without padding; any bits are valid.
+unsafe impl Persistent for Alien {}
+
+/// Puts a root of a kind that no index here has into the pool.
+fn land(path: &Path) -> Outcome {
+    let pool = Pool::open_or_create(path, &PoolOptions::default(), Hardware::detect())?;
+    let heap = Heap::new(pool)?;
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let alien = Alien {
+            words: [const { PWord::new(7) }; 4],
+        };
+        let object = heap.draft(alien, 0, &batch)?.flush(&batch);
+        let fenced = batch.fence();
+        heap.create_root(b"alien", 0xa11e, object.persisted(&fenced), Tag::default())
+    })?;
+    Ok(())
+}
+
+/// A map of an unknown kind is listed, refused and reported, and keeps all that it may hold: nothing is swept. All
+/// other maps go on as ever.
+#[test]
+fn unknown_kinds_are_refused_and_kept() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?.map("known")?.upsert("k", "v")?;
+    land(&path)?;
+    for _ in 0..2 {
+        let db = Db::open(&path)?;
+        assert_eq!(db.maps()?, ["alien", "known"]);
+        let error = db.map("alien").expect_err("refused");
+        assert!(matches!(error, Error::OtherKind { kind: 0xa11e, .. }), "{error}");
+        assert!(db.drop_map("alien").is_err());
+        let map = db.map("known")?;
+        assert_eq!(map.get("k")?, Some(b"v".to_vec()));
+        map.load((0..1000u32).map(|i| (i.to_be_bytes(), "more")))?;
+        assert!(matches!(db.wait_recovered().state, RecoveryState::Failed(_)));
+        let check = db.check()?;
+        assert!(!check.is_clean());
+        assert_eq!(check.maps[0].faults.len(), 1);
+        assert!(check.maps[1].faults.is_empty());
+        assert_eq!(check.heap.faults.len(), 1);
+    }
+    Ok(())
+}
