@@ -4,7 +4,7 @@
 //! without the key and swings the parent's slot to it. Thresholds lie well below those at which inserts grow things,
 //! so that no key toggles a structure. What needs memory is optional: in a full pool the slot is just emptied.
 
-use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
+use crate::array::{ArrayRef, CAPACITIES, Entry, MOST, draft_array};
 use crate::leaf::LeafRef;
 use crate::locate::{Parent, Place, same_object};
 use crate::node::{Child, Children, Node, draft_node, node_size};
@@ -151,7 +151,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(Some(locked));
         };
         if child.kind() == Kind::Array {
-            return self.replace_by_array(place, locked, without, key, guard);
+            return self.replace_by_array(place, locked, MOST, without, key, guard);
         }
         let parent = self.lock_parent(key, place.at)?;
         let aux = if child.kind().is_inner() {
@@ -236,14 +236,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if least > MERGE {
             return Ok(Some(locked));
         }
-        self.replace_by_array(place, locked, without, key, guard)
+        self.replace_by_array(place, locked, MERGE, without, key, guard)
     }
 
-    /// Replaces a node that has only leaves and leaf arrays by one leaf array.
+    /// Replaces a node that has only leaves and leaf arrays by one leaf array, unless it would have more than `most`
+    /// leaves.
     fn replace_by_array<'g>(
         &self,
         place: &Place<'g>,
         locked: Locked<'g, M>,
+        most: usize,
         without: Link,
         key: &[u8],
         guard: &Guard,
@@ -264,7 +266,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             leaves.extend(array.leaves(media));
             arrays.push((child, array.size(), array_locked));
         }
-        if leaves.len() > MERGE && arrays.len() > 1 {
+        if leaves.len() > most {
             return Ok(Some(locked));
         }
         let parent = self.lock_parent(key, place.at)?;
