@@ -6,16 +6,21 @@
 
 use crate::class::{SIZES, SMALL, footprint, small};
 use crate::local::{new_id, pairs_up, with_cache};
-use crate::page::lock;
+use crate::page::{Claim, lock};
+use crate::prefetch::prefetch;
 use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
 use crate::{Error, Guard};
-use pmem::{Batch, Chunk, Draft, Hardware, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope};
+use pmem::{
+    Batch, Chunk, Draft, Hardware, LINE, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope,
+};
 use std::sync::{Arc, Mutex};
+
+/// The most lines of a chunk that are fetched ahead.
+const LINES_AHEAD: usize = 4;
 
 /// A pool's memory. Clones are handles of the same heap; when the last is dropped, recovery is stopped and the pool
 /// closed.
-#[derive(Debug)]
 pub struct Heap<M: Media = Hardware> {
     /// Dropped before `inner`; `None` in the recovery's own threads.
     pub(crate) user: Option<Arc<StopOnDrop>>,
@@ -31,7 +36,16 @@ impl<M: Media> Clone for Heap<M> {
     }
 }
 
-#[derive(Debug)]
+impl<M: Media> std::fmt::Debug for Heap<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let pool = self.pool();
+        f.debug_struct("Heap")
+            .field("pool", &pool.path())
+            .field("bytes", &pool.len())
+            .finish_non_exhaustive()
+    }
+}
+
 pub(crate) struct Inner<M: Media> {
     id: u64,
     pub(crate) pool: Pool<M>,
@@ -206,7 +220,10 @@ impl<M: Media> Heap<M> {
         let class = small(len);
         let inner = &*self.inner;
         let taken = with_cache(inner.id, &inner.space, |cache| {
-            cache.and_then(|cache| cache.take(class, SIZES[class]))
+            let cache = cache?;
+            let taken = cache.take(class, SIZES[class]);
+            inner.fetch_ahead(cache.next(class, SIZES[class]), SIZES[class]);
+            taken
         });
         match taken {
             Some(offset) => Ok(offset),
@@ -238,6 +255,15 @@ fn beyond(offset: u64) -> Error {
 }
 
 impl<M: Media> Inner<M> {
+    /// Starts fetching a chunk that a coming draft will write: that draft's fence then does not wait for memory.
+    #[inline(always)]
+    fn fetch_ahead(&self, offset: u64, size: u32) {
+        let start = self.pool.base().as_ptr().wrapping_add(offset as usize);
+        for line in 0..(size as usize).div_ceil(LINE).min(LINES_AHEAD) {
+            prefetch(start.wrapping_add(line * LINE));
+        }
+    }
+
     /// Takes a chunk for a length past the small classes.
     fn take_long(&self, len: usize) -> Result<u64, Error> {
         let Some(class) = self.space.classes.of(len) else {
@@ -263,7 +289,7 @@ impl<M: Media> Inner<M> {
                 // The thread is ending: what it does not use now goes back.
                 let first = claim.bits.trailing_zeros();
                 let rest = claim.bits & !(1 << first);
-                self.space.give_back(crate::page::Claim { bits: rest, ..claim });
+                self.space.give_back(Claim { bits: rest, ..claim });
                 claim.start + u64::from(first) * u64::from(size)
             }
         }))
@@ -273,15 +299,17 @@ impl<M: Media> Inner<M> {
     fn take_pair(&self, class: usize) -> Option<u64> {
         with_cache(self.id, &self.space, |cache| {
             let cache = cache?;
-            cache.take_pair(class).or_else(|| {
+            let taken = cache.take_pair(class).or_else(|| {
                 cache.fill_pairs(class, self.claim(class, true).ok()?);
                 cache.take_pair(class)
-            })
+            });
+            self.fetch_ahead(cache.next(class, SIZES[class]), SIZES[class]);
+            taken
         })
     }
 
     /// Claims chunks of a class: of an open page, else of a new one.
-    fn claim(&self, class: usize, in_pairs: bool) -> Result<crate::page::Claim, Error> {
+    fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
         loop {
             let size = self.space.classes.size(class) as usize;
             let claim = match self.space.claim(class, in_pairs) {

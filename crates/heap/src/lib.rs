@@ -1,4 +1,47 @@
-//! DCMM: the persistent heap (ROART §3.4.2).
+//! DCMM: the persistent heap (ROART §3.4.2, Delayed Check Memory Management).
+//!
+//! ```text
+//!  first layer    page 0: header, roots | page | page | page | ...      one pool
+//!                 free runs of pages; `allocated`, the only thing persisted for an allocation
+//!  second layer   a page is carved into chunks of one size class; a bitmap a page says which are in use
+//!                 a thread claims up to 64 free chunks at a time and hands them out without a lock
+//! ```
+//!
+//! **What is persistent** is the objects, the named roots that lead to them, and one word: the end of the allocated
+//! pages. Taking a new page persists that word (one write-back, one fence); taking or freeing a chunk persists
+//! nothing. Everything else, which pages have which class and which chunks are in use, is DRAM and is made anew after
+//! each opening, clean or not.
+//!
+//! **A chunk's life.** [`Heap::draft`] hands it out as a private [`Draft`](pmem::Draft); a draft that is dropped gives
+//! it back at once; a published object is taken out of use by [`Heap::retire`] and comes back when every
+//! [`Guard`] of that time is gone. What was drafted and neither published nor given back before a crash is found
+//! unreachable after it.
+//!
+//! **Instant restart.** [`Heap::new`] does work that does not depend on the pool's size. New chunks come from new
+//! pages at once, while [`Heap::recover`] traces in the background what the roots lead to, as each index's [`Trace`]
+//! says, and then sweeps the old pages. Until then, what is retired is set aside. If the trace meets what it does not
+//! understand, nothing is swept.
+//!
+//! **Accounting.** [`Heap::stats`]: used + free + unswept = reserved. [`Heap::audit`] holds what is reachable against
+//! what is in use.
+//!
+//! What differs from the paper: a page does not belong to a thread, only claimed chunks do, so that memory freed by
+//! one thread serves all, threads need no registration of fixed size, and a small pool with many threads stays small;
+//! chunks in use are bits, not lists, so that the trace's marks are the allocator's metadata already and the sweep has
+//! nothing to sort; and free runs of pages coalesce, so that large objects can have them.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `heap` | drafts, retirement, access; new pages |
+//! | `local` | what a thread has claimed |
+//! | `space` | the pages' places: open pages of each class, frees |
+//! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
+//! | `root` | the directory of named roots |
+//! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
+//! | `stats`, `audit` | accounting |
+//!
+//! Locks, and so waiting, are short and in this order: roots; a class's open pages; a page; free runs; the pool's
+//! growth. No guard is pinned and no tracer runs under them.
 
 mod audit;
 mod class;
@@ -6,6 +49,7 @@ mod error;
 mod heap;
 mod local;
 mod page;
+mod prefetch;
 mod recovery;
 mod root;
 mod runs;

@@ -83,6 +83,14 @@ impl Cache {
         }
     }
 
+    /// Where the chunk is that the next call will take, most likely.
+    #[inline(always)]
+    pub(crate) fn next(&self, class: usize, size: u32) -> u64 {
+        // Past the last chunk of a claim is the first of the next one, most likely.
+        let slot = &self.singles[class];
+        slot.start.load(Relaxed) + u64::from(slot.free.load(Relaxed).trailing_zeros()) * u64::from(size)
+    }
+
     /// Takes a chunk of the class, whose chunks have `size` bytes, if one is claimed.
     #[inline(always)]
     pub(crate) fn take(&self, class: usize, size: u32) -> Option<u64> {

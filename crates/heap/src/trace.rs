@@ -8,6 +8,7 @@
 //! I2 The trace ends when no thread has work, or with the first error, or when it is told to stop.
 
 use crate::page::lock;
+use crate::prefetch::prefetch;
 use crate::{Error, Heap};
 use pmem::{LINE, Link, Media, Offset};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -192,7 +193,8 @@ impl<M: Media> Tracing<'_, M> {
                     Ok(false) => {}
                     Ok(true) => {
                         met += 1;
-                        stack.extend(children.iter().map(|&child| (tracer, child)));
+                        let children = children.iter().filter(|child| !child.is_null());
+                        stack.extend(children.map(|&child| (tracer, child)));
                     }
                     Err(error) => return shared.end(Some(error)),
                 }
@@ -232,16 +234,4 @@ impl<M: Media> Tracing<'_, M> {
             }
         }
     }
-}
-
-#[inline(always)]
-fn prefetch(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint, which no address makes fault; every x86-64 has the instruction.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }

@@ -386,3 +386,70 @@ fn accounts_add_up_across_reopening() {
         heap.close().unwrap();
     }
 }
+
+/// One thread may use several heaps in turn: each keeps its own chunks and its own accounts.
+#[test]
+fn heaps_do_not_mix() {
+    let heaps: Vec<_> = (0..5).map(|_| anonymous(1 << 30, Hardware::detect())).collect();
+    let mut models = vec![Model::new(); heaps.len()];
+    let mut random = Random(13);
+    for _ in 0..5000 {
+        let which = random.below(heaps.len() as u64) as usize;
+        let len = random_len(&mut random);
+        let mark = random.next() as u8;
+        insert(
+            &mut models[which],
+            allocate(&heaps[which], len, mark).unwrap(),
+            len,
+            mark,
+        );
+    }
+    for (heap, mut model) in heaps.iter().zip(models) {
+        assert_eq!(heap.stats().objects, model.len() as u64);
+        while let Some((offset, len)) = take(heap, &mut model, &mut random) {
+            retire(heap, offset, len);
+        }
+        settle(heap);
+        assert_eq!(heap.stats().objects, 0);
+        assert_adds_up(heap, "all retired");
+    }
+}
+
+/// A thread may allocate while its thread-local values are being dropped, before and after its claims went back.
+#[test]
+fn threads_may_allocate_while_they_end() {
+    struct Late(Heap);
+    impl Drop for Late {
+        fn drop(&mut self) {
+            for _ in 0..100 {
+                allocate(&self.0, 40, 2).unwrap();
+            }
+        }
+    }
+    thread_local! {
+        static LATE: std::cell::RefCell<Option<Late>> = const { std::cell::RefCell::new(None) };
+    }
+    let heap = anonymous(1 << 30, Hardware::detect());
+    for early in [true, false] {
+        let mine = heap.clone();
+        let thread = std::thread::spawn(move || {
+            let put_late = || LATE.set(Some(Late(mine.clone())));
+            if early {
+                put_late();
+            }
+            allocate(&mine, 40, 1).unwrap();
+            if !early {
+                put_late();
+            }
+        });
+        thread.join().unwrap();
+    }
+    assert_eq!(heap.stats().objects, 202);
+    assert_adds_up(&heap, "after late allocations");
+    // What the threads had claimed serves others: 202 chunks of 64 bytes fit a page.
+    assert_eq!(heap.pool().allocated().load(heap.media()), 2 * PAGE);
+    for _ in 202..PAGE / 64 {
+        allocate(&heap, 40, 3).unwrap();
+    }
+    assert_eq!(heap.pool().allocated().load(heap.media()), 2 * PAGE);
+}

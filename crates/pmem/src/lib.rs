@@ -1,5 +1,14 @@
 //! Persistent memory: what durable means in Wollemi.
-#![doc = "See `docs/design.md` for the layers."]
+//!
+//! * A [`Pool`] is a growing file, or memory, mapped at a base that differs from one opening to the next: everything
+//!   in it is found by its [`Offset`].
+//! * A [`Media`] carries out stores, write-backs and fences: the machine ([`Hardware`]), or one that also
+//!   [counts](Counting) or [delays](Delaying) them.
+//! * Words ([`PWord`], [`VWord`], [`PSlot`]) are the only way to shared persistent state, and a [`GenerationLock`]
+//!   held at a crash is free after it.
+//! * Tokens make publishing what is not durable a compile error: see [`persist_scope`].
+//!
+//! Not here: who allocates the pages of a pool, and who is alive in them.
 
 #[cfg(test)]
 extern crate self as wollemi_pmem;

@@ -26,11 +26,14 @@ pub(crate) struct Place<'g> {
 
 /// The slot, locked, by which an object hangs in its parent.
 pub(crate) struct Parent<'g, M: Media> {
+    pub(crate) node: Node<'g>,
+    /// Where the node is.
+    pub(crate) at: Link,
     pub(crate) slot: &'g PSlot,
     /// What the slot holds.
     pub(crate) link: Link,
     pub(crate) level: usize,
-    pub(crate) _locked: Locked<'g, M>,
+    pub(crate) locked: Locked<'g, M>,
 }
 
 /// Tries after which a parent that cannot be found is taken for damage.
@@ -157,7 +160,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     fn try_lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Option<Parent<'g, M>>, Fault> {
-        let mut node = Node::at(&self.heap, self.root)?;
+        let mut at = self.root;
+        let mut node = Node::at(&self.heap, at)?;
         let mut level = 0;
         loop {
             let byte = key.get(level).copied();
@@ -169,10 +173,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let (slot, link) = node.slot::<V, M>(&self.heap, byte);
                 return Ok(match slot {
                     Some(slot) if same_object(link, child) => Some(Parent {
+                        node,
+                        at,
                         slot,
                         link,
                         level,
-                        _locked: locked,
+                        locked,
                     }),
                     _ => None,
                 });
@@ -180,7 +186,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if !link.kind().is_inner() {
                 return Ok(None);
             }
-            node = Node::at(&self.heap, link)?;
+            at = link;
+            node = Node::at(&self.heap, at)?;
             let below = node.header().level(self.heap.media());
             if below <= level || below > key.len() {
                 return Ok(None);

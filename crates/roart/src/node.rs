@@ -89,13 +89,13 @@ const _: () = assert!(size_of::<N16>() == 3 * 64);
 const _: () = assert!(size_of::<N48>() == 11 * 64);
 const _: () = assert!(size_of::<N256>() == 33 * 64);
 
-// SAFETY (of the four): `repr(C)` of words only, without padding (the sizes above are the sums).
+// SAFETY: `repr(C)` of words only, without padding (the sizes above are the sums).
 unsafe impl Persistent for N4 {}
-// SAFETY: see `N4`.
+// SAFETY: as for `N4`.
 unsafe impl Persistent for N16 {}
-// SAFETY: see `N4`.
+// SAFETY: as for `N4`.
 unsafe impl Persistent for N48 {}
-// SAFETY: see `N4`.
+// SAFETY: as for `N4`.
 unsafe impl Persistent for N256 {}
 
 /// A node being used.

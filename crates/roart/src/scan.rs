@@ -49,7 +49,7 @@ struct Bounds<'a> {
     upper: Bound<&'a [u8]>,
 }
 
-fn key_of<'a>(bound: Bound<&'a [u8]>) -> &'a [u8] {
+fn key_of(bound: Bound<&[u8]>) -> &[u8] {
     match bound {
         Bound::Included(key) | Bound::Excluded(key) => key,
         Bound::Unbounded => &[],

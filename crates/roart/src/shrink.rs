@@ -14,6 +14,9 @@ use art::{Kind, Tagged, child_tag};
 use heap::{Error, Guard};
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
+/// How often a node with one child tries to collapse while its child is locked by others.
+const MOST_TURNS: u32 = 1000;
+
 /// Subtrees of at most this many leaves become one leaf array again: half of what an array holds.
 const MERGE: usize = 32;
 
@@ -47,6 +50,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let children_left = left - usize::from(ends && byte.is_some()).min(left);
         let locked = if same_object(place.at, self.root) {
             Some(locked)
+        } else if left == 0 {
+            return self.cut(place, locked, link, extent, key, guard);
         } else if left == 1 {
             self.collapse(place, locked, link, key, guard)?
         } else {
@@ -57,14 +62,82 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 held => held,
             }
         };
-        if let Some(_locked) = locked {
+        if let Some(locked) = locked {
             node.clear::<V, M>(media, slot, byte);
+            drop(locked);
+            if left == 1 {
+                self.tidy(place.node, place.at, key, guard)?;
+            }
         }
         self.retire(guard, link, extent);
         Ok(())
     }
 
-    /// One child is left: it takes the node's place. Gives the lock back if there is no such child.
+    /// The last key below a node goes: the slot of the nearest ancestor that has more is emptied, so that no node is
+    /// ever without a child. (A node with one child is what a crash or a full pool may leave.)
+    fn cut(
+        &self,
+        place: &Place<'_>,
+        locked: Locked<'_, M>,
+        leaf: Link,
+        extent: usize,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        let mut dead = vec![(place.at, locked)];
+        let mut parent = self.lock_parent(key, place.at)?;
+        while !same_object(parent.at, self.root)
+            && remaining(&parent.node, media, parent.link).next().is_none()
+        {
+            let above = self.lock_parent(key, parent.at)?;
+            dead.push((parent.at, parent.locked));
+            parent = above;
+        }
+        parent
+            .node
+            .clear::<V, M>(media, parent.slot, Some(parent.link.byte()));
+        let Parent { node, at, locked, .. } = parent;
+        drop(locked);
+        for (link, locked) in dead {
+            locked.retire();
+            self.retire(guard, link, node_size(link.kind()));
+        }
+        self.retire(guard, leaf, extent);
+        self.tidy(node, at, key, guard)
+    }
+
+    /// Gives a node that may have been left with one child a chance to collapse.
+    fn tidy(&self, node: Node<'_>, at: Link, key: &[u8], guard: &Guard) -> Result<(), Error> {
+        let media = self.heap.media();
+        if same_object(at, self.root) {
+            return Ok(());
+        }
+        let place = Place {
+            node,
+            at,
+            level: node.header().level(media),
+            link: Link::NULL,
+            parting: None,
+        };
+        for turn in 0..MOST_TURNS {
+            let Ok(locked) = node.lock(&self.heap) else {
+                return Ok(());
+            };
+            if remaining(&node, media, Link::NULL).nth(1).is_some() {
+                return Ok(());
+            }
+            if self.collapse(&place, locked, Link::NULL, key, guard)?.is_none() {
+                return Ok(());
+            }
+            media.wait(turn);
+        }
+        Ok(())
+    }
+
+    /// One child is left: it takes the node's place. A leaf array does so as a copy: the array itself would take
+    /// keys that do not belong where a scan has found it. Gives the lock back if the array's lock is taken (locks
+    /// are waited for from the child upward only) or there is no memory.
     fn collapse<'g>(
         &self,
         place: &Place<'g>,
@@ -77,6 +150,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Some(child) = remaining(&place.node, media, without).next() else {
             return Ok(Some(locked));
         };
+        if child.kind() == Kind::Array {
+            return self.replace_by_array(place, locked, without, key, guard);
+        }
         let parent = self.lock_parent(key, place.at)?;
         let aux = if child.kind().is_inner() {
             skip_between(parent.level, Node::at(&self.heap, child)?.header().level(media))
@@ -160,6 +236,20 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if least > MERGE {
             return Ok(Some(locked));
         }
+        self.replace_by_array(place, locked, without, key, guard)
+    }
+
+    /// Replaces a node that has only leaves and leaf arrays by one leaf array.
+    fn replace_by_array<'g>(
+        &self,
+        place: &Place<'g>,
+        locked: Locked<'g, M>,
+        without: Link,
+        key: &[u8],
+        guard: &Guard,
+    ) -> Result<Option<Locked<'g, M>>, Error> {
+        let media = self.heap.media();
+        let node = place.node;
         let mut leaves = Vec::with_capacity(MERGE);
         let mut arrays = Vec::new();
         for child in remaining(&node, media, without) {
@@ -174,7 +264,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             leaves.extend(array.leaves(media));
             arrays.push((child, array.size(), array_locked));
         }
-        if leaves.len() > MERGE {
+        if leaves.len() > MERGE && arrays.len() > 1 {
             return Ok(Some(locked));
         }
         let parent = self.lock_parent(key, place.at)?;

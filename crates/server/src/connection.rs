@@ -8,12 +8,12 @@
 use crate::counters::Counter;
 use crate::parse::{Limits, Parser, Request, Step};
 use crate::session::{BATCH, ENOUGH, Lookups, Next, Session, now};
+use crate::shutdown::{Phase, Stop};
 use std::future::Future;
 use std::io;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
 
 /// Input space that is kept, in bytes, and what a read may take when the client has much to say.
 const KEPT: usize = 64 << 10;
@@ -57,7 +57,7 @@ impl Input {
 }
 
 /// Serves one connection until either side ends it.
-pub async fn serve(socket: TcpStream, session: &Session, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+pub async fn serve(socket: TcpStream, session: &Session, mut stop: Stop) -> io::Result<()> {
     let config = session.config();
     let limits = Limits {
         value: config.largest_value(),
@@ -83,7 +83,7 @@ pub async fn serve(socket: TcpStream, session: &Session, mut stop: watch::Receiv
         let arrived = tokio::select! {
             biased;
             arrived = connection.read() => arrived?,
-            _ = stop.wait_for(|stop| *stop) => connection.last_read()?,
+            () = stop.reached(Phase::Draining) => connection.last_read()?,
         };
         let Some(full) = arrived else {
             return Ok(());
@@ -92,7 +92,7 @@ pub async fn serve(socket: TcpStream, session: &Session, mut stop: watch::Receiv
             Some(wanted) => want = wanted,
             None => return connection.socket.shutdown().await,
         }
-        if *stop.borrow() && !full {
+        if stop.is(Phase::Draining) && !full {
             return connection.socket.shutdown().await;
         }
         if full {

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::connection;
 use crate::counters::{self, Counter, Counters};
 use crate::session::{Session, Shared, now};
-use crate::shutdown::Shutdown;
+use crate::shutdown::{Phase, Shutdown, Signals, Stop};
 use crate::store::Store;
 use crate::{Error, sweep};
 use index::Index;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 
 /// The pause after a connection could not be accepted, for want of file descriptors, say.
@@ -96,6 +96,8 @@ impl Server {
     pub fn run(self, shutdown: &Shutdown) -> Result<Report, Error> {
         let Server { listeners, shared } = self;
         let runtime = runtime()?;
+        // Nothing is sent through `working`: its end tells that the workers have ended.
+        let (working, mut worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
         let mut workers = Vec::new();
         for number in 0..shared.workers.len() {
@@ -105,17 +107,29 @@ impl Server {
                 number,
                 stop: shutdown.subscribe(),
             };
+            let working = working.clone();
             let runtime = self::runtime()?;
             let thread = std::thread::Builder::new()
                 .name(format!("memcached-{number}"))
-                .spawn(move || worker.run(&runtime, receive))
+                .spawn(move || {
+                    let _working = working;
+                    worker.run(&runtime, receive)
+                })
                 .map_err(Error::Threads)?;
             workers.push(send);
             threads.push(thread);
         }
+        drop(working);
         // The workers end when their senders are dropped, which happens here on every way out.
-        let served =
-            runtime.block_on(LocalSet::new().run_until(accept(listeners, &shared, workers, shutdown)));
+        let served = runtime.block_on(LocalSet::new().run_until(async {
+            let mut signals = shutdown.listen()?;
+            accept(listeners, &shared, workers, shutdown, &mut signals).await?;
+            tokio::select! {
+                _ = worked.recv() => {}
+                () = signals.next() => shutdown.stop_at_once(),
+            }
+            Ok(())
+        }));
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
         served.map_err(Error::Threads)?;
@@ -165,8 +179,8 @@ async fn accept(
     shared: &Arc<Shared>,
     workers: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
     shutdown: &Shutdown,
+    signals: &mut Signals,
 ) -> std::io::Result<()> {
-    let stopped = shutdown.listen()?;
     let workers: Workers = Rc::new(workers);
     let mut tasks = JoinSet::new();
     for listener in listeners {
@@ -178,7 +192,11 @@ async fn accept(
     }
     drop(workers);
     // The tasks end, and with them the listeners and the workers' senders, when `tasks` is dropped.
-    stopped.await;
+    let mut stop = shutdown.subscribe();
+    tokio::select! {
+        () = stop.reached(Phase::Draining) => {}
+        () = signals.next() => shutdown.stop(),
+    }
     Ok(())
 }
 
@@ -212,7 +230,7 @@ async fn accept_from(listener: tokio::net::TcpListener, shared: Arc<Shared>, wor
 struct Worker {
     shared: Arc<Shared>,
     number: usize,
-    stop: watch::Receiver<bool>,
+    stop: Stop,
 }
 
 impl Worker {
@@ -237,8 +255,13 @@ impl Worker {
                 Some(_) = tasks.join_next() => {}
             }
         }
+        let mut stop = self.stop.clone();
+        let patience = self.shared.config.drain_timeout;
         let drained = async { while tasks.join_next().await.is_some() {} };
-        let _ = tokio::time::timeout(self.shared.config.drain_timeout, drained).await;
+        tokio::select! {
+            _ = tokio::time::timeout(patience, drained) => {}
+            () = stop.reached(Phase::AtOnce) => {}
+        }
         tasks.len()
     }
 

@@ -1,13 +1,14 @@
 //! Requests to answers: everything a worker does without waiting.
 
-use crate::config::{Config, MoreStats};
-use crate::counters::{self, Counter, Counters};
+mod stats;
+
+use crate::config::Config;
+use crate::counters::{Counter, Counters};
 use crate::item::{self, Item};
 use crate::number;
 use crate::parse::{Request, Verb};
 use crate::store::{Failure, Outcome, Store};
 use std::cell::RefCell;
-use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -17,6 +18,9 @@ pub const BATCH: usize = 64;
 
 /// Answers are sent once there are this many bytes of them, however many requests wait.
 pub const ENOUGH: usize = 256 << 10;
+
+/// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
+pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
 
 /// The second since 1970.
 pub fn now() -> u64 {
@@ -278,7 +282,11 @@ impl Session {
                 b"OK\r\n"
             }
             Request::Stats { what } => return Ok(self.stats(what, out)),
-            Request::Version => concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n").as_bytes(),
+            Request::Version => {
+                out.extend_from_slice(b"VERSION ");
+                out.extend_from_slice(VERSION.as_bytes());
+                b"\r\n"
+            }
             Request::Verbosity => b"OK\r\n",
             Request::Wrong(answer) => answer.as_bytes(),
             Request::LineTooLong => {
@@ -359,75 +367,6 @@ impl Session {
             self.add(counter, 1);
         }
     }
-
-    fn stats(&self, what: &[u8], out: &mut Vec<u8>) -> Next {
-        match what {
-            b"" => self.general_stats(out),
-            b"settings" => self.settings(out),
-            // What memcached's slabs are, this server has not: nothing to tell.
-            b"items" | b"slabs" | b"sizes" | b"conns" => {}
-            b"reset" => {
-                self.shared.workers.iter().for_each(Counters::reset);
-                out.extend_from_slice(b"RESET\r\n");
-                return Next::GoOn;
-            }
-            _ => {
-                out.extend_from_slice(b"ERROR\r\n");
-                return Next::GoOn;
-            }
-        }
-        out.extend_from_slice(b"END\r\n");
-        Next::GoOn
-    }
-
-    fn general_stats(&self, out: &mut Vec<u8>) {
-        let shared = &self.shared;
-        let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
-        line("pid", &std::process::id());
-        line("uptime", &shared.started.elapsed().as_secs());
-        line("time", &now());
-        line("version", &env!("CARGO_PKG_VERSION"));
-        line("pointer_size", &usize::BITS);
-        line("threads", &shared.workers.len());
-        line("max_connections", &shared.config.max_connections);
-        line("curr_connections", &shared.connections());
-        line("rejected_connections", &shared.rejected.load(Ordering::Relaxed));
-        line("swept_items", &shared.swept.load(Ordering::Relaxed));
-        for (name, sum) in counters::sums(shared.workers.iter()) {
-            line(name, &sum);
-        }
-        let more = shared
-            .config
-            .more_stats
-            .as_ref()
-            .map_or_else(Vec::new, |more: &MoreStats| more());
-        for (name, value) in more {
-            line(&name, &value);
-        }
-    }
-
-    fn settings(&self, out: &mut Vec<u8>) {
-        let config = &self.shared.config;
-        let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
-        line("maxconns", &config.max_connections);
-        for address in &config.listen {
-            line("inter", &address);
-        }
-        line("num_threads", &self.shared.workers.len());
-        line("item_size_max", &config.largest_value());
-        line(
-            "idle_timeout",
-            &config.idle_timeout.map_or(0, |time| time.as_secs()),
-        );
-        line("evictions", &"off");
-        line("cas_enabled", &"yes");
-        line("flush_enabled", &"yes");
-    }
-}
-
-fn stat(out: &mut Vec<u8>, name: &str, value: &dyn std::fmt::Display) {
-    // Writing into memory does not fail.
-    let _ = write!(out, "STAT {name} {value}\r\n");
 }
 
 /// Appends an item as `get` shows it.

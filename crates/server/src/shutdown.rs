@@ -1,12 +1,25 @@
 //! How a running server is told to stop.
 
+use std::io;
 use std::sync::Arc;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+
+/// How far the stopping has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Phase {
+    /// The server serves.
+    Serving,
+    /// No more connections; what has arrived whole is answered.
+    Draining,
+    /// No more waiting for anyone.
+    AtOnce,
+}
 
 /// Stops a server. Clones stop the same server.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
-    stop: Arc<watch::Sender<bool>>,
+    phase: Arc<watch::Sender<Phase>>,
     signals: bool,
 }
 
@@ -14,12 +27,12 @@ impl Shutdown {
     /// One that stops the server when [`stop`](Shutdown::stop) is called.
     pub fn new() -> Shutdown {
         Shutdown {
-            stop: Arc::new(watch::Sender::new(false)),
+            phase: Arc::new(watch::Sender::new(Phase::Serving)),
             signals: false,
         }
     }
 
-    /// One that stops the server on SIGTERM and SIGINT, too.
+    /// One that stops the server on SIGTERM and SIGINT, too; a second such signal, at once.
     pub fn on_signals() -> Shutdown {
         Shutdown {
             signals: true,
@@ -29,45 +42,74 @@ impl Shutdown {
 
     /// Stops the server: it takes no more connections, answers what has arrived whole, and returns.
     pub fn stop(&self) {
-        self.stop.send_replace(true);
+        self.reach(Phase::Draining);
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<bool> {
-        self.stop.subscribe()
+    /// Stops the server without waiting for clients to take their answers.
+    pub fn stop_at_once(&self) {
+        self.reach(Phase::AtOnce);
     }
 
-    /// Listens to signals, if that was asked for; what is returned ends when the server shall stop.
-    pub(crate) fn listen(&self) -> std::io::Result<impl Future<Output = ()> + use<>> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut signals = match self.signals {
-            true => Some((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)),
-            false => None,
-        };
-        let all = self.clone();
-        Ok(async move {
-            let mut told = all.subscribe();
-            let signalled = async {
-                match &mut signals {
-                    Some((terminate, interrupt)) => {
-                        tokio::select! {
-                            _ = terminate.recv() => {}
-                            _ = interrupt.recv() => {}
-                        }
-                    }
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = signalled => all.stop(),
-                // The sender lives as long as `all`.
-                _ = told.wait_for(|stop| *stop) => {}
-            }
-        })
+    fn reach(&self, phase: Phase) {
+        self.phase.send_if_modified(|now| {
+            let later = phase > *now;
+            *now = phase.max(*now);
+            later
+        });
+    }
+
+    pub(crate) fn subscribe(&self) -> Stop {
+        Stop(self.phase.subscribe())
+    }
+
+    /// Listens to signals, if that was asked for.
+    pub(crate) fn listen(&self) -> io::Result<Signals> {
+        if !self.signals {
+            return Ok(Signals(None));
+        }
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Signals(Some((terminate, interrupt))))
     }
 }
 
 impl Default for Shutdown {
     fn default() -> Shutdown {
         Shutdown::new()
+    }
+}
+
+/// What those who shall stop look at.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(watch::Receiver<Phase>);
+
+impl Stop {
+    /// Whether it is this late.
+    pub fn is(&self, phase: Phase) -> bool {
+        *self.0.borrow() >= phase
+    }
+
+    /// Waits until it is this late.
+    pub async fn reached(&mut self, phase: Phase) {
+        // Nobody is left to stop the server otherwise.
+        let _ = self.0.wait_for(|now| *now >= phase).await;
+    }
+}
+
+/// SIGTERM and SIGINT, or nothing.
+pub(crate) struct Signals(Option<(Signal, Signal)>);
+
+impl Signals {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        match &mut self.0 {
+            Some((terminate, interrupt)) => {
+                tokio::select! {
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+            }
+            None => std::future::pending().await,
+        }
     }
 }

@@ -7,12 +7,17 @@
 //!
 //! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
 
+mod edit;
+#[cfg(test)]
+mod tests;
+
 use crate::Error;
 use crate::item::{self, Header, Item};
 use crate::number;
 use crate::parse::Verb;
 use crate::record::{self, Record};
-use index::{Action, Direction, Edit, Guard, Index, Value};
+use edit::{Change, Remove};
+use index::{Direction, Guard, Index, Value};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -377,64 +382,6 @@ fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {
     Ok(empty)
 }
 
-/// Removes a key if its value is such.
-struct Remove<F>(F);
-
-impl<F: FnMut(&[u8]) -> bool> Edit for Remove<F> {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        if current.is_some_and(&mut self.0) {
-            Action::Remove
-        } else {
-            Action::Keep
-        }
-    }
-    fn value(&self) -> &[u8] {
-        &[]
-    }
-}
-
-/// The edit of [`Store::change`].
-struct Change<'s, R> {
-    store: &'s Store,
-    now: u64,
-    put: &'s mut Vec<u8>,
-    rule: R,
-    outcome: Result<Outcome, Failure>,
-}
-
-impl<R> Edit for Change<'_, R>
-where
-    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
-{
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let old = match current.map(Item::read) {
-            Some(None) => return Action::Keep,
-            Some(Some(item)) => Some(item),
-            None => None,
-        };
-        let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
-        let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
-        match (self.rule)(live, unique, self.put) {
-            Ok(outcome) => {
-                self.outcome = Ok(outcome);
-                Action::Put
-            }
-            Err(outcome) => {
-                self.outcome = Ok(outcome);
-                if live.is_none() && old.is_some() {
-                    Action::Remove
-                } else {
-                    Action::Keep
-                }
-            }
-        }
-    }
-
-    fn value(&self) -> &[u8] {
-        self.put
-    }
-}
-
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store")
@@ -442,6 +389,3 @@ impl std::fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -94,12 +94,10 @@ fn scan(
     if direction == Direction::Reverse {
         seen.reverse();
     }
-    if let Some(pair) = seen.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
-        panic!(
-            "{direction:?} scan out of order: {:?}, {:?}",
-            Brief(&pair[0].0),
-            Brief(&pair[1].0)
-        );
+    if let Some(at) = seen.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+        let around: Vec<_> =
+            seen[at.saturating_sub(3)..].iter().take(8).map(|(key, id)| (Brief(key), id)).collect();
+        panic!("{direction:?} scan between {lower:?} and {upper:?} out of order: {around:x?}");
     }
     let within = |key: &[u8]| {
         (match lower {

@@ -84,8 +84,8 @@ pub trait Subject: Sized {
     /// Closes and opens the pool. A subject whose pool cannot be reopened returns itself.
     fn reopen(self, how: Reopen) -> Self;
 
-    /// The bytes in use in the pool, all recovery done; `None` if nobody counts them. They must return to what they
-    /// were at first when the index has been emptied and all epochs have passed.
+    /// The bytes, or the objects, in use in the pool, all recovery done; `None` if nobody counts them. They must return
+    /// to what they were at first when the index has been emptied and all epochs have passed.
     fn used(&self) -> Option<u64>;
 }
 
@@ -133,7 +133,7 @@ fn assert_emptied<S: Subject>(subject: &S, start: Option<u64>) {
     assert_eq!(
         subject.used(),
         start,
-        "bytes in use with all keys removed, and before any was inserted"
+        "in use with all keys removed, and before any was inserted"
     );
 }
 

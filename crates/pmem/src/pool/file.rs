@@ -236,6 +236,13 @@ impl PoolFile {
     }
 }
 
+impl Drop for PoolFile {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child process that another thread is just about to start.
+        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+    }
+}
+
 /// Looks up the region of persistent memory that block device `device` lies in, in the `sysfs` at `sys`.
 fn caches_persist(sys: &Path, device: u64) -> bool {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));

@@ -6,8 +6,14 @@
 //! connection. `\xNN` and the like are bytes, and `{x*9}` is nine times `x`. A line that ends in `\c` has nothing behind
 //! it.
 
-use crate::support::Running;
+use crate::support::{Running, config};
+use heap::Heap;
+use index::Index;
+use index::model::Model;
+use pmem::{Hardware, Pool, PoolOptions};
+use roart::Roart;
 use std::path::Path;
+use std::sync::Arc;
 
 #[derive(Default)]
 struct Block {
@@ -79,12 +85,12 @@ fn bytes(line: &str) -> Vec<u8> {
     out
 }
 
-fn hold(file: &str) {
+fn hold(file: &str, index: Arc<dyn Index>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/server/dialogue")
         .join(file);
     let text = std::fs::read_to_string(&path).expect("the dialogues");
-    let server = Running::start();
+    let server = Running::over(config(), index);
     for block in blocks(&text) {
         println!("{file}, line {}", block.line);
         let mut client = server.connect();
@@ -104,11 +110,22 @@ fn hold(file: &str) {
 /// What memcached answers.
 #[test]
 fn answers_are_memcacheds() {
-    hold("same.txt");
+    hold("same.txt", Arc::new(Model::new()));
 }
 
 /// What it answers otherwise.
 #[test]
 fn differences_are_these() {
-    hold("ours.txt");
+    hold("ours.txt", Arc::new(Model::new()));
+}
+
+/// The same over the real index.
+#[test]
+fn answers_are_memcacheds_over_roart() {
+    let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("a pool");
+    let heap = Heap::new(pool).expect("a heap");
+    let index = Arc::new(Roart::<Hardware>::create(&heap, b"memcached").expect("an index"));
+    hold("same.txt", index.clone());
+    let faults = index.check().expect("no failure");
+    assert!(faults.found.is_empty(), "{:?}", faults.found);
 }

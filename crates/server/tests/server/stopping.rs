@@ -17,7 +17,7 @@ fn stopping_answers_what_has_arrived() {
     let mut half = server.connect();
     idle.ask(
         "version\r\n",
-        concat!("VERSION ", env!("CARGO_PKG_VERSION"), "\r\n"),
+        concat!("VERSION 1.6.18-wollemi-", env!("CARGO_PKG_VERSION"), "\r\n"),
     );
     half.ask("set a 0 0 1\r\nx\r\n", "STORED\r\n");
     half.send(b"set b 0 0 1\r\nx\r\nset c 0 0 5\r\nhal");
@@ -64,4 +64,23 @@ fn signals_stop_the_server() {
         .expect("a signal");
     let report = thread.join().expect("no panic").expect("no failure");
     assert_eq!(report.connections, 1);
+}
+
+/// Nor does one that is to stop at once wait at all.
+#[test]
+fn stopping_at_once_waits_for_nobody() {
+    let patient = Config {
+        drain_timeout: Duration::from_secs(3600),
+        ..config()
+    };
+    let server = Running::over(patient, Arc::new(Model::new()));
+    let mut client = server.connect();
+    client.ask(
+        &format!("set k 0 0 1000000\r\n{}\r\n", "x".repeat(1_000_000)),
+        "STORED\r\n",
+    );
+    client.send(&b"get k\r\n".repeat(1000));
+    assert_eq!(client.read(5), b"VALUE");
+    server.tell_to_stop_at_once();
+    assert_eq!(server.stop().abandoned, 1);
 }

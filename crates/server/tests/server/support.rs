@@ -50,6 +50,11 @@ impl Running {
         self.shutdown.stop();
     }
 
+    /// Tells the server not to wait for clients.
+    pub fn tell_to_stop_at_once(&self) {
+        self.shutdown.stop_at_once();
+    }
+
     /// Stops the server and waits for it.
     pub fn stop(mut self) -> Report {
         self.shutdown.stop();

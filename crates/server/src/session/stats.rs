@@ -1,0 +1,80 @@
+//! `stats`.
+
+use super::{Next, Session, VERSION, now};
+use crate::config::MoreStats;
+use crate::counters::{self, Counters};
+use std::io::Write;
+use std::sync::atomic::Ordering;
+
+impl Session {
+    /// Answers `stats`.
+    pub(super) fn stats(&self, what: &[u8], out: &mut Vec<u8>) -> Next {
+        match what {
+            b"" => self.general_stats(out),
+            b"settings" => self.settings(out),
+            // What memcached's slabs are, this server has not: nothing to tell.
+            b"items" | b"slabs" | b"sizes" | b"conns" => {}
+            b"reset" => {
+                self.shared.workers.iter().for_each(Counters::reset);
+                out.extend_from_slice(b"RESET\r\n");
+                return Next::GoOn;
+            }
+            _ => {
+                out.extend_from_slice(b"ERROR\r\n");
+                return Next::GoOn;
+            }
+        }
+        out.extend_from_slice(b"END\r\n");
+        Next::GoOn
+    }
+
+    fn general_stats(&self, out: &mut Vec<u8>) {
+        let shared = &self.shared;
+        let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
+        line("pid", &std::process::id());
+        line("uptime", &shared.started.elapsed().as_secs());
+        line("time", &now());
+        line("version", &VERSION);
+        line("wollemi_version", &env!("CARGO_PKG_VERSION"));
+        line("pointer_size", &usize::BITS);
+        line("threads", &shared.workers.len());
+        line("max_connections", &shared.config.max_connections);
+        line("curr_connections", &shared.connections());
+        line("rejected_connections", &shared.rejected.load(Ordering::Relaxed));
+        line("swept_items", &shared.swept.load(Ordering::Relaxed));
+        for (name, sum) in counters::sums(shared.workers.iter()) {
+            line(name, &sum);
+        }
+        let more = shared
+            .config
+            .more_stats
+            .as_ref()
+            .map_or_else(Vec::new, |more: &MoreStats| more());
+        for (name, value) in more {
+            line(&name, &value);
+        }
+    }
+
+    fn settings(&self, out: &mut Vec<u8>) {
+        let config = &self.shared.config;
+        let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
+        line("maxconns", &config.max_connections);
+        for address in &config.listen {
+            line("inter", &address);
+        }
+        line("num_threads", &self.shared.workers.len());
+        line("item_size_max", &config.largest_value());
+        line(
+            "idle_timeout",
+            &config.idle_timeout.map_or(0, |time| time.as_secs()),
+        );
+        line("evictions", &"off");
+        line("cas_enabled", &"yes");
+        line("flush_enabled", &"yes");
+    }
+}
+
+fn stat(out: &mut Vec<u8>, name: &str, value: &dyn std::fmt::Display) {
+    // Writing into memory does not fail.
+    let _ = write!(out, "STAT {name} {value}\r\n");
+}

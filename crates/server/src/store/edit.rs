@@ -1,0 +1,68 @@
+//! The edits of items: what looks at an item, and changes it, under the lock on its key.
+
+use super::{Failure, Outcome, Store};
+use crate::item::Item;
+use index::{Action, Edit};
+use std::sync::atomic::Ordering;
+
+/// Removes a key if its value is such.
+pub struct Remove<F>(pub F);
+
+impl<F: FnMut(&[u8]) -> bool> Edit for Remove<F> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        if current.is_some_and(&mut self.0) {
+            Action::Remove
+        } else {
+            Action::Keep
+        }
+    }
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// The edit of [`Store::change`].
+pub struct Change<'s, R> {
+    pub store: &'s Store,
+    /// The second it is.
+    pub now: u64,
+    /// Where the value to put is made.
+    pub put: &'s mut Vec<u8>,
+    /// Given the live item and a new unique, fills the value to put, or says why there is none.
+    pub rule: R,
+    /// What came of it.
+    pub outcome: Result<Outcome, Failure>,
+}
+
+impl<R> Edit for Change<'_, R>
+where
+    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
+{
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let old = match current.map(Item::read) {
+            Some(None) => return Action::Keep,
+            Some(Some(item)) => Some(item),
+            None => None,
+        };
+        let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
+        let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
+        match (self.rule)(live, unique, self.put) {
+            Ok(outcome) => {
+                self.outcome = Ok(outcome);
+                Action::Put
+            }
+            Err(outcome) => {
+                self.outcome = Ok(outcome);
+                if live.is_none() && old.is_some() {
+                    Action::Remove
+                } else {
+                    Action::Keep
+                }
+            }
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.put
+    }
+}
