@@ -126,11 +126,6 @@ impl N256 {
     pub(crate) fn slots(&self) -> &[PSlot; 256] {
         &self.slots
     }
-
-    #[inline(always)]
-    pub(crate) fn ends(&self) -> &PSlot {
-        &self.header.ends
-    }
 }
 
 impl N48 {
