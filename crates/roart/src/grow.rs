@@ -1,7 +1,9 @@
 //! Structure modifications of inserts: larger nodes and leaf arrays, and splits.
 //!
 //! Each builds its new objects, fences once, and swings one slot (fence 2). What is replaced is retired under its
-//! own lock, its slots untouched: readers and the post-crash collection may still walk it.
+//! own lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose children live
+//! on below its copy is obsolete before the copy can be reached: a writer that came to a child by way of the node sees
+//! from the node's flag whether the child may have moved down since.
 
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
 use crate::leaf::LeafRef;
@@ -27,7 +29,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     pub(crate) fn grow(
         &self,
         place: &Place<'_>,
-        locked: Locked<'_, M>,
+        mut locked: Locked<'_, M>,
         key: &[u8],
         value: &[u8],
         guard: &Guard,
@@ -40,6 +42,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
+            locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
             Ok::<_, Error>(())
         })?;
