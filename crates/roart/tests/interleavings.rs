@@ -3,10 +3,12 @@
 use heap::Heap;
 use index::Index;
 use pmem::{Hardware, Media, Pool, PoolOptions, Purpose};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 use wollemi_roart::{Full, Roart};
 
 /// The steps at which a thread can be stopped.
@@ -136,4 +138,70 @@ fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
     assert!(faults.is_empty(), "{faults:#?}");
     let guard = heap::pin();
     assert_eq!(index.get(b"pax", &guard).unwrap().as_deref(), Some(&b"first"[..]));
+}
+
+/// A writer, removing `key`, that has stored the removal but does not know yet whether it is durable.
+struct Removing {
+    go_on: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Removing {
+    fn start(index: &Arc<Roart<Stopping, Full>>, key: &'static [u8]) -> Removing {
+        let index = Arc::clone(index);
+        let (stored, has_stored) = channel();
+        let (go_on, may_go_on) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            at(Step::Fence, 1, move || {
+                stored.send(()).expect("somebody waits");
+                may_go_on.recv().expect("somebody sends");
+            });
+            assert!(index.remove(key).unwrap());
+        });
+        has_stored.recv().expect("the writer sends");
+        Removing { go_on, thread }
+    }
+
+    fn end(self) {
+        self.go_on.send(()).expect("the writer waits");
+        self.thread.join().expect("no panic");
+    }
+}
+
+/// A reader that helped one publication must not take away the mark of a later one that stored the same word: what
+/// others then read would perhaps not be durable.
+#[test]
+fn a_late_helper_leaves_later_marks_alone() {
+    // Without a neighbour the slot becomes empty by the removal; with one it holds the neighbour's leaf again.
+    for with_neighbour in [false, true] {
+        let index = index();
+        if with_neighbour {
+            assert!(index.insert(b"ka", b"old").unwrap());
+        }
+        assert!(index.insert(b"kb", b"first").unwrap());
+
+        let first = Removing::start(&index, b"kb");
+        let others = Arc::clone(&index);
+        let (tell, told) = channel();
+        at(Step::Fence, 1, move || {
+            // This reader has persisted the first removal. The second is another matter.
+            first.end();
+            assert!(others.insert(b"kb", b"second").unwrap());
+            tell.send(Removing::start(&others, b"kb"))
+                .expect("somebody waits");
+        });
+        let guard = heap::pin();
+        assert_eq!(index.get(b"kb", &guard).unwrap(), None);
+        let second = told.recv().expect("the hook sends");
+
+        let helped = Rc::new(Cell::new(false));
+        let help = Rc::clone(&helped);
+        at(Step::Fence, 1, move || help.set(true));
+        assert_eq!(index.get(b"kb", &guard).unwrap(), None);
+        assert!(
+            helped.get(),
+            "absent, but nobody has persisted that; with a neighbour: {with_neighbour}"
+        );
+        second.end();
+    }
 }
