@@ -36,7 +36,7 @@ pub struct Context {
     /// Report as JSON, one object a line
     #[arg(long)]
     pub json: bool,
-    /// The least durability: `process` survives the death of the process, `power` the loss of power
+    /// The least durability that will do
     #[arg(long, value_enum, default_value = "process")]
     pub level: LevelArg,
     /// The size to which the pool may grow: a number of bytes, or with K, M, G or T after it [default: 1T]

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
-use wollemi::{Error, IndexError};
+use wollemi::{Error, IndexError, PoolErrorKind};
 
 /// The exit codes, as `--help` tells them.
 pub const CODES: &str = "Exit codes:
@@ -30,6 +30,8 @@ pub enum Outcome {
 pub enum Failure {
     #[error(transparent)]
     Database(#[from] Error),
+    #[error("{place}: {error}")]
+    At { place: String, error: Error },
     #[error("no map '{0}' in this pool")]
     NoMap(String),
     #[error("{0}")]
@@ -56,16 +58,37 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Failure::NoMap(_) => 1,
-            Failure::Usage(_) | Failure::Database(Error::MapName(_)) => 2,
-            Failure::Database(Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_))) => 5,
+            Failure::Database(error) | Failure::At { error, .. } => database_code(error),
+            Failure::Usage(_) => 2,
             Failure::Server(server::Error::NoAddress | server::Error::NotLoopback(_)) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Bench(bench::Error::UnknownIndex(_) | bench::Error::Exists(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
-            Failure::Database(_) | Failure::Server(_) | Failure::Bench(_) => 3,
+            Failure::Server(_) | Failure::Bench(_) => 3,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
+    }
+}
+
+fn database_code(error: &Error) -> u8 {
+    match error {
+        Error::MapName(_) => 2,
+        Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_)) => 5,
+        _ => 3,
+    }
+}
+
+/// The option that helps, if one does.
+fn hint(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Database(Error::Pool(error)) => match error.kind {
+            PoolErrorKind::Lost => " (--after-power-loss)",
+            PoolErrorKind::NotPower => " (--level process)",
+            _ => "",
+        },
+        Failure::Server(server::Error::NotLoopback(_)) => " (--allow-remote)",
+        _ => "",
     }
 }
 
@@ -82,7 +105,7 @@ pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
         }
         Err(failure) => {
             // Nowhere is left to say that the error stream is gone.
-            let _ = writeln!(io::stderr(), "wollemi: {failure}");
+            let _ = writeln!(io::stderr(), "wollemi: {failure}{}", hint(&failure));
             failure.code()
         }
     };

@@ -172,6 +172,48 @@ fn a_full_pool_is_an_error() {
     pool.check();
 }
 
+/// Where the device has no more room (here: the process may write no larger files), the same: an error, no signal.
+#[test]
+fn a_full_device_is_an_error() {
+    let pool = Pool::new();
+    let lines: String = (0..500_000).map(|i| format!("{i:06}\t{i}\n")).collect();
+    fs::write(pool.file("lines.tsv"), lines).expect("written");
+    // In blocks of 512 or 1024 bytes, as the shell has it.
+    let script = "ulimit -f 8192; exec \"$0\" import lines.tsv";
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_wollemi")]);
+    let directory = pool.path();
+    shell.current_dir(directory.parent().expect("a directory"));
+    let run = common::Run::from(shell.output().expect("runs"));
+    run.fails(3, &["'lines.tsv', line ", "no space left"]);
+    let line = run
+        .err
+        .split("line ")
+        .nth(1)
+        .and_then(|rest| rest.split(':').next());
+    let line: usize = line.and_then(|line| line.parse().ok()).expect("a line's number");
+    let keys = pool.ok(["scan", "--keys"]);
+    assert_eq!(
+        text(&keys).lines().count(),
+        line - 1,
+        "what came before the error is there"
+    );
+    pool.check();
+    pool.ok(["import", "lines.tsv"]);
+    pool.check();
+}
+
+/// Asking for more durability than there is, is refused with what to do.
+#[test]
+fn a_level_that_cannot_be_had_is_refused() {
+    let pool = Pool::new();
+    let run = pool.run(["put", "--level", "power", "k", "v"]);
+    if run.code != 0 {
+        run.fails(3, &["MAP_SYNC", "--level process"]);
+        assert!(!pool.path().exists(), "nothing is left behind");
+    }
+}
+
 /// A pool that one may not write is refused with the reason, even to a reader.
 #[test]
 fn permissions_are_told() {

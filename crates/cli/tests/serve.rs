@@ -146,7 +146,7 @@ fn a_server_that_cannot_serve_says_why() {
     pool.run(["serve", "--memcached", &address])
         .fails(6, &["cannot listen", &address]);
     pool.run(["serve", "--memcached", "0.0.0.0:0"])
-        .fails(2, &["passwords"]);
+        .fails(2, &["passwords", "--allow-remote"]);
     pool.run(["serve", "--memcached", "nowhere"])
         .fails(2, &["nowhere"]);
     pool.ok(["put", "k", "v"]);

@@ -89,7 +89,8 @@ fn malformed_lines_are_named() {
     pool.run_with(["import", "--no-escapes", "--format", "jsonl"], b"")
         .fails(2, &["--no-escapes"]);
     let long = [&b"k".repeat(65_536)[..], b"\tv\n"].concat();
-    pool.run_with(["import"], &long).fails(5, &["key of 65536 bytes"]);
+    pool.run_with(["import"], &long)
+        .fails(5, &["standard input, line 1: key of 65536 bytes"]);
     pool.check();
 }
 

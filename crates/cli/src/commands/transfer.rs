@@ -74,9 +74,13 @@ impl Import {
             }
             bytes += read as u64;
             let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let at = |why| Failure::input(format!("{name}, line {}", entries + 1), why);
-            let (key, value) = parse(format, self.no_escapes, text).map_err(at)?;
-            map.upsert(key, value)?;
+            let place = || format!("{name}, line {}", entries + 1);
+            let (key, value) =
+                parse(format, self.no_escapes, text).map_err(|why| Failure::input(place(), why))?;
+            map.upsert(key, value).map_err(|error| Failure::At {
+                place: place(),
+                error,
+            })?;
             entries += 1;
             if entries % STRIDE == 0 {
                 progress.set_position(bytes);
