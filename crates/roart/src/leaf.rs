@@ -48,8 +48,10 @@ pub(crate) struct LeafRef<'g> {
     tail: &'g [u8],
 }
 
+/// The mark of a generation: never zero. After 128 restarts an old mark may look new, and costs a needless persist.
+#[inline(always)]
 fn mark(generation: u32) -> u64 {
-    u64::from(generation % 255 + 1) << PENDING_SHIFT
+    u64::from(generation & 0x7f | 0x80) << PENDING_SHIFT
 }
 
 fn key_len(header: u64) -> usize {

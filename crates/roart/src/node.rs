@@ -122,6 +122,11 @@ impl N256 {
         &self.slots[usize::from(byte)]
     }
 
+    /// The slots of all bytes.
+    pub(crate) fn slots(&self) -> &[PSlot; 256] {
+        &self.slots
+    }
+
     #[inline(always)]
     pub(crate) fn ends(&self) -> &PSlot {
         &self.header.ends

@@ -1,9 +1,9 @@
 //! Range reads in both directions.
 //!
 //! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
-//! deep). The children of a node are pushed a batch at a time and prefetched together, then the leaves that their
-//! leaf arrays lead to, so that the misses of a scan overlap. The keys of a leaf array are sorted when it is met
-//! (§3.2).
+//! deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, and the leaves of an
+//! array when it has come half way, so that the misses of a scan overlap. The walk stops at an inner node until the
+//! queue has come to it. The keys of a leaf array are sorted when it is met (§3.2).
 //!
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
@@ -13,13 +13,14 @@ use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch};
 use index::{Direction, Visit};
-use pmem::{Fault, Link, Media};
+use pmem::{Fault, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
-use std::ops::{Bound, ControlFlow, Range, RangeInclusive};
+use std::ops::{Bound, ControlFlow};
 
-/// How many slots of an N256 are looked at in the first batch; each further batch is twice as long.
-const FIRST_BATCH: u16 = 32;
-const LARGEST_BATCH: u16 = 128;
+/// Links in the queue: more than a core overlaps misses, since leaf arrays take two steps.
+const AHEAD: usize = 32;
+/// How many are put at a time.
+const REFILL: usize = 8;
 
 /// How what is to be visited lies to a bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,16 +33,41 @@ enum Edge {
     Unknown,
 }
 
-/// Something still to visit.
+/// How it lies to both.
+#[derive(Clone, Copy)]
+struct Edges {
+    low: Edge,
+    high: Edge,
+}
+
+impl Edges {
+    #[inline(always)]
+    fn are_free(self) -> bool {
+        self.low == Edge::Free && self.high == Edge::Free
+    }
+}
+
+/// A link to visit.
 #[derive(Clone, Copy)]
 struct Item {
     link: Link,
     /// Bytes that lead to it.
-    depth: usize,
-    /// Slots of an N256 that were visited already, counted in the scan's direction.
-    done: u16,
-    low: Edge,
-    high: Edge,
+    depth: u32,
+    edges: Edges,
+}
+
+/// A node on the walk's path: what of it is still to come.
+struct Frame<'g> {
+    /// The slots of an N256. Other nodes' links are gathered and sorted when the walk comes to them.
+    slots: Option<&'g [PSlot; 256]>,
+    ends: Link,
+    level: u32,
+    /// Positions: in an N256 the key that ends there and then the bytes upward, or the bytes downward and then that
+    /// key; in other nodes places in `Walk::gathered`.
+    start: usize,
+    next: usize,
+    end: usize,
+    edges: Edges,
 }
 
 struct Bounds<'a> {
@@ -57,7 +83,8 @@ fn key_of(bound: Bound<&[u8]>) -> &[u8] {
 }
 
 impl Bounds<'_> {
-    fn hold(&self, key: &[u8], low: Edge, high: Edge) -> bool {
+    fn hold(&self, key: &[u8], edges: Edges) -> bool {
+        let Edges { low, high } = edges;
         let above = low == Edge::Free
             || match self.lower {
                 Bound::Included(bound) => key >= bound,
@@ -99,6 +126,23 @@ fn narrow(edge: Edge, bound: &[u8], from: usize, string: &[u8], outside: Orderin
     }
 }
 
+/// The state of one scan.
+struct Walk<'a, 'g> {
+    bounds: Bounds<'a>,
+    direction: Direction,
+    path: Vec<Frame<'g>>,
+    /// Links of the nodes on the path that are not N256s, those of the deepest last.
+    gathered: Vec<Link>,
+    queue: [Item; AHEAD],
+    /// Items taken out of the queue and put into it, ever.
+    taken: usize,
+    put: usize,
+    /// Items whose leaf arrays have had their leaves asked for, ever.
+    staged: usize,
+    /// The last item put is an inner node.
+    waits: bool,
+}
+
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Visits the keys between the bounds in order.
     pub(crate) fn visit_range<'g>(
@@ -119,182 +163,215 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Edge::Along
             }
         };
-        let mut stack = Vec::with_capacity(256);
-        stack.push(Item {
+        let root = Item {
             link: self.root,
             depth: 0,
-            done: 0,
-            low: edge(lower),
-            high: edge(upper),
-        });
-        let mut batch = FIRST_BATCH;
+            edges: Edges {
+                low: edge(lower),
+                high: edge(upper),
+            },
+        };
+        let mut walk = Walk {
+            bounds,
+            direction,
+            path: Vec::with_capacity(16),
+            gathered: Vec::new(),
+            queue: [root; AHEAD],
+            taken: 0,
+            put: 1,
+            staged: 1,
+            waits: true,
+        };
         let mut sorted = Vec::new();
-        while let Some(item) = stack.pop() {
-            match item.link.kind() {
-                Kind::Null => {}
-                Kind::Leaf => {
-                    let leaf = LeafRef::at(&self.heap, item.link)?;
-                    if bounds.hold(leaf.key(), item.low, item.high)
-                        && visit(leaf.key(), leaf.value(&self.heap)).is_break()
-                    {
-                        return Ok(());
-                    }
-                }
-                Kind::Array => {
-                    if self
-                        .visit_array(&item, &bounds, direction, &mut sorted, visit)?
-                        .is_break()
-                    {
-                        return Ok(());
-                    }
-                }
-                _ => {
-                    self.push_children(item, &bounds, direction, batch, &mut stack)?;
-                    batch = (batch * 2).min(LARGEST_BATCH);
+        loop {
+            if walk.put - walk.taken <= AHEAD - REFILL {
+                self.fill(&mut walk);
+                if walk.taken == walk.put {
+                    return Ok(());
                 }
             }
+            let item = walk.queue[walk.taken % AHEAD];
+            walk.taken += 1;
+            let flow = match item.link.kind() {
+                Kind::Leaf => {
+                    let leaf = LeafRef::at(&self.heap, item.link)?;
+                    self.visit_leaf(&leaf, item.edges, &walk.bounds, visit)
+                }
+                Kind::Array => self.visit_array(&item, &walk, &mut sorted, visit)?,
+                _ => {
+                    walk.waits = false;
+                    self.enter(item, &mut walk)?;
+                    ControlFlow::Continue(())
+                }
+            };
+            if flow.is_break() {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    #[inline(always)]
+    fn visit_leaf<'g>(
+        &'g self,
+        leaf: &LeafRef<'g>,
+        edges: Edges,
+        bounds: &Bounds<'_>,
+        visit: &mut Visit<'_, 'g>,
+    ) -> ControlFlow<()> {
+        if edges.are_free() || bounds.hold(leaf.key(), edges) {
+            visit(leaf.key(), leaf.value(&self.heap))
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 
     fn visit_array<'g>(
         &'g self,
         item: &Item,
-        bounds: &Bounds<'_>,
-        direction: Direction,
-        sorted: &mut Vec<LeafRef<'g>>,
+        walk: &Walk<'_, 'g>,
+        sorted: &mut Vec<(u64, LeafRef<'g>)>,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<ControlFlow<()>, Fault> {
         sorted.clear();
         let array = ArrayRef::at(&self.heap, item.link)?;
         for link in array.leaves(self.heap.media()) {
-            sorted.push(LeafRef::at(&self.heap, link)?);
+            let leaf = LeafRef::at(&self.heap, link)?;
+            sorted.push((first_bytes(leaf.key(), item.depth as usize), leaf));
         }
-        sorted.sort_unstable_by(|a, b| {
-            let order = a.key().cmp(b.key());
-            if direction == Direction::Forward {
-                order
-            } else {
-                order.reverse()
+        // Almost always the first bytes after what all share decide.
+        let order = |a: &(u64, LeafRef<'_>), b: &(u64, LeafRef<'_>)| {
+            a.0.cmp(&b.0).then_with(|| a.1.key().cmp(b.1.key()))
+        };
+        match (&mut sorted[..], walk.direction) {
+            ([a, b], _) if a.0 != b.0 => {
+                if (a.0 > b.0) == (walk.direction == Direction::Forward) {
+                    std::mem::swap(a, b);
+                }
             }
-        });
+            (all, Direction::Forward) => all.sort_unstable_by(order),
+            (all, Direction::Reverse) => all.sort_unstable_by(|a, b| order(b, a)),
+        }
         // A key twice: it was removed and inserted again, into another entry, meanwhile.
-        sorted.dedup_by(|a, b| a.key() == b.key());
-        for leaf in sorted {
-            if bounds.hold(leaf.key(), item.low, item.high)
-                && visit(leaf.key(), leaf.value(&self.heap)).is_break()
-            {
+        if sorted.len() > 2 || matches!(sorted[..], [a, b] if a.0 == b.0) {
+            sorted.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
+        }
+        for (_, leaf) in sorted {
+            if self.visit_leaf(leaf, item.edges, &walk.bounds, visit).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Pushes what hangs in the node at `item` and lies inside the bounds, the first to visit last.
-    fn push_children(
-        &self,
-        mut item: Item,
-        bounds: &Bounds<'_>,
-        direction: Direction,
-        batch: u16,
-        stack: &mut Vec<Item>,
-    ) -> Result<(), Fault> {
+    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
+    /// for what the new ones lead to, and for the leaves of an array that has come half way.
+    #[inline(always)]
+    fn fill(&self, walk: &mut Walk<'_, '_>) {
+        let media = self.heap.media();
+        let base = self.heap.pool().base().as_ptr().cast_const();
+        while !walk.waits && walk.put - walk.taken < AHEAD {
+            let Some(frame) = walk.path.last_mut() else { break };
+            let room = AHEAD - (walk.put - walk.taken);
+            let mut put = |link: Link, depth, edges| {
+                prefetch(base.wrapping_add((link.bits() & Offset::MASK) as usize));
+                walk.queue[walk.put % AHEAD] = Item { link, depth, edges };
+                walk.put += 1;
+                walk.waits = !matches!(link.kind(), Kind::Leaf | Kind::Array);
+                walk.waits
+            };
+            if frame.fill(
+                &walk.gathered,
+                &walk.bounds,
+                walk.direction,
+                room,
+                media,
+                &mut put,
+            ) {
+                walk.leave();
+            }
+        }
+        // The newest are on their way still.
+        while walk.staged + REFILL < walk.put.max(walk.taken + REFILL) {
+            let link = walk.queue[walk.staged % AHEAD].link;
+            walk.staged += 1;
+            if link.kind() == Kind::Array {
+                self.prefetch_array(link);
+            }
+        }
+    }
+
+    fn prefetch_array(&self, link: Link) {
+        if let Ok(array) = ArrayRef::at(&self.heap, link) {
+            array.prefetch_leaves(&self.heap);
+        }
+    }
+
+    /// Puts the node at `item` on the path, unless it lies outside the bounds.
+    fn enter<'g>(&'g self, mut item: Item, walk: &mut Walk<'_, 'g>) -> Result<(), Fault> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
-        let level = self.level_after(item.link, &node, item.depth);
-        if item.done == 0 && !self.narrow_to_node(&mut item, &node, level, bounds)? {
+        let level = self.level_after(item.link, &node, item.depth as usize);
+        if !self.narrow_to_node(&mut item, &node, level, &walk.bounds)? {
             return Ok(());
         }
-        let (lower, upper) = (key_of(bounds.lower), key_of(bounds.upper));
-        let first = if item.low == Edge::Along {
-            lower.get(level).copied().unwrap_or(0)
+        let Edges { low, high } = item.edges;
+        let (lower, upper) = (key_of(walk.bounds.lower), key_of(walk.bounds.upper));
+        // A key that ends here is below a lower bound that goes on.
+        let with_ends = low != Edge::Along || lower.len() <= level;
+        let first = if low == Edge::Along {
+            lower.get(level).map_or(0, |&byte| usize::from(byte))
         } else {
             0
         };
-        let last = match (item.high, upper.get(level)) {
-            (Edge::Along, Some(&last)) => Some(last),
-            (Edge::Along, None) => None, // the bound ends here: all children are above it
-            _ => Some(255),
-        };
-        // The key that ends here is below a lower bound that goes on.
-        let ends = if item.low == Edge::Along && lower.len() > level {
-            Link::NULL
+        // One past the last byte; none, if the upper bound ends here.
+        let last = if high == Edge::Along {
+            upper.get(level).map_or(0, |&byte| usize::from(byte) + 1)
         } else {
+            256
+        };
+        let ends = if with_ends {
             node.header().ends.load(media)
-        };
-        let child = |link: Link| Item {
-            link,
-            depth: level + 1,
-            done: 0,
-            low: match item.low {
-                Edge::Along if lower.get(level) != Some(&link.byte()) => Edge::Free,
-                low => low,
-            },
-            high: match item.high {
-                Edge::Along if upper.get(level) != Some(&link.byte()) => Edge::Free,
-                high => high,
-            },
-        };
-        let end = Item {
-            link: ends,
-            depth: level,
-            done: 0,
-            low: item.low,
-            high: item.high,
-        };
-        let bytes = last.filter(|&last| first <= last).map(|last| first..=last);
-        // What is pushed first is visited last.
-        let (rest, batch) = match (&node, &bytes) {
-            (Node::N256(_), Some(bytes)) => self.batch_of(&item, bytes, direction, batch),
-            _ => (None, 0..0),
-        };
-        let is_first = item.done == 0;
-        let is_last = rest.is_none();
-        if direction == Direction::Reverse && is_last {
-            stack.push(end);
-        }
-        stack.extend(rest);
-        let start = stack.len();
-        if let Node::N256(_) = node {
-            let links = node.slots()[batch].iter().map(|slot| slot.load(media));
-            stack.extend(links.filter(|link| !link.is_null()).map(child));
         } else {
-            let inside = |link: &Link| bytes.as_ref().is_some_and(|bytes| bytes.contains(&link.byte()));
-            let mut links: Vec<Link> = node.children(media).filter(inside).collect();
-            links.sort_unstable_by_key(|link| link.byte());
+            Link::NULL
+        };
+        let reverse = walk.direction == Direction::Reverse;
+        let (slots, next, end);
+        if let Node::N256(node) = node {
+            slots = Some(node.slots());
+            (next, end) = match reverse {
+                false => (if with_ends { 0 } else { first + 1 }, last + 1),
+                true => (256 - last, if with_ends { 257 } else { 256 - first }),
+            };
+        } else {
+            slots = None;
+            next = walk.gathered.len();
+            let inside = |link: &Link| (first..last).contains(&usize::from(link.byte()));
+            walk.gathered.extend(node.children(media).filter(inside));
+            let children = &mut walk.gathered[next..];
+            children.sort_unstable_by_key(|link| if reverse { 255 - link.byte() } else { link.byte() });
             // A byte twice: its last key was removed and another inserted, into another entry, meanwhile.
-            links.dedup_by_key(|link| link.byte());
-            stack.extend(links.into_iter().map(child));
+            let mut last = None;
+            children.iter_mut().for_each(|link| {
+                if last.replace(link.byte()) == Some(link.byte()) {
+                    *link = Link::NULL;
+                }
+            });
+            if !ends.is_null() {
+                walk.gathered
+                    .insert(if reverse { walk.gathered.len() } else { next }, ends);
+            }
+            end = walk.gathered.len();
         }
-        if direction == Direction::Forward {
-            stack[start..].reverse();
-        }
-        self.prefetch_all(&stack[start..]);
-        if direction == Direction::Forward && is_first {
-            stack.push(end);
-        }
-        Ok(())
-    }
-
-    /// The next slots of an N256 to look at, of those for `bytes`, and the item for what is left after them.
-    fn batch_of(
-        &self,
-        item: &Item,
-        bytes: &RangeInclusive<u8>,
-        direction: Direction,
-        batch: u16,
-    ) -> (Option<Item>, Range<usize>) {
-        let (from, to) = (usize::from(*bytes.start()), usize::from(*bytes.end()) + 1);
-        let done = usize::from(item.done).min(to - from);
-        let now = (to - from - done).min(usize::from(batch));
-        let rest = (done + now < to - from).then(|| Item {
-            done: (done + now) as u16,
-            ..*item
+        walk.path.push(Frame {
+            slots,
+            ends,
+            level: level as u32,
+            start: next,
+            next,
+            end,
+            edges: item.edges,
         });
-        match direction {
-            Direction::Forward => (rest, from + done..from + done + now),
-            Direction::Reverse => (rest, to - done - now..to - done),
-        }
+        Ok(())
     }
 
     /// Compares the bytes that a node's links skip with the bounds; `false` if the node lies outside.
@@ -305,8 +382,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         level: usize,
         bounds: &Bounds<'_>,
     ) -> Result<bool, Fault> {
-        let skipped = level - item.depth;
-        if skipped == 0 || (item.low != Edge::Along && item.high != Edge::Along) {
+        let depth = item.depth as usize;
+        let skipped = level - depth;
+        if skipped == 0 || (item.edges.low != Edge::Along && item.edges.high != Edge::Along) {
             return Ok(true);
         }
         let prefix = node.header().prefix(self.heap.media());
@@ -316,47 +394,125 @@ impl<M: Media, V: Variant> Roart<M, V> {
             &kept[kept.len() - skipped..]
         } else {
             leaf = self.any_leaf(*node)?;
-            match leaf.as_ref().and_then(|leaf| leaf.key().get(item.depth..level)) {
+            match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {
                 Some(string) => string,
                 None => {
                     // Emptied meanwhile, or damaged: what is left is compared key by key.
                     let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
-                    (item.low, item.high) = (unknown(item.low), unknown(item.high));
+                    (item.edges.low, item.edges.high) = (unknown(item.edges.low), unknown(item.edges.high));
                     return Ok(true);
                 }
             }
         };
-        let low = narrow(item.low, key_of(bounds.lower), item.depth, string, Ordering::Less);
+        let low = narrow(
+            item.edges.low,
+            key_of(bounds.lower),
+            depth,
+            string,
+            Ordering::Less,
+        );
         let high = narrow(
-            item.high,
+            item.edges.high,
             key_of(bounds.upper),
-            item.depth,
+            depth,
             string,
             Ordering::Greater,
         );
         match (low, high) {
             (Some(low), Some(high)) => {
-                (item.low, item.high) = (low, high);
+                (item.edges.low, item.edges.high) = (low, high);
                 Ok(true)
             }
             _ => Ok(false),
         }
     }
+}
 
-    /// Asks for the first lines of all that was pushed, then for the leaves of the arrays among it.
-    fn prefetch_all(&self, items: &[Item]) {
-        let base = self.heap.pool().base().as_ptr();
-        for item in items.iter().rev() {
-            if let Some(offset) = item.link.offset() {
-                prefetch(base.wrapping_add(offset.get() as usize));
+impl Frame<'_> {
+    /// Puts at most `room` of the node's next links, until `put` says that the walk must wait. `true` if the node has
+    /// no more.
+    #[inline(always)]
+    fn fill<M: Media>(
+        &mut self,
+        gathered: &[Link],
+        bounds: &Bounds<'_>,
+        direction: Direction,
+        room: usize,
+        media: &M,
+        put: &mut impl FnMut(Link, u32, Edges) -> bool,
+    ) -> bool {
+        let Frame {
+            level, edges, end, ..
+        } = *self;
+        let edges_of = |byte| edges_of(bounds, edges, level as usize, byte);
+        let mut room = room;
+        let mut next = self.next;
+        let mut wait = false;
+        while next < end && room > 0 && !wait {
+            let position = next;
+            next += 1;
+            let link = match (self.slots, direction) {
+                (Some(slots), Direction::Forward) if position > 0 => slots[position - 1].load(media),
+                (Some(slots), Direction::Reverse) if position < 256 => slots[255 - position].load(media),
+                (Some(_), _) => self.ends,
+                (None, _) => gathered[position],
+            };
+            if link.is_null() {
+                continue;
             }
+            room -= 1;
+            wait = if link == self.ends {
+                put(link, level, edges)
+            } else if edges.are_free() {
+                put(link, level + 1, edges)
+            } else {
+                put(link, level + 1, edges_of(link.byte()))
+            };
         }
-        for item in items.iter().rev() {
-            if item.link.kind() == Kind::Array
-                && let Ok(array) = ArrayRef::at(&self.heap, item.link)
-            {
-                array.prefetch_leaves(&self.heap);
-            }
+        self.next = next;
+        next == end
+    }
+}
+
+impl Walk<'_, '_> {
+    /// Takes the deepest node off the path.
+    fn leave(&mut self) {
+        if let Some(frame) = self.path.pop()
+            && frame.slots.is_none()
+        {
+            self.gathered.truncate(frame.start);
         }
     }
+}
+
+/// The edges of the child for `byte` of a node at `level`.
+#[inline(always)]
+fn edges_of(bounds: &Bounds<'_>, edges: Edges, level: usize, byte: u8) -> Edges {
+    if edges.are_free() {
+        return edges;
+    }
+    let narrow = |edge, bound| match edge {
+        Edge::Along if key_of(bound).get(level) != Some(&byte) => Edge::Free,
+        edge => edge,
+    };
+    Edges {
+        low: narrow(edges.low, bounds.lower),
+        high: narrow(edges.high, bounds.upper),
+    }
+}
+
+/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with zeros.
+#[inline(always)]
+fn first_bytes(key: &[u8], from: usize) -> u64 {
+    let rest = key.get(from..).unwrap_or_default();
+    if let Some(bytes) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    let bits = 8 * (8 - rest.len() as u32);
+    if let Some(bytes) = key.last_chunk::<8>() {
+        return u64::from_be_bytes(*bytes).checked_shl(bits).unwrap_or(0);
+    }
+    let mut bytes = [0; 8];
+    bytes[..rest.len()].copy_from_slice(rest);
+    u64::from_be_bytes(bytes)
 }
