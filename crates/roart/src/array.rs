@@ -59,6 +59,21 @@ pub(crate) fn class_for(count: usize) -> Option<usize> {
     CAPACITIES.iter().position(|&capacity| count <= capacity)
 }
 
+/// Entries of the array that a link leads to.
+#[inline(always)]
+pub(crate) fn capacity_of(link: Link) -> usize {
+    CAPACITIES
+        .get(usize::from(link.aux()))
+        .copied()
+        .unwrap_or_default()
+}
+
+/// Bytes of the array that a link leads to.
+#[inline(always)]
+pub(crate) fn array_size(link: Link) -> usize {
+    size_of::<Head>() + capacity_of(link) * size_of::<PSlot>()
+}
+
 impl<'g> ArrayRef<'g> {
     /// The array that `link` leads to.
     #[inline]

@@ -154,7 +154,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return self.replace_by_array(place, locked, MOST, without, key, guard);
         }
         let parent = self.lock_parent(key, place.at)?;
-        let aux = if child.kind().is_inner() {
+        let aux = if child.is_inner() {
             skip_between(parent.level, Node::at(&self.heap, child)?.header().level(media))
         } else {
             child.aux()
