@@ -36,8 +36,8 @@ pub(crate) struct Parent<'g, M: Media> {
     pub(crate) locked: Locked<'g, M>,
 }
 
-/// Tries after which a parent that cannot be found is taken for damage.
-const MOST_TRIES: u32 = 10_000_000;
+/// Tries, seconds of them, after which what cannot be found where it must be is taken for damage.
+pub(crate) const MOST_TRIES: u32 = 10_000_000;
 
 /// Whether two links lead to the same object.
 pub(crate) fn same_object(a: Link, b: Link) -> bool {
@@ -60,6 +60,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     link,
                     parting: None,
                 }));
+            }
+            if level >= key.len() {
+                return Err(damaged("end of a key", link));
             }
             let child = Node::at(&self.heap, link)?;
             prefetch(child.header()); // for the lock
@@ -92,8 +95,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
         if level - from <= Prefix::MAX {
-            let kept = prefix.as_bytes();
-            return Ok(Some(Shared::of(&kept[kept.len() - (level - from)..], key, from)));
+            let string = prefix.last(level - from).ok_or(UNFIT_PREFIX)?;
+            return Ok(Some(Shared::of(string, key, from)));
         }
         let Some(leaf) = self.any_leaf(*node)? else {
             return Ok(None);
@@ -196,6 +199,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 }
+
+/// A node whose own level is below what the link to it says.
+pub(crate) const UNFIT_PREFIX: Fault = Fault {
+    what: "node's prefix",
+    offset: 0,
+};
 
 enum Shared {
     /// The key has all the bytes.

@@ -9,10 +9,11 @@
 
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::leaf::LeafRef;
+use crate::locate::{UNFIT_PREFIX, damaged};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
-use index::{Direction, Visit};
+use index::{Direction, MAX_KEY, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -326,7 +327,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
             }
             (walk.put, frame.next) = (put, next);
-            if next == end && !walk.waits {
+            if next >= end && !walk.waits {
                 walk.leave();
             }
         }
@@ -356,6 +357,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth as usize);
+        if level > MAX_KEY {
+            return Err(damaged("node's level", item.link)); // or a circle
+        }
         if !self.narrow_to_node(&mut item, &node, level, &walk.bounds)? {
             return Ok(());
         }
@@ -433,10 +437,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(true);
         }
         let prefix = node.header().prefix(self.heap.media());
-        let kept = prefix.as_bytes();
         let leaf;
         let string = if skipped <= Prefix::MAX {
-            &kept[kept.len() - skipped..]
+            prefix.last(skipped).ok_or(UNFIT_PREFIX)?
         } else {
             leaf = self.any_leaf(*node)?;
             match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {

@@ -12,7 +12,7 @@
 
 use crate::array::{ArrayRef, draft_pair};
 use crate::leaf::LeafRef;
-use crate::locate::{Place, same_object};
+use crate::locate::{MOST_TRIES, Place, same_object};
 use crate::node::{Child, Children, draft_node};
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
@@ -24,8 +24,7 @@ use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
     pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
-        let mut turn = 0;
-        loop {
+        for turn in 0..MOST_TRIES {
             if let Some(place) = self.locate(key)? {
                 let done = match place.link.kind() {
                     Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
@@ -37,8 +36,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             // Another's structure modification is under way, or was a moment ago.
             self.heap.media().wait(turn);
-            turn = turn.saturating_add(1);
         }
+        Err(crate::locate::damaged("replaced object that something leads to", self.root).into())
     }
 
     /// The key's slot is empty, or holds a leaf, or an inner node from which the key parts.
@@ -255,5 +254,5 @@ fn none_removed(action: Action) -> Action {
 
 /// The aux of a link from a node at level `from` to a node at level `to`.
 pub(crate) fn skip_between(from: usize, to: usize) -> u8 {
-    u8::try_from(to - from - 1).unwrap_or(LONG_SKIP)
+    u8::try_from(to.saturating_sub(from + 1)).unwrap_or(LONG_SKIP)
 }
