@@ -95,8 +95,11 @@ fn scan(
         seen.reverse();
     }
     if let Some(at) = seen.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
-        let around: Vec<_> =
-            seen[at.saturating_sub(3)..].iter().take(8).map(|(key, id)| (Brief(key), id)).collect();
+        let around: Vec<_> = seen[at.saturating_sub(3)..]
+            .iter()
+            .take(8)
+            .map(|(key, id)| (Brief(key), id))
+            .collect();
         panic!("{direction:?} scan between {lower:?} and {upper:?} out of order: {around:x?}");
     }
     let within = |key: &[u8]| {
