@@ -36,8 +36,9 @@ pub(crate) struct Parent<'g, M: Media> {
     pub(crate) locked: Locked<'g, M>,
 }
 
-/// Tries after which a parent that cannot be found is taken for damage.
-const MOST_TRIES: u32 = 10_000_000;
+/// Tries after which what cannot be found is taken for damage. Each try that fails in a sound pool does so because
+/// another thread has just changed what was looked at.
+pub(crate) const MOST_TRIES: u32 = 100_000;
 
 /// Whether two links lead to the same object.
 pub(crate) fn same_object(a: Link, b: Link) -> bool {
@@ -52,7 +53,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = 0;
         loop {
             let (_, link) = node.slot::<V, M>(&self.heap, key.get(level).copied());
+            if level == key.len() && link.kind() != Kind::Leaf && !link.is_null() {
+                return Err(damaged("leaf of the key that ends at a node", link));
+            }
             if !link.kind().is_inner() {
+                check_level(&node, at, level, self.heap.media())?;
                 return Ok(Some(Place {
                     node,
                     at,
@@ -65,10 +70,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
             prefetch(child.header()); // for the lock
             let child_level = self.level_after(link, &child, level + 1);
             if child_level > level + 1 {
+                check_level(&child, link, child_level, self.heap.media())?;
                 let Some(shared) = self.shared(&child, child_level, key, level + 1)? else {
                     return Ok(None);
                 };
                 if let Shared::Until(until, byte) = shared {
+                    check_level(&node, at, level, self.heap.media())?;
                     return Ok(Some(Place {
                         node,
                         at,
@@ -128,10 +135,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Kind::Null => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
-                    link = ArrayRef::at(&self.heap, link)?
-                        .leaves(media)
-                        .next()
-                        .unwrap_or(Link::NULL);
+                    let first = ArrayRef::at(&self.heap, link)?.leaves(media).next();
+                    return first.map(|leaf| LeafRef::at(&self.heap, leaf)).transpose();
                 }
                 _ => {
                     let node = Node::at(&self.heap, link)?;
@@ -189,7 +194,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
             at = link;
             node = Node::at(&self.heap, at)?;
             let below = node.header().level(self.heap.media());
-            if below <= level || below > key.len() {
+            if below <= level {
+                return Err(damaged("node's level", at));
+            }
+            if below > key.len() {
                 return Ok(None);
             }
             level = below;
@@ -211,6 +219,16 @@ impl Shared {
             None => Shared::All,
             Some(&byte) => Shared::Until(from + same, byte),
         }
+    }
+}
+
+/// A node's level is what the links that lead to it say.
+#[inline]
+pub(crate) fn check_level<M: Media>(node: &Node<'_>, at: Link, level: usize, media: &M) -> Result<(), Fault> {
+    if node.header().level(media) == level {
+        Ok(())
+    } else {
+        Err(damaged("node's level", at))
     }
 }
 

@@ -9,6 +9,7 @@
 
 use crate::array::ArrayRef;
 use crate::leaf::LeafRef;
+use crate::locate::{check_level, damaged};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch};
@@ -311,6 +312,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth as usize);
+        // Levels ascend on every way down, so no damage makes the walk endless.
+        check_level(&node, item.link, level, media)?;
         if !self.narrow_to_node(&mut item, &node, level, &walk.bounds)? {
             return Ok(());
         }
@@ -334,6 +337,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         } else {
             Link::NULL
         };
+        if !ends.is_null() && ends.kind() != Kind::Leaf {
+            return Err(damaged("leaf of the key that ends at a node", ends));
+        }
         let reverse = walk.direction == Direction::Reverse;
         let (slots, next, end);
         if let Node::N256(node) = node {
