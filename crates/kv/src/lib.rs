@@ -50,3 +50,8 @@ pub use pmem::pool::{Error as PoolError, ErrorKind as PoolErrorKind};
 pub use pmem::{Hardware, Level, Media};
 pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -22,6 +22,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut link = self.root;
         let mut depth = 0;
         loop {
+            // In a large index nearly all steps are of this kind.
+            if link.is_plain(Kind::N256)
+                && let Some(&byte) = key.get(depth)
+            {
+                depth += 1;
+                let node: &N256 = self.heap.pool().at(offset_of(link)?)?;
+                link = node.child(byte).load(self.heap.media());
+                continue;
+            }
             match link.kind() {
                 Kind::Null => return Ok(None),
                 Kind::Leaf => {
@@ -40,16 +49,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key holds.
     #[inline(always)]
     pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Fault> {
-        // In a large index nearly all steps are of this kind: without a second look at what the node is.
-        if link.kind() == Kind::N256 && link.aux() != LONG_SKIP {
+        // In a large index nearly all steps are of this kind.
+        if link.is_plain(Kind::N256)
+            && let Some(&byte) = key.get(*depth)
+        {
+            *depth += 1;
             let node: &N256 = self.heap.pool().at(offset_of(link)?)?;
-            let level = *depth + usize::from(link.aux());
-            *depth = level + 1;
-            return Ok(match key.get(level) {
-                Some(&byte) => node.child(byte).load(self.heap.media()),
-                None if level == key.len() => node.ends().load(self.heap.media()),
-                None => Link::NULL,
-            });
+            return Ok(node.child(byte).load(self.heap.media()));
         }
         let node = Node::at(&self.heap, link)?;
         let level = self.level_after(link, &node, *depth);

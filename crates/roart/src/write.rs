@@ -12,7 +12,7 @@
 
 use crate::array::{ArrayRef, draft_pair};
 use crate::leaf::LeafRef;
-use crate::locate::{MOST_TRIES, Place, damaged, same_object};
+use crate::locate::{Missed, Place, Tries, damaged, same_object};
 use crate::node::{Child, Children, draft_node};
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
@@ -24,7 +24,9 @@ use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
     pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
-        for turn in 0..MOST_TRIES {
+        let mut tries = Tries::default();
+        loop {
+            let mut missed = Missed::Lost;
             if let Some(place) = self.locate(key)? {
                 let done = match place.link.kind() {
                     Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
@@ -33,10 +35,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 if let Some(action) = done {
                     return Ok(action);
                 }
+                missed = Missed::Busy;
             }
-            self.heap.media().wait(turn);
+            if !tries.go_on(&missed, self.heap.media()) {
+                return Err(damaged("key without a place", self.root).into());
+            }
         }
-        Err(damaged("key without a place", self.root).into())
     }
 
     /// The key's slot is empty, or holds a leaf, or an inner node from which the key parts.
@@ -109,7 +113,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Ok(locked) = array.lock(&self.heap) else {
             return Ok(None);
         };
-        // The array is where it was, unless a node was put above it: the slot tells, while its node is in use.
+        // The array is where it was, unless a node was put above it: the slot tells, while its node is in use. (The
+        // slot first: a node in use afterwards was in use then.)
         let media = self.heap.media();
         let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
         if !same_object(link, place.link)

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs all tests of the workspace, and first installs what they need and the machine lacks: a linker, and Python with
+# its venv module, by which one test installs a memcached client (pymemcache) below the build directory.
+# Arguments go to `cargo test`.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+packages=()
+command -v cc >/dev/null || packages+=(gcc libc6-dev)
+[ -n "${WOLLEMI_PYTHON:-}" ] || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
+if ((${#packages[@]})); then
+    as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" apt-get install -qq -y --no-install-recommends "${packages[@]}"
+fi
+
+exec cargo test --workspace "$@"
