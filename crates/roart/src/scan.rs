@@ -9,11 +9,11 @@
 
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::leaf::LeafRef;
-use crate::locate::{UNFIT_PREFIX, damaged};
+use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
-use index::{Direction, MAX_KEY, Visit};
+use index::{Direction, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -357,9 +357,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth as usize);
-        if level > MAX_KEY {
-            return Err(damaged("node's level", item.link)); // or a circle
-        }
+        // Levels ascend on every way down, so no damage makes the walk endless.
+        check_level(&node, item.link, level, media)?;
         if !self.narrow_to_node(&mut item, &node, level, &walk.bounds)? {
             return Ok(());
         }
@@ -383,6 +382,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         } else {
             Link::NULL
         };
+        if !ends.is_null() && ends.kind() != Kind::Leaf {
+            return Err(damaged("leaf of the key that ends at a node", ends));
+        }
         let reverse = walk.direction == Direction::Reverse;
         let (slots, next, end);
         if let Node::N256(node) = node {
