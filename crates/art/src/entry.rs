@@ -41,21 +41,14 @@ impl Kind {
     }
 }
 
-const KINDS: [Kind; 8] = [
-    Kind::Null,
-    Kind::Leaf,
-    Kind::Array,
-    Kind::N4,
-    Kind::N16,
-    Kind::N48,
-    Kind::N256,
-    Kind::Unknown,
-];
-
 /// The fields of a radix link.
 pub trait Tagged {
     /// What it leads to.
     fn kind(self) -> Kind;
+    /// Whether it leads to an inner node.
+    fn is_inner(self) -> bool;
+    /// Whether it is of this kind, with an `aux` of zero: one comparison.
+    fn is_plain(self, kind: Kind) -> bool;
     /// The key byte under which it hangs in its node.
     fn byte(self) -> u8;
     /// The skip of an inner node (255: at least 255), or the size class of a leaf array.
@@ -67,7 +60,24 @@ pub trait Tagged {
 impl Tagged for Link {
     #[inline(always)]
     fn kind(self) -> Kind {
-        KINDS[(self.bits() >> 1 & 7) as usize]
+        match self.bits() >> 1 & 7 {
+            0 => Kind::Null,
+            1 => Kind::Leaf,
+            2 => Kind::Array,
+            3 => Kind::N4,
+            4 => Kind::N16,
+            5 => Kind::N48,
+            6 => Kind::N256,
+            _ => Kind::Unknown,
+        }
+    }
+    #[inline(always)]
+    fn is_inner(self) -> bool {
+        (self.bits() >> 1 & 7).wrapping_sub(Kind::N4 as u64) <= Kind::N256 as u64 - Kind::N4 as u64
+    }
+    #[inline(always)]
+    fn is_plain(self, kind: Kind) -> bool {
+        self.bits() & (0xff << 56 | 7 << 1) == (kind as u64) << 1
     }
     #[inline(always)]
     fn byte(self) -> u8 {

@@ -95,7 +95,7 @@ impl<M: Media> Heap<M> {
         let mut free = None;
         for place in self.entries() {
             let entry: &Entry = self.at(place)?;
-            if entry.link.load(self.media()).is_null() {
+            if entry.link.settle(self.media()).is_null() {
                 free = Some(entry);
                 break;
             }
@@ -154,7 +154,7 @@ impl<M: Media> Heap<M> {
 
     fn read_root(&self, place: Offset, entry: &Entry) -> Result<Option<(Vec<u8>, Root)>, Error> {
         let media = self.media();
-        let link = entry.link.load(media);
+        let link = entry.link.settle(media);
         if link.is_null() {
             return Ok(None);
         }

@@ -17,6 +17,7 @@ use crate::table::Table;
 use crossbeam_utils::CachePadded;
 use pmem::Offset;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -68,7 +69,7 @@ impl Space {
     }
 
     /// The pages of earlier generations.
-    pub(crate) fn old_pages(&self) -> std::ops::Range<u32> {
+    pub(crate) fn old_pages(&self) -> Range<u32> {
         1..self.old_end
     }
 
@@ -184,18 +185,32 @@ impl Space {
                 let pages = *pages;
                 drop(state);
                 self.part(number, pages);
-                if swept {
-                    lock(&self.runs).put(number, pages);
-                }
             }
             Kind::Free | Kind::Rest => debug_assert!(!swept, "object {:#x} freed twice", offset.get()),
         }
     }
 
-    /// Makes the pages of a large object free ones.
+    /// Makes the pages of a large object free ones. Those that the sweep has not come to yet, it will put among the
+    /// free runs; the others are put there now.
     fn part(&self, first: u32, pages: u32) {
-        for page in first..first + pages {
-            self.table.page(page).lock().kind = Kind::Free;
+        let end = first + pages;
+        let mut swept = first..first;
+        for page in first..end {
+            let mut state = self.table.page(page).lock();
+            state.kind = Kind::Free;
+            if state.swept {
+                swept.end = page + 1;
+                continue;
+            }
+            drop(state);
+            self.put(std::mem::replace(&mut swept, page + 1..page + 1));
+        }
+        self.put(swept);
+    }
+
+    fn put(&self, pages: Range<u32>) {
+        if !pages.is_empty() {
+            lock(&self.runs).put(pages.start, pages.end - pages.start);
         }
     }
 

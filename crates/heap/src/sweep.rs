@@ -96,3 +96,34 @@ impl Space {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whichever of its pages the sweep has come to when a large object is freed, each of them becomes free once.
+    #[test]
+    fn a_large_object_may_be_freed_amid_the_sweep() {
+        const PAGES: u32 = 4;
+        let last = 1 + PAGES;
+        for order in [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]] {
+            for swept_before in 0..=order.len() {
+                let space = Space::new(1 << 16, last);
+                let object = Offset::new(space.start_of(1)).unwrap();
+                assert!(space.mark(object, u64::from(PAGES) << 16).unwrap());
+                for &page in &order[..swept_before] {
+                    space.sweep(page);
+                }
+                space.free(object);
+                for &page in &order[swept_before..] {
+                    space.sweep(page);
+                }
+                let mut runs = lock(&space.runs);
+                let why = format!("sweep {order:?}, freed after {swept_before}");
+                assert_eq!(runs.free(), u64::from(PAGES), "{why}");
+                assert_eq!(runs.take(PAGES), Some(1), "{why}");
+                assert_eq!(runs.take(1), None, "{why}");
+            }
+        }
+    }
+}

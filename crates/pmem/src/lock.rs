@@ -128,6 +128,14 @@ impl<M: Media> Locked<'_, M> {
         self.lock.0.store(self.free | LOCKED, self.media);
     }
 
+    /// Says that the object is about to be replaced, beyond return: nobody takes the lock after this holder.
+    #[inline]
+    #[track_caller]
+    pub fn condemn(&mut self) {
+        self.free |= OBSOLETE;
+        self.lock.0.store(self.free | LOCKED, self.media);
+    }
+
     /// Releases the lock of an object that was replaced: nobody takes it again.
     #[inline]
     #[track_caller]

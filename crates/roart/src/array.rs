@@ -59,6 +59,21 @@ pub(crate) fn class_for(count: usize) -> Option<usize> {
     CAPACITIES.iter().position(|&capacity| count <= capacity)
 }
 
+/// Entries of the array that a link leads to.
+#[inline(always)]
+pub(crate) fn capacity_of(link: Link) -> usize {
+    CAPACITIES
+        .get(usize::from(link.aux()))
+        .copied()
+        .unwrap_or_default()
+}
+
+/// Bytes of the array that a link leads to.
+#[inline(always)]
+pub(crate) fn array_size(link: Link) -> usize {
+    size_of::<Head>() + capacity_of(link) * size_of::<PSlot>()
+}
+
 impl<'g> ArrayRef<'g> {
     /// The array that `link` leads to.
     #[inline]
@@ -88,22 +103,27 @@ impl<'g> ArrayRef<'g> {
         }
     }
 
-    /// Takes the lock. There is nothing to repair after a restart (I4).
+    /// Takes the lock. After a restart only marks that a crash has left are repaired (I4).
     pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
         let mut locked = self.head.lock.lock(heap.media(), heap.generation())?;
-        if locked.is_stale() {
-            locked.repaired();
-        }
+        self.repair(&mut locked, heap);
         Ok(locked)
     }
 
     /// Takes the lock if it is free.
     pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
         let mut locked = self.head.lock.try_lock(heap.media(), heap.generation()).ok()??;
+        self.repair(&mut locked, heap);
+        Some(locked)
+    }
+
+    fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Heap<M>) {
         if locked.is_stale() {
+            for slot in self.slots {
+                slot.settle(heap.media());
+            }
             locked.repaired();
         }
-        Some(locked)
     }
 
     /// Bytes of the array.

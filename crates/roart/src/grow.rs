@@ -1,7 +1,9 @@
 //! Structure modifications of inserts: larger nodes and leaf arrays, and splits.
 //!
 //! Each builds its new objects, fences once, and swings one slot (fence 2). What is replaced is retired under its
-//! own lock, its slots untouched: readers and the post-crash collection may still walk it.
+//! own lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose children live
+//! on below its copy is obsolete before the copy can be reached: a writer that came to a child by way of the node sees
+//! from the node's flag whether the child may have moved down since.
 
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
 use crate::leaf::LeafRef;
@@ -27,7 +29,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     pub(crate) fn grow(
         &self,
         place: &Place<'_>,
-        locked: Locked<'_, M>,
+        mut locked: Locked<'_, M>,
         key: &[u8],
         value: &[u8],
         guard: &Guard,
@@ -40,6 +42,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
+            locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
             Ok::<_, Error>(())
         })?;
@@ -159,8 +162,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Err(crate::locate::damaged("leaf array's keys", link).into());
         }
         let stays = level < among;
-        persist_scope(media, Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
+        // The new leaf, once it belongs to an array: who then fails gives back the array without it.
+        let mut adopted = None;
+        let done = persist_scope(media, Purpose::Node, |batch| {
+            let leaf = self.draft_leaf(key, value, &batch)?;
+            let at = leaf.offset();
+            let leaf = leaf.flush(&batch);
             let children = if stays {
                 // All old keys go on together: their array stays as it is.
                 let mut children = Children::default();
@@ -168,7 +175,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 children.add(key.get(level).copied(), Child::New(leaf.erased(), Kind::Leaf, 0));
                 children
             } else {
-                self.partition(&batch, level, &leaves, key, leaf)?
+                self.partition(&batch, level, &leaves, key, leaf, &mut || adopted = Some(at))?
             };
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
@@ -179,7 +186,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 skip_between(parent.level, level),
             );
             Ok::<_, Error>(())
-        })?;
+        });
+        if let (Err(_), Some(at)) = (&done, adopted) {
+            let leaf = LeafRef::at(&self.heap, Link::assume_persisted(at.get()))?;
+            self.heap.retire(guard, at, leaf.extent());
+        }
+        done?;
         drop(parent);
         if !stays {
             locked.retire();
@@ -188,7 +200,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// Distributes leaves by their byte at `level`: one alone hangs directly, more go into an array.
+    /// Distributes leaves by their byte at `level`: one alone hangs directly, more go into an array. Says so when the
+    /// new leaf has become part of an array.
     fn partition<'e, 'h>(
         &'h self,
         batch: &Batch<'e, '_, M>,
@@ -196,6 +209,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         leaves: &[(&[u8], Link)],
         key: &[u8],
         leaf: Flushed<'e, 'h, crate::Leaf>,
+        adopted: &mut dyn FnMut(),
     ) -> Result<Children<'e, 'h>, Error> {
         let mut sorted: Vec<(Option<u8>, Entry<'e, 'h>)> = leaves
             .iter()
@@ -217,7 +231,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 (1, Some(Entry::New(leaf, _))) => Child::New(leaf.erased(), Kind::Leaf, 0),
                 (_, last) => {
                     group.extend(last);
+                    let has_new = group.iter().any(|entry| matches!(entry, Entry::New(..)));
                     let (array, class) = draft_array(&self.heap, batch, group)?;
+                    if has_new {
+                        adopted();
+                    }
                     Child::New(array, Kind::Array, class)
                 }
             };

@@ -52,7 +52,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = 0;
         loop {
             let (_, link) = node.slot::<V, M>(&self.heap, key.get(level).copied());
-            if !link.kind().is_inner() {
+            if !link.is_inner() {
                 return Ok(Some(Place {
                     node,
                     at,
@@ -183,7 +183,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     _ => None,
                 });
             }
-            if !link.kind().is_inner() {
+            if !link.is_inner() {
                 return Ok(None);
             }
             at = link;

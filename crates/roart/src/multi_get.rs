@@ -1,11 +1,11 @@
 //! Reading many keys at once: their walks go down side by side, so that their cache misses overlap.
 
-use crate::array::{ArrayRef, CAPACITIES};
+use crate::array::{ArrayRef, array_size};
 use crate::leaf::LeafRef;
 use crate::{Roart, Variant};
 use art::{Kind, Tagged, prefetch, prefetch_range, same};
 use index::Value;
-use pmem::{Fault, Link, Media};
+use pmem::{Fault, LINE, Link, Media, Offset};
 
 /// Walks that go side by side: a little more than the misses that a core overlaps.
 const GROUP: usize = 32;
@@ -30,14 +30,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
         let mut walks = [(self.root, 0); GROUP];
+        for key in keys {
+            prefetch_range(key.as_ptr(), key.len());
+        }
         let mut busy = true;
         while busy {
             busy = false;
             for ((link, depth), key) in walks.iter_mut().zip(keys) {
-                if link.kind().is_inner() {
+                if link.is_inner() {
                     *link = self.step(*link, key, depth)?;
                     self.prefetch_next(*link, key, *depth);
-                    busy |= link.kind().is_inner();
+                    busy |= link.is_inner();
                 }
             }
         }
@@ -66,30 +69,25 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// Asks for the lines that the next step from `link` reads.
-    #[inline]
+    #[inline(always)]
     fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
-        let Some(offset) = link.offset() else { return };
-        let start = self
-            .heap
-            .pool()
-            .base()
-            .as_ptr()
-            .wrapping_add(offset.get() as usize);
+        let base = self.heap.pool().base().as_ptr().cast_const();
+        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+        if link.is_plain(Kind::Leaf) {
+            prefetch(start);
+            if key.len() > 32 {
+                prefetch_range(start.wrapping_add(LINE), key.len() - 32);
+            }
+            return;
+        }
         let byte = key
             .get(depth + usize::from(link.aux()))
             .copied()
             .map_or(0, usize::from);
         match link.kind() {
-            Kind::Leaf => prefetch_range(start, 32 + key.len()),
-            Kind::Array => {
-                let capacity = CAPACITIES
-                    .get(usize::from(link.aux()))
-                    .copied()
-                    .unwrap_or_default();
-                prefetch_range(start, (2 + capacity) * size_of::<u64>());
-            }
             Kind::N256 => prefetch(start.wrapping_add(64 + byte * size_of::<u64>())),
             Kind::N48 => prefetch(start.wrapping_add(64 + byte)),
+            Kind::Array => prefetch_range(start, array_size(link)),
             _ => prefetch_range(start, 192),
         }
     }

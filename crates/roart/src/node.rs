@@ -126,11 +126,6 @@ impl N256 {
     pub(crate) fn slots(&self) -> &[PSlot; 256] {
         &self.slots
     }
-
-    #[inline(always)]
-    pub(crate) fn ends(&self) -> &PSlot {
-        &self.header.ends
-    }
 }
 
 impl N48 {
@@ -298,15 +293,19 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Computes the volatile metadata from the entries (§3.3.1). The caller holds the lock.
+    /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has left. The
+    /// caller holds the lock.
     fn rebuild<M: Media>(&self, media: &M) {
+        self.header().ends.settle(media);
         match self {
-            Node::N4(_) | Node::N16(_) => {}
+            Node::N4(_) | Node::N16(_) => self.slots().iter().for_each(|slot| {
+                slot.settle(media);
+            }),
             Node::N48(node) => {
                 let mut words = [0; 32];
                 let mut count = 0;
                 for (i, slot) in node.slots.iter().enumerate() {
-                    let link = slot.load(media);
+                    let link = slot.settle(media);
                     if !link.is_null() {
                         let word = &mut words[usize::from(link.byte() >> 3)];
                         *word = node.with_hint(*word, link.byte(), i + 1);
@@ -322,7 +321,7 @@ impl<'g> Node<'g> {
                 let count = node
                     .slots
                     .iter()
-                    .filter(|slot| !slot.load(media).is_null())
+                    .filter(|slot| !slot.settle(media).is_null())
                     .count();
                 node.count.store(count as u64, media);
             }

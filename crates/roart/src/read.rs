@@ -21,13 +21,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
     pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Option<LeafRef<'_>>, Fault> {
         let mut link = self.root;
         let mut depth = 0;
-        loop {
+        while !link.is_plain(Kind::Leaf) {
             match link.kind() {
                 Kind::Null => return Ok(None),
-                Kind::Leaf => {
-                    let leaf = LeafRef::at(&self.heap, link)?;
-                    return Ok(same(leaf.key(), key).then_some(leaf));
-                }
                 Kind::Array => {
                     let array = ArrayRef::at(&self.heap, link)?;
                     return Ok(array.find(&self.heap, key)?.map(|(_, _, leaf)| leaf));
@@ -35,21 +31,20 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 _ => link = self.step(link, key, &mut depth)?,
             }
         }
+        let leaf = LeafRef::at(&self.heap, link)?;
+        Ok(same(leaf.key(), key).then_some(leaf))
     }
 
     /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key holds.
     #[inline(always)]
     pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Fault> {
-        // In a large index nearly all steps are of this kind: without a second look at what the node is.
-        if link.kind() == Kind::N256 && link.aux() != LONG_SKIP {
+        // In a large index nearly all steps are of this kind.
+        if link.is_plain(Kind::N256)
+            && let Some(&byte) = key.get(*depth)
+        {
+            *depth += 1;
             let node: &N256 = self.heap.pool().at(offset_of(link)?)?;
-            let level = *depth + usize::from(link.aux());
-            *depth = level + 1;
-            return Ok(match key.get(level) {
-                Some(&byte) => node.child(byte).load(self.heap.media()),
-                None if level == key.len() => node.ends().load(self.heap.media()),
-                None => Link::NULL,
-            });
+            return Ok(node.child(byte).load(self.heap.media()));
         }
         let node = Node::at(&self.heap, link)?;
         let level = self.level_after(link, &node, *depth);

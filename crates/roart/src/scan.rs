@@ -7,11 +7,11 @@
 //!
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
-use crate::array::ArrayRef;
+use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::{Roart, Variant};
-use art::{Kind, Prefix, Tagged, prefetch};
+use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
 use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
@@ -137,8 +137,9 @@ struct Walk<'a, 'g> {
     /// Items taken out of the queue and put into it, ever.
     taken: usize,
     put: usize,
-    /// Items whose leaf arrays have had their leaves asked for, ever.
+    /// Items whose leaf arrays have had their leaves asked for, ever, and entries of those not yet taken.
     staged: usize,
+    entries: usize,
     /// The last item put is an inner node.
     waits: bool,
 }
@@ -180,6 +181,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             taken: 0,
             put: 1,
             staged: 1,
+            entries: 0,
             waits: true,
         };
         let mut sorted = Vec::new();
@@ -192,6 +194,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             let item = walk.queue[walk.taken % AHEAD];
             walk.taken += 1;
+            if walk.staged < walk.taken {
+                walk.staged = walk.taken;
+            } else if item.link.kind() == Kind::Array {
+                walk.entries -= capacity_of(item.link);
+            }
             let flow = match item.link.kind() {
                 Kind::Leaf => {
                     let leaf = LeafRef::at(&self.heap, item.link)?;
@@ -273,7 +280,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let Some(frame) = walk.path.last_mut() else { break };
             let room = AHEAD - (walk.put - walk.taken);
             let mut put = |link: Link, depth, edges| {
-                prefetch(base.wrapping_add((link.bits() & Offset::MASK) as usize));
+                let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+                if link.kind() == Kind::Array {
+                    prefetch_range(start, array_size(link));
+                } else {
+                    prefetch(start);
+                }
                 walk.queue[walk.put % AHEAD] = Item { link, depth, edges };
                 walk.put += 1;
                 walk.waits = !matches!(link.kind(), Kind::Leaf | Kind::Array);
@@ -291,10 +303,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
         }
         // The newest are on their way still.
-        while walk.staged + REFILL < walk.put.max(walk.taken + REFILL) {
+        let arrived = walk
+            .put
+            .saturating_sub(REFILL)
+            .max((walk.taken + 1).min(walk.put));
+        while walk.staged < arrived && walk.entries < AHEAD {
             let link = walk.queue[walk.staged % AHEAD].link;
             walk.staged += 1;
             if link.kind() == Kind::Array {
+                walk.entries += capacity_of(link);
                 self.prefetch_array(link);
             }
         }

@@ -154,7 +154,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return self.replace_by_array(place, locked, MOST, without, key, guard);
         }
         let parent = self.lock_parent(key, place.at)?;
-        let aux = if child.kind().is_inner() {
+        let aux = if child.is_inner() {
             skip_between(parent.level, Node::at(&self.heap, child)?.header().level(media))
         } else {
             child.aux()
@@ -180,7 +180,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     fn shrink<'g>(
         &self,
         place: &Place<'g>,
-        locked: Locked<'g, M>,
+        mut locked: Locked<'g, M>,
         without: Link,
         key: &[u8],
         guard: &Guard,
@@ -197,6 +197,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
+            locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
             Ok(())
         });

@@ -24,15 +24,20 @@ use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
     pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+        let mut turn = 0;
         loop {
-            let Some(place) = self.locate(key)? else { continue };
-            let done = match place.link.kind() {
-                Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
-                _ => self.edit_in_node(&place, key, edit, guard)?,
-            };
-            if let Some(action) = done {
-                return Ok(action);
+            if let Some(place) = self.locate(key)? {
+                let done = match place.link.kind() {
+                    Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
+                    _ => self.edit_in_node(&place, key, edit, guard)?,
+                };
+                if let Some(action) = done {
+                    return Ok(action);
+                }
             }
+            // Another's structure modification is under way, or was a moment ago.
+            self.heap.media().wait(turn);
+            turn = turn.saturating_add(1);
         }
     }
 
@@ -106,7 +111,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Ok(locked) = array.lock(&self.heap) else {
             return Ok(None);
         };
-        // The array is where it was, unless a node was put above it: the slot tells, while its node is in use.
+        // The array is where it was, unless a node was put above it: the slot tells, while its node is in use. (The
+        // slot first: a node in use afterwards was in use then.)
         let media = self.heap.media();
         let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
         if !same_object(link, place.link)

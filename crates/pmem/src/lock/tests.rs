@@ -27,6 +27,30 @@ fn one_holder_at_a_time() {
     assert_eq!(count.load(media), 2 * TURNS);
 }
 
+/// From the moment an object is condemned nobody else gets its lock, and it is obsolete however the lock is let go.
+#[test]
+fn a_condemned_object_is_obsolete() {
+    let media = &media();
+    for retire in [false, true] {
+        let lock = GenerationLock::new(1);
+        let mut locked = lock.lock(media, 1).expect("free");
+        assert!(!lock.is_obsolete(media, 1));
+        locked.condemn();
+        assert!(lock.is_obsolete(media, 1) && lock.lock(media, 1).is_err());
+        if retire {
+            locked.retire();
+        } else {
+            drop(locked);
+        }
+        assert!(lock.is_obsolete(media, 1) && lock.lock(media, 1).is_err());
+        assert!(
+            lock.lock(media, 2)
+                .expect("not obsolete in this generation")
+                .is_stale()
+        );
+    }
+}
+
 /// A lock held, in repair or obsolete at a crash is free in the next generation, and its first holder is told that
 /// the volatile metadata is stale; after the repair nobody is.
 #[test]

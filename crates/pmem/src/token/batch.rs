@@ -1,7 +1,7 @@
 //! Batches: what one fence makes durable.
 //!
 //! I1 A line stored into through the batch is written back after the store and before the fence.
-//! I2 A line is written back once, as long as the batch touches no more lines than it holds back.
+//! I2 A line is written back once, as long as no more lines than are held back come between its changes.
 
 use super::{Brand, Durable, NotSend};
 use crate::{LINE, Media, Purpose};
@@ -83,6 +83,8 @@ const HELD: usize = 8;
 struct Lines {
     held: [usize; HELD],
     count: usize,
+    /// Of a full house, the one that came first.
+    oldest: usize,
 }
 
 impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
@@ -92,8 +94,8 @@ impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
         self.media
     }
 
-    /// Joins the lines of `len` bytes from `start` to the batch. Lines past what can be held back for merging are
-    /// written back at once.
+    /// Joins the lines of `len` bytes from `start` to the batch. Where more come than can be held back for merging,
+    /// the oldest are written back: neighbours in a line mostly come one after the other.
     #[inline]
     #[track_caller]
     pub(crate) fn join(&self, start: *const u8, len: usize) {
@@ -109,7 +111,11 @@ impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
                 lines.held[count] = line;
                 lines.count += 1;
             } else {
-                self.media.write_back(start.with_addr(line * LINE), self.purpose);
+                let oldest = lines.oldest;
+                let old = std::mem::replace(&mut lines.held[oldest], line);
+                lines.oldest = (oldest + 1) % HELD;
+                self.media
+                    .write_back(std::ptr::without_provenance(old * LINE), self.purpose);
             }
         }
     }

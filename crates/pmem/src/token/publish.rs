@@ -31,8 +31,7 @@ impl Publication for LinkAndPersist {
     fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
         media.write_back((&raw const slot.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
-        // The slot's writer holds the lock on it, so only a reader's help, which stores the same, can have
-        // come between.
+        // The slot's writer holds the lock on it, so nobody has stored anything there meanwhile.
         media.store(&slot.0, word);
     }
 }
@@ -57,7 +56,7 @@ impl Publication for Contended {
     fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
         media.write_back((&raw const slot.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
-        // It fails if a reader has helped, and then perhaps another writer has come.
+        // It fails if another writer has settled the slot, and then perhaps published.
         let _ = media.compare_exchange(&slot.0, word | Link::MARK, word);
     }
 }

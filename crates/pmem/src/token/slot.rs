@@ -2,6 +2,9 @@
 //!
 //! I1 A link in a slot names an object that was durable before the link was stored.
 //! I2 A marked link is perhaps not durable in the slot itself; whoever loads it makes it so before acting on it.
+//! I3 A reader leaves the mark alone. Between its persist and any later step of its own the slot may have held other
+//!    links and hold the same one again (null; an object that hung here before), published anew and not durable yet.
+//!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
 
 use super::{Contended, Durable, Persisted, Publication};
 use crate::{Link, Media, Persistent, Purpose, Tag};
@@ -31,7 +34,22 @@ impl PSlot {
     pub fn load<M: Media>(&self, media: &M) -> Link {
         let word = media.load(&self.0);
         if word & Link::MARK != 0 {
-            return self.settle(media, word);
+            self.persist(media);
+        }
+        // If another word stands there by now, the one that was read has been replaced, and was durable a moment
+        // before: the reader's result is ordered before the replacement.
+        Link::from_word(word)
+    }
+
+    /// Like [`load`](PSlot::load), and takes the mark away. For who holds the lock on the slot, so that nobody else is
+    /// publishing into it; or where only [`publish_if`](PSlot::publish_if) does, under a guard, so that no link comes
+    /// back.
+    #[track_caller]
+    pub fn settle<M: Media>(&self, media: &M) -> Link {
+        let word = media.load(&self.0);
+        if word & Link::MARK != 0 {
+            self.persist(media);
+            let _ = media.compare_exchange(&self.0, word, word & !Link::MARK);
         }
         Link::from_word(word)
     }
@@ -46,13 +64,9 @@ impl PSlot {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn settle<M: Media>(&self, media: &M, word: u64) -> Link {
+    fn persist<M: Media>(&self, media: &M) {
         media.write_back((&raw const self.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
-        // If another word stands there by now, the one that was read has been replaced, and was durable or not
-        // a moment before: the reader's result is ordered before the replacement.
-        let _ = media.compare_exchange(&self.0, word, word & !Link::MARK);
-        Link::from_word(word)
     }
 
     /// Stores a link to `object` (the commit point's store).
@@ -79,7 +93,7 @@ impl PSlot {
         self.put(media, link.bits())
     }
 
-    /// Publishes `object` only if the slot still holds `current`, as [loaded](PSlot::load); otherwise the object is
+    /// Publishes `object` only if the slot still holds `current`, as [settled](PSlot::settle); otherwise the object is
     /// handed back.
     #[track_caller]
     pub fn publish_if<'a, 'h, M: Media, T: Persistent>(

@@ -1,0 +1,207 @@
+//! Interleavings that threads left alone hardly ever meet, brought about by a media that stops a thread at a step.
+
+use heap::Heap;
+use index::Index;
+use pmem::{Hardware, Media, Pool, PoolOptions, Purpose};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use wollemi_roart::{Full, Roart};
+
+/// The steps at which a thread can be stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Before a lock, or other volatile word, is changed by a compare-and-swap.
+    Lock,
+    /// After a fence for an index's own objects.
+    Fence,
+}
+
+type Hook = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// At which step of which kind, counted from 1, this thread calls what.
+    static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
+}
+
+/// Lets this thread call `hook` when it comes to the `nth` such step from now on.
+fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static) {
+    HOOK.set(Some((step, nth, Box::new(hook))));
+}
+
+fn pass(step: Step) {
+    let hook = HOOK.with_borrow_mut(|slot| match slot {
+        Some((wanted, left, _)) if *wanted == step => {
+            *left -= 1;
+            if *left == 0 { slot.take() } else { None }
+        }
+        _ => None,
+    });
+    if let Some((_, _, hook)) = hook {
+        hook();
+    }
+}
+
+struct Stopping(Hardware);
+
+// SAFETY: each call is the hardware's.
+unsafe impl Media for Stopping {
+    fn load(&self, word: &AtomicU64) -> u64 {
+        self.0.load(word)
+    }
+    fn store(&self, word: &AtomicU64, value: u64) {
+        self.0.store(word, value);
+    }
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.0.compare_exchange(word, old, new)
+    }
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        self.0.store_nt(word, value);
+    }
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        self.0.write_back(at, purpose);
+    }
+    fn fence(&self, purpose: Purpose) {
+        self.0.fence(purpose);
+        if purpose == Purpose::Node {
+            pass(Step::Fence);
+        }
+    }
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.0.load_volatile(word)
+    }
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        self.0.store_volatile(word, value);
+    }
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        pass(Step::Lock);
+        self.0.compare_exchange_volatile(word, old, new)
+    }
+}
+
+fn index() -> Arc<Roart<Stopping, Full>> {
+    let pool = Pool::anonymous(&PoolOptions::default(), Stopping(Hardware::detect())).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    Arc::new(Roart::create(&heap, b"test").expect("room"))
+}
+
+/// The keys below one slot of a node: a full leaf array.
+fn in_array(i: u32) -> String {
+    format!("pazz{i:02}")
+}
+
+/// A writer that found its leaf array through a node which a larger one is just replacing must not write into the
+/// array when that has moved down below the larger node meanwhile.
+#[test]
+fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
+    let index = index();
+    for i in 0..62 {
+        assert!(index.insert(in_array(i).as_bytes(), b"old").unwrap());
+    }
+    for key in ["pb", "pc", "pd"] {
+        assert!(index.insert(key.as_bytes(), b"old").unwrap());
+    }
+    for i in 62..64 {
+        assert!(index.insert(in_array(i).as_bytes(), b"old").unwrap());
+    }
+
+    let (grown, has_grown) = channel();
+    let (go_on, may_go_on) = channel::<()>();
+    let (tell, told) = channel();
+    let others = Arc::clone(&index);
+    at(Step::Lock, 1, move || {
+        // This thread is about to lock the array, by way of the full node above it.
+        let growing = Arc::clone(&others);
+        let grower = std::thread::spawn(move || {
+            // The second fence of the insert: the larger node is published, the insert has not ended.
+            at(Step::Fence, 2, move || {
+                grown.send(()).expect("somebody waits");
+                may_go_on.recv().expect("somebody sends");
+            });
+            assert!(growing.insert(b"pe", b"new").unwrap());
+        });
+        has_grown.recv().expect("the grower sends");
+        // The array moves down, and has room again.
+        assert!(others.insert(b"pax", b"first").unwrap());
+        assert!(others.remove(in_array(0).as_bytes()).unwrap());
+        tell.send(grower).expect("somebody waits");
+    });
+    let inserted = index.insert(b"pax", b"second").unwrap();
+    go_on.send(()).expect("the grower waits");
+    told.recv().expect("the hook sends").join().expect("no panic");
+
+    assert!(!inserted, "the key was there already");
+    let faults = index.check().unwrap().found;
+    assert!(faults.is_empty(), "{faults:#?}");
+    let guard = heap::pin();
+    assert_eq!(index.get(b"pax", &guard).unwrap().as_deref(), Some(&b"first"[..]));
+}
+
+/// A writer, removing `key`, that has stored the removal but does not know yet whether it is durable.
+struct Removing {
+    go_on: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Removing {
+    fn start(index: &Arc<Roart<Stopping, Full>>, key: &'static [u8]) -> Removing {
+        let index = Arc::clone(index);
+        let (stored, has_stored) = channel();
+        let (go_on, may_go_on) = channel::<()>();
+        let thread = std::thread::spawn(move || {
+            at(Step::Fence, 1, move || {
+                stored.send(()).expect("somebody waits");
+                may_go_on.recv().expect("somebody sends");
+            });
+            assert!(index.remove(key).unwrap());
+        });
+        has_stored.recv().expect("the writer sends");
+        Removing { go_on, thread }
+    }
+
+    fn end(self) {
+        self.go_on.send(()).expect("the writer waits");
+        self.thread.join().expect("no panic");
+    }
+}
+
+/// A reader that helped one publication must not take away the mark of a later one that stored the same word: what
+/// others then read would perhaps not be durable.
+#[test]
+fn a_late_helper_leaves_later_marks_alone() {
+    // Without a neighbour the slot becomes empty by the removal; with one it holds the neighbour's leaf again.
+    for with_neighbour in [false, true] {
+        let index = index();
+        if with_neighbour {
+            assert!(index.insert(b"ka", b"old").unwrap());
+        }
+        assert!(index.insert(b"kb", b"first").unwrap());
+
+        let first = Removing::start(&index, b"kb");
+        let others = Arc::clone(&index);
+        let (tell, told) = channel();
+        at(Step::Fence, 1, move || {
+            // This reader has persisted the first removal. The second is another matter.
+            first.end();
+            assert!(others.insert(b"kb", b"second").unwrap());
+            tell.send(Removing::start(&others, b"kb"))
+                .expect("somebody waits");
+        });
+        let guard = heap::pin();
+        assert_eq!(index.get(b"kb", &guard).unwrap(), None);
+        let second = told.recv().expect("the hook sends");
+
+        let helped = Rc::new(Cell::new(false));
+        let help = Rc::clone(&helped);
+        at(Step::Fence, 1, move || help.set(true));
+        assert_eq!(index.get(b"kb", &guard).unwrap(), None);
+        assert!(
+            helped.get(),
+            "absent, but nobody has persisted that; with a neighbour: {with_neighbour}"
+        );
+        second.end();
+    }
+}
