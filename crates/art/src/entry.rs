@@ -42,7 +42,7 @@ impl Kind {
 }
 
 /// The fields of a radix link.
-pub trait Tagged {
+pub trait Tagged: Copy {
     /// What it leads to.
     fn kind(self) -> Kind;
     /// Whether it leads to an inner node.

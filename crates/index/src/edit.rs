@@ -16,8 +16,9 @@ pub enum Action {
 
 /// A read-modify-write of one key.
 pub trait Edit {
-    /// Decides, given the key's current value (`None`: absent). Called once, under the lock on the key: keep it
-    /// short, and do not use the index in it.
+    /// Decides, given the key's current value (`None`: absent). Called under the lock on the key: keep it short, and do
+    /// not use the index in it. Called once; but where the pool was full and recovery has made room since, once more,
+    /// and only the last answer counts.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 
     /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].

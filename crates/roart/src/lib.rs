@@ -126,7 +126,14 @@ impl<M: Media, V: Variant> Index for Roart<M, V> {
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         check_key(key)?;
         let mut edit = Limited { edit, too_long: None };
-        let action = self.edit(key, &mut edit, &heap::pin())?;
+        let done = self.edit(key, &mut edit, &heap::pin());
+        let action = match done {
+            // Nothing was changed, and what recovery finds may make room. It waits for guards, so ours had to go first.
+            Err(heap::Error::Full { recovering: true, .. }) if self.heap.wait_for_room() => {
+                self.edit(key, &mut edit, &heap::pin())?
+            }
+            done => done?,
+        };
         match edit.too_long {
             Some(len) => Err(Error::ValueTooLong(len)),
             None => Ok(action),

@@ -21,9 +21,22 @@ impl<M: Media, V: Variant> Roart<M, V> {
     pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Option<LeafRef<'_>>, Fault> {
         let mut link = self.root;
         let mut depth = 0;
-        while !link.is_plain(Kind::Leaf) {
+        loop {
+            // In a large index nearly all steps are of this kind.
+            if link.is_plain(Kind::N256)
+                && let Some(&byte) = key.get(depth)
+            {
+                depth += 1;
+                let node: &N256 = self.heap.pool().at(offset_of(link)?)?;
+                link = node.child(byte).load(self.heap.media());
+                continue;
+            }
             match link.kind() {
                 Kind::Null => return Ok(None),
+                Kind::Leaf => {
+                    let leaf = LeafRef::at(&self.heap, link)?;
+                    return Ok(same(leaf.key(), key).then_some(leaf));
+                }
                 Kind::Array => {
                     let array = ArrayRef::at(&self.heap, link)?;
                     return Ok(array.find(&self.heap, key)?.map(|(_, _, leaf)| leaf));
@@ -31,8 +44,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 _ => link = self.step(link, key, &mut depth)?,
             }
         }
-        let leaf = LeafRef::at(&self.heap, link)?;
-        Ok(same(leaf.key(), key).then_some(leaf))
     }
 
     /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key holds.

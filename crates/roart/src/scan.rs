@@ -13,7 +13,7 @@ use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
 use index::{Direction, Visit};
-use pmem::{Fault, Link, Media, Offset, PSlot};
+use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
@@ -278,27 +278,55 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let base = self.heap.pool().base().as_ptr().cast_const();
         while !walk.waits && walk.put - walk.taken < AHEAD {
             let Some(frame) = walk.path.last_mut() else { break };
-            let room = AHEAD - (walk.put - walk.taken);
-            let mut put = |link: Link, depth, edges| {
-                let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
-                if link.kind() == Kind::Array {
-                    prefetch_range(start, array_size(link));
-                } else {
-                    prefetch(start);
+            let Frame {
+                ends,
+                level,
+                end,
+                edges,
+                ..
+            } = *frame;
+            let (limit, mut put, mut next) = (walk.taken + AHEAD, walk.put, frame.next);
+            while next < end && put < limit {
+                let position = next;
+                next += 1;
+                let link = match (frame.slots, walk.direction) {
+                    (Some(slots), Direction::Forward) if position > 0 => slots[position - 1].load(media),
+                    (Some(slots), Direction::Reverse) if position < 256 => slots[255 - position].load(media),
+                    (Some(_), _) => ends,
+                    (None, _) => walk.gathered[position],
+                };
+                if link.is_null() {
+                    continue;
                 }
-                walk.queue[walk.put % AHEAD] = Item { link, depth, edges };
-                walk.put += 1;
-                walk.waits = !matches!(link.kind(), Kind::Leaf | Kind::Array);
-                walk.waits
-            };
-            if frame.fill(
-                &walk.gathered,
-                &walk.bounds,
-                walk.direction,
-                room,
-                media,
-                &mut put,
-            ) {
+                let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+                prefetch(start);
+                let item = match link == ends {
+                    true => Item {
+                        link,
+                        depth: level,
+                        edges,
+                    },
+                    false => {
+                        let edges = edges_of(&walk.bounds, edges, level as usize, link.byte());
+                        Item {
+                            link,
+                            depth: level + 1,
+                            edges,
+                        }
+                    }
+                };
+                walk.queue[put % AHEAD] = item;
+                put += 1;
+                if !link.is_plain(Kind::Leaf) {
+                    if link.kind() != Kind::Array {
+                        walk.waits = true;
+                        break;
+                    }
+                    prefetch_range(start.wrapping_add(LINE), array_size(link).saturating_sub(LINE));
+                }
+            }
+            (walk.put, frame.next) = (put, next);
+            if next == end && !walk.waits {
                 walk.leave();
             }
         }
@@ -442,52 +470,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             _ => Ok(false),
         }
-    }
-}
-
-impl Frame<'_> {
-    /// Puts at most `room` of the node's next links, until `put` says that the walk must wait. `true` if the node has
-    /// no more.
-    #[inline(always)]
-    fn fill<M: Media>(
-        &mut self,
-        gathered: &[Link],
-        bounds: &Bounds<'_>,
-        direction: Direction,
-        room: usize,
-        media: &M,
-        put: &mut impl FnMut(Link, u32, Edges) -> bool,
-    ) -> bool {
-        let Frame {
-            level, edges, end, ..
-        } = *self;
-        let edges_of = |byte| edges_of(bounds, edges, level as usize, byte);
-        let mut room = room;
-        let mut next = self.next;
-        let mut wait = false;
-        while next < end && room > 0 && !wait {
-            let position = next;
-            next += 1;
-            let link = match (self.slots, direction) {
-                (Some(slots), Direction::Forward) if position > 0 => slots[position - 1].load(media),
-                (Some(slots), Direction::Reverse) if position < 256 => slots[255 - position].load(media),
-                (Some(_), _) => self.ends,
-                (None, _) => gathered[position],
-            };
-            if link.is_null() {
-                continue;
-            }
-            room -= 1;
-            wait = if link == self.ends {
-                put(link, level, edges)
-            } else if edges.are_free() {
-                put(link, level + 1, edges)
-            } else {
-                put(link, level + 1, edges_of(link.byte()))
-            };
-        }
-        self.next = next;
-        next == end
     }
 }
 
