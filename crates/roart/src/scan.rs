@@ -9,7 +9,7 @@
 
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::leaf::LeafRef;
-use crate::locate::{UNFIT_PREFIX, check_level};
+use crate::locate::{UNFIT_PREFIX, check_level, damaged};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
