@@ -38,6 +38,14 @@ impl Prefix {
         u64::from_le_bytes(self.bytes)
     }
 
+    /// The last `count` bytes, if so many are kept.
+    #[inline]
+    pub fn last(&self, count: usize) -> Option<&[u8]> {
+        self.len
+            .checked_sub(count)
+            .map(|from| &self.bytes[from..self.len])
+    }
+
     /// The bytes.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {

@@ -1,9 +1,8 @@
 //! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
 //!
-//! A measurement is a pass of one [workload](workload) over [keys](keys) made beforehand, against an
-//! [engine](engine): one of the indexes in the [registry](registry), or a peer. `bench run` measures one index,
-//! `bench open` how soon a pool is up again, and `bench compare` (Cargo feature `peers`) all engines in turn, in one
-//! process and the same loop.
+//! A measurement is a pass of one `workload` over `keys` made beforehand, against an `engine`: one of the indexes in
+//! the `registry`, or a peer. `bench run` measures one index, `bench open` how soon a pool is up again, and
+//! `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
 //!
 //! Mounted as `wollemi bench`.
 

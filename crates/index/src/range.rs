@@ -5,7 +5,7 @@
 
 use crate::{Direction, Error, Guard, Index, Value};
 use std::collections::VecDeque;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, RangeBounds};
 
 const FIRST_BATCH: usize = 16;
 const LARGEST_BATCH: usize = 512;
@@ -73,6 +73,17 @@ impl<'g> Range<'g> {
             })?;
         self.done = buffer.len() < limit;
         if let Some((key, _)) = buffer.back() {
+            // In a damaged pool keys may come in any order, and the next batch could be this one again.
+            let goes_on = match direction {
+                Direction::Forward => (lower, Bound::Unbounded).contains(key),
+                Direction::Reverse => (Bound::Unbounded, upper).contains(key),
+            };
+            if !goes_on {
+                return Err(Error::Heap(heap::Error::Damaged {
+                    what: "a key out of order",
+                    offset: 0,
+                }));
+            }
             let reached = Bound::Excluded(key.to_vec());
             match direction {
                 Direction::Forward => self.lower = reached,

@@ -126,6 +126,15 @@ impl<'g> ArrayRef<'g> {
         }
     }
 
+    /// The array's own class is the one of the link to it.
+    pub(crate) fn check_class<M: Media>(&self, link: Link, media: &M) -> Result<(), Fault> {
+        if self.head.class.load(media) == u64::from(link.aux()) {
+            Ok(())
+        } else {
+            Err(crate::locate::damaged("leaf array's class", link))
+        }
+    }
+
     /// Bytes of the array.
     pub(crate) fn size(&self) -> usize {
         size_of::<Head>() + size_of_val(self.slots)
@@ -280,7 +289,7 @@ pub(crate) fn fault<M: Media, V: Variant>(
     link: Link,
     heap: &Heap<M>,
 ) -> Option<&'static str> {
-    if array.head.class.load(heap.media()) != u64::from(link.aux()) {
+    if array.check_class(link, heap.media()).is_err() {
         return Some("the leaf array's class is not its link's");
     }
     if !V::LC {

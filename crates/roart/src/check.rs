@@ -5,7 +5,7 @@ use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, Prefix, Tagged, fingerprint};
+use art::{Kind, Prefix, Tagged, child_tag, fingerprint};
 use index::{Direction, Faults};
 use pmem::{Fault, Link, Media};
 use std::ops::{Bound, ControlFlow};
@@ -63,6 +63,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
             report(faults, item.link, "the leaf array's fingerprint is not the key's");
         }
         if let Some((level, prefix, byte)) = item.parent {
+            let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
+            if !item.in_array && item.link.tag() != tag {
+                report(faults, item.link, "the link to a leaf has bits that mean nothing");
+            }
             let path = leaf.key().get(..level).unwrap_or_default();
             if path.len() < level
                 || !path.ends_with(prefix.as_bytes())
@@ -79,7 +83,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if let Some(fault) = array::fault::<M, V>(&array, item.link, &self.heap) {
             report(faults, item.link, fault);
         }
-        let leaves = array.leaves(self.heap.media());
+        // Nothing else in it is followed: it could lead back here.
+        let leaves = array
+            .leaves(self.heap.media())
+            .filter(|link| link.kind() == Kind::Leaf);
         stack.extend(leaves.map(|link| Item {
             link,
             parent: item.parent,
@@ -138,6 +145,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 parent: Some((level, prefix, None)),
                 in_array: false,
             });
+        }
+        // The prefix is that of all keys below; those that hang here compare it themselves.
+        let below = self.any_leaf(node)?;
+        if let Some(path) = below.as_ref().and_then(|leaf| leaf.key().get(..level))
+            && !path.ends_with(prefix.as_bytes())
+        {
+            report(
+                faults,
+                item.link,
+                "the node's prefix is not that of the keys below",
+            );
         }
         // One is what a crash amid a removal, or a full pool, may leave.
         if item.parent.is_some() && count == 0 {

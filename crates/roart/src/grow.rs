@@ -66,10 +66,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let below = crate::node::Node::at(&self.heap, link)?.header().level(media);
-        let lower = link.with_tag(child_tag(link.kind(), byte, skip_between(level, below)));
+        let lower = link.with_tag(child_tag(link.kind(), byte, skip_between(level, below, link)?));
+        let skip = skip_between(slot_level, level, link)?;
         let key_byte = key.get(level).copied();
         let publish = |node: Persisted<'_, Erased>, kind| {
-            let tag = child_tag(kind, link.byte(), skip_between(slot_level, level));
+            let tag = child_tag(kind, link.byte(), skip);
             let _durable = slot.publish::<V::Publish, M, _>(media, node, tag).commit();
         };
         if V::MO {
@@ -158,9 +159,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             .min()
             .unwrap_or(0);
         let level = common_prefix(first, key).min(among);
-        if level <= parent.level {
-            return Err(crate::locate::damaged("leaf array's keys", link).into());
-        }
+        let skip = skip_between(parent.level, level, link)?;
         let stays = level < among;
         // The new leaf, once it belongs to an array: who then fails gives back the array without it.
         let mut adopted = None;
@@ -179,12 +178,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             };
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
-            self.replace(
-                &parent,
-                node.persisted(&fenced),
-                kind,
-                skip_between(parent.level, level),
-            );
+            self.replace(&parent, node.persisted(&fenced), kind, skip);
             Ok::<_, Error>(())
         });
         if let (Err(_), Some(at)) = (&done, adopted) {

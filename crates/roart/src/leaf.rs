@@ -25,6 +25,7 @@ const WORD: u64 = 1 << (KEY_BITS + VALUE_BITS);
 const PENDING_SHIFT: u32 = 48;
 const PENDING: u64 = 0xff << PENDING_SHIFT;
 const CHECK_SHIFT: u32 = 56;
+const UNUSED: u64 = 0xf << (KEY_BITS + VALUE_BITS + 1);
 
 /// The fixed part of a leaf.
 #[repr(C)]
@@ -158,6 +159,9 @@ impl<'g> LeafRef<'g> {
     pub(crate) fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
         if (self.header >> CHECK_SHIFT) as u8 != checksum(self.key()) as u8 {
             return Some("the key does not match its check byte");
+        }
+        if self.header & UNUSED != 0 {
+            return Some("the leaf's header has bits that mean nothing");
         }
         let whole = self.header & WORD != 0 || self.leaf.word.load(heap.media()) == checksum(self.tail);
         (!whole).then_some("key and value do not match their checksum")

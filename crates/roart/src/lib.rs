@@ -22,7 +22,7 @@ mod write;
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
 use leaf::Leaf;
-use pmem::{Fault, Hardware, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -72,14 +72,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
         };
-        let link = root.link.with_tag(Tag::new(root.link.tag().get()));
-        if root.kind != KIND || art::Tagged::kind(link) != art::Kind::N256 {
-            return Err(heap::Error::Damaged {
-                what: "root of a ROART",
-                offset: link.bits() & pmem::Offset::MASK,
-            });
+        let link = root.link;
+        if root.kind != KIND || link.tag() != art::child_tag(art::Kind::N256, 0, 0) {
+            return Err(locate::damaged("root of a ROART", link).into());
         }
-        node::Node::at(heap, link)?;
+        locate::check_level(&node::Node::at(heap, link)?, link, 0, heap.media())?;
         Ok(Some(Roart {
             heap: heap.clone(),
             root: link,

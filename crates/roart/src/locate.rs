@@ -10,6 +10,7 @@ use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, common_prefix, prefetch};
 use pmem::{Fault, Link, Locked, Media, PSlot};
+use std::time::Duration;
 
 /// A node whose string the key begins with, and what the node's slot for the key holds.
 pub(crate) struct Place<'g> {
@@ -36,8 +37,48 @@ pub(crate) struct Parent<'g, M: Media> {
     pub(crate) locked: Locked<'g, M>,
 }
 
-/// Tries after which a parent that cannot be found is taken for damage.
-const MOST_TRIES: u32 = 10_000_000;
+/// Why a try to find something failed.
+pub(crate) enum Missed {
+    /// It was not where it should be: it has just been moved, or the pool is damaged.
+    Lost,
+    /// It is where another thread is about to publish what it has built.
+    Busy,
+}
+
+/// How often something was missed, and when that is taken for damage.
+#[derive(Default)]
+pub(crate) struct Tries {
+    lost: u32,
+    busy: u32,
+}
+
+impl Tries {
+    /// Each time something is lost in a sound pool, another thread has changed it since the time before.
+    const MOST_LOST: u32 = 20_000;
+    /// Many seconds: by then another thread has done what takes microseconds.
+    const MOST_BUSY: u32 = 50_000;
+    /// Times after which a thread sleeps for what is busy.
+    const AWAKE: u32 = 1_000;
+
+    /// Waits before the next try; `false` if there should be none.
+    pub(crate) fn go_on<M: Media>(&mut self, missed: &Missed, media: &M) -> bool {
+        match missed {
+            Missed::Lost => {
+                self.lost += 1;
+                media.wait(self.lost);
+            }
+            Missed::Busy => {
+                self.busy += 1;
+                if self.busy < Self::AWAKE {
+                    media.wait(self.busy);
+                } else {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            }
+        }
+        self.lost < Self::MOST_LOST && self.busy < Self::MOST_BUSY
+    }
+}
 
 /// Whether two links lead to the same object.
 pub(crate) fn same_object(a: Link, b: Link) -> bool {
@@ -52,7 +93,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = 0;
         loop {
             let (_, link) = node.slot::<V, M>(&self.heap, key.get(level).copied());
+            if level == key.len() && link.kind() != Kind::Leaf && !link.is_null() {
+                return Err(damaged("leaf of the key that ends at a node", link));
+            }
             if !link.is_inner() {
+                check_level(&node, at, level, self.heap.media())?;
                 return Ok(Some(Place {
                     node,
                     at,
@@ -61,14 +106,19 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     parting: None,
                 }));
             }
+            if level >= key.len() {
+                return Err(damaged("end of a key", link));
+            }
             let child = Node::at(&self.heap, link)?;
             prefetch(child.header()); // for the lock
             let child_level = self.level_after(link, &child, level + 1);
             if child_level > level + 1 {
+                check_level(&child, link, child_level, self.heap.media())?;
                 let Some(shared) = self.shared(&child, child_level, key, level + 1)? else {
                     return Ok(None);
                 };
                 if let Shared::Until(until, byte) = shared {
+                    check_level(&node, at, level, self.heap.media())?;
                     return Ok(Some(Place {
                         node,
                         at,
@@ -92,8 +142,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
         if level - from <= Prefix::MAX {
-            let kept = prefix.as_bytes();
-            return Ok(Some(Shared::of(&kept[kept.len() - (level - from)..], key, from)));
+            let string = prefix.last(level - from).ok_or(UNFIT_PREFIX)?;
+            return Ok(Some(Shared::of(string, key, from)));
         }
         let Some(leaf) = self.any_leaf(*node)? else {
             return Ok(None);
@@ -128,10 +178,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Kind::Null => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
-                    link = ArrayRef::at(&self.heap, link)?
-                        .leaves(media)
-                        .next()
-                        .unwrap_or(Link::NULL);
+                    let first = ArrayRef::at(&self.heap, link)?.leaves(media).next();
+                    return first.map(|leaf| LeafRef::at(&self.heap, leaf)).transpose();
                 }
                 _ => {
                     let node = Node::at(&self.heap, link)?;
@@ -150,16 +198,21 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// hangs somewhere on the key's path and stays there until the caller changes that. Locks are taken from the
     /// child upward only, here and everywhere, so that waiting cannot end in a circle.
     pub(crate) fn lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Parent<'g, M>, Fault> {
-        for turn in 0..MOST_TRIES {
-            if let Some(parent) = self.try_lock_parent(key, child)? {
-                return Ok(parent);
+        let mut tries = Tries::default();
+        loop {
+            match self.try_lock_parent(key, child)? {
+                Ok(parent) => return Ok(parent),
+                Err(missed) if tries.go_on(&missed, self.heap.media()) => {}
+                Err(_) => return Err(damaged("object without a parent", child)),
             }
-            self.heap.media().wait(turn);
         }
-        Err(damaged("object without a parent", child))
     }
 
-    fn try_lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Option<Parent<'g, M>>, Fault> {
+    fn try_lock_parent<'g>(
+        &'g self,
+        key: &[u8],
+        child: Link,
+    ) -> Result<Result<Parent<'g, M>, Missed>, Fault> {
         let mut at = self.root;
         let mut node = Node::at(&self.heap, at)?;
         let mut level = 0;
@@ -168,11 +221,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let (_, link) = node.slot::<V, M>(&self.heap, byte);
             if same_object(link, child) {
                 let Ok(locked) = node.lock(&self.heap) else {
-                    return Ok(None);
+                    return Ok(Err(Missed::Busy));
                 };
                 let (slot, link) = node.slot::<V, M>(&self.heap, byte);
                 return Ok(match slot {
-                    Some(slot) if same_object(link, child) => Some(Parent {
+                    Some(slot) if same_object(link, child) => Ok(Parent {
                         node,
                         at,
                         slot,
@@ -180,22 +233,31 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         level,
                         locked,
                     }),
-                    _ => None,
+                    _ => Err(Missed::Lost),
                 });
             }
             if !link.is_inner() {
-                return Ok(None);
+                return Ok(Err(Missed::Lost));
             }
             at = link;
             node = Node::at(&self.heap, at)?;
             let below = node.header().level(self.heap.media());
-            if below <= level || below > key.len() {
-                return Ok(None);
+            if below <= level {
+                return Err(damaged("node's level", at));
+            }
+            if below > key.len() {
+                return Ok(Err(Missed::Lost));
             }
             level = below;
         }
     }
 }
+
+/// A node whose own level is below what the link to it says.
+pub(crate) const UNFIT_PREFIX: Fault = Fault {
+    what: "node's prefix",
+    offset: 0,
+};
 
 enum Shared {
     /// The key has all the bytes.
@@ -211,6 +273,16 @@ impl Shared {
             None => Shared::All,
             Some(&byte) => Shared::Until(from + same, byte),
         }
+    }
+}
+
+/// A node's level is what the links that lead to it say.
+#[inline]
+pub(crate) fn check_level<M: Media>(node: &Node<'_>, at: Link, level: usize, media: &M) -> Result<(), Fault> {
+    if node.header().level(media) == level {
+        Ok(())
+    } else {
+        Err(damaged("node's level", at))
     }
 }
 

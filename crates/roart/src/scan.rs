@@ -9,6 +9,7 @@
 
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::leaf::LeafRef;
+use crate::locate::{UNFIT_PREFIX, check_level, damaged};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
@@ -326,7 +327,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
             }
             (walk.put, frame.next) = (put, next);
-            if next == end && !walk.waits {
+            if next >= end && !walk.waits {
                 walk.leave();
             }
         }
@@ -356,6 +357,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let node = Node::at(&self.heap, item.link)?;
         let level = self.level_after(item.link, &node, item.depth as usize);
+        // Levels ascend on every way down, so no damage makes the walk endless.
+        check_level(&node, item.link, level, media)?;
         if !self.narrow_to_node(&mut item, &node, level, &walk.bounds)? {
             return Ok(());
         }
@@ -379,6 +382,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         } else {
             Link::NULL
         };
+        if !ends.is_null() && ends.kind() != Kind::Leaf {
+            return Err(damaged("leaf of the key that ends at a node", ends));
+        }
         let reverse = walk.direction == Direction::Reverse;
         let (slots, next, end);
         if let Node::N256(node) = node {
@@ -433,10 +439,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(true);
         }
         let prefix = node.header().prefix(self.heap.media());
-        let kept = prefix.as_bytes();
         let leaf;
         let string = if skipped <= Prefix::MAX {
-            &kept[kept.len() - skipped..]
+            prefix.last(skipped).ok_or(UNFIT_PREFIX)?
         } else {
             leaf = self.any_leaf(*node)?;
             match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {

@@ -155,7 +155,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         let parent = self.lock_parent(key, place.at)?;
         let aux = if child.is_inner() {
-            skip_between(parent.level, Node::at(&self.heap, child)?.header().level(media))
+            let below = Node::at(&self.heap, child)?.header().level(media);
+            skip_between(parent.level, below, child)?
         } else {
             child.aux()
         };

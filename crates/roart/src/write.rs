@@ -12,7 +12,7 @@
 
 use crate::array::{ArrayRef, draft_pair};
 use crate::leaf::LeafRef;
-use crate::locate::{Place, same_object};
+use crate::locate::{Missed, Place, Tries, damaged, same_object};
 use crate::node::{Child, Children, draft_node};
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
@@ -24,8 +24,9 @@ use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
     pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
-        let mut turn = 0;
+        let mut tries = Tries::default();
         loop {
+            let mut missed = Missed::Lost;
             if let Some(place) = self.locate(key)? {
                 let done = match place.link.kind() {
                     Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
@@ -34,10 +35,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 if let Some(action) = done {
                     return Ok(action);
                 }
+                missed = Missed::Busy;
             }
-            // Another's structure modification is under way, or was a moment ago.
-            self.heap.media().wait(turn);
-            turn = turn.saturating_add(1);
+            if !tries.go_on(&missed, self.heap.media()) {
+                return Err(damaged("key without a place", self.root).into());
+            }
         }
     }
 
@@ -56,7 +58,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let (slot, link) = place.node.slot::<V, M>(&self.heap, byte);
         let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
         match (link.kind(), slot) {
-            (Kind::Null, slot) => {
+            (Kind::Null, slot) if link.is_null() => {
                 let action = edit.decide(None);
                 if action == Action::Put {
                     match (slot, byte) {
@@ -93,7 +95,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
                 Ok(Some(none_removed(action)))
             }
-            (Kind::Unknown, _) => Err(crate::locate::damaged("link's kind", link).into()),
+            (Kind::Null | Kind::Unknown, _) => Err(damaged("link's kind", link).into()),
             // The slot changed since the walk passed.
             _ => Ok(None),
         }
@@ -124,6 +126,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         {
             return Ok(None);
         }
+        array.check_class(place.link, media)?;
         let Some((slot, link, leaf)) = array.find(&self.heap, key)? else {
             let action = edit.decide(None);
             if action == Action::Put {
@@ -222,13 +225,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 return Ok(());
             }
             let level = common_prefix(old_key, key);
+            let skip = skip_between(slot_level, level, link)?;
             let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
             let mut children = Children::default();
             children.add_reachable(old_key.get(level).copied(), link);
             children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
-            let tag = child_tag(kind, link.byte(), skip_between(slot_level, level));
+            let tag = child_tag(kind, link.byte(), skip);
             let _durable = slot
                 .publish::<V::Publish, M, _>(media, node.persisted(&fenced), tag)
                 .commit();
@@ -253,7 +257,10 @@ fn none_removed(action: Action) -> Action {
     }
 }
 
-/// The aux of a link from a node at level `from` to a node at level `to`.
-pub(crate) fn skip_between(from: usize, to: usize) -> u8 {
-    u8::try_from(to - from - 1).unwrap_or(LONG_SKIP)
+/// The aux of a link from a node at level `from` to one at level `to`, which is where `link` leads or will.
+pub(crate) fn skip_between(from: usize, to: usize, link: Link) -> Result<u8, Error> {
+    match to.checked_sub(from + 1) {
+        Some(skip) => Ok(u8::try_from(skip).unwrap_or(LONG_SKIP)),
+        None => Err(damaged("node's level", link).into()),
+    }
 }

@@ -84,7 +84,7 @@ fn nodes_fill_up_and_empty_after_a_restart() {
             let keys: Vec<_> = model.keys().cloned().collect();
             for key in keys {
                 store.remove(&mut model, &key);
-                if model.len() % 40 == 0 {
+                if model.len().is_multiple_of(40) {
                     store.compare(&model);
                 }
             }

@@ -1,5 +1,7 @@
 //! An index in a file that can be closed, or left as by a crash, and opened again.
 
+#![allow(dead_code, reason = "each test file uses its part")]
+
 use heap::{Heap, State};
 use index::Index;
 use pmem::{Hardware, Media, Pool, PoolOptions};
@@ -77,6 +79,13 @@ impl<V: Variant, M: Media> Store<V, M> {
         let index = Roart::open(&heap, b"test").expect("the index").expect("the root");
         heap.recover(vec![(KIND, tracer())], 1).expect("recovery");
         Store { index, folder }
+    }
+
+    /// Closes, and leaves the folder.
+    pub fn close(self) -> TempDir {
+        let Store { index, folder } = self;
+        drop(index);
+        folder
     }
 
     /// The pool's file.

@@ -1,0 +1,408 @@
+//! Pools whose bytes were changed behind our back: whatever they hold, every operation ends, with a result or with
+//! an error that says where the damage is; and `check`, with the heap's audit, reports it.
+//!
+//! Images are made from a closed pool in memory, by a seed that is printed. `DAMAGE_SEED` replays one, and
+//! `DAMAGE_IMAGES` makes more of them.
+
+mod common;
+
+use art::{Kind, Tagged};
+use common::{Model, Store, options};
+use heap::{Heap, State};
+use index::conformance::Random;
+use index::{Direction, Index};
+use pmem::{Hardware, Pool};
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::ops::{Bound, ControlFlow};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use tempfile::TempDir;
+use wollemi_roart::{Full, KIND, Raw, Roart, Variant, tracer};
+
+/// The header of a pool says itself when it is damaged (`pmem`).
+const HEADER: usize = 4096;
+
+fn variable(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name}={text}: not a number")),
+    )
+}
+
+/// The random numbers of a test, and how to have them again.
+fn random(test: &str) -> Random {
+    let seed = variable("DAMAGE_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
+    eprintln!("{test}: DAMAGE_SEED={seed}");
+    Random::new(seed)
+}
+
+fn images(ordinary: u64) -> u64 {
+    variable("DAMAGE_IMAGES").unwrap_or(ordinary)
+}
+
+/// Objects of every kind: nodes of all sizes, leaf arrays, leaves in place and long, deep and skipping prefixes.
+fn entries() -> Model {
+    let mut model = Model::new();
+    for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
+        for i in 0..66u8 {
+            let key = [&[first, b'-', 33 + i % children][..], &[b'x'; 3], &[b'A' + i]].concat();
+            let value = match i % 3 {
+                0 => b"8 bytes!".to_vec(),
+                1 => vec![b'v'; usize::from(i)],
+                _ => vec![i; 100],
+            };
+            model.insert(key, value);
+        }
+    }
+    for i in 0..66u8 {
+        // Skips of more bytes than a node keeps, and keys that end at nodes.
+        let key = [&[b'e'; 300][..], &[b'0' + i % 5], &vec![b'y'; usize::from(i)]].concat();
+        model.insert(key, vec![i; 9]);
+        model.insert(vec![b'f'; usize::from(i)], b"a chain".to_vec());
+        model.insert(
+            (u64::from(i) << 40 | 7).to_be_bytes().to_vec(),
+            b"12345678".to_vec(),
+        );
+    }
+    model
+}
+
+/// A closed pool, and where things are in it.
+struct Original {
+    bytes: Vec<u8>,
+    model: Model,
+    /// Places of words that hold links.
+    links: Vec<usize>,
+    /// Leaves: place and length.
+    leaves: Vec<(usize, usize)>,
+    /// Nodes.
+    nodes: Vec<usize>,
+    /// Places of words that are not zero.
+    words: Vec<usize>,
+}
+
+impl Original {
+    fn new<V: Variant>() -> Original {
+        let store = Store::<V>::create();
+        let model = entries();
+        for (key, value) in &model {
+            assert!(store.index.insert(key, value).expect("no error"));
+        }
+        let (mut links, mut leaves, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let heap = store.index.heap();
+        let root = heap.root(b"test").expect("no error").expect("the root").link;
+        let mut stack = vec![root];
+        let mut children = Vec::new();
+        while let Some(link) = stack.pop() {
+            let at = link.offset().expect("not null");
+            let len = tracer().trace(heap, link, &mut children).expect("sound") as usize;
+            let place = at.get() as usize;
+            if link.kind() == Kind::Leaf {
+                leaves.push((place, len));
+                continue;
+            }
+            if link.kind() != Kind::Array {
+                nodes.push(place);
+            }
+            let bits: BTreeSet<u64> = children.iter().map(|link| link.bits()).collect();
+            let object = heap.pool().bytes(at, len).expect("inside");
+            for (i, word) in object.chunks(8).enumerate() {
+                if bits.contains(&u64::from_le_bytes(word.try_into().expect("eight bytes"))) {
+                    links.push(place + i * 8);
+                }
+            }
+            stack.append(&mut children);
+        }
+        assert!(leaves.len() == model.len() && links.len() >= model.len());
+        let folder = store.close();
+        let bytes = std::fs::read(folder.path().join("pool")).expect("read");
+        let words = (HEADER..bytes.len())
+            .step_by(8)
+            .filter(|&at| bytes[at..at + 8] != [0; 8])
+            .collect();
+        Original {
+            bytes,
+            model,
+            links,
+            leaves,
+            nodes,
+            words,
+        }
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        u64::from_le_bytes(self.bytes[at..at + 8].try_into().expect("eight bytes"))
+    }
+
+    /// Whether the leaf around this place has an eight-byte value.
+    fn is_in_place(&self, at: usize) -> bool {
+        let around = |&&(leaf, len): &&(usize, usize)| (leaf..leaf + len).contains(&at);
+        let leaf = self.leaves.iter().find(around).expect("a leaf").0;
+        self.word(leaf) >> 16 & 0x7ff_ffff == 8
+    }
+
+    /// Changes something somewhere, once or a few times.
+    fn damage(&self, random: &mut Random) -> Vec<(usize, u64)> {
+        let times = *random.pick(&[1, 1, 1, 2, 5, 20]);
+        (0..times)
+            .map(|_| {
+                let at = match random.below(8) {
+                    0 => HEADER + random.below(self.bytes.len() - HEADER) / 8 * 8,
+                    1 => *random.pick(&self.nodes) + random.below(8) * 8,
+                    2..4 => *random.pick(&self.links),
+                    _ => *random.pick(&self.words),
+                };
+                let word = self.word(at);
+                let word = match random.below(6) {
+                    0 => 0,
+                    1 => random.number(),
+                    2 => self.word(*random.pick(&self.links)),
+                    3 => word.wrapping_add_signed(*random.pick(&[-1, 1, 16, 64, 1 << 48])),
+                    _ => word ^ 1 << random.below(64),
+                };
+                (at, word)
+            })
+            .collect()
+    }
+}
+
+/// A file for one image after another.
+struct Image {
+    folder: TempDir,
+}
+
+impl Image {
+    fn new() -> Image {
+        Image {
+            folder: common::folder(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("pool")
+    }
+
+    fn make(&self, original: &Original, damage: &[(usize, u64)]) {
+        let mut bytes = original.bytes.clone();
+        for (at, word) in damage {
+            bytes[*at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        std::fs::write(self.path(), bytes).expect("written");
+    }
+}
+
+/// Ends the process if nothing has moved on for very long: a test that hangs says nothing.
+struct Watchdog(Arc<AtomicU64>);
+
+impl Watchdog {
+    fn new() -> Watchdog {
+        let turns = Arc::new(AtomicU64::new(0));
+        let seen = Arc::downgrade(&turns);
+        std::thread::spawn(move || {
+            let mut last = 0;
+            while let Some(turns) = seen.upgrade() {
+                let now = turns.load(Relaxed);
+                drop(turns);
+                if now == last && now > 0 {
+                    eprintln!("image {now}: an operation does not end");
+                    std::process::abort();
+                }
+                last = now;
+                std::thread::sleep(Duration::from_secs(120));
+            }
+        });
+        Watchdog(turns)
+    }
+
+    fn turn(&self) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// An error says something, in one line.
+fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.len() > 10 && !text.contains('\n'), "not clear: {text:?}");
+            None
+        }
+    }
+}
+
+/// Opens an image; `None`, with a clear error, if it is refused.
+fn open<V: Variant>(path: &Path) -> Option<Roart<Hardware, V>> {
+    let pool = clear(Pool::open(path, &options(), Hardware::detect()))?;
+    let heap = clear(Heap::new(pool))?;
+    let index = clear(Roart::open(&heap, b"test"))??;
+    heap.recover(vec![(KIND, tracer())], 1).expect("a thread");
+    Some(index)
+}
+
+/// Uses an index in every way. Results may be anything.
+fn exercise<V: Variant>(index: &Roart<Hardware, V>, model: &Model, random: &mut Random) {
+    let keys: Vec<&[u8]> = model.keys().map(Vec::as_slice).collect();
+    {
+        let guard = heap::pin();
+        for key in &keys {
+            clear(index.get(key, &guard));
+        }
+        clear(index.multi_get(&keys, &guard, &mut |_, _| {}));
+        for direction in [Direction::Forward, Direction::Reverse] {
+            clear(index.scan(
+                Bound::Unbounded,
+                Bound::Unbounded,
+                direction,
+                &guard,
+                &mut |_, _| ControlFlow::Continue(()),
+            ));
+            let (one, other) = (*random.pick(&keys), *random.pick(&keys));
+            let bounds = (Bound::Excluded(one.min(other)), Bound::Included(one.max(other)));
+            clear(index.scan(bounds.0, bounds.1, direction, &guard, &mut |_, _| {
+                ControlFlow::Continue(())
+            }));
+        }
+        let all = || index.range(Bound::Unbounded, Bound::Unbounded, &guard);
+        all().for_each(|entry| _ = clear(entry));
+        all().rev().for_each(|entry| _ = clear(entry));
+        index.prefix(b"a-", &guard).for_each(|entry| _ = clear(entry));
+    }
+    for _ in 0..60 {
+        let key = *random.pick(&keys);
+        let new = [&key[..random.below(key.len() + 1)], &random.bytes(1), b"~new"].concat();
+        let _ = match random.below(5) {
+            0 => clear(index.insert(&new, b"8 bytes.")),
+            1 => clear(index.insert(&new, b"a value of some other length")),
+            2 => clear(index.upsert(key, b"another")).map(|()| true),
+            _ => clear(index.remove(key)),
+        };
+    }
+}
+
+/// Checks everything; `true` if there is something wrong.
+fn finds_damage<V: Variant>(index: &Roart<Hardware, V>) -> bool {
+    let mut found = clear(index.check()).is_none_or(|faults| !faults.found.is_empty());
+    let state = index.heap().wait_recovered();
+    if let State::Failed(why) = &state {
+        assert!(!why.contains("panicked"), "{why}");
+    }
+    if state == State::Done {
+        let audit = clear(index.heap().audit(&vec![(KIND, tracer())], 1));
+        found |= audit.is_none_or(|audit| !audit.is_clean());
+    }
+    index.heap().stats();
+    found || state != State::Done
+}
+
+/// However a pool is damaged, it is refused, or every operation on it ends with a result or a clear error.
+fn survives<V: Variant>(test: &str, ordinary: u64) {
+    let mut random = random(test);
+    let original = Original::new::<V>();
+    let image = Image::new();
+    let watchdog = Watchdog::new();
+    let mut opened = 0;
+    for _ in 0..images(ordinary) {
+        watchdog.turn();
+        let damage = original.damage(&mut random);
+        image.make(&original, &damage);
+        let Some(index) = open::<V>(&image.path()) else {
+            continue;
+        };
+        opened += 1;
+        exercise(&index, &original.model, &mut random);
+        finds_damage(&index);
+    }
+    assert!(opened > images(ordinary) / 2, "{opened} images were opened");
+}
+
+#[test]
+fn damaged_pools_are_survived() {
+    survives::<Full>("damaged_pools_are_survived", 1500);
+}
+
+#[test]
+fn damaged_pools_without_techniques_are_survived() {
+    survives::<Raw>("damaged_pools_without_techniques_are_survived", 500);
+}
+
+/// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers settle),
+/// leaves' headers (but for the pending mark), keys and values, levels, prefixes. A leaf whose value is updated in
+/// place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
+#[test]
+fn checks_find_every_flipped_bit() {
+    let mut random = random("checks_find_every_flipped_bit");
+    let original = Original::new::<Full>();
+    let image = Image::new();
+    let mut missed = Vec::new();
+    let (mut by_chance, mut missed_by_chance) = (0, 0);
+    for i in 0..images(1200) {
+        let (what, at, bit) = match i % 6 {
+            0..2 => ("link", *random.pick(&original.links), 1 + random.below(63)),
+            2 => {
+                let (leaf, _) = *random.pick(&original.leaves);
+                let bit = random.below(56);
+                ("leaf's header", leaf, if bit >= 48 { bit + 8 } else { bit })
+            }
+            3 => {
+                let node = *random.pick(&original.nodes);
+                ("level", node + 8, random.below(32))
+            }
+            4 => {
+                let node = *random.pick(&original.nodes);
+                let level = original.word(node + 8) as u32;
+                if level == 0 {
+                    continue; // the root
+                }
+                ("prefix", node + 24, random.below(8 * level.min(8) as usize))
+            }
+            _ => {
+                let (leaf, len) = *random.pick(&original.leaves);
+                let header = original.word(leaf);
+                let (key, value) = (header as usize & 0xffff, (header >> 16) as usize & 0x7ff_ffff);
+                let tail = if value == 8 { key } else { key + value };
+                if tail == 0 {
+                    continue; // the empty key
+                }
+                assert!(16 + tail <= len);
+                let bit = random.below(8 * tail);
+                (
+                    "leaf's key or value",
+                    (leaf + 16 + bit / 8) & !7,
+                    (bit / 8 + leaf) % 8 * 8 + bit % 8,
+                )
+            }
+        };
+        image.make(&original, &[(at, original.word(at) ^ 1 << bit)]);
+        let in_place = what.starts_with("leaf") && original.is_in_place(at);
+        by_chance += u32::from(in_place);
+        let found = open::<Full>(&image.path()).is_none_or(|index| finds_damage(&index));
+        if !found && in_place {
+            missed_by_chance += 1;
+        } else if !found {
+            missed.push(format!("{what} at {at:#x}, bit {bit}: {:#x}", original.word(at)));
+        }
+    }
+    assert_eq!(missed, [""; 0]);
+    assert!(
+        missed_by_chance <= by_chance / 20,
+        "{missed_by_chance} of {by_chance} flips in leaves updated in place are not found"
+    );
+}
+
+/// Without damage everything is sound: what the tests above find is the damage.
+#[test]
+fn the_original_is_sound() {
+    let original = Original::new::<Full>();
+    let image = Image::new();
+    image.make(&original, &[]);
+    let index = open::<Full>(&image.path()).expect("opens");
+    assert!(!finds_damage(&index));
+    let guard = heap::pin();
+    let entries = index.range(Bound::Unbounded, Bound::Unbounded, &guard);
+    assert_eq!(entries.count(), original.model.len());
+}
