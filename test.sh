@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs all tests of the workspace, and first installs what they need and the machine lacks: a linker, and Python with
-# its venv module, by which one test installs a memcached client (pymemcache) below the build directory.
+# its venv module, by which tests install a memcached client (pymemcache) below the build directory.
 # Arguments go to `cargo test`.
 set -euo pipefail
 cd "$(dirname "$0")"

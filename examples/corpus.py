@@ -3,7 +3,7 @@
     corpus.py store DIRECTORY LOG     stores until all is stored or the server is gone; LOG gets what was acknowledged
     corpus.py verify LOG              asks for every line of LOG
 
-Needs pymemcache, and a server on 127.0.0.1:11211.
+Needs pymemcache, and a server on 127.0.0.1, port 11211 or WOLLEMI_PORT.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 from pymemcache.client.base import Client
 from pymemcache.exceptions import MemcacheError
 
-SERVER = ("127.0.0.1", 11211)
+SERVER = ("127.0.0.1", int(os.environ.get("WOLLEMI_PORT", "11211")))
 
 
 def files(directory):

@@ -91,6 +91,15 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Reads a number of threads.
+fn threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    match count(text) {
+        Ok(threads) if threads <= MOST => Ok(threads),
+        _ => Err(format!("not a number of threads from 1 to {MOST}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     /// Counts are read with separators and suffixes; zero, nonsense and overflow are refused.
@@ -109,6 +118,10 @@ mod tests {
             "18446744073709551615M",
         ] {
             assert!(super::count(text).is_err(), "{text}");
+        }
+        assert_eq!(super::threads("1_024"), Ok(1024));
+        for text in ["0", "1025", "4G"] {
+            assert!(super::threads(text).is_err(), "{text}");
         }
     }
 }

@@ -35,7 +35,7 @@ pub struct OpenArgs {
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
     /// Threads that fill the pools
-    #[arg(long, default_value_t = 1, value_parser = crate::count)]
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
     /// The seed of the keys
     #[arg(long, default_value_t = 1)]

@@ -48,7 +48,7 @@ pub struct RunArgs {
     #[arg(long, value_parser = crate::count)]
     ops: Option<usize>,
     /// Threads that run the workload
-    #[arg(long, default_value_t = 1, value_parser = crate::count)]
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
     /// `anon` for memory, or the path of a file to make (and remove afterwards)
     #[arg(long, default_value = "anon", value_name = "anon|PATH")]

@@ -1,13 +1,18 @@
 //! The paths and sizes of all files below /usr, which every machine has: many keys with long shared prefixes.
 
 mod common;
+#[path = "../../server/tests/server/python.rs"]
+mod python;
 
 use common::Pool;
+use python::{python, run};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Adds the files below `directory`; what cannot be read is passed over.
 fn walk(directory: &Path, files: &mut BTreeMap<Vec<u8>, u64>) {
@@ -67,4 +72,57 @@ fn all_files_below_usr() {
         "the copy is the same"
     );
     pool.check();
+}
+
+/// A running server and its port.
+fn serve(pool: &Pool) -> (Child, String) {
+    let mut server = pool
+        .command(["serve", "--memcached", "127.0.0.1:0", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().expect("piped"))
+        .read_line(&mut line)
+        .expect("a first line");
+    let ready: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
+    let address = ready["memcached"][0].as_str().expect("an address");
+    let port = address.rsplit(':').next().expect("a port").to_owned();
+    (server, port)
+}
+
+/// A client that people use stores the corpus, and the server is killed in the middle of that, more than once: every
+/// entry that was acknowledged is there afterwards.
+#[test]
+fn acknowledged_files_survive_kills_of_the_server() {
+    let pool = Pool::new();
+    let log = pool.file("acknowledged.tsv");
+    let client = |action: &[&str], port: String| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/corpus.py");
+        let mut command = Command::new(python());
+        command
+            .arg(script)
+            .args(action)
+            .arg(&log)
+            .env("WOLLEMI_PORT", port);
+        command
+    };
+    for bytes_acknowledged in [1_000, 20_000, 100_000] {
+        let (mut server, port) = serve(&pool);
+        let mut storing = client(&["store", "/usr"], port).spawn().expect("python runs");
+        while fs::metadata(&log).map_or(0, |log| log.len()) < bytes_acknowledged {
+            assert!(storing.try_wait().expect("a child").is_none(), "it ended early");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        server.kill().expect("SIGKILL");
+        server.wait().expect("ends");
+        assert!(storing.wait().expect("ends").success());
+
+        let (mut server, port) = serve(&pool);
+        run(&mut client(&["verify"], port));
+        server.kill().expect("SIGKILL");
+        server.wait().expect("ends");
+        pool.check();
+        fs::remove_file(&log).expect("removed");
+    }
 }

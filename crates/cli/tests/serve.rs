@@ -149,6 +149,10 @@ fn a_server_that_cannot_serve_says_why() {
         .fails(2, &["passwords", "--allow-remote"]);
     pool.run(["serve", "--memcached", "nowhere"])
         .fails(2, &["nowhere"]);
+    for threads in ["--threads", "--recovery-threads"] {
+        pool.run(["serve", threads, "100000000"])
+            .fails(2, &[threads, "not in"]);
+    }
     pool.ok(["put", "k", "v"]);
     pool.run(["serve", "--map", "default", "--memcached", "127.0.0.1:0"])
         .fails(3, &["a map of its own"]);

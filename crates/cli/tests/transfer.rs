@@ -71,6 +71,20 @@ fn any_bytes_survive_a_round_trip() {
     pool.check();
 }
 
+/// An export onto the pool itself, by whatever name, is refused before anything is written.
+#[test]
+fn the_pool_is_not_exported_onto_itself() {
+    let pool = Pool::new();
+    pool.ok(["put", "k", "v"]);
+    std::os::unix::fs::symlink(pool.path(), pool.file("symbolic")).expect("linked");
+    fs::hard_link(pool.path(), pool.file("hard")).expect("linked");
+    for name in ["wollemi.pool", "symbolic", "hard"] {
+        pool.run(["export", name]).fails(2, &[name, "the pool itself"]);
+    }
+    assert_eq!(pool.ok(["get", "k"]), b"v");
+    pool.check();
+}
+
 /// A malformed line is named by its number; what came before it is kept, what comes after is not read.
 #[test]
 fn malformed_lines_are_named() {

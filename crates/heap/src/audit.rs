@@ -3,7 +3,7 @@
 //! It traces as recovery does, but marks in bitmaps of its own, and compares. For checks and leak tests.
 
 use crate::page::{Chunks, Kind, lock};
-use crate::trace::{Tracers, Tracing};
+use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap, State};
 use pmem::{Media, Offset};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -85,7 +85,7 @@ impl<M: Media> Heap<M> {
         let tracing = Tracing {
             heap: self,
             tracers,
-            threads: threads.max(1),
+            threads: threads.clamp(1, MAX_THREADS),
             stop: &AtomicBool::new(false),
             traced: &traced,
         };

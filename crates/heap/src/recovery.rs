@@ -20,7 +20,7 @@
 //!    that finds the pool full, if its thread holds no guard: with one, it would wait for itself in step 2.
 
 use crate::page::lock;
-use crate::trace::{Tracers, Tracing};
+use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap};
 use pmem::{Media, Offset};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -175,7 +175,7 @@ impl Recovery {
 }
 
 impl<M: Media> Heap<M> {
-    /// Starts recovery in the background with so many threads, and returns at once. Each kind of root needs its
+    /// Starts recovery in the background with so many threads (1 to 256), and returns at once. Each kind of root needs its
     /// tracer; with a root of another kind nothing is swept. A second call does nothing.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl<M: Media> Heap<M> {
         };
         let thread = std::thread::Builder::new()
             .name("wollemi-recover".into())
-            .spawn(move || heap.recover_here(&tracers, threads.max(1)))
+            .spawn(move || heap.recover_here(&tracers, threads.clamp(1, MAX_THREADS)))
             .map_err(Error::Thread)?;
         course.phase = Phase::Tracing;
         course.started = Some(Instant::now());

@@ -34,6 +34,9 @@ pub trait Trace<M: Media>: Send + Sync {
 /// A tracer for each kind of root.
 pub type Tracers<M> = Vec<(u32, Arc<dyn Trace<M>>)>;
 
+/// No more threads than this trace or sweep: what memory can deliver is long exhausted.
+pub(crate) const MAX_THREADS: usize = 256;
+
 /// Links fetched ahead together.
 const BATCH: usize = 32;
 

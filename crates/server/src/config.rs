@@ -8,6 +8,9 @@ use std::time::Duration;
 /// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
 pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 
+/// The most threads that serve connections.
+pub const MAX_THREADS: usize = 1024;
+
 /// How the server is set up. The default listens on the loopback address, port 11211.
 #[derive(Clone)]
 pub struct Config {
@@ -15,7 +18,7 @@ pub struct Config {
     pub listen: Vec<SocketAddr>,
     /// Whether addresses that other machines can reach are allowed. The protocol has no passwords.
     pub allow_remote: bool,
-    /// Threads that serve connections; 0: as many as there are processors.
+    /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
     pub threads: usize,
     /// The most connections at once. Further ones are told so and closed.
     pub max_connections: usize,
@@ -72,7 +75,7 @@ impl Config {
     pub(crate) fn workers(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads,
+            threads => threads.min(MAX_THREADS),
         }
     }
 }

@@ -40,7 +40,7 @@ mod shutdown;
 mod store;
 mod sweep;
 
-pub use config::{Config, MoreStats};
+pub use config::{Config, MAX_THREADS, MoreStats};
 pub use error::Error;
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

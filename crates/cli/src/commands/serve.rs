@@ -3,6 +3,7 @@
 use super::output;
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
+use clap::builder::RangedU64ValueParser;
 use indicatif::HumanCount;
 use serde::Serialize;
 use server::{Config, Server, Shutdown};
@@ -31,11 +32,16 @@ pub struct Args {
     #[arg(long)]
     allow_remote: bool,
     /// Threads that serve connections [default: one a processor]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = up_to(server::MAX_THREADS))]
     threads: usize,
     /// Threads that look for unused space in the background after the start
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
     recovery_threads: usize,
+}
+
+/// Reads a number of threads.
+fn up_to(most: usize) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(..=most as u64)
 }
 
 /// What the server says when it is ready.

@@ -8,6 +8,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -113,6 +114,11 @@ impl Export {
             return Ok(Outcome::Done);
         }
         let name = name_of(&self.file, "");
+        if same_file(&self.file, &context.pool) {
+            return Err(Failure::Usage(format!(
+                "{name} is the pool itself: export to another file"
+            )));
+        }
         let file = File::create(&self.file).map_err(|error| Failure::input(name.clone(), error))?;
         let entries =
             write_all(&map, format, &mut BufWriter::new(file)).map_err(|failure| match failure {
@@ -177,6 +183,12 @@ fn bar(len: u64, template: &str) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
+}
+
+/// Whether both paths lead to one file. One that is not there yet is no other's.
+fn same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
 fn is_std(path: &Path) -> bool {

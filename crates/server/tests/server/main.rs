@@ -5,5 +5,6 @@ mod dialogues;
 mod items;
 mod order;
 mod pymemcache;
+mod python;
 mod stopping;
 mod support;
