@@ -208,7 +208,7 @@ pub(crate) enum Entry<'e, 'h> {
     New(Flushed<'e, 'h, Leaf>, u16),
 }
 
-/// Builds the smallest array that holds `entries` and has `spare` entries left.
+/// Builds the smallest array that holds `entries`.
 pub(crate) fn draft_array<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
