@@ -21,7 +21,7 @@ pub use contract::{Direction, Faults, Index, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
-pub use range::Range;
+pub use range::{Range, reached};
 pub use value::Value;
 
 /// The longest key, in bytes.

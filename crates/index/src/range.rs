@@ -73,18 +73,7 @@ impl<'g> Range<'g> {
             })?;
         self.done = buffer.len() < limit;
         if let Some((key, _)) = buffer.back() {
-            // In a damaged pool keys may come in any order, and the next batch could be this one again.
-            let goes_on = match direction {
-                Direction::Forward => (lower, Bound::Unbounded).contains(key),
-                Direction::Reverse => (Bound::Unbounded, upper).contains(key),
-            };
-            if !goes_on {
-                return Err(Error::Heap(heap::Error::Damaged {
-                    what: "a key out of order",
-                    offset: 0,
-                }));
-            }
-            let reached = Bound::Excluded(key.to_vec());
+            let reached = reached(key, (lower, upper), direction)?;
             match direction {
                 Direction::Forward => self.lower = reached,
                 Direction::Reverse => self.upper = reached,
@@ -139,6 +128,31 @@ impl std::fmt::Debug for Range<'_> {
             .field("lower", &self.lower)
             .field("upper", &self.upper)
             .finish_non_exhaustive()
+    }
+}
+
+/// The bound at which a scan between `bounds` goes on, after a batch of it that ended with `key`.
+///
+/// # Errors
+///
+/// [`Error::Heap`] where `key` lies before the bound that the batch began at. In a damaged pool keys may come in any
+/// order, and the next batch could be the same one again, for ever.
+pub fn reached(
+    key: &[u8],
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Result<Bound<Vec<u8>>, Error> {
+    let goes_on = match direction {
+        Direction::Forward => (lower, Bound::Unbounded).contains(key),
+        Direction::Reverse => (Bound::Unbounded, upper).contains(key),
+    };
+    if goes_on {
+        Ok(Bound::Excluded(key.to_vec()))
+    } else {
+        Err(Error::Heap(heap::Error::Damaged {
+            what: "a key out of order",
+            offset: 0,
+        }))
     }
 }
 
