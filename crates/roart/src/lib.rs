@@ -54,7 +54,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let root = persist_scope(heap.media(), Purpose::Node, |batch| {
             let (node, kind) = node::draft_root(heap, &batch)?;
             let fenced = batch.fence();
-            heap.create_root(name, KIND, node.persisted(&fenced), art::child_tag(kind, 0, 0))
+            debug_assert_eq!(kind, art::Kind::N256);
+            heap.create_root(name, KIND, node.persisted(&fenced), root_tag::<V>())
         })?;
         Ok(Roart {
             heap: heap.clone(),
@@ -67,14 +68,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ///
     /// # Errors
     ///
-    /// If the root is of another kind, or damaged.
+    /// If the root is of another kind, or damaged, or of a variant that keeps its key bytes elsewhere (with and without
+    /// entry compression).
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
         };
         let link = root.link;
-        if root.kind != KIND || link.tag() != art::child_tag(art::Kind::N256, 0, 0) {
-            return Err(locate::damaged("root of a ROART", link).into());
+        if root.kind != KIND || link.tag() != root_tag::<V>() {
+            return Err(locate::damaged("root of a ROART of this variant", link).into());
         }
         locate::check_level(&node::Node::at(heap, link)?, link, 0, heap.media())?;
         Ok(Some(Roart {
@@ -88,6 +90,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
     pub fn heap(&self) -> &Heap<M> {
         &self.heap
     }
+}
+
+/// The tag of a root: its byte tells the variants apart that cannot read each other's nodes.
+fn root_tag<V: Variant>() -> pmem::Tag {
+    art::child_tag(art::Kind::N256, u8::from(!V::EC), 0)
 }
 
 #[cold]

@@ -29,7 +29,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use wollemi_roart::{Full, Raw, Streaming, Variant, WithoutEc, WithoutLc, WithoutMo, WithoutSmp};
+use wollemi_roart::{Full, Raw, Roart, Streaming, Variant, WithoutEc, WithoutLc, WithoutMo, WithoutSmp};
 
 const VALUE: &[u8] = b"8 bytes!";
 
@@ -385,4 +385,22 @@ fn memory_of_ended_threads_is_reused() {
         "{early:?} bytes became {late:?}"
     );
     store.compare(&Model::new());
+}
+
+/// Nodes with and without entry compression keep their key bytes in different places: neither opens the other's.
+#[test]
+fn variants_do_not_misread_each_other() {
+    let store = Store::<Full>::create();
+    let heap = store.index.heap();
+    assert!(matches!(
+        Roart::<Hardware, WithoutEc>::open(heap, b"test"),
+        Err(heap::Error::Damaged { .. })
+    ));
+    assert!(Roart::<Hardware, Streaming>::open(heap, b"test").is_ok_and(|index| index.is_some()));
+    let raw = Store::<Raw>::create();
+    assert!(matches!(
+        Roart::<Hardware, Full>::open(raw.index.heap(), b"test"),
+        Err(heap::Error::Damaged { .. })
+    ));
+    assert!(Roart::<Hardware, WithoutEc>::open(raw.index.heap(), b"test").is_ok_and(|index| index.is_some()));
 }
