@@ -88,13 +88,6 @@ impl Link {
         Link(word & !Self::MARK)
     }
 
-    /// A link made of bits that a caller vouches for (recovery, a check): the object may not exist at all, and
-    /// every use of it is bounds-checked.
-    #[inline]
-    pub const fn assume_persisted(bits: u64) -> Link {
-        Link::from_word(bits)
-    }
-
     /// Whether the link names nothing.
     #[inline]
     pub const fn is_null(self) -> bool {

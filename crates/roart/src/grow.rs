@@ -164,8 +164,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         // The new leaf, once it belongs to an array: who then fails gives back the array without it.
         let mut adopted = None;
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?;
-            let at = leaf.offset();
+            let mut leaf = self.draft_leaf(key, value, &batch)?;
+            let drafted = (
+                leaf.offset(),
+                heap::footprint::<crate::Leaf>(leaf.tail_mut().len()),
+            );
             let leaf = leaf.flush(&batch);
             let children = if stays {
                 // All old keys go on together: their array stays as it is.
@@ -174,16 +177,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 children.add(key.get(level).copied(), Child::New(leaf.erased(), Kind::Leaf, 0));
                 children
             } else {
-                self.partition(&batch, level, &leaves, key, leaf, &mut || adopted = Some(at))?
+                self.partition(&batch, level, &leaves, key, leaf, &mut || adopted = Some(drafted))?
             };
             let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
             self.replace(&parent, node.persisted(&fenced), kind, skip);
             Ok::<_, Error>(())
         });
-        if let (Err(_), Some(at)) = (&done, adopted) {
-            let leaf = LeafRef::at(&self.heap, Link::assume_persisted(at.get()))?;
-            self.heap.retire(guard, at, leaf.extent());
+        if let (Err(_), Some((leaf, Some(len)))) = (&done, adopted) {
+            self.heap.retire(guard, leaf, len);
         }
         done?;
         drop(parent);
