@@ -118,7 +118,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
-            let mut entries: Vec<_> = array.leaves(media).map(Entry::Reachable).collect();
+            let mut entries = Vec::with_capacity(MOST);
+            entries.extend(array.leaves(media).map(Entry::Reachable));
             entries.push(Entry::New(leaf, fingerprint(key)));
             let (array, class) = draft_array(&self.heap, &batch, entries)?;
             let fenced = batch.fence();
@@ -146,10 +147,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         array.prefetch_leaves(&self.heap);
-        let leaves = array
-            .leaves(media)
-            .map(|link| Ok((LeafRef::at(&self.heap, link)?.key(), link)))
-            .collect::<Result<Vec<_>, Error>>()?;
+        let mut leaves = Vec::with_capacity(MOST);
+        for link in array.leaves(media) {
+            leaves.push((LeafRef::at(&self.heap, link)?.key(), link));
+        }
         let Some(((first, _), others)) = leaves.split_first() else {
             return Err(crate::locate::damaged("full leaf array", link).into());
         };
@@ -207,32 +208,35 @@ impl<M: Media, V: Variant> Roart<M, V> {
         leaf: Flushed<'e, 'h, crate::Leaf>,
         adopted: &mut dyn FnMut(),
     ) -> Result<Children<'e, 'h>, Error> {
-        let mut sorted: Vec<(Option<u8>, Entry<'e, 'h>)> = leaves
-            .iter()
-            .map(|&(other, link)| (other.get(level).copied(), Entry::Reachable(link)))
-            .collect();
+        let mut sorted: Vec<(Option<u8>, Entry<'e, 'h>)> = Vec::with_capacity(leaves.len() + 1);
+        sorted.extend(
+            leaves
+                .iter()
+                .map(|&(other, link)| (other.get(level).copied(), Entry::Reachable(link))),
+        );
         sorted.push((key.get(level).copied(), Entry::New(leaf, fingerprint(key))));
-        sorted.sort_by_key(|(byte, _)| *byte);
+        sorted.sort_unstable_by_key(|(byte, _)| *byte);
         let mut children = Children::default();
+        children.list.reserve(sorted.len());
         let mut rest = sorted.into_iter().peekable();
         while let Some((byte, entry)) = rest.next() {
-            let mut group = vec![entry];
-            while let Some((_, entry)) = rest.next_if(|(other, _)| *other == byte) {
-                group.push(entry);
-            }
-            let child = match (group.len(), group.pop()) {
-                (1, Some(Entry::Reachable(link))) => {
-                    Child::Reachable(link.with_tag(child_tag(Kind::Leaf, byte.unwrap_or_default(), 0)))
+            let child = if rest.peek().is_some_and(|(other, _)| *other == byte) {
+                let mut group = vec![entry];
+                while let Some((_, entry)) = rest.next_if(|(other, _)| *other == byte) {
+                    group.push(entry);
                 }
-                (1, Some(Entry::New(leaf, _))) => Child::New(leaf.erased(), Kind::Leaf, 0),
-                (_, last) => {
-                    group.extend(last);
-                    let has_new = group.iter().any(|entry| matches!(entry, Entry::New(..)));
-                    let (array, class) = draft_array(&self.heap, batch, group)?;
-                    if has_new {
-                        adopted();
+                let has_new = group.iter().any(|entry| matches!(entry, Entry::New(..)));
+                let (array, class) = draft_array(&self.heap, batch, group)?;
+                if has_new {
+                    adopted();
+                }
+                Child::New(array, Kind::Array, class)
+            } else {
+                match entry {
+                    Entry::Reachable(link) => {
+                        Child::Reachable(link.with_tag(child_tag(Kind::Leaf, byte.unwrap_or_default(), 0)))
                     }
-                    Child::New(array, Kind::Array, class)
+                    Entry::New(leaf, _) => Child::New(leaf.erased(), Kind::Leaf, 0),
                 }
             };
             children.add(byte, child);
