@@ -5,8 +5,7 @@
 //! consecutive `get`s together, and answers with one write.
 //!
 //! ```no_run
-//! # fn main() -> Result<(), wollemi_server::Error> {
-//! # let index: std::sync::Arc<dyn index::Index> = unimplemented!();
+//! # fn serve(index: std::sync::Arc<dyn index::Index>) -> Result<(), wollemi_server::Error> {
 //! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), index)?;
 //! println!("listening on {:?}", server.addresses());
 //! let report = server.run(&wollemi_server::Shutdown::on_signals())?;
