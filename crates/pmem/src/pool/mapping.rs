@@ -11,6 +11,9 @@ use std::ptr::NonNull;
 
 const HUGE: usize = 2 << 20;
 
+/// What is mapped to try `MAP_SYNC`: a page.
+const PROBE: usize = 4096;
+
 /// As far as offsets reach.
 const MAX: u64 = 1 << 48;
 
@@ -107,6 +110,17 @@ impl Mapping {
         let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, shared | MapFlags::FIXED);
         // SAFETY: the part is of our own reservation, and nobody can have a reference into it yet.
         unsafe { rustix::mm::mmap(start, len, prot, flags, file, from) }.map(drop)
+    }
+
+    /// Whether the file can be mapped so that its stores are durable without its file system (`MAP_SYNC`): the error
+    /// says why not.
+    pub(super) fn takes_sync(file: BorrowedFd<'_>) -> Result<(), Errno> {
+        let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let probe = unsafe { rustix::mm::mmap(std::ptr::null_mut(), PROBE, prot, flags, file, 0) }?;
+        // SAFETY: the mapping is ours alone, and nothing refers to it.
+        unsafe { rustix::mm::munmap(probe, PROBE) }
     }
 
     /// Asks for huge pages in the whole range; whether the system will try to give them.
