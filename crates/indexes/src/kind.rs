@@ -168,7 +168,10 @@ impl IndexKind {
     pub fn tracers<M: Media>() -> Tracers<M> {
         let mut tracers = Tracers::new();
         for kind in IndexKind::ALL {
-            if !tracers.iter().any(|(root_kind, _)| *root_kind == kind.root_kind()) {
+            if !tracers
+                .iter()
+                .any(|(root_kind, _)| *root_kind == kind.root_kind())
+            {
                 tracers.push((kind.root_kind(), kind.tracer()));
             }
         }
