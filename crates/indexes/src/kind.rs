@@ -32,6 +32,7 @@ pub(crate) enum Role {
 macro_rules! indexes {
     ($(
         #[doc = $about:literal]
+        $(#[$default:ident])?
         $kind:ident = $name:literal, $role:ident, $($module:ident)::+, $index:ty $(, root byte $byte:literal)?;
     )+) => {
         use heap::{Heap, Trace};
@@ -50,10 +51,10 @@ macro_rules! indexes {
         /// assert!("tree".parse::<IndexKind>().is_err());
         /// # Ok::<(), indexes::Unknown>(())
         /// ```
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum IndexKind {
-            $(#[doc = $about] $kind,)+
+            $(#[doc = $about] $(#[$default])? $kind,)+
         }
 
         impl IndexKind {
@@ -176,12 +177,6 @@ impl IndexKind {
             }
         }
         tracers
-    }
-}
-
-impl Default for IndexKind {
-    fn default() -> IndexKind {
-        IndexKind::Roart
     }
 }
 

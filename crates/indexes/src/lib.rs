@@ -18,6 +18,7 @@ pub use kind::{Unknown, WithIndex};
 
 kind::indexes! {
     /// ROART: a radix tree with leaf arrays, for short scans and few persists (FAST 2021)
+    #[default]
     Roart = "roart", index, roart, roart::Roart<M, roart::Full>, root byte 0;
     /// ROART, published by non-temporal stores as in the paper
     RoartStreaming = "roart-streaming", ablation, roart, roart::Roart<M, roart::Streaming>, root byte 0;
