@@ -17,7 +17,7 @@ mod kind;
 pub use kind::{Unknown, WithIndex};
 
 kind::indexes! {
-    /// ROART: a radix tree with leaf arrays, for short scans and few persists (FAST 2021)
+    /// Radix tree with leaf arrays: short scans, few persists (ROART, FAST 2021)
     #[default]
     Roart = "roart", index, roart, roart::Roart<M, roart::Full>, root byte 0;
     /// ROART, published by non-temporal stores as in the paper

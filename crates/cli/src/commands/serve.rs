@@ -1,7 +1,7 @@
 //! `serve`: the pool for memcached clients.
 
 use super::output;
-use crate::context::Context;
+use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use clap::builder::RangedU64ValueParser;
 use indicatif::HumanCount;
@@ -37,6 +37,8 @@ pub struct Args {
     /// Threads that look for unused space in the background after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
     recovery_threads: usize,
+    #[command(flatten)]
+    new: NewMap,
 }
 
 /// Reads a number of threads.
@@ -50,6 +52,7 @@ struct Ready<'a> {
     pool: &'a Path,
     level: String,
     map: &'a str,
+    index: &'static str,
     entries: u64,
     /// Whether these are all entries, or as many as could be counted without making clients wait.
     entries_exact: bool,
@@ -61,12 +64,13 @@ struct Ready<'a> {
 impl Args {
     /// Serves until told to stop.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let path = context.pool();
         let db = context
             .options()
             .recovery_threads(self.recovery_threads)
-            .open(&context.pool)?;
+            .open(&path)?;
         let name = context.map_or("memcached");
-        let map = db.map(name)?;
+        let map = self.new.open(&db, name)?;
         let config = Config {
             listen: self.memcached,
             allow_remote: self.allow_remote,
@@ -81,9 +85,10 @@ impl Args {
         let stats = db.stats()?;
         let (entries, entries_exact) = count(&map)?;
         let ready = Ready {
-            pool: &context.pool,
+            pool: &path,
             level: stats.level,
             map: name,
+            index: map.index_kind().name(),
             entries,
             entries_exact,
             opened_in: stats.opened_in,

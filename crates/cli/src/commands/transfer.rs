@@ -1,7 +1,7 @@
 //! `import` and `export`: whole maps as text.
 
 use super::output;
-use crate::context::Context;
+use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use crate::format::{Entry, Format, tsv};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -27,6 +27,8 @@ pub struct Import {
     /// Take backslashes in tab-separated values as they are
     #[arg(long)]
     no_escapes: bool,
+    #[command(flatten)]
+    new: NewMap,
 }
 
 /// The arguments of `export`.
@@ -63,7 +65,7 @@ impl Import {
             (Box::new(BufReader::with_capacity(1 << 16, file)), len)
         };
 
-        let map = context.map(&context.open_to_write(true)?)?;
+        let map = context.map(&context.open_to_write(true)?, self.new)?;
         let started = Instant::now();
         let progress = bar(len, "{wide_bar} {bytes}/{total_bytes} {msg}");
         let (mut line, mut bytes, mut entries) = (Vec::new(), 0, 0);
@@ -114,7 +116,7 @@ impl Export {
             return Ok(Outcome::Done);
         }
         let name = name_of(&self.file, "");
-        if same_file(&self.file, &context.pool) {
+        if same_file(&self.file, &context.pool()) {
             return Err(Failure::Usage(format!(
                 "{name} is the pool itself: export to another file"
             )));
