@@ -212,7 +212,7 @@ fn reports_are_json() {
     let removed = json(&["del", "--json", "a"]);
     assert_eq!(removed["removed"], 1);
     let plain = pool.ok(["stats", "--count"]);
-    assert!(text(&plain).contains("1 entries"), "{}", text(&plain));
+    assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
 /// A benchmark runs, and reports as JSON.

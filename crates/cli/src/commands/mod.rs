@@ -11,6 +11,7 @@ mod transfer;
 use crate::context::{Context, InPool};
 use crate::exit::{Failure, Outcome};
 use clap::Subcommand;
+use indicatif::HumanCount;
 use std::io::{self, BufWriter, StdoutLock};
 
 /// What to do.
@@ -60,6 +61,15 @@ impl Command {
             Command::Completions(args) => args.run(),
         }
     }
+}
+
+/// So many entries, for people.
+fn in_words(entries: u64) -> String {
+    format!(
+        "{} {}",
+        HumanCount(entries),
+        if entries == 1 { "entry" } else { "entries" }
+    )
 }
 
 /// The standard output, buffered. Flush it: an error on dropping would go unseen.
