@@ -35,6 +35,6 @@ pub use media::{LINE, Media, Purpose};
 pub use pool::{Fault, Level, Pool, PoolOptions};
 pub use token::{
     Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
-    NonTemporal, PSlot, Persisted, Placed, Publication, Published, persist_scope,
+    NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};
