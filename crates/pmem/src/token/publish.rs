@@ -32,7 +32,7 @@ impl Publication for LinkAndPersist {
         media.write_back((&raw const slot.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
         // The slot's writer holds the lock on it, so nobody has stored anything there meanwhile.
-        media.store(&slot.0, word);
+        media.store_unpersisted(&slot.0, word);
     }
 }
 
@@ -57,7 +57,7 @@ impl Publication for Contended {
         media.write_back((&raw const slot.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
         // It fails if another writer has settled the slot, and then perhaps published.
-        let _ = media.compare_exchange(&slot.0, word | Link::MARK, word);
+        let _ = media.compare_exchange_unpersisted(&slot.0, word | Link::MARK, word);
     }
 }
 
