@@ -19,6 +19,10 @@ kind::indexes! {
     /// Radix tree with leaf arrays: short scans, few persists (ROART, FAST 2021)
     #[default]
     Roart = "roart", index, roart::Roart<M, roart::Full>, root byte 0;
+    /// Radix tree of append-only nodes, without logging (P-ART, RECIPE, SOSP 2019)
+    Part = "part", index, recipe::part::Part<M>;
+    /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
+    Wort = "wort", index, wort::wort::Wort<M>;
     /// ROART, published by non-temporal stores as in the paper
     RoartStreaming = "roart-streaming", ablation, roart::Roart<M, roart::Streaming>, root byte 0;
     /// ROART without entry compression
