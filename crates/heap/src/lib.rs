@@ -49,7 +49,6 @@ mod error;
 mod heap;
 mod local;
 mod page;
-mod prefetch;
 mod recovery;
 mod root;
 mod runs;
