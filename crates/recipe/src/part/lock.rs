@@ -51,6 +51,7 @@ impl<'g> Node<'g> {
     fn rebuild<M: Media>(&self, media: &'g M) {
         let header = self.header();
         header.ends.settle(media);
+        header.prefix.settle(media);
         let meta = Meta(header.meta.settle(media));
         let slots = self.slots();
         slots.iter().for_each(|slot| _ = slot.settle(media));
