@@ -36,6 +36,7 @@ macro_rules! indexes {
         $kind:ident = $name:literal, $role:ident, $($module:ident)::+, $index:ty $(, root byte $byte:literal)?;
     )+) => {
         use heap::{Heap, Trace};
+        use index::OnHeap as _;
         use pmem::Media;
         use std::sync::Arc;
 

@@ -32,4 +32,6 @@ kind::indexes! {
     RoartWithoutLc = "roart-without-lc", ablation, roart, roart::Roart<M, roart::WithoutLc>, root byte 0;
     /// ROART with none of its techniques
     RoartRaw = "roart-raw", ablation, roart, roart::Roart<M, roart::Raw>, root byte 1;
+    /// P-ART: an adaptive radix tree converted by RECIPE (SOSP 2019)
+    Part = "part", index, recipe::part, recipe::Part<M>;
 }
