@@ -41,6 +41,27 @@ impl Digit for HalfByte {
 
 const _: () = assert!(2 * index::MAX_KEY < 1 << HalfByte::COUNT_BITS);
 
+/// Bytes (WORT §3.5: nodes of up to 2^8 children).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Byte;
+
+impl Digit for Byte {
+    const BITS: u32 = 8;
+    const COUNT_BITS: u32 = 16;
+
+    #[inline(always)]
+    fn at(key: &[u8], i: usize) -> Option<u8> {
+        key.get(i).copied()
+    }
+
+    #[inline]
+    fn shared(a: &[u8], b: &[u8]) -> usize {
+        art::common_prefix(a, b)
+    }
+}
+
+const _: () = assert!(index::MAX_KEY < 1 << Byte::COUNT_BITS);
+
 #[cfg(test)]
 mod tests {
     use super::*;

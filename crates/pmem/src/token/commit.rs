@@ -33,6 +33,12 @@ impl CommitWord {
         CommitWord(PSlot(std::sync::atomic::AtomicU64::new(value & Self::BITS)))
     }
 
+    /// The value of a word that nobody else can reach yet.
+    #[inline]
+    pub fn private(&self) -> u64 {
+        self.0.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// The value (acquire), durable by the reader's own help if need be.
     #[inline(always)]
     #[track_caller]

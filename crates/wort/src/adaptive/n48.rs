@@ -93,10 +93,10 @@ impl Inner for N48 {
     #[inline]
     fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
         loop {
-            let slot = self.slots.get(named(self.word(byte).load(media), byte)?)?;
+            let name = named(self.word(byte).load(media), byte)?;
+            let slot = self.slots.get(name)?;
             let link = link_for(media, slot, byte);
-            let again = named(self.word(byte).load(media), byte);
-            if again.and_then(|i| self.slots.get(i)).is_some_and(|again| std::ptr::eq(slot, again)) {
+            if named(self.word(byte).load(media), byte) == Some(name) {
                 return Some((slot, link));
             }
         }
@@ -133,16 +133,16 @@ impl Inner for N48 {
     /// The link first, then the index (§3.5). 3 write-backs, 2 fences.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
-        let Some(slot) = self.slots.get(self.used(media).trailing_ones() as usize) else {
+        let name = self.used(media).trailing_ones();
+        let Some(slot) = self.slots.get(name as usize) else {
             return Ok(false);
         };
-        let name = (self.used(media).trailing_ones() + 1).into();
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch);
             let fenced = batch.fence();
             let word = self.word(byte);
-            let index = with(word.settle(media), byte, name);
+            let index = with(word.settle(media), byte, u64::from(name) + 1);
             let _durable = placed.publish(&fenced, word, index).commit();
             Ok(true)
         })
