@@ -15,16 +15,18 @@
 //!    parent: a split or a merge is under way, or a crash has cut one short. The keys below the node, any one of
 //!    them, tell the right prefix (Algorithm 2).
 
-use crate::digit::Digit;
+use art::Digit;
 use std::marker::PhantomData;
 
 /// A header, as it was at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header<D: Digit>(u64, PhantomData<D>);
+pub struct Header<D: Digit>(u64, PhantomData<D>);
 
 impl<D: Digit> Header<D> {
-    const COUNT: u64 = (1 << D::COUNT_BITS) - 1;
-    const PREFIX_SHIFT: u32 = 2 * D::COUNT_BITS;
+    /// Bits that count the digits of the longest key.
+    const COUNT_BITS: u32 = (index::MAX_KEY * (8 / D::BITS as usize)).ilog2() + 1;
+    const COUNT: u64 = (1 << Self::COUNT_BITS) - 1;
+    const PREFIX_SHIFT: u32 = 2 * Self::COUNT_BITS;
 
     /// The most digits of the prefix that are kept.
     pub(crate) const KEPT: usize = ((64 - Self::PREFIX_SHIFT) / D::BITS) as usize;
@@ -32,7 +34,7 @@ impl<D: Digit> Header<D> {
     /// The header of a node at `level`, whose keys begin as `key` does, reached after `depth` digits.
     pub(crate) fn of(key: &[u8], depth: usize, level: usize) -> Header<D> {
         debug_assert!(depth <= level && level as u64 <= Self::COUNT);
-        let mut word = depth as u64 | ((level - depth) as u64) << D::COUNT_BITS;
+        let mut word = depth as u64 | ((level - depth) as u64) << Self::COUNT_BITS;
         for i in 0..(level - depth).min(Self::KEPT) {
             let digit = D::at(key, depth + i).unwrap_or_default();
             word |= u64::from(digit) << (Self::PREFIX_SHIFT + i as u32 * D::BITS);
@@ -61,7 +63,7 @@ impl<D: Digit> Header<D> {
     /// Digits of the prefix, kept or not.
     #[inline(always)]
     pub(crate) const fn len(self) -> usize {
-        (self.0 >> D::COUNT_BITS & Self::COUNT) as usize
+        (self.0 >> Self::COUNT_BITS & Self::COUNT) as usize
     }
 
     /// The digit that the node branches on (I2).
@@ -100,7 +102,7 @@ impl<D: Digit> Header<D> {
         if depth < own || depth > level || !self.is_whole() {
             return None;
         }
-        let counts = depth as u64 | ((level - depth) as u64) << D::COUNT_BITS;
+        let counts = depth as u64 | ((level - depth) as u64) << Self::COUNT_BITS;
         let digits = self.0 >> Self::PREFIX_SHIFT >> ((depth - own) as u32 * D::BITS);
         Some(Header::from_word(counts | digits << Self::PREFIX_SHIFT))
     }
@@ -109,7 +111,7 @@ impl<D: Digit> Header<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::digit::HalfByte;
+    use art::HalfByte;
 
     type Half = Header<HalfByte>;
 

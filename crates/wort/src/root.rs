@@ -7,8 +7,11 @@
 //! I1 The lock's word carries the generation in which it was taken, so a lock held at a crash is free after it.
 //! I2 The root object stays where it is as long as the tree lives.
 
+use art::damaged;
 use heap::{Error, Heap};
-use pmem::{Fault, GenerationLock, Link, Locked, Media, PSlot, Persistent, Purpose, Tag, persist_scope};
+use pmem::{
+    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Persistent, Tag,
+};
 
 /// What a root of the heap leads to.
 #[repr(C)]
@@ -24,55 +27,45 @@ const _: () = assert!(size_of::<Root>() == 16);
 // SAFETY: `repr(C)` of two words, no padding.
 unsafe impl Persistent for Root {}
 
-/// The tag of a link to a root object. No link in a slot has it.
-pub(crate) const TAG: Tag = Tag::new(0);
-
-/// Makes the root object of an empty tree. 1 write-back, 1 fence, beside the heap's root directory.
-pub(crate) fn create<M: Media>(heap: &Heap<M>, name: &[u8], kind: u32) -> Result<Link, Error> {
-    persist_scope(heap.media(), Purpose::Node, |batch| {
-        let root = Root {
-            lock: GenerationLock::new(heap.generation()),
-            top: PSlot::null(),
-        };
-        let root = heap.draft(root, 0, &batch)?.flush(&batch);
-        let fenced = batch.fence();
-        heap.create_root(name, kind, root.persisted(&fenced), TAG)
-    })
-}
-
-/// The root object under `name`; `None` if there is no such root.
-pub(crate) fn open<M: Media>(heap: &Heap<M>, name: &[u8], kind: u32) -> Result<Option<Link>, Error> {
-    let Some(root) = heap.root(name)? else {
-        return Ok(None);
+/// Builds the root object of an empty tree.
+pub(crate) fn draft<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+    let root = Root {
+        lock: GenerationLock::new(heap.generation()),
+        top: PSlot::null(),
     };
-    if root.kind != kind || root.link.tag() != TAG {
-        return Err(Error::Damaged {
-            what: "root of a tree of this kind",
-            offset: root.link.offset().map_or(0, pmem::Offset::get),
-        });
-    }
-    Root::at(heap, root.link)?;
-    Ok(Some(root.link))
+    Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), TAG))
 }
+
+/// The tag of a link to a root object: no link in a slot has it.
+const TAG: Tag = Tag::new(0);
 
 impl Root {
+    /// The [`footprint`](heap::footprint) of its draft.
+    pub(crate) const SIZE: usize = size_of::<Root>();
+
     /// The root object at `link`.
     #[inline]
     pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Root, Fault> {
-        let offset = link.offset().ok_or(Fault {
-            what: "null root",
-            offset: 0,
-        })?;
-        heap.pool().at(offset)
+        match link.offset() {
+            Some(offset) if link.tag() == TAG => heap.pool().at(offset),
+            _ => Err(damaged("root object of a tree", link)),
+        }
+    }
+
+    /// What hangs from the root object at `link`.
+    #[inline]
+    pub(crate) fn top<M: Media>(heap: &Heap<M>, link: Link) -> Result<Link, Fault> {
+        Ok(Root::at(heap, link)?.top.load(heap.media()))
     }
 
     /// Makes the caller the only writer, waiting for the one there is.
     pub(crate) fn lock<'g, M: Media>(&'g self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Fault> {
         let locked = self.lock.lock(heap.media(), heap.generation());
-        let mut locked = locked.map_err(|pmem::Obsolete| Fault {
-            what: "lock of a tree, which is never obsolete,",
-            offset: 0,
-        })?;
+        // Nobody ever makes a tree obsolete.
+        let mut locked = locked.map_err(|Obsolete| damaged("lock of a tree", Link::NULL))?;
         if locked.is_stale() {
             // Nothing here is rebuilt after a crash: marks that it has left are settled by the writers that meet them.
             locked.repaired();

@@ -1,8 +1,8 @@
 //! Nodes under construction: private drafts, flushed with their batch.
 
-use super::node::{Common, Inner, NodeRef};
 use super::n48::N48;
 use super::n256::N256;
+use super::node::{Common, Inner, NodeRef};
 use super::{Prefix, Scheme};
 use art::{Kind, Tagged, child_tag};
 use heap::{Error, Heap};

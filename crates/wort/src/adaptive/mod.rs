@@ -20,17 +20,17 @@ mod grow;
 mod n256;
 mod n48;
 pub(crate) mod node;
-mod shrink;
-mod walk;
-mod write;
+pub(crate) mod shrink;
+pub(crate) mod walk;
+pub(crate) mod write;
 
 use crate::header::Header;
-use crate::{digit::Byte, root};
-use art::{Design, Radix};
+use crate::root::{self, Root};
+use art::{Byte, Design, Radix};
 use heap::{Error, Guard, Heap};
 use index::{Action, Edit};
 use node::{Inner, NodeRef};
-use pmem::{Fault, Link, LinkAndPersist, Media};
+use pmem::{Batch, Erased, Fault, Flushed, Link, LinkAndPersist, Media, Tag};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use walk::Place;
@@ -45,7 +45,7 @@ pub(crate) type Prefix = Header<Byte>;
 pub(crate) type Tree<S, M> = Radix<Adaptive<S>, M>;
 
 /// How the two small kinds of node look and take a child, and how a prefix changes.
-pub trait Scheme: Debug + Send + Sync + 'static {
+pub trait Scheme: Debug + Send + Sync + Sized + 'static {
     /// What the heap's root directory calls such a tree.
     const KIND: u32;
     /// Up to 4 children.
@@ -64,9 +64,7 @@ pub trait Scheme: Debug + Send + Sync + 'static {
         place: &Place<'_>,
         node: NodeRef<'_, Self>,
         found: Prefix,
-    ) -> Result<Prefix, Fault>
-    where
-        Self: Sized;
+    ) -> Result<Prefix, Fault>;
 
     /// Puts a node above `node`, whose prefix a new key leaves after `parting` bytes, to hold both.
     ///
@@ -81,9 +79,7 @@ pub trait Scheme: Debug + Send + Sync + 'static {
         key: &[u8],
         value: &[u8],
         guard: &Guard,
-    ) -> Result<(), Error>
-    where
-        Self: Sized;
+    ) -> Result<(), Error>;
 
     /// Gives the inner node at `child`, to which `depth` bytes lead, the place of the node above it, whose only child it
     /// is, and so a longer prefix.
@@ -97,11 +93,42 @@ pub trait Scheme: Debug + Send + Sync + 'static {
         child: Link,
         depth: usize,
         guard: &Guard,
-    ) -> Result<(), Error>
-    where
-        Self: Sized;
+    ) -> Result<(), Error>;
 }
 
 /// An adaptive radix tree of some scheme.
 #[derive(Debug)]
 pub struct Adaptive<S>(PhantomData<S>);
+
+impl<S: Scheme> Design for Adaptive<S> {
+    const KIND: u32 = S::KIND;
+    const ROOT_OBJECT: Option<usize> = Some(Root::SIZE);
+
+    type Digit = Byte;
+
+    type Node<'g> = NodeRef<'g, S>;
+
+    fn draft_root<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        root::draft(heap, batch)
+    }
+
+    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
+        Root::top(heap, root)
+    }
+
+    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+        Root::at(heap, root).map(drop)
+    }
+
+    fn edit<M: Media>(
+        tree: &Tree<S, M>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Action, Error> {
+        write::edit(tree, key, edit, guard)
+    }
+}

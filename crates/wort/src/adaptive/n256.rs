@@ -87,7 +87,7 @@ impl Inner for N256 {
         true
     }
 
-    /// Two more in the line of the one that goes show that there are enough, without a look at the other lines.
+    /// Three in the line of the one that goes show that there are enough, without a look at the other lines.
     fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
         let line = usize::from(byte) / NEAR * NEAR;
         match Self::count(media, &self.slots[line..line + NEAR]) {

@@ -71,8 +71,7 @@ pub trait Inner: Persistent + Sized {
     /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do that in place.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
 
-    /// How many children there are; of many, any number from 2 if what is beside the child for `byte` shows that
-    /// already.
+    /// How many children there are; or more, if those beside the one for `byte` make it likely that they are not few.
     fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
         let _ = byte;
         let mut count = 0;
@@ -211,7 +210,8 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
 
     #[inline(always)]
     fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
-        self.find(heap.media(), digit).map_or(Link::NULL, |(_, link)| link)
+        self.find(heap.media(), digit)
+            .map_or(Link::NULL, |(_, link)| link)
     }
 
     #[inline]
@@ -240,20 +240,24 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
         if header.level() != site.level {
             return Some("the node's level is not what its link says");
         }
-        // A depth below the walk's arrival is never left behind; one above says that the prefix is to be recovered.
-        if header.depth() < site.depth {
-            return Some("the node's depth is less than that of its place");
-        }
+        // A depth that is not that of the place is no fault: the next writer recovers the header.
         if !header.is_clean() {
             return Some("the node's header has bits that mean nothing");
         }
-        let right = site.key.map(|key| Prefix::of(key, header.depth(), header.level()));
+        let right = site
+            .key
+            .map(|key| Prefix::of(key, header.depth(), header.level()));
         if right.is_some_and(|right| right != header) {
             return Some("the node's prefix is not that of the keys below");
         }
         let ends = self.common().ends.load(media);
         if !ends.is_null() && ends.tag() != child_tag(Kind::Leaf, 0, 0) {
             return Some("the link to the key that ends at the node has bits that mean nothing");
+        }
+        let mut count = usize::from(!ends.is_null());
+        self.all(media, |_, _| count += 1);
+        if count < 2 {
+            return Some("a node with less than two children");
         }
         each!(*self, node => node.fault(media))
     }

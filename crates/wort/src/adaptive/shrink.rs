@@ -5,7 +5,6 @@
 //! toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as large as it is.
 
 use super::build::{Children, draft_node};
-use super::node::NodeRef;
 use super::walk::{Passed, Place};
 use super::write::{publish, publish_link, retire, retire_node};
 use super::{Publish, Scheme, Tree};
@@ -30,13 +29,12 @@ pub(super) fn remove<S: Scheme, M: Media>(
     place: &Place<'_>,
     leaf: LeafRef<'_>,
     above: Option<&Passed<'_, S>>,
-    key: &[u8],
     guard: &Guard,
 ) -> Result<(), Error> {
     let extent = leaf.extent();
     match above {
         None => clear(tree, place),
-        Some(above) => remove_from(tree, place, above, key, guard)?,
+        Some(above) => remove_from(tree, place, above, guard)?,
     }
     retire(tree, guard, place.link, extent);
     Ok(())
@@ -44,7 +42,9 @@ pub(super) fn remove<S: Scheme, M: Media>(
 
 /// Empties a slot. 1 write-back, 1 fence.
 fn clear<S: Scheme, M: Media>(tree: &Tree<S, M>, place: &Place<'_>) {
-    let slot = place.slot.publish_link::<Publish, M>(tree.heap().media(), Link::NULL);
+    let slot = place
+        .slot
+        .publish_link::<Publish, M>(tree.heap().media(), Link::NULL);
     let _durable = slot.commit();
 }
 
@@ -52,38 +52,27 @@ fn remove_from<S: Scheme, M: Media>(
     tree: &Tree<S, M>,
     place: &Place<'_>,
     above: &Passed<'_, S>,
-    key: &[u8],
     guard: &Guard,
 ) -> Result<(), Error> {
     let media = tree.heap().media();
     let node = above.node;
-    let ends = usize::from(!node.common().ends.load(media).is_null());
-    let (children, left) = match above.byte {
-        // The key that ends there goes.
-        None => {
-            let children = node.count_near(media, 0);
-            (children, children)
-        }
-        Some(byte) => {
-            let children = node.count_near(media, byte).saturating_sub(1);
-            (children, children.saturating_add(ends))
-        }
-    };
-    match left {
-        0 => clear(tree, &above.place), // no tree of ours has such a node
-        1 => return collapse(tree, above, key, guard),
-        _ if above.byte.is_none() => clear(tree, place),
-        _ if children <= shrink_at(node.kind()) && remove_by_copy(tree, above, guard)? => {}
-        _ => {
-            let byte = place.byte;
-            if !node.remove(media, byte) && !remove_by_copy(tree, above, guard)? {
-                clear(tree, place);
-            }
+    let Some(byte) = above.byte else {
+        if node.count_near(media, 0) > 1 {
+            clear(tree, place);
             return Ok(());
         }
+        return collapse(tree, above, guard);
+    };
+    let others = node.count_near(media, byte).saturating_sub(1);
+    let ends = !node.common().ends.load(media).is_null();
+    if others + usize::from(ends) <= 1 {
+        return collapse(tree, above, guard);
     }
-    if left == 0 {
-        retire_node(tree, guard, above.place.link, node);
+    if others <= shrink_at(node.kind()) && remove_by_copy(tree, above, guard)? {
+        return Ok(());
+    }
+    if !node.remove(media, byte) && !remove_by_copy(tree, above, guard)? {
+        clear(tree, place);
     }
     Ok(())
 }
@@ -96,7 +85,9 @@ fn remove_by_copy<S: Scheme, M: Media>(
     guard: &Guard,
 ) -> Result<bool, Error> {
     let heap = tree.heap();
-    let Passed { node, place, byte, .. } = above;
+    let Passed {
+        node, place, byte, ..
+    } = above;
     let done = persist_scope(heap.media(), Purpose::Node, |batch| {
         let children = Children::of(*node, heap.media(), *byte);
         let header = node.header(heap.media());
@@ -112,11 +103,10 @@ fn remove_by_copy<S: Scheme, M: Media>(
     Ok(true)
 }
 
-/// One child is left: it takes the node's place.
+/// One child is left: it takes the node's place. (None is left only in a damaged pool.)
 fn collapse<S: Scheme, M: Media>(
     tree: &Tree<S, M>,
     above: &Passed<'_, S>,
-    key: &[u8],
     guard: &Guard,
 ) -> Result<(), Error> {
     let media = tree.heap().media();
@@ -130,11 +120,10 @@ fn collapse<S: Scheme, M: Media>(
             last = link;
         }
     });
-    let _ = key;
-    if last.is_inner() {
-        S::merge_prefix(tree, place, last, above.level + 1, guard)?;
-    } else {
-        publish_link(tree, place, last, 0);
+    match last.kind() {
+        Kind::Leaf => publish_link(tree, place, last, 0),
+        _ if last.is_null() => clear(tree, place),
+        _ => S::merge_prefix(tree, place, last, above.level + 1, guard)?,
     }
     retire_node(tree, guard, place.link, *node);
     Ok(())

@@ -87,11 +87,7 @@ pub(crate) fn walk<'g, S: Scheme, M: Media>(
         if level > place.depth
             && let Some(parting) = compare(tree, &place, node, level, key)?
         {
-            return Ok(Found::Parting {
-                place,
-                node,
-                parting,
-            });
+            return Ok(Found::Parting { place, node, parting });
         }
         let byte = key.get(level).copied();
         let passed = Passed {
@@ -137,11 +133,16 @@ fn compare<S: Scheme, M: Media>(
     let rest = key.get(place.depth..).unwrap_or_default();
     if header.is_whole() {
         let mut rest = rest.iter();
-        let parts = header.prefix().enumerate().find(|(_, byte)| rest.next() != Some(byte));
+        let parts = header
+            .prefix()
+            .enumerate()
+            .find(|(_, byte)| rest.next() != Some(byte));
         return Ok(parts.map(|(i, byte)| (place.depth + i, byte)));
     }
     let below = key_below(tree, place.link, place.depth)?;
-    let prefix = below.get(place.depth..level).ok_or(damaged("leaf's key", place.link))?;
+    let prefix = below
+        .get(place.depth..level)
+        .ok_or(damaged("leaf's key", place.link))?;
     let same = common_prefix(prefix, rest);
     Ok(prefix.get(same).map(|&byte| (place.depth + same, byte)))
 }
@@ -153,7 +154,8 @@ pub(crate) fn key_below<'g, S: Scheme, M: Media>(
     depth: usize,
 ) -> Result<&'g [u8], Fault> {
     let leaf = tree.any_leaf(link, depth)?;
-    leaf.map(|leaf| leaf.key()).ok_or(damaged("node without a key", link))
+    leaf.map(|leaf| leaf.key())
+        .ok_or(damaged("node without a key", link))
 }
 
 /// The header that fits a node's place, by what it keeps, or else by a key below it (Algorithm 2). One key is enough,

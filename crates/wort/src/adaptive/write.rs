@@ -5,8 +5,8 @@
 
 use super::build::{Child, Children, draft_node};
 use super::node::NodeRef;
-use super::walk::{Found, Passed, Place, skip, walk};
-use super::{Adaptive, Prefix, Publish, Scheme, Tree};
+use super::walk::{Found, Place, skip, walk};
+use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
 use art::{Kind, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, same};
 use heap::{Error, Guard};
@@ -31,7 +31,7 @@ pub(super) fn edit<S: Scheme, M: Media>(
         match action {
             Action::Keep => {}
             Action::Put => replace_value(tree, place, *leaf, key, edit.value(), guard)?,
-            Action::Remove => super::shrink::remove(tree, place, *leaf, above.as_ref(), key, guard)?,
+            Action::Remove => super::shrink::remove(tree, place, *leaf, above.as_ref(), guard)?,
         }
         return Ok(action);
     }
@@ -42,11 +42,9 @@ pub(super) fn edit<S: Scheme, M: Media>(
     match found {
         Found::Empty { place } => publish_leaf(tree, &place, key, value)?,
         Found::Leaf { place, leaf, .. } => split_leaf(tree, &place, leaf, key, value)?,
-        Found::Parting {
-            place,
-            node,
-            parting,
-        } => S::split_prefix(tree, &place, node, parting, key, value, guard)?,
+        Found::Parting { place, node, parting } => {
+            S::split_prefix(tree, &place, node, parting, key, value, guard)?
+        }
         Found::Vacant { node, byte } => {
             if !node.node.add(heap, byte, key, value)? {
                 super::grow::add_to_copy(tree, &node, byte, key, value, guard)?;
@@ -81,14 +79,18 @@ pub(crate) fn publish<S: Scheme, M: Media>(
     aux: u8,
 ) {
     let tag = child_tag(kind, place.byte, aux);
-    let slot = place.slot.publish::<Publish, M, _>(tree.heap().media(), object, tag);
+    let slot = place
+        .slot
+        .publish::<Publish, M, _>(tree.heap().media(), object, tag);
     let _durable = slot.commit();
 }
 
 /// Swings a slot to something that hangs below already.
 pub(crate) fn publish_link<S: Scheme, M: Media>(tree: &Tree<S, M>, place: &Place<'_>, link: Link, aux: u8) {
     let tag = child_tag(link.kind(), place.byte, aux);
-    let slot = place.slot.publish_link::<Publish, M>(tree.heap().media(), link.with_tag(tag));
+    let slot = place
+        .slot
+        .publish_link::<Publish, M>(tree.heap().media(), link.with_tag(tag));
     let _durable = slot.commit();
 }
 
@@ -132,7 +134,13 @@ fn split_leaf<S: Scheme, M: Media>(
         let header = Prefix::of(key, place.depth, level);
         let (node, kind) = draft_node::<S, M>(heap, &batch, header, children)?;
         let fenced = batch.fence();
-        publish(tree, place, node.persisted(&fenced), kind, skip(place.depth, level));
+        publish(
+            tree,
+            place,
+            node.persisted(&fenced),
+            kind,
+            skip(place.depth, level),
+        );
         Ok(())
     })
 }

@@ -29,14 +29,24 @@ pub(super) fn split<M: Media>(
     let shorter = right_header(tree, place.link, parts + 1, node.header(media))?;
     persist_scope(media, Purpose::Node, |batch| {
         let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
-        let (copy, copy_kind) = draft_node::<ByCopy, M>(heap, &batch, shorter, Children::of(node, media, None))?;
+        let (copy, copy_kind) =
+            draft_node::<ByCopy, M>(heap, &batch, shorter, Children::of(node, media, None))?;
         let mut children = Children::default();
-        children.add(Some(byte), Child::New(copy, copy_kind, skip(parts + 1, shorter.level())));
+        children.add(
+            Some(byte),
+            Child::New(copy, copy_kind, skip(parts + 1, shorter.level())),
+        );
         children.add(key.get(parts).copied(), Child::New(leaf, Kind::Leaf, 0));
         let header = Prefix::of(key, place.depth, parts);
         let (above, kind) = draft_node::<ByCopy, M>(heap, &batch, header, children)?;
         let fenced = batch.fence();
-        publish(tree, place, above.persisted(&fenced), kind, skip(place.depth, parts));
+        publish(
+            tree,
+            place,
+            above.persisted(&fenced),
+            kind,
+            skip(place.depth, parts),
+        );
         Ok::<_, Error>(())
     })?;
     retire_node(tree, guard, place.link, node);

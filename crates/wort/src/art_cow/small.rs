@@ -45,7 +45,9 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KE
     #[inline(always)]
     fn entries<M: Media>(&self, media: &M) -> impl Iterator<Item = (u8, &PSlot)> {
         let used = &self.slots[..self.count(media)];
-        used.iter().enumerate().map(|(i, slot)| (self.key(media, i), slot))
+        used.iter()
+            .enumerate()
+            .map(|(i, slot)| (self.key(media, i), slot))
     }
 }
 
@@ -111,7 +113,9 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Inner for Small
         if !self.entries(media).is_sorted_by(|a, b| a.0 < b.0) {
             return Some("the partial keys are not sorted");
         }
-        let mut used = self.entries(media).filter(|(_, slot)| !slot.load(media).is_null());
+        let mut used = self
+            .entries(media)
+            .filter(|(_, slot)| !slot.load(media).is_null());
         used.find_map(|(byte, slot)| slot_fault(media, slot, byte))
     }
 }

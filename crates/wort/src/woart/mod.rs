@@ -5,8 +5,8 @@
 //! (`adaptive`), and a split or a merge of prefixes by the pointer to the node, its header having changed before or
 //! after as in WORT (`prefix`, Algorithms 1 and 2).
 
-mod n4;
 mod n16;
+mod n4;
 mod prefix;
 
 use crate::adaptive::{Adaptive, Prefix, Scheme, Tree, node::NodeRef, walk::Place};

@@ -149,7 +149,9 @@ impl Inner for N16 {
             let slot = &self.slots[entry];
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 4
             let fenced = batch.fence(); // lines 5 to 8
-            let _durable = placed.publish(&fenced, &self.bitmap, bitmap | 2 << entry).commit(); // lines 9 to 12
+            let _durable = placed
+                .publish(&fenced, &self.bitmap, bitmap | 2 << entry)
+                .commit(); // lines 9 to 12
             Ok(true)
         })
     }
@@ -158,7 +160,10 @@ impl Inner for N16 {
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
         let bitmap = self.bitmap.settle(media);
         if let Some(entry) = self.entry(media, bitmap, byte) {
-            let _durable = self.bitmap.publish::<Publish, _>(media, bitmap & !(2 << entry)).commit();
+            let _durable = self
+                .bitmap
+                .publish::<Publish, _>(media, bitmap & !(2 << entry))
+                .commit();
         }
         true
     }

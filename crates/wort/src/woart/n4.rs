@@ -86,8 +86,11 @@ impl Names {
         self
     }
 
-    /// A slot that is not named.
+    /// A slot that is not named, if one more can be.
     fn vacant(&self) -> Option<u8> {
+        if self.len == 4 {
+            return None;
+        }
         (0..4).find(|slot| self.as_slice().iter().all(|name| name.1 != *slot))
     }
 }

@@ -1,7 +1,6 @@
 //! Path compression in place, as WORT does it (WORT §3.4, Algorithms 1 and 2).
 //!
-//! A split shortens the node's prefix before the pointer to the node above is swung; a merge lengthens it afterwards.
-//! Whoever comes between, or after a crash there, finds a depth other than the one at which he arrives. Readers do not
+//! A split shortens the node's prefix, and a merge lengthens it, before the pointer above is swung. Whoever comes between, or after a crash there, finds a depth other than the one at which he arrives. Readers do not
 //! look; the writer recovers the header.
 
 use super::InPlace;
@@ -36,12 +35,18 @@ pub(super) fn split<M: Media>(
         let (above, kind) = draft_node::<InPlace, M>(heap, &batch, header, children)?;
         node.common().header.store(shorter.to_word(), &batch); // line 7
         let fenced = batch.fence(); // lines 8 to 12
-        publish(tree, place, above.persisted(&fenced), kind, skip(place.depth, parts)); // lines 14 to 17
+        publish(
+            tree,
+            place,
+            above.persisted(&fenced),
+            kind,
+            skip(place.depth, parts),
+        ); // lines 14 to 17
         Ok(())
     })
 }
 
-/// The reverse: the pointer, then the header. 2 write-backs, 2 fences.
+/// The reverse, in the same order. 2 write-backs, 2 fences.
 pub(super) fn merge<M: Media>(
     tree: &Tree<InPlace, M>,
     place: &Place<'_>,
@@ -52,8 +57,8 @@ pub(super) fn merge<M: Media>(
     let node = NodeRef::<InPlace>::at(heap, child)?;
     let level = node.level(heap, child, depth)?;
     let longer = right_header(tree, child, place.depth, node.header(heap.media()))?;
-    publish_link(tree, place, child, skip(place.depth, level));
     store(tree, node, longer);
+    publish_link(tree, place, child, skip(place.depth, level));
     Ok(())
 }
 

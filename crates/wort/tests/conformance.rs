@@ -1,0 +1,9 @@
+//! The conformance suite over pools in files, with restarts, damage and full pools.
+
+use wollemi_wort::art_cow::ArtCow;
+use wollemi_wort::woart::Woart;
+
+index::conformance_on_heap! {
+    woart: Woart,
+    art_cow: ArtCow,
+}
