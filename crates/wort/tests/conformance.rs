@@ -2,8 +2,10 @@
 
 use wollemi_wort::art_cow::ArtCow;
 use wollemi_wort::woart::Woart;
+use wollemi_wort::wort::Wort;
 
 index::conformance_on_heap! {
+    wort: Wort,
     woart: Woart,
     art_cow: ArtCow,
 }

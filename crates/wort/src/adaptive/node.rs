@@ -208,6 +208,14 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
         }
     }
 
+    fn own_level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+        let level = self.header(heap.media()).level();
+        if level < depth || level != self.level(heap, link, depth)? {
+            return Err(damaged("node's level", link));
+        }
+        Ok(level)
+    }
+
     #[inline(always)]
     fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
         self.find(heap.media(), digit)
@@ -237,9 +245,6 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
     fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
-        if header.level() != site.level {
-            return Some("the node's level is not what its link says");
-        }
         // A depth that is not that of the place is no fault: the next writer recovers the header.
         if !header.is_clean() {
             return Some("the node's header has bits that mean nothing");
