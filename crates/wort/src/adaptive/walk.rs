@@ -148,11 +148,11 @@ fn compare<S: Scheme, M: Media>(
 }
 
 /// Some key below an inner node, which has one.
-pub(crate) fn key_below<'g, S: Scheme, M: Media>(
-    tree: &'g Tree<S, M>,
+pub(crate) fn key_below<S: Scheme, M: Media>(
+    tree: &Tree<S, M>,
     link: Link,
     depth: usize,
-) -> Result<&'g [u8], Fault> {
+) -> Result<&[u8], Fault> {
     let leaf = tree.any_leaf(link, depth)?;
     leaf.map(|leaf| leaf.key())
         .ok_or(damaged("node without a key", link))
