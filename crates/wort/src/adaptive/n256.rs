@@ -12,7 +12,7 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct N256 {
     common: Common,
-    unused: [PWord; 6],
+    unused: [PWord; 5],
     slots: [PSlot; 256],
 }
 
@@ -41,7 +41,7 @@ impl Inner for N256 {
     fn new(common: Common) -> Self {
         N256 {
             common,
-            unused: [const { PWord::new(0) }; 6],
+            unused: [const { PWord::new(0) }; 5],
             slots: [const { PSlot::null() }; 256],
         }
     }

@@ -19,7 +19,7 @@ pub struct N48 {
     common: Common,
     index: [CommitWord; 32],
     slots: [PSlot; 48],
-    unused: [PWord; 6],
+    unused: [PWord; 5],
 }
 
 const _: () = assert!(size_of::<N48>() == 11 * 64);
@@ -72,7 +72,7 @@ impl Inner for N48 {
             common,
             index: [const { CommitWord::new(0) }; 32],
             slots: [const { PSlot::null() }; 48],
-            unused: [const { PWord::new(0) }; 6],
+            unused: [const { PWord::new(0) }; 5],
         }
     }
 

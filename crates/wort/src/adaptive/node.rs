@@ -3,14 +3,15 @@
 //! I1 A node begins with its header and the slot of the key that ends at its level.
 //! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words name the slot
 //!    for that byte. A reader who has come to a slot through a commit word looks at the word again (`CommitWord`, I3).
-//! I3 Nothing in a node is volatile: after a restart there is nothing to rebuild.
+//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was replaced in this
+//!    generation, so that a damaged pool that leads to a node twice does not have it freed twice.
 
 use super::n48::N48;
 use super::n256::N256;
 use super::{Prefix, Scheme};
 use art::{Kind, Site, Tagged, child_tag, damaged, prefetch, prefetch_range};
 use heap::{Error, Heap};
-use pmem::{Fault, Link, Media, Offset, PSlot, PWord, Persistent};
+use pmem::{Fault, Link, Media, Offset, PSlot, PWord, Persistent, VWord};
 use std::ops::Range;
 
 /// Aux of a link to a node that skips as many bytes or more: its header tells how many.
@@ -24,6 +25,8 @@ pub struct Common {
     pub(crate) header: PWord,
     /// The leaf of the key that ends at the node's level.
     pub(crate) ends: PSlot,
+    /// The generation in which the node was replaced, and 1 below it.
+    retired: VWord,
 }
 
 impl Common {
@@ -31,7 +34,16 @@ impl Common {
         Common {
             header: PWord::new(header.to_word()),
             ends: PSlot::null(),
+            retired: VWord::new(0),
         }
+    }
+
+    /// Notes that the node was replaced; `false` if it was before.
+    pub(crate) fn retire<M: Media>(&self, heap: &Heap<M>) -> bool {
+        let now = u64::from(heap.generation()) << 32 | 1;
+        let first = self.retired.load(heap.media()) != now;
+        self.retired.store(now, heap.media());
+        first
     }
 }
 

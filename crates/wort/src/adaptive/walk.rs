@@ -158,18 +158,19 @@ pub(crate) fn key_below<S: Scheme, M: Media>(
         .ok_or(damaged("node without a key", link))
 }
 
-/// The header that fits a node's place, by what it keeps, or else by a key below it (Algorithm 2). One key is enough,
-/// since depth and length of any header add up to the node's level; the paper takes two.
+/// The header for a node in another place, to which `depth` bytes lead, by what the one it has keeps, or else by a key
+/// below it (Algorithm 2). One key is enough, since depth and length of any header add up to the node's level; the paper
+/// takes two. `arrival` bytes lead to the node by this link.
 pub(crate) fn right_header<S: Scheme, M: Media>(
     tree: &Tree<S, M>,
-    link: Link,
+    (link, arrival): (Link, usize),
     depth: usize,
     found: Prefix,
 ) -> Result<Prefix, Fault> {
     if let Some(header) = found.after(depth) {
         return Ok(header);
     }
-    let key = key_below(tree, link, depth)?;
+    let key = key_below(tree, link, arrival)?;
     if key.len() < found.level() || depth > found.level() {
         return Err(damaged("leaf's key", link));
     }

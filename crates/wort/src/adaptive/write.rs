@@ -159,5 +159,7 @@ pub(crate) fn retire_node<S: Scheme, M: Media>(
     link: Link,
     node: NodeRef<'_, S>,
 ) {
-    retire(tree, guard, link, art::Node::size(&node));
+    if node.common().retire(tree.heap()) {
+        retire(tree, guard, link, art::Node::size(&node));
+    }
 }

@@ -33,7 +33,7 @@ impl Scheme for ByCopy {
         _node: NodeRef<'_, Self>,
         found: Prefix,
     ) -> Result<Prefix, Fault> {
-        right_header(tree, place.link, place.depth, found)
+        right_header(tree, (place.link, place.depth), place.depth, found)
     }
 
     fn split_prefix<M: Media>(

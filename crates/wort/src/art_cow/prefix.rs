@@ -26,7 +26,7 @@ pub(super) fn split<M: Media>(
 ) -> Result<(), Error> {
     let heap = tree.heap();
     let media = heap.media();
-    let shorter = right_header(tree, place.link, parts + 1, node.header(media))?;
+    let shorter = right_header(tree, (place.link, place.depth), parts + 1, node.header(media))?;
     persist_scope(media, Purpose::Node, |batch| {
         let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
         let (copy, copy_kind) =
@@ -68,7 +68,7 @@ pub(super) fn merge<M: Media>(
     let node = NodeRef::<ByCopy>::at(heap, child)?;
     let level = node.level(heap, child, depth)?;
     let aux = skip(place.depth, level);
-    let longer = right_header(tree, child, place.depth, node.header(media))?;
+    let longer = right_header(tree, (child, depth), place.depth, node.header(media))?;
     let done = persist_scope(media, Purpose::Node, |batch| {
         let (copy, kind) = draft_node::<ByCopy, M>(heap, &batch, longer, Children::of(node, media, None))?;
         let fenced = batch.fence();

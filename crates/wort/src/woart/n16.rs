@@ -19,7 +19,7 @@ pub struct N16 {
     bitmap: CommitWord,
     keys: [PWord; 2],
     slots: [PSlot; 16],
-    unused: [PWord; 3],
+    unused: [PWord; 2],
 }
 
 const _: () = assert!(size_of::<N16>() == 3 * 64);
@@ -77,7 +77,7 @@ impl Inner for N16 {
             bitmap: CommitWord::new(0),
             keys: [const { PWord::new(0) }; 2],
             slots: [const { PSlot::null() }; 16],
-            unused: [const { PWord::new(0) }; 3],
+            unused: [const { PWord::new(0) }; 2],
         }
     }
 

@@ -15,7 +15,7 @@ use crate::adaptive::Publish;
 use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
 use art::{Kind, child_tag, draft_leaf};
 use heap::{Error, Heap};
-use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
+use pmem::{CommitWord, Link, Media, PSlot, Persistent, Purpose, persist_scope};
 use std::ops::Range;
 
 /// Up to 4 children.
@@ -25,7 +25,6 @@ pub struct N4 {
     common: Common,
     word: CommitWord, // partial keys and slot array
     slots: [PSlot; 4],
-    unused: PWord,
 }
 
 const _: () = assert!(size_of::<N4>() == 64);
@@ -112,7 +111,6 @@ impl Inner for N4 {
             common,
             word: CommitWord::new(0),
             slots: [const { PSlot::null() }; 4],
-            unused: PWord::new(0),
         }
     }
 

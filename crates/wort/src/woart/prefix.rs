@@ -25,7 +25,12 @@ pub(super) fn split<M: Media>(
 ) -> Result<(), Error> {
     let heap = tree.heap();
     let level = node.header(heap.media()).level();
-    let shorter = right_header(tree, place.link, parts + 1, node.header(heap.media()))?; // lines 5, 6
+    let shorter = right_header(
+        tree,
+        (place.link, place.depth),
+        parts + 1,
+        node.header(heap.media()),
+    )?; // lines 5, 6
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased(); // line 2
         let mut children = Children::default();
@@ -56,7 +61,7 @@ pub(super) fn merge<M: Media>(
     let heap = tree.heap();
     let node = NodeRef::<InPlace>::at(heap, child)?;
     let level = node.level(heap, child, depth)?;
-    let longer = right_header(tree, child, place.depth, node.header(heap.media()))?;
+    let longer = right_header(tree, (child, depth), place.depth, node.header(heap.media()))?;
     store(tree, node, longer);
     publish_link(tree, place, child, skip(place.depth, level));
     Ok(())
@@ -69,7 +74,7 @@ pub(super) fn recover<M: Media>(
     node: NodeRef<'_, InPlace>,
     found: Prefix,
 ) -> Result<Prefix, Fault> {
-    let header = right_header(tree, place.link, place.depth, found)?; // lines 3 to 8
+    let header = right_header(tree, (place.link, place.depth), place.depth, found)?; // lines 3 to 8
     store(tree, node, header); // lines 9 to 12
     Ok(header)
 }
