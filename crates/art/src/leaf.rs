@@ -38,7 +38,9 @@ const SIZE: usize = size_of::<Leaf>();
 const _: () = assert!(SIZE == 16);
 
 // SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Leaf {}
+unsafe impl Persistent for Leaf {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A leaf being read.
 #[derive(Clone, Copy, Debug)]

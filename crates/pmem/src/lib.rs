@@ -32,9 +32,9 @@ pub use delaying::{Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
-pub use pool::{Fault, Level, Pool, PoolOptions};
+pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use token::{
     Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
-    NonTemporal, PSlot, Persisted, Placed, Publication, Published, persist_scope,
+    NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};

@@ -25,7 +25,11 @@ use std::sync::atomic::AtomicU64;
 /// The type is `repr(C)` or `repr(transparent)`, has no padding, no reference and no pointer, any bytes are a
 /// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
 /// alignment is at most 64.
-pub unsafe trait Persistent: 'static {}
+pub unsafe trait Persistent: 'static {
+    /// Whether all of it is words. What is not is read by plain loads, of which the media must be told
+    /// ([`Media::touched`]).
+    const WORDS_ONLY: bool = false;
+}
 
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -125,7 +129,9 @@ impl Link {
 pub struct PWord(AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for PWord {}
+unsafe impl Persistent for PWord {
+    const WORDS_ONLY: bool = true;
+}
 
 impl PWord {
     /// A word of a draft.
@@ -167,7 +173,7 @@ impl PWord {
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
-        media.store(&self.0, value);
+        media.store_unpersisted(&self.0, value);
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.
@@ -184,7 +190,9 @@ impl PWord {
 pub struct VWord(AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for VWord {}
+unsafe impl Persistent for VWord {
+    const WORDS_ONLY: bool = true;
+}
 
 impl VWord {
     /// A word of a draft.
@@ -213,12 +221,12 @@ impl VWord {
         media.store_volatile(&self.0, value);
     }
 
-    /// Stores `value` and writes it back with the batch: for designs that do persist such metadata (the ablation
-    /// of selective metadata persistence, ROART §3.3.1).
+    /// Stores `value` as a persistent word's and writes it back with the batch: for designs that do persist such
+    /// metadata (the ablation of selective metadata persistence, ROART §3.3.1).
     #[inline]
     #[track_caller]
     pub fn store_persistent<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
-        batch.media().store_volatile(&self.0, value);
+        batch.media().store(&self.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 

@@ -44,7 +44,9 @@ const _: () = assert!(size_of::<Array<6>>() == 64);
 const _: () = assert!(size_of::<Array<64>>() == 528);
 
 // SAFETY: `repr(C)` of words only, all of one size, so without padding.
-unsafe impl<const N: usize> Persistent for Array<N> {}
+unsafe impl<const N: usize> Persistent for Array<N> {
+    const WORDS_ONLY: bool = true;
+}
 
 /// An array being used.
 #[derive(Clone, Copy)]

@@ -25,7 +25,9 @@ pub(crate) struct Root {
 const _: () = assert!(size_of::<Root>() == 16);
 
 // SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Root {}
+unsafe impl Persistent for Root {
+    const WORDS_ONLY: bool = true;
+}
 
 /// Builds the root object of an empty tree.
 pub(crate) fn draft<'e, 'h, M: Media>(

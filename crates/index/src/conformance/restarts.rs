@@ -249,9 +249,9 @@ pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
     };
     let early = (0..5).map(round).max();
     let late = (5..30).map(round).max();
-    // Without reuse each round would take a megabyte more.
+    // Without reuse each round would take a megabyte more; tests beside this one may hold some up for a while.
     assert!(
-        late <= early.map(|len| len * 2),
+        late <= early.map(|len| len + (8 << 20)),
         "{early:?} bytes became {late:?}"
     );
     store.compare(&Entries::new());

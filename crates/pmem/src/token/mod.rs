@@ -27,7 +27,7 @@ mod tests;
 pub use batch::{Batch, Fenced, persist_scope};
 pub use commit::{CommitWord, Placed};
 pub use draft::{Chunk, Draft, Erased, Flushed, Lender, Persisted};
-pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication};
+pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication, Uncounted};
 pub use slot::{PSlot, Published};
 
 use std::cell::Cell;

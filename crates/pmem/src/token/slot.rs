@@ -19,7 +19,9 @@ use std::marker::PhantomData;
 pub struct PSlot(pub(crate) std::sync::atomic::AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for PSlot {}
+unsafe impl Persistent for PSlot {
+    const WORDS_ONLY: bool = true;
+}
 
 impl PSlot {
     /// An empty slot, for a draft.
@@ -49,7 +51,7 @@ impl PSlot {
         let word = media.load(&self.0);
         if word & Link::MARK != 0 {
             self.persist(media);
-            let _ = media.compare_exchange(&self.0, word, word & !Link::MARK);
+            let _ = media.compare_exchange_unpersisted(&self.0, word, word & !Link::MARK);
         }
         Link::from_word(word)
     }

@@ -31,7 +31,9 @@ pub struct Node {
 const _: () = assert!(size_of::<Node>() == 144);
 
 // SAFETY: `repr(C)` of words only, no padding.
-unsafe impl Persistent for Node {}
+unsafe impl Persistent for Node {
+    const WORDS_ONLY: bool = true;
+}
 
 /// The tag of a link to a node.
 pub(crate) const NODE: Tag = child_tag(Kind::N16, 0, 0);

@@ -77,6 +77,10 @@ impl<'g, M: Media> Writer<'g, M> {
             above: None,
         };
         while place.link.is_inner() {
+            if let Some(digit) = HalfByte::at(self.key, place.depth) {
+                // Where nothing is skipped, the child's line comes together with the header's.
+                <&Node as art::Node>::prefetch(self.heap, place.link, digit);
+            }
             let node = Node::at(self.heap, place.link)?;
             let header = recover::header(self.index, node, place.link, place.depth)?;
             place.parting = self.parting(header, place.link)?;
