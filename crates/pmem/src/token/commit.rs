@@ -21,7 +21,9 @@ use crate::{Link, Media, Persistent, Tag};
 pub struct CommitWord(PSlot);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for CommitWord {}
+unsafe impl Persistent for CommitWord {
+    const WORDS_ONLY: bool = true;
+}
 
 impl CommitWord {
     /// The bits that are the user's.

@@ -19,7 +19,9 @@ pub struct N256 {
 const _: () = assert!(size_of::<N256>() == 33 * 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N256 {}
+unsafe impl Persistent for N256 {
+    const WORDS_ONLY: bool = true;
+}
 
 /// Slots of a line.
 const NEAR: usize = 8;

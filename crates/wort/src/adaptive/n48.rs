@@ -25,7 +25,9 @@ pub struct N48 {
 const _: () = assert!(size_of::<N48>() == 11 * 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N48 {}
+unsafe impl Persistent for N48 {
+    const WORDS_ONLY: bool = true;
+}
 
 /// Where in an index word the byte for a key byte is.
 const fn shift(byte: u8) -> u32 {

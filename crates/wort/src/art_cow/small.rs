@@ -29,7 +29,9 @@ const _: () = assert!(size_of::<N4>() == 64);
 const _: () = assert!(size_of::<N16>() == 3 * 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the size is the sum, for the two that there are).
-unsafe impl<const S: usize, const K: usize, const U: usize> Persistent for Small<S, K, U> {}
+unsafe impl<const S: usize, const K: usize, const U: usize> Persistent for Small<S, K, U> {
+    const WORDS_ONLY: bool = true;
+}
 
 impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KEYS, UNUSED> {
     fn key<M: Media>(&self, media: &M, i: usize) -> u8 {

@@ -25,7 +25,9 @@ pub struct N16 {
 const _: () = assert!(size_of::<N16>() == 3 * 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N16 {}
+unsafe impl Persistent for N16 {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A bit for each entry that counts.
 fn entries(word: u64) -> u16 {

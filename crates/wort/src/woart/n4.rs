@@ -30,7 +30,9 @@ pub struct N4 {
 const _: () = assert!(size_of::<N4>() == 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N4 {}
+unsafe impl Persistent for N4 {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A value of the word, taken apart.
 #[derive(Clone, Copy, PartialEq, Eq)]
