@@ -169,7 +169,8 @@ impl PWord {
         batch.media().store_nt(&self.0, value);
     }
 
-    /// Stores `value`, which differs from what is there only in bits that recovery ignores, without persisting it.
+    /// Stores `value` without persisting it: it differs from what is there only in bits that recovery ignores, or recovery
+    /// does with either.
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {

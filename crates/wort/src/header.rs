@@ -12,8 +12,10 @@
 //! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives: whoever
 //!    comes to a node, by an old link or a new one, finds the right child.
 //! I3 A depth other than the one at which a walk arrives says that the prefix is not the one between the node and its
-//!    parent: a split or a merge is under way, or a crash has cut one short. The keys below the node, any one of
-//!    them, tell the right prefix (Algorithm 2).
+//!    parent: a split is under way or was cut short by a crash, or the node has taken its parent's place. The keys below
+//!    the node, any one of them, tell the right prefix (Algorithm 2).
+//! I4 A node's first header is durable before the node can be reached. Whichever of its headers a crash leaves after
+//!    that is right for the depth that it tells, and has the same level. So none of the later ones needs a write-back.
 
 use art::Digit;
 use std::marker::PhantomData;

@@ -8,7 +8,7 @@ use super::node::NodeRef;
 use super::walk::{Found, Place, skip, walk};
 use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
-use art::{Kind, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, same};
+use art::{Kind, LeafRef, Node, Tagged, child_tag, common_prefix, draft_leaf, same};
 use heap::{Error, Guard};
 use index::{Action, Edit, OnHeap};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
@@ -94,6 +94,19 @@ pub(crate) fn publish_link<S: Scheme, M: Media>(tree: &Tree<S, M>, place: &Place
     let _durable = slot.commit();
 }
 
+/// The same for an inner node to which `depth` bytes lead so far, and fewer then.
+pub(crate) fn publish_below<S: Scheme, M: Media>(
+    tree: &Tree<S, M>,
+    place: &Place<'_>,
+    child: Link,
+    depth: usize,
+) -> Result<(), Error> {
+    let node = NodeRef::<S>::at(tree.heap(), child)?;
+    let level = node.level(tree.heap(), child, depth)?;
+    publish_link(tree, place, child, skip(place.depth, level));
+    Ok(())
+}
+
 /// Gives a key that is present another value: in place if both have eight bytes (1 write-back, 1 fence), else by a new
 /// leaf (2, 2).
 fn replace_value<S: Scheme, M: Media>(
@@ -160,6 +173,6 @@ pub(crate) fn retire_node<S: Scheme, M: Media>(
     node: NodeRef<'_, S>,
 ) {
     if node.common().retire(tree.heap()) {
-        retire(tree, guard, link, art::Node::size(&node));
+        retire(tree, guard, link, node.size());
     }
 }

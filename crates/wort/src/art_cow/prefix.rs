@@ -6,7 +6,7 @@ use crate::adaptive::build::{Child, Children, draft_node};
 use crate::adaptive::node::NodeRef;
 use crate::adaptive::shrink::no_memory;
 use crate::adaptive::walk::{Place, right_header, skip};
-use crate::adaptive::write::{publish, publish_link, retire_node};
+use crate::adaptive::write::{publish, publish_below, retire_node};
 use crate::adaptive::{Prefix, Tree};
 use art::{Kind, Node, draft_leaf};
 use heap::{Error, Guard};
@@ -76,9 +76,8 @@ pub(super) fn merge<M: Media>(
         Ok(())
     });
     if no_memory(done)? {
-        publish_link(tree, place, child, aux);
-    } else {
-        retire_node(tree, guard, child, node);
+        return publish_below(tree, place, child, depth);
     }
+    retire_node(tree, guard, child, node);
     Ok(())
 }

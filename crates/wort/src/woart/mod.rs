@@ -2,14 +2,14 @@
 //!
 //! ART whose every change commits by one 8-byte store in place: an N4 by its word of partial keys and slot array (`n4`,
 //! Algorithm 3), an N16 by its bitmap (`n16`, Algorithm 4), an N48 by its child index, an N256 by the pointer
-//! (`adaptive`), and a split or a merge of prefixes by the pointer to the node, its header having changed before or
-//! after as in WORT (`prefix`, Algorithms 1 and 2).
+//! (`adaptive`), and a split or a merge of prefixes by the pointer to the node, its header changing beside as in WORT
+//! (`prefix`, Algorithms 1 and 2).
 
 mod n16;
 mod n4;
 mod prefix;
 
-use crate::adaptive::{Adaptive, Prefix, Scheme, Tree, node::NodeRef, walk::Place};
+use crate::adaptive::{Adaptive, Prefix, Scheme, Tree, node::NodeRef, walk::Place, write::publish_below};
 use heap::{Error, Guard};
 use pmem::{Fault, Hardware, Link, Media};
 
@@ -49,6 +49,7 @@ impl Scheme for InPlace {
         prefix::split(tree, place, node, parting, key, value)
     }
 
+    /// The child itself: its depth then tells that its prefix is too short. 1 write-back, 1 fence.
     fn merge_prefix<M: Media>(
         tree: &Tree<Self, M>,
         place: &Place<'_>,
@@ -56,6 +57,6 @@ impl Scheme for InPlace {
         depth: usize,
         _guard: &Guard,
     ) -> Result<(), Error> {
-        prefix::merge(tree, place, child, depth)
+        publish_below(tree, place, child, depth)
     }
 }

@@ -1,20 +1,19 @@
 //! Recovery of headers (Algorithm 2, RecoverHeader), at the moment a writer needs one.
 //!
-//! A depth that is not the one at which the node is reached says that a crash came between the two steps of a split or
-//! a merge. The paper takes two leaves below the node and makes what they share its prefix. Here one leaf suffices,
+//! A depth that is not the one at which the node is reached says that a crash came between the two steps of a split, or
+//! that the node has taken its parent's place. The paper takes two leaves below the node and makes what they share its prefix. Here one leaf suffices,
 //! since the header itself says at which level the node branches (`header`, I2); so it does not matter how many
 //! leaves there are, nor that the first two may share more than all.
 //!
-//! Readers compute what they need, and store nothing: only the writer does, under its lock, and makes it durable.
+//! Readers need no prefix, and store nothing: only the writer does, under its lock.
 
 use super::Wort;
 use super::node::{Header, Node};
 use art::{Digit, HalfByte, LeafRef, damaged};
-use heap::Heap;
 use index::OnHeap;
-use pmem::{Durable, Fault, Link, Media, Purpose, persist_scope};
+use pmem::{Fault, Link, Media};
 
-/// The header of the node at `link`, reached after `depth` digits; recovered, if need be: 1 write-back, 1 fence.
+/// The header of the node at `link`, reached after `depth` digits; recovered, if need be.
 #[inline]
 pub(super) fn header<M: Media>(
     index: &Wort<M>,
@@ -22,12 +21,13 @@ pub(super) fn header<M: Media>(
     link: Link,
     depth: usize,
 ) -> Result<Header, Fault> {
-    let found = node.header(index.heap().media());
+    let media = index.heap().media();
+    let found = node.header(media);
     if found.depth() == depth {
         return Ok(found);
     }
     let right = header_after(index, found, link, depth)?;
-    let _durable = store(index.heap(), node, right);
+    node.header.store_unpersisted(right.to_word(), media); // line 9; for lines 10 to 12 see `header`, I4
     Ok(right)
 }
 
@@ -59,12 +59,4 @@ pub(super) fn leaf_below<M: Media>(
         .any_leaf(link, 0)?
         .filter(|leaf| HalfByte::count(leaf.key()) >= header.level())
         .ok_or(damaged("leaf below a node", link))
-}
-
-/// Stores a header and makes it durable (lines 9 to 12).
-pub(super) fn store<M: Media>(heap: &Heap<M>, node: &Node, header: Header) -> Durable {
-    persist_scope(heap.media(), Purpose::Node, |batch| {
-        node.header.store(header.to_word(), &batch);
-        batch.fence().durable()
-    })
 }

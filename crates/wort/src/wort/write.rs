@@ -2,12 +2,12 @@
 //!
 //! 1. Go down to the key's slot, comparing every digit, and recover the headers on the way that need it (`recover`).
 //! 2. Let the edit decide, once.
-//! 3. New objects, and with them the header of a node that gets a new parent, are written, written back and fenced
-//!    (fence 1). One store to one slot is the commit point, made durable by fence 2.
+//! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point, made
+//!    durable by fence 2. The header of a node that gets another parent changes between them, and is not written back:
+//!    an older one does as well after a crash (`header`, I4).
 //!
 //! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys diverge in a
-//! slot (leaf, three lines of a node, slot); 6 and 2 for a split (and the header); 1 and 1 for a remove, 2 and 2 where
-//! a node takes its parent's place.
+//! slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
 
 use super::node::{Header, LEAF, NODE, Node};
 use super::{Wort, recover};
@@ -43,7 +43,6 @@ struct Above<'g> {
     node: &'g Node,
     slot: &'g PSlot,
     link: Link,
-    depth: usize,
 }
 
 impl<'g, M: Media> Writer<'g, M> {
@@ -102,7 +101,6 @@ impl<'g, M: Media> Writer<'g, M> {
                     node,
                     slot: place.slot,
                     link: place.link,
-                    depth: place.depth,
                 }),
             };
         }
@@ -140,7 +138,7 @@ impl<'g, M: Media> Writer<'g, M> {
             match action {
                 Action::Keep => {}
                 Action::Put => self.replace_value(place, leaf, edit.value())?,
-                Action::Remove => self.remove(place, leaf)?,
+                Action::Remove => self.remove(place, leaf),
             }
             return Ok(action);
         }
@@ -191,7 +189,7 @@ impl<'g, M: Media> Writer<'g, M> {
     }
 
     /// Splits a compressed path (Algorithm 1, SplitCmp): the key parts from a node's prefix, so the node gets a new
-    /// parent, and its header the depth and the prefix that are right below it. 6 write-backs, 2 fences.
+    /// parent, and its header the depth and the prefix that are right below it. 5 write-backs, 2 fences.
     fn split(&self, place: &Place<'g>, (level, digit): (usize, u8), value: &[u8]) -> Result<(), Error> {
         let node = Node::at(self.heap, place.link)?;
         let header = node.header(self.heap.media());
@@ -219,14 +217,14 @@ impl<'g, M: Media> Writer<'g, M> {
             let own = HalfByte::at(self.key, level);
             parent.adopt(|parent| parent.slot_mut(own), leaf.flush(&batch), LEAF);
             let parent = parent.flush(&batch);
+            // Lines 8 to 12.
+            let fenced = batch.fence();
             // Line 7. From here until the slot leads to the parent, the node's depth is not the one at which it is
             // reached, and neither is it after a crash in between: who comes there then does without the prefix, or
             // recovers it.
             if let Some((node, header)) = below {
-                node.header.store(header.to_word(), &batch);
+                node.header.store_unpersisted(header.to_word(), media);
             }
-            // Lines 8 to 12.
-            let fenced = batch.fence();
             // Lines 14 to 17: the commit point.
             let _durable = place
                 .slot
@@ -237,8 +235,9 @@ impl<'g, M: Media> Writer<'g, M> {
     }
 
     /// Removes the key: one store empties its slot, or, if one child would be left in the node, puts that child in the
-    /// node's place, so that no node is ever without two children.
-    fn remove(&self, place: &Place<'g>, leaf: LeafRef<'g>) -> Result<(), Error> {
+    /// node's place (§3.4, merge), so that no node is ever without two children. If that child is a node, its prefix is
+    /// then too short, as its depth says: the next writer that needs it recovers it. 1 write-back, 1 fence.
+    fn remove(&self, place: &Place<'g>, leaf: LeafRef<'g>) {
         let media = self.heap.media();
         let last = place.above.as_ref().and_then(|above| {
             let others = above.node.slots().filter(|slot| !std::ptr::eq(*slot, place.slot));
@@ -246,31 +245,12 @@ impl<'g, M: Media> Writer<'g, M> {
             let last = others.next()?;
             others.next().is_none().then_some((above, last))
         });
-        match last {
-            Some((above, last)) => self.merge(above, last)?,
-            None => {
-                let _durable = place
-                    .slot
-                    .publish_link::<LinkAndPersist, _>(media, Link::NULL)
-                    .commit();
-            }
-        }
+        let (slot, link) = last.map_or((place.slot, Link::NULL), |(above, last)| (above.slot, last));
+        let _durable = slot.publish_link::<LinkAndPersist, _>(media, link).commit();
         self.retire(place.link, leaf.extent());
-        Ok(())
-    }
-
-    /// The reverse of a split: the last child takes the node's place, and the prefix between, if it is a node. The
-    /// order is that of Algorithm 1, and so is what a crash in between leaves.
-    fn merge(&self, above: &Above<'g>, last: Link) -> Result<(), Error> {
-        let media = self.heap.media();
-        if last.is_inner() {
-            let node = Node::at(self.heap, last)?;
-            let longer = recover::header_after(self.index, node.header(media), last, above.depth)?;
-            let _durable = recover::store(self.heap, node, longer);
+        if let Some((above, _)) = last {
+            self.retire(above.link, size_of::<Node>());
         }
-        let _durable = above.slot.publish_link::<LinkAndPersist, _>(media, last).commit();
-        self.retire(above.link, size_of::<Node>());
-        Ok(())
     }
 
     /// Gives an object's chunk back once no reader can hold it.

@@ -11,6 +11,8 @@ pub enum Step {
     Load,
     /// Changed a persistent word.
     Store,
+    /// Changed one that need not be durable.
+    Unpersisted,
     /// Fenced for the index; not for the heap.
     Fence,
 }
@@ -56,6 +58,10 @@ unsafe impl Media for Stepping {
     fn store(&self, word: &AtomicU64, value: u64) {
         self.0.store(word, value);
         pass(Step::Store);
+    }
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        self.0.store_unpersisted(word, value);
+        pass(Step::Unpersisted);
     }
     fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
         let result = self.0.compare_exchange(word, old, new);
