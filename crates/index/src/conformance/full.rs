@@ -5,17 +5,22 @@ use crate::{Error, Index, OnHeap};
 use heap::Heap;
 use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-/// Takes all pages that are left, for good.
+/// Takes all pages that are left, and what is left in those that serve smaller objects, for good.
 fn fill(heap: &Heap) {
-    let full = persist_scope(heap.media(), Purpose::Node, |batch| {
-        loop {
-            match heap.draft(PWord::new(0), 30_000, &batch) {
-                Ok(draft) => std::mem::forget(draft),
-                Err(error) => return error,
+    for len in [30_000, 15_000, 8_000, 4_000]
+        .into_iter()
+        .chain((0..3_000).rev().step_by(16))
+    {
+        let full = persist_scope(heap.media(), Purpose::Node, |batch| {
+            loop {
+                match heap.draft(PWord::new(0), len, &batch) {
+                    Ok(draft) => std::mem::forget(draft),
+                    Err(error) => return error,
+                }
             }
-        }
-    });
-    assert!(matches!(full, heap::Error::Full { .. }), "{full}");
+        });
+        assert!(matches!(full, heap::Error::Full { .. }), "{full}");
+    }
 }
 
 /// In a full pool an insert fails, whatever it would have built, and nothing else changes; removes go through.
@@ -64,7 +69,7 @@ pub fn inserts_without_memory_leave_nothing_behind<I: OnHeap<Media = Hardware>>(
                 other => panic!("{other:?}"),
             }
         }
-        assert!(failed > 0, "the chunks claimed before never end");
+        assert!(failed > 0, "no insert found the pool full");
         let faults = index.check().expect("no error");
         assert_eq!(faults.found, [""; 0]);
         assert_eq!(faults.keys, model.len() as u64);

@@ -13,34 +13,33 @@ use super::locate::Place;
 use super::node::{Node, node_size};
 use super::prefix::Prefix;
 use super::repair::prefix_from;
-use art::{Tagged, child_tag, common_prefix, same_object};
+use art::{Missed, Tagged, child_tag, common_prefix, same_object};
 use heap::Error;
 use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
 
 impl<'a, M: Media> Writer<'a, M> {
     /// The key parts from the string of the inner node that hangs at the place: it is absent, and if it is to be there,
-    /// a new N4 comes above that node, at the level where they part. `None` if something has changed since.
-    /// 4 write-backs, 4 fences.
+    /// a new N4 comes above that node, at the level where they part. 4 write-backs, 4 fences.
     pub(super) fn edit_above(
         &self,
         place: &Place<'a>,
         (at, byte): (usize, u8),
         edit: &mut dyn Edit,
-    ) -> Result<Option<Action>, Error> {
+    ) -> Result<Result<Action, Missed>, Error> {
         // The node, then its parent.
         let below = Node::at(self.heap(), place.link)?;
         let Ok(_below_locked) = below.lock(self.heap()) else {
-            return Ok(None);
+            return Ok(Err(Missed::Busy));
         };
         let Ok(_locked) = place.node.lock(self.heap()) else {
-            return Ok(None);
+            return Ok(Err(Missed::Busy));
         };
         let (slot, link) = place.node.slot(self.media(), self.key.get(place.level).copied());
         let (depth, level) = (place.level + 1, below.level(self.media()));
         let prefix = below.prefix(self.media());
         let Some(slot) = slot.filter(|_| same_object(link, place.link) && prefix.fits(depth, level)) else {
-            return Ok(None);
+            return Ok(Err(Missed::Lost));
         };
         let (kept, len);
         let leaf;
@@ -53,17 +52,17 @@ impl<'a, M: Media> Writer<'a, M> {
                 leaf = self.index.any_leaf(link, depth)?;
                 match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {
                     Some(string) => string,
-                    None => return Ok(None),
+                    None => return Ok(Err(Missed::Lost)),
                 }
             }
         };
         let split = at.wrapping_sub(depth);
         if string.get(split) != Some(&byte) {
-            return Ok(None);
+            return Ok(Err(Missed::Lost));
         }
         let action = edit.decide(None);
         if action != Action::Put {
-            return Ok(Some(Action::Keep));
+            return Ok(Ok(Action::Keep));
         }
         let leaf = self.persist_leaf(edit.value())?;
         let mut children = Children::default();
@@ -77,7 +76,7 @@ impl<'a, M: Media> Writer<'a, M> {
             .commit();
         // (2) The header below gets the prefix that fits.
         let _durable = self.store_prefix(below, Prefix::of(&string[split + 1..]));
-        Ok(Some(action))
+        Ok(Ok(action))
     }
 
     /// Two keys diverge below the place: an N4 over the old leaf, which hangs in `slot`, and the new one, at the level

@@ -18,17 +18,15 @@ impl<'a, M: Media> Writer<'a, M> {
     pub(super) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
-            let missed = match self.locate()? {
-                Ok(place) => {
-                    let done = match place.parting {
-                        Some(parting) => self.edit_above(&place, parting, edit)?,
-                        None => self.edit_at(&place, edit)?,
-                    };
-                    match done {
-                        Some(action) => return Ok(action),
-                        None => Missed::Busy,
-                    }
-                }
+            let done = match self.locate()? {
+                Ok(place) => match place.parting {
+                    Some(parting) => self.edit_above(&place, parting, edit)?,
+                    None => self.edit_at(&place, edit)?,
+                },
+                Err(missed) => Err(missed),
+            };
+            let missed = match done {
+                Ok(action) => return Ok(action),
                 Err(missed) => missed,
             };
             if !tries.go_on(&missed, self.media()) {
@@ -37,19 +35,22 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Nothing or a leaf hangs at the place. `None` if something else does by now.
-    fn edit_at(&self, place: &Place<'a>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
+    /// Nothing or a leaf hangs at the place.
+    fn edit_at(&self, place: &Place<'a>, edit: &mut dyn Edit) -> Result<Result<Action, Missed>, Error> {
         let Ok(locked) = place.node.lock(self.heap()) else {
-            return Ok(None);
+            return Ok(Err(Missed::Busy));
         };
         let byte = self.key.get(place.level).copied();
         let (slot, link) = place.node.slot(self.media(), byte);
         let (Some(slot), Kind::Leaf) = (slot, link.kind()) else {
+            if link.is_inner() {
+                return Ok(Err(Missed::Lost));
+            }
             if !link.is_null() {
-                return Ok(None);
+                return Err(damaged("link's kind", link).into());
             }
             let action = edit.decide(None);
-            return Ok(Some(match (action, byte) {
+            return Ok(Ok(match (action, byte) {
                 (Action::Put, Some(byte)) => {
                     self.insert(place, locked, byte, edit.value())?;
                     action
@@ -69,10 +70,10 @@ impl<'a, M: Media> Writer<'a, M> {
         if !same(leaf.key(), self.key) {
             let action = edit.decide(None);
             if action != Action::Put {
-                return Ok(Some(Action::Keep));
+                return Ok(Ok(Action::Keep));
             }
             self.split_leaf(slot, link, place.level + 1, leaf.key(), edit.value())?;
-            return Ok(Some(action));
+            return Ok(Ok(action));
         }
         let action = edit.decide(Some(&leaf.value(self.heap())));
         match action {
@@ -80,7 +81,7 @@ impl<'a, M: Media> Writer<'a, M> {
             Action::Put => self.replace_value(slot, link, leaf, edit.value())?,
             Action::Remove => self.remove(place, locked, slot, link)?,
         }
-        Ok(Some(action))
+        Ok(Ok(action))
     }
 
     /// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
