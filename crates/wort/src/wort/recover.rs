@@ -1,9 +1,9 @@
 //! Recovery of headers (Algorithm 2, RecoverHeader), at the moment a writer needs one.
 //!
 //! A depth that is not the one at which the node is reached says that a crash came between the two steps of a split, or
-//! that the node has taken its parent's place. The paper takes two leaves below the node and makes what they share its prefix. Here one leaf suffices,
-//! since the header itself says at which level the node branches (`header`, I2); so it does not matter how many
-//! leaves there are, nor that the first two may share more than all.
+//! that the node has taken its parent's place. The paper takes two leaves below the node and makes what they share its
+//! prefix. Here one leaf suffices, since the header itself says at which level the node branches (`header`, I2); so it
+//! does not matter how many leaves there are, nor that the first two may share more than all.
 //!
 //! Readers need no prefix, and store nothing: only the writer does, under its lock.
 
@@ -58,5 +58,5 @@ pub(super) fn leaf_below<M: Media>(
     index
         .any_leaf(link, 0)?
         .filter(|leaf| HalfByte::count(leaf.key()) >= header.level())
-        .ok_or(damaged("leaf below a node", link))
+        .ok_or_else(|| damaged("leaf below a node", link))
 }
