@@ -38,12 +38,20 @@ impl Common {
         }
     }
 
+    /// Whether the node was replaced in this generation.
+    pub(crate) fn is_retired<M: Media>(&self, heap: &Heap<M>) -> bool {
+        self.retired.load(heap.media()) == Self::retired_in(heap)
+    }
+
     /// Notes that the node was replaced; `false` if it was before.
     pub(crate) fn retire<M: Media>(&self, heap: &Heap<M>) -> bool {
-        let now = u64::from(heap.generation()) << 32 | 1;
-        let first = self.retired.load(heap.media()) != now;
-        self.retired.store(now, heap.media());
+        let first = !self.is_retired(heap);
+        self.retired.store(Self::retired_in(heap), heap.media());
         first
+    }
+
+    fn retired_in<M: Media>(heap: &Heap<M>) -> u64 {
+        u64::from(heap.generation()) << 32 | 1
     }
 }
 

@@ -75,6 +75,9 @@ pub(crate) fn walk<'g, S: Scheme, M: Media>(
             Kind::Null if place.link.is_null() => return Ok(Found::Empty { place }),
             Kind::Leaf => {
                 let leaf = LeafRef::at(heap, place.link)?;
+                if !leaf.has_sound_key() {
+                    return Err(damaged("leaf's key", place.link));
+                }
                 return Ok(Found::Leaf { place, leaf, above });
             }
             _ => {}
@@ -83,7 +86,10 @@ pub(crate) fn walk<'g, S: Scheme, M: Media>(
             return Err(damaged("leaf of the key that ends at a node", place.link));
         }
         let node = NodeRef::<S>::at(heap, place.link)?;
-        let level = node.level(heap, place.link, place.depth)?;
+        let level = node.own_level(heap, place.link, place.depth)?;
+        if node.common().is_retired(heap) {
+            return Err(damaged("node that was replaced", place.link));
+        }
         if level > place.depth
             && let Some(parting) = compare(tree, &place, node, level, key)?
         {
@@ -124,9 +130,6 @@ fn compare<S: Scheme, M: Media>(
     key: &[u8],
 ) -> Result<Option<(usize, u8)>, Fault> {
     let mut header = node.header(tree.heap().media());
-    if header.level() != level {
-        return Err(damaged("node's level", place.link));
-    }
     if header.depth() != place.depth {
         header = S::recover_header(tree, place, node, header)?;
     }
