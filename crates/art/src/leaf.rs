@@ -156,9 +156,14 @@ impl<'g> LeafRef<'g> {
         })
     }
 
+    /// Whether the key matches its check byte: what is all zeros, say, is no leaf of the empty key.
+    pub fn has_sound_key(&self) -> bool {
+        (self.header >> CHECK_SHIFT) as u8 == checksum(self.key()) as u8
+    }
+
     /// What does not make sense in the leaf itself.
     pub fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
-        if (self.header >> CHECK_SHIFT) as u8 != checksum(self.key()) as u8 {
+        if !self.has_sound_key() {
             return Some("the key does not match its check byte");
         }
         if self.header & UNUSED != 0 {
