@@ -1,0 +1,634 @@
+//! The media that records runs, and lets crash images come into being as they are read.
+//!
+//! One [`Memory`] serves for everything, so that no image is ever copied: it holds the *base*, what a crash is sure to
+//! leave; a line in which images differ takes the version that the [chooser](crate::choose) picks when it is first
+//! touched; and whatever a run changes is put back when it has ended.
+//!
+//! I1 Between runs the memory holds the base, and no line is touched or saved.
+//! I2 A line is touched before anything of it is read or written, and saved before anything of it changes.
+//! I3 One OS thread uses the media at a time. Logical threads take turns at its calls.
+//!
+//! The common path, a line touched before, is a few loads; the rest is behind one mutex.
+
+use crate::choose::Chooser;
+use crate::log::{Event, Log, Site, Store, What};
+use crate::model::{Base, Content, LineHasher, Model, Tracker};
+use pmem::{LINE, Media, Memory, Purpose};
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Its image is what memory holds; read or written in this run.
+const TOUCHED: u8 = 1;
+/// What it held before this run is on the undo list.
+const SAVED: u8 = 2;
+/// Images differ in it.
+const UNSETTLED: u8 = 4;
+
+/// Where a logical thread may be switched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// Before an access of persistent memory, a write-back or a fence.
+    Access,
+    /// In a loop that waits for another thread: it makes no progress before another runs.
+    Wait,
+}
+
+/// Called at every point where logical threads may be switched.
+pub type Schedule = Box<dyn Fn(Point) + Send + Sync>;
+
+/// The media. Clones are handles of the same one.
+#[derive(Clone)]
+pub struct Crash(Arc<Shared>);
+
+struct Shared {
+    memory: Memory,
+    start: usize,
+    len: usize,
+    lines: Box<[AtomicU8]>,
+    /// Accesses left before a run counts as hanging.
+    steps: AtomicU64,
+    hung: AtomicBool,
+    recording: AtomicBool,
+    thread: AtomicU32,
+    schedule: OnceLock<Schedule>,
+    slow: Mutex<Slow>,
+}
+
+/// Who asked for a line's write-back since it was last written back.
+type Joins = HashMap<u64, Vec<Site>, BuildHasherDefault<LineHasher>>;
+
+/// What the common path does without.
+pub(crate) struct Slow {
+    pub(crate) tracker: Tracker,
+    pub(crate) chooser: Chooser,
+    /// Changes of the base, to be taken back in the end.
+    base_undo: Vec<(u32, u64)>,
+    undo: Vec<(u32, Content)>,
+    touched: Vec<u32>,
+    signature: u64,
+    log: Log,
+    joins: Joins,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    /// Of all that was read.
+    pub(crate) signature: u64,
+    pub(crate) hung: bool,
+}
+
+/// What unwinds a run that hangs.
+struct Hang;
+
+/// How often a lone thread may wait in one loop.
+const MOST_TURNS: u32 = 100;
+
+impl std::fmt::Debug for Crash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Crash").finish_non_exhaustive()
+    }
+}
+
+impl Crash {
+    /// A media over `memory`, which holds zeros.
+    pub fn new(memory: Memory) -> Crash {
+        let len = memory.len() as usize;
+        Crash(Arc::new(Shared {
+            start: memory.base().as_ptr().addr(),
+            len,
+            lines: (0..len / LINE).map(|_| AtomicU8::new(0)).collect(),
+            memory,
+            steps: AtomicU64::new(u64::MAX),
+            hung: AtomicBool::new(false),
+            recording: AtomicBool::new(false),
+            thread: AtomicU32::new(0),
+            schedule: OnceLock::new(),
+            slow: Mutex::new(Slow {
+                tracker: Tracker::new(Model::default()),
+                chooser: Chooser::default(),
+                base_undo: Vec::new(),
+                undo: Vec::new(),
+                touched: Vec::new(),
+                signature: 0,
+                log: Log::default(),
+                joins: Joins::default(),
+            }),
+        }))
+    }
+
+    /// The memory that pools are made in.
+    pub fn memory(&self) -> &Memory {
+        &self.0.memory
+    }
+
+    /// Says which logical thread runs from now on; 0 is the first.
+    pub fn set_thread(&self, thread: u32) {
+        self.0.thread.store(thread, Relaxed);
+    }
+
+    /// The logical thread that runs.
+    pub fn thread(&self) -> u32 {
+        self.0.thread.load(Relaxed)
+    }
+
+    /// Has `schedule` called wherever threads may be switched. It can be set once.
+    pub fn set_schedule(&self, schedule: Schedule) -> bool {
+        self.0.schedule.set(schedule).is_ok()
+    }
+
+    /// Writes down that operation `op` of the current thread begins.
+    #[track_caller]
+    pub fn invoke(&self, op: u32) {
+        self.event(What::Invoke(op));
+    }
+
+    /// Writes down that operation `op` of the current thread has answered.
+    #[track_caller]
+    pub fn acknowledge(&self, op: u32) {
+        self.event(What::Ack(op));
+    }
+
+    pub(crate) fn slow(&self) -> MutexGuard<'_, Slow> {
+        self.0.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the run that begins so many accesses.
+    pub(crate) fn begin(&self, steps: u64) {
+        self.0.steps.store(steps, Relaxed);
+        self.0.hung.store(false, Relaxed);
+    }
+
+    /// Begins to write down what happens.
+    pub(crate) fn record(&self) {
+        self.slow().log = Log::default();
+        self.0.recording.store(true, Relaxed);
+    }
+
+    /// Ends writing down, and gives the log.
+    pub(crate) fn recorded(&self) -> Log {
+        self.0.recording.store(false, Relaxed);
+        let mut slow = self.slow();
+        slow.joins.clear();
+        std::mem::take(&mut slow.log)
+    }
+
+    /// How many events there are so far.
+    pub(crate) fn recorded_so_far(&self) -> usize {
+        self.slow().log.events.len()
+    }
+
+    /// Puts everything back as it was when the run began.
+    pub(crate) fn end(&self) -> Ended {
+        self.0.steps.store(u64::MAX, Relaxed);
+        let mut slow = self.slow();
+        let slow = &mut *slow;
+        for (line, content) in slow.undo.drain(..) {
+            self.write(line, &content);
+        }
+        for line in slow.touched.drain(..) {
+            let flags = &self.0.lines[line as usize];
+            flags.store(flags.load(Relaxed) & UNSETTLED, Relaxed);
+        }
+        Ended {
+            signature: std::mem::take(&mut slow.signature),
+            hung: self.0.hung.load(Relaxed),
+        }
+    }
+
+    /// The lines touched so far in this run.
+    pub(crate) fn for_touched(&self, mut f: impl FnMut(u32)) {
+        self.slow().touched.iter().for_each(|&line| f(line));
+    }
+
+    /// How far back the base can be taken: to how it is now.
+    pub(crate) fn mark_base(&self) -> usize {
+        self.slow().base_undo.len()
+    }
+
+    /// Takes the base back to how it was.
+    pub(crate) fn reset_base(&self, mark: usize) {
+        let mut slow = self.slow();
+        while slow.base_undo.len() > mark {
+            if let Some((word, value)) = slow.base_undo.pop() {
+                self.words()[word as usize].store(value, Relaxed);
+            }
+        }
+    }
+
+    /// Puts another tracker in charge of which lines are not settled.
+    pub(crate) fn swap_tracker(&self, tracker: Tracker) -> Tracker {
+        let mut slow = self.slow();
+        for line in slow.tracker.unsettled() {
+            self.set_unsettled(line, false);
+        }
+        for line in tracker.unsettled() {
+            self.set_unsettled(line, true);
+        }
+        std::mem::replace(&mut slow.tracker, tracker)
+    }
+
+    /// Lets the tracker carry out an event of a log.
+    pub(crate) fn step(&self, place: u32, event: &Event) {
+        let mut slow = self.slow();
+        let Slow {
+            tracker, base_undo, ..
+        } = &mut *slow;
+        tracker.step(
+            place,
+            event,
+            &mut Arena {
+                crash: self,
+                undo: base_undo,
+            },
+        );
+    }
+
+    /// Makes the content of a line part of the base.
+    pub(crate) fn guarantee_line(&self, line: u32, content: &Content) {
+        let mut slow = self.slow();
+        let mut arena = Arena {
+            crash: self,
+            undo: &mut slow.base_undo,
+        };
+        for (word, &value) in (line * 8..).zip(content) {
+            arena.guarantee(word, value);
+        }
+    }
+
+    /// What a line holds now.
+    pub(crate) fn content(&self, line: u32) -> Content {
+        let words = &self.words()[line as usize * 8..][..8];
+        std::array::from_fn(|i| words[i].load(Relaxed))
+    }
+
+    fn write(&self, line: u32, content: &Content) {
+        let words = &self.words()[line as usize * 8..][..8];
+        for (word, &value) in words.iter().zip(content) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the kit changes a line when it is first touched, which is before anybody can have a reference into
+        // it, and between runs, when no pool is open.
+        unsafe { self.0.memory.words() }
+    }
+
+    fn set_unsettled(&self, line: u32, unsettled: bool) {
+        let flags = &self.0.lines[line as usize];
+        let others = flags.load(Relaxed) & !UNSETTLED;
+        flags.store(others | if unsettled { UNSETTLED } else { 0 }, Relaxed);
+    }
+
+    /// The number of bytes from the memory's start to `at`, if it is in the memory.
+    #[inline(always)]
+    fn within(&self, at: *const u8) -> Option<usize> {
+        let offset = at.addr().wrapping_sub(self.0.start);
+        (offset < self.0.len).then_some(offset)
+    }
+
+    /// One access more.
+    #[inline(always)]
+    fn step_on(&self) {
+        let left = self.0.steps.load(Relaxed);
+        if left == 0 {
+            self.hang();
+        }
+        self.0.steps.store(left.wrapping_sub(1), Relaxed);
+        if let Some(schedule) = self.0.schedule.get() {
+            schedule(Point::Access);
+        }
+    }
+
+    /// Unwinds the run, unless it is unwinding already.
+    #[cold]
+    #[inline(never)]
+    fn hang(&self) {
+        self.0.steps.store(u64::MAX, Relaxed);
+        self.0.hung.store(true, Relaxed);
+        if !std::thread::panicking() {
+            std::panic::resume_unwind(Box::new(Hang));
+        }
+    }
+
+    #[inline(always)]
+    fn touch_for_load(&self, word: &AtomicU64) {
+        self.step_on();
+        if let Some(offset) = self.within(word.as_ptr().cast())
+            && self.0.lines[offset / LINE].load(Relaxed) & TOUCHED == 0
+        {
+            self.touch_slowly((offset / LINE) as u32);
+        }
+    }
+
+    /// Makes way for a store to a word.
+    #[inline(always)]
+    fn touch_for_store(&self, word: &AtomicU64) -> Option<u32> {
+        self.step_on();
+        let offset = self.within(word.as_ptr().cast())?;
+        if self.0.lines[offset / LINE].load(Relaxed) & SAVED == 0 {
+            self.save_slowly((offset / LINE) as u32);
+        }
+        Some((offset / 8) as u32)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn touch_slowly(&self, line: u32) {
+        let mut slow = self.slow();
+        self.touch(&mut slow, line);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn save_slowly(&self, line: u32) {
+        let mut slow = self.slow();
+        self.touch(&mut slow, line);
+        self.save(&mut slow, line);
+    }
+
+    fn touch(&self, slow: &mut Slow, line: u32) {
+        let flags = &self.0.lines[line as usize];
+        let was = flags.load(Relaxed);
+        if was & TOUCHED != 0 {
+            return;
+        }
+        let mut content = self.content(line);
+        if was & UNSETTLED != 0 {
+            let image = slow.chooser.image_of(&slow.tracker, line, content);
+            if image != content {
+                self.save(slow, line);
+                self.write(line, &image);
+                content = image;
+            }
+        }
+        flags.store(flags.load(Relaxed) | TOUCHED, Relaxed);
+        slow.touched.push(line);
+        slow.signature ^= hash_of(line, &content);
+    }
+
+    fn save(&self, slow: &mut Slow, line: u32) {
+        let flags = &self.0.lines[line as usize];
+        let was = flags.load(Relaxed);
+        if was & SAVED == 0 {
+            flags.store(was | SAVED, Relaxed);
+            slow.undo.push((line, self.content(line)));
+        }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn event(&self, what: What) {
+        if self.0.recording.load(Relaxed) {
+            self.push(what, Location::caller());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push(&self, what: What, site: Site) {
+        let thread = self.thread();
+        self.slow().log.events.push(Event { what, thread, site });
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn stored(&self, word: Option<u32>, value: u64, kind: Store) {
+        if let Some(word) = word {
+            self.event(What::Store { word, value, kind });
+        }
+    }
+
+    #[track_caller]
+    fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: Store) -> Result<u64, u64> {
+        let place = self.touch_for_store(word);
+        self.event(What::Locked);
+        let result = word.compare_exchange(old, new, Relaxed, Relaxed);
+        if result.is_ok() {
+            self.stored(place, new, kind);
+        }
+        result
+    }
+}
+
+/// The base in memory.
+struct Arena<'c> {
+    crash: &'c Crash,
+    undo: &'c mut Vec<(u32, u64)>,
+}
+
+impl Base for Arena<'_> {
+    fn guarantee(&mut self, word: u32, value: u64) {
+        let place = &self.crash.words()[word as usize];
+        let was = place.load(Relaxed);
+        if was != value {
+            self.undo.push((word, was));
+            place.store(value, Relaxed);
+        }
+    }
+
+    fn unsettled(&mut self, line: u32, unsettled: bool) {
+        self.crash.set_unsettled(line, unsettled);
+    }
+}
+
+/// Of a line and what it holds.
+pub(crate) fn hash_of(line: u32, content: &Content) -> u64 {
+    let mut hash = u64::from(line).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d;
+    for &word in content {
+        hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^= hash >> 32;
+    }
+    hash
+}
+
+// SAFETY: one OS thread at a time uses the media, in which every order is kept; each access is the atomic of the same
+// name. It promises no durability but that of the model, to which it is tested.
+unsafe impl Media for Crash {
+    const TAKES_TURNS: bool = true;
+
+    #[inline]
+    fn load(&self, word: &AtomicU64) -> u64 {
+        self.touch_for_load(word);
+        word.load(Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::Plain);
+        word.store(value, Relaxed);
+    }
+
+    #[inline]
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::Unpersisted);
+        word.store(value, Relaxed);
+    }
+
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(word, old, new, Store::Plain)
+    }
+
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(word, old, new, Store::Unpersisted)
+    }
+
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::NonTemporal);
+        word.store(value, Relaxed);
+    }
+
+    fn touched(&self, start: *const u8, len: usize) {
+        self.step_on();
+        let Some(offset) = self.within(start) else {
+            return;
+        };
+        for line in offset / LINE..(offset + len).div_ceil(LINE).min(self.0.lines.len()) {
+            if self.0.lines[line].load(Relaxed) & TOUCHED == 0 {
+                self.touch_slowly(line as u32);
+            }
+        }
+    }
+
+    fn drafting(&self, start: *const u8, len: usize) {
+        self.step_on();
+        let Some(offset) = self.within(start) else {
+            return;
+        };
+        let mut slow = self.slow();
+        for line in offset / LINE..(offset + len).div_ceil(LINE) {
+            let whole = offset <= line * LINE && (line + 1) * LINE <= offset + len;
+            let flags = &self.0.lines[line];
+            if whole && flags.load(Relaxed) & TOUCHED == 0 {
+                // What was there is overwritten unread.
+                flags.store(flags.load(Relaxed) | TOUCHED, Relaxed);
+                slow.touched.push(line as u32);
+            }
+            self.touch(&mut slow, line as u32);
+            self.save(&mut slow, line as u32);
+        }
+    }
+
+    fn drafted(&self, start: *const u8, len: usize) {
+        if !self.0.recording.load(Relaxed) {
+            return;
+        }
+        let Some(offset) = self.within(start) else {
+            return;
+        };
+        let words = offset / 8..(offset + len).div_ceil(8);
+        self.event(What::Drafted {
+            word: words.start as u32,
+            words: words.len() as u32,
+        });
+        for word in words {
+            let value = self.words()[word].load(Relaxed);
+            self.stored(Some(word as u32), value, Store::Draft);
+        }
+    }
+
+    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+        self.step_on();
+        if let Some(offset) = self.within(at) {
+            self.event(What::WriteBack {
+                line: (offset / LINE) as u32,
+                joins: 0,
+            });
+        }
+    }
+
+    fn joined(&self, at: *const u8, len: usize) {
+        if !self.0.recording.load(Relaxed) {
+            return;
+        }
+        let Some(offset) = self.within(at) else {
+            return;
+        };
+        let site = Location::caller();
+        let mut slow = self.slow();
+        for line in offset / LINE..(offset + len.max(1)).div_ceil(LINE) {
+            let joins = slow.joins.entry(key(self.thread(), line)).or_default();
+            if !joins.contains(&site) {
+                joins.push(site);
+            }
+        }
+    }
+
+    fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
+        self.step_on();
+        if !self.0.recording.load(Relaxed) {
+            return;
+        }
+        let Some(offset) = self.within(at) else {
+            return;
+        };
+        let mut slow = self.slow();
+        let slow = &mut *slow;
+        let line = offset / LINE;
+        let mut sites = slow.joins.remove(&key(self.thread(), line)).unwrap_or_default();
+        if sites.is_empty() {
+            sites.push(Location::caller());
+        }
+        let site = sites.remove(0);
+        let joins = if sites.is_empty() {
+            0
+        } else {
+            slow.log.joins.push(sites);
+            slow.log.joins.len() as u32 - 1
+        };
+        let what = What::WriteBack {
+            line: line as u32,
+            joins,
+        };
+        slow.log.events.push(Event {
+            what,
+            thread: self.thread(),
+            site,
+        });
+    }
+
+    fn fence(&self, _purpose: Purpose) {
+        self.step_on();
+        self.event(What::Fence);
+    }
+
+    #[inline]
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.load(word)
+    }
+
+    #[inline]
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::Volatile);
+        word.store(value, Relaxed);
+    }
+
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(word, old, new, Store::Lock)
+    }
+
+    fn wait(&self, turn: u32) {
+        match self.0.schedule.get() {
+            Some(schedule) => schedule(Point::Wait),
+            None if turn >= MOST_TURNS => self.hang(),
+            None => {}
+        }
+        let left = self.0.steps.load(Relaxed);
+        if left == 0 {
+            self.hang();
+        }
+        self.0.steps.store(left.wrapping_sub(1), Relaxed);
+    }
+}
+
+fn key(thread: u32, line: usize) -> u64 {
+    u64::from(thread) << 32 | line as u64
+}

@@ -1,0 +1,34 @@
+//! ROART survives every crash that is looked at.
+
+use wollemi_crashtest::map::OfIndex;
+use wollemi_crashtest::{Crash, Explorer, Report, Settings, history};
+use index::Index;
+use roart::{Full, KIND, Roart, Variant, tracer};
+
+fn subject<V: Variant>(name: &str) -> OfIndex {
+    OfIndex::new(
+        name,
+        |heap| Ok(Box::new(Roart::<Crash, V>::create(heap, b"test")?)),
+        |heap| Ok(Roart::<Crash, V>::open(heap, b"test")?.map(|index| Box::new(index) as Box<dyn Index>)),
+        vec![(KIND, tracer())],
+    )
+}
+
+fn explore(subject: &OfIndex, settings: Settings, histories: u64, ops: usize) -> Report {
+    let seed = settings.seed;
+    let mut explorer = Explorer::new(subject, settings).expect("memory");
+    for number in 0..histories {
+        if let Err(failure) = explorer.explore(&history::of_map(seed + number, ops)) {
+            panic!("{failure}\n{}", explorer.report());
+        }
+    }
+    explorer.into_report()
+}
+
+/// Whatever a crash leaves of it, what was acknowledged is there.
+#[test]
+fn what_was_acknowledged_is_there() {
+    let report = explore(&subject::<Full>("roart"), Settings::default(), 20, 60);
+    println!("{report}");
+    assert!(report.states > 1000, "{report}");
+}
