@@ -59,7 +59,11 @@ impl<S: Subject> Expectation<S> {
     pub(crate) fn acknowledge(&mut self, subject: &S, id: u32, answer: &S::Answer) -> bool {
         let mut kept: Vec<Configuration<S>> = Vec::new();
         for mut configuration in self.reachable(subject) {
-            let Some(at) = configuration.happened.iter().position(|(happened, _)| *happened == id) else {
+            let Some(at) = configuration
+                .happened
+                .iter()
+                .position(|(happened, _)| *happened == id)
+            else {
                 continue;
             };
             let (_, given) = configuration.happened.swap_remove(at);
@@ -76,7 +80,10 @@ impl<S: Subject> Expectation<S> {
     pub(crate) fn allowed(&self, subject: &S) -> Vec<Rc<S::State>> {
         let mut states: Vec<Rc<S::State>> = Vec::new();
         for configuration in self.reachable(subject) {
-            if !states.iter().any(|state| Rc::ptr_eq(state, &configuration.state) || **state == *configuration.state) {
+            if !states
+                .iter()
+                .any(|state| Rc::ptr_eq(state, &configuration.state) || **state == *configuration.state)
+            {
                 states.push(configuration.state);
             }
         }

@@ -202,7 +202,12 @@ impl<'s, S: Subject> Explorer<'s, S> {
     }
 
     /// Follows the log of a run and judges what crashes amid it may leave.
-    fn walk(&mut self, run: &Run<S>, mut expectation: Expectation<S>, mut created: bool) -> Result<(), Box<Failure>> {
+    fn walk(
+        &mut self,
+        run: &Run<S>,
+        mut expectation: Expectation<S>,
+        mut created: bool,
+    ) -> Result<(), Box<Failure>> {
         let mark = self.crash.mark_base();
         let outer = self.crash.swap_tracker(Tracker::new(self.settings.model));
         let walked = self.walk_on(run, &mut expectation, &mut created);
@@ -211,10 +216,19 @@ impl<'s, S: Subject> Explorer<'s, S> {
         walked
     }
 
-    fn walk_on(&mut self, run: &Run<S>, expectation: &mut Expectation<S>, created: &mut bool) -> Result<(), Box<Failure>> {
+    fn walk_on(
+        &mut self,
+        run: &Run<S>,
+        expectation: &mut Expectation<S>,
+        created: &mut bool,
+    ) -> Result<(), Box<Failure>> {
         let mut news = News::default();
         for (place, event) in run.log.events.iter().enumerate() {
-            if self.settings.mutant.is_some_and(|mutant| mutant.leaves_out(&run.log, event)) {
+            if self
+                .settings
+                .mutant
+                .is_some_and(|mutant| mutant.leaves_out(&run.log, event))
+            {
                 continue;
             }
             let explored = place >= run.from;
@@ -294,13 +308,20 @@ impl<'s, S: Subject> Explorer<'s, S> {
         Ok(())
     }
 
-    fn images(&mut self, run: &Run<S>, at: &At<S>, fresh: &Fresh, read: &mut LineSet) -> Result<(), Box<Failure>> {
+    fn images(
+        &mut self,
+        run: &Run<S>,
+        at: &At<S>,
+        fresh: &Fresh,
+        read: &mut LineSet,
+    ) -> Result<(), Box<Failure>> {
         // The same for all, so that the same decisions lead to the same next question.
         let chance = self.random.next();
         let mut path = Vec::new();
         for _ in 0..self.settings.exhaustive {
             let probed = self.image(run, at, Plan::Path(path), chance, fresh.clone(), read)?;
-            let mut numbers: Vec<(usize, usize)> = probed.iter().map(|picked| (picked.number, picked.of)).collect();
+            let mut numbers: Vec<(usize, usize)> =
+                probed.iter().map(|picked| (picked.number, picked.of)).collect();
             while let Some((number, of)) = numbers.pop() {
                 if number + 1 < of {
                     numbers.push((number + 1, of));
@@ -354,7 +375,14 @@ impl<'s, S: Subject> Explorer<'s, S> {
     }
 
     /// Opens and judges an image.
-    fn probe(&self, at: &At<S>, chooser: Chooser, depth: Depth, random: Random, read: &mut LineSet) -> Probed {
+    fn probe(
+        &self,
+        at: &At<S>,
+        chooser: Chooser,
+        depth: Depth,
+        random: Random,
+        read: &mut LineSet,
+    ) -> Probed {
         let crash = &self.crash;
         crash.slow().chooser = chooser;
         crash.begin(self.settings.steps);
@@ -378,7 +406,11 @@ impl<'s, S: Subject> Explorer<'s, S> {
         let picked = std::mem::take(&mut crash.slow().chooser.picked);
         let ended = crash.end();
         Probed {
-            result: if ended.hung { Err("it hangs".into()) } else { result },
+            result: if ended.hung {
+                Err("it hangs".into())
+            } else {
+                result
+            },
             picked,
             ended,
         }
@@ -386,7 +418,10 @@ impl<'s, S: Subject> Explorer<'s, S> {
 
     /// A history that starts with the recovery of an image, and is interrupted in its turn.
     fn again(&mut self, at: &At<S>, picked: &[Picked], state: &S::State) -> Result<(), Box<Failure>> {
-        let contents: Contents = picked.iter().map(|picked| (picked.line, picked.content)).collect();
+        let contents: Contents = picked
+            .iter()
+            .map(|picked| (picked.line, picked.content))
+            .collect();
         let ops = self.subject.follow_up(state, &mut self.random);
         let (crash, subject) = (&self.crash, self.subject);
         let plan = Plan::Fixed(contents);

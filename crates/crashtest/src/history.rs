@@ -61,11 +61,7 @@ impl Maker {
             let op = self.op(mood);
             ops.push(op);
         }
-        History {
-            seed,
-            ops,
-            prepared,
-        }
+        History { seed, ops, prepared }
     }
 
     fn op(&mut self, mood: u64) -> Op {
@@ -129,7 +125,11 @@ impl Maker {
                 1 => 9 + self.random.below(80),
                 _ => 1 + self.random.below(9),
             };
-            let alphabet: &[u8] = if self.random.below(4) == 0 { &[0, 1, 127, 128, 255] } else { b"abc" };
+            let alphabet: &[u8] = if self.random.below(4) == 0 {
+                &[0, 1, 127, 128, 255]
+            } else {
+                b"abc"
+            };
             let key: Vec<u8> = (0..len).map(|_| *self.random.pick(alphabet)).collect();
             self.keys.push(key.into());
         }

@@ -33,7 +33,9 @@ impl Op {
     /// Its key.
     pub fn key(&self) -> &Bytes {
         match self {
-            Op::Insert(key, _) | Op::Upsert(key, _) | Op::Update(key, _) | Op::Remove(key) | Op::Get(key) => key,
+            Op::Insert(key, _) | Op::Upsert(key, _) | Op::Update(key, _) | Op::Remove(key) | Op::Get(key) => {
+                key
+            }
         }
     }
 }
@@ -167,7 +169,12 @@ impl Subject for OfIndex {
 
     fn judge(&self, live: &LiveIndex, mut verdict: Verdict<'_, Self>) -> Result<usize, String> {
         let which = read_all(&*live.index, &verdict)?;
-        write_a_little(&*live.index, verdict.allowed[which], &verdict.in_flight, &mut verdict.random)?;
+        write_a_little(
+            &*live.index,
+            verdict.allowed[which],
+            &verdict.in_flight,
+            &mut verdict.random,
+        )?;
         if verdict.depth == Depth::Deep {
             let mut map = verdict.allowed[which].clone();
             for op in verdict.in_flight {
@@ -203,13 +210,22 @@ impl Subject for OfIndex {
 
 type Entry<'g> = (&'g [u8], Value<'g>);
 
-fn scan<'g>(index: &'g dyn Index, direction: Direction, guard: &'g heap::Guard, most: usize) -> Result<Vec<Entry<'g>>, String> {
+fn scan<'g>(
+    index: &'g dyn Index,
+    direction: Direction,
+    guard: &'g heap::Guard,
+    most: usize,
+) -> Result<Vec<Entry<'g>>, String> {
     let mut found: Vec<Entry<'g>> = Vec::with_capacity(most);
     let all = Bound::Unbounded;
     let done = index.scan(all, all, direction, guard, &mut |key, value| {
         found.push((key, value));
         // One too many is enough to be wrong.
-        if found.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if found.len() > most {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     done.map_err(|error| format!("a scan failed: {error}"))?;
     Ok(found)
@@ -233,14 +249,21 @@ fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Result<usize, 
     if !found.iter().eq(back.iter().rev()) {
         return Err("the scan downward differs from the scan upward".into());
     }
-    let get = |key: &[u8]| index.get(key, &guard).map_err(|error| format!("a get failed: {error}"));
+    let get = |key: &[u8]| {
+        index
+            .get(key, &guard)
+            .map_err(|error| format!("a get failed: {error}"))
+    };
     for (key, value) in &found {
         if get(key)?.is_none_or(|other| other != *value) {
             return Err(format!("a get of {} differs from the scan", shown(key)));
         }
     }
     for map in verdict.allowed {
-        for key in map.keys().filter(|key| !verdict.allowed[which].contains_key(*key)) {
+        for key in map
+            .keys()
+            .filter(|key| !verdict.allowed[which].contains_key(*key))
+        {
             if get(key)?.is_some() {
                 return Err(format!("a get finds {}, and no scan does", shown(key)));
             }
@@ -250,21 +273,40 @@ fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Result<usize, 
 }
 
 /// Writes, reads and removes what was in flight, or else some key.
-fn write_a_little(index: &dyn Index, map: &Map, in_flight: &[&Op], random: &mut Random) -> Result<(), String> {
+fn write_a_little(
+    index: &dyn Index,
+    map: &Map,
+    in_flight: &[&Op],
+    random: &mut Random,
+) -> Result<(), String> {
     let mut keys: Vec<Bytes> = in_flight.iter().map(|op| op.key().clone()).collect();
     keys.dedup();
     if keys.is_empty() {
         let present: Vec<&Bytes> = map.keys().collect();
-        keys.push(if present.is_empty() { [1_u8; 3].into() } else { (*random.pick(&present)).clone() });
+        keys.push(if present.is_empty() {
+            [1_u8; 3].into()
+        } else {
+            (*random.pick(&present)).clone()
+        });
     }
     for key in keys {
-        let failed = |what: &str, error: index::Error| format!("{what} of {} after recovery failed: {error}", shown(&key));
+        let failed = |what: &str, error: index::Error| {
+            format!("{what} of {} after recovery failed: {error}", shown(&key))
+        };
         let value = random.next().to_le_bytes();
         let value = &value[..8 - random.below(2) as usize];
         index.upsert(&key, value).map_err(|e| failed("an upsert", e))?;
         let guard = heap::pin();
-        if index.get(&key, &guard).map_err(|e| failed("a get", e))?.as_deref() != Some(value) {
-            return Err(format!("after recovery, {} does not hold what was just put there", shown(&key)));
+        if index
+            .get(&key, &guard)
+            .map_err(|e| failed("a get", e))?
+            .as_deref()
+            != Some(value)
+        {
+            return Err(format!(
+                "after recovery, {} does not hold what was just put there",
+                shown(&key)
+            ));
         }
         drop(guard);
         if !index.remove(&key).map_err(|e| failed("a remove", e))? {
@@ -272,10 +314,15 @@ fn write_a_little(index: &dyn Index, map: &Map, in_flight: &[&Op], random: &mut 
         }
         let guard = heap::pin();
         if index.get(&key, &guard).map_err(|e| failed("a get", e))?.is_some() {
-            return Err(format!("after recovery, {} is there though it was just removed", shown(&key)));
+            return Err(format!(
+                "after recovery, {} is there though it was just removed",
+                shown(&key)
+            ));
         }
         // Back to how it was, where it was there.
-        if in_flight.is_empty() && let Some(value) = map.get(&key) {
+        if in_flight.is_empty()
+            && let Some(value) = map.get(&key)
+        {
             index.upsert(&key, value).map_err(|e| failed("an upsert", e))?;
         }
     }
@@ -318,8 +365,14 @@ impl OfIndex {
         let mut keys: Vec<Bytes> = map.keys().cloned().collect();
         while !keys.is_empty() {
             let key = keys.swap_remove(random.below(keys.len() as u64) as usize);
-            if !index.remove(&key).map_err(|error| format!("emptying failed: {error}"))? {
-                return Err(format!("when emptied after recovery, {} is not there", shown(&key)));
+            if !index
+                .remove(&key)
+                .map_err(|error| format!("emptying failed: {error}"))?
+            {
+                return Err(format!(
+                    "when emptied after recovery, {} is not there",
+                    shown(&key)
+                ));
             }
             map.remove(&key);
         }
@@ -327,20 +380,32 @@ impl OfIndex {
     }
 
     fn validate(&self, live: &LiveIndex, map: &Map, when: &str) -> Result<(), String> {
-        let faults = live.index.check().map_err(|error| format!("{when}, the check failed: {error}"))?;
+        let faults = live
+            .index
+            .check()
+            .map_err(|error| format!("{when}, the check failed: {error}"))?;
         if let Some(fault) = faults.found.first() {
-            return Err(format!("{when}, the check found {} faults: {fault}", faults.found.len()));
+            return Err(format!(
+                "{when}, the check found {} faults: {fault}",
+                faults.found.len()
+            ));
         }
         let guard = heap::pin();
         let found = scan(&*live.index, Direction::Forward, &guard, map.len())?;
         let same = found.len() == map.len()
-            && found.iter().zip(map).all(|((key, value), (other, expected))| **key == **other && value[..] == expected[..]);
+            && found
+                .iter()
+                .zip(map)
+                .all(|((key, value), (other, expected))| **key == **other && value[..] == expected[..]);
         if !same {
             return Err(format!("{when}: {}", difference(&found, &[map])));
         }
         drop(found);
         drop(guard);
-        let audit = live.heap.audit(&self.tracers, 1).map_err(|error| format!("{when}, the audit failed: {error}"))?;
+        let audit = live
+            .heap
+            .audit(&self.tracers, 1)
+            .map_err(|error| format!("{when}, the audit failed: {error}"))?;
         if !audit.is_clean() {
             return Err(format!("{when}, the heap's audit found {audit:?}"));
         }
@@ -349,7 +414,11 @@ impl OfIndex {
 }
 
 fn old_or_empty(old: &[Bytes]) -> Vec<Bytes> {
-    if old.is_empty() { vec![[].into()] } else { old.to_vec() }
+    if old.is_empty() {
+        vec![[].into()]
+    } else {
+        old.to_vec()
+    }
 }
 
 /// What is wrong with what a scan found, seen from the allowed state that is most like it.
@@ -365,20 +434,37 @@ fn difference(found: &[Entry<'_>], allowed: &[&Map]) -> String {
             match found.next_if(|(other, _)| **other == **key) {
                 None => wrong.push(format!("{} is missing", shown(key))),
                 Some((_, value)) if value[..] != expected[..] => {
-                    wrong.push(format!("{} holds {} instead of {}", shown(key), shown(value), shown(expected)));
+                    wrong.push(format!(
+                        "{} holds {} instead of {}",
+                        shown(key),
+                        shown(value),
+                        shown(expected)
+                    ));
                 }
                 Some((other, _)) => last = Some(other),
             }
         }
         for (other, _) in found {
-            let order = if last.is_some_and(|last| last >= *other) { " in the wrong place" } else { "" };
+            let order = if last.is_some_and(|last| last >= *other) {
+                " in the wrong place"
+            } else {
+                ""
+            };
             wrong.push(format!("{} is there{order}", shown(other)));
         }
         wrong
     };
-    let wrong = allowed.iter().map(|map| one(map)).min_by_key(Vec::len).unwrap_or_default();
+    let wrong = allowed
+        .iter()
+        .map(|map| one(map))
+        .min_by_key(Vec::len)
+        .unwrap_or_default();
     let shown: Vec<_> = wrong.iter().take(4).cloned().collect();
-    let more = if wrong.len() > 4 { format!(" and {} more", wrong.len() - 4) } else { String::new() };
+    let more = if wrong.len() > 4 {
+        format!(" and {} more", wrong.len() - 4)
+    } else {
+        String::new()
+    };
     format!("{}{more}", shown.join("; "))
 }
 

@@ -112,7 +112,12 @@ pub(crate) enum Volatile {
 
 impl Volatile {
     pub(crate) fn of(number: u64) -> Volatile {
-        [Volatile::AsStored, Volatile::Last, Volatile::Zero, Volatile::Garbage][(number % 4) as usize]
+        [
+            Volatile::AsStored,
+            Volatile::Last,
+            Volatile::Zero,
+            Volatile::Garbage,
+        ][(number % 4) as usize]
     }
 }
 
@@ -130,7 +135,14 @@ impl Line {
     /// The stores that a crash may lose: word of the line, value, place in the log, whether it matters.
     pub(crate) fn pending(&self) -> impl Iterator<Item = (u32, u64, u32, bool)> + '_ {
         let all = self.stores.iter().chain(&self.past_cache);
-        all.map(|store| (u32::from(store.word), store.value, store.event, store.kind.matters()))
+        all.map(|store| {
+            (
+                u32::from(store.word),
+                store.value,
+                store.event,
+                store.kind.matters(),
+            )
+        })
     }
 
     /// The bits that recovery is said to ignore: those of volatile words, and those that only stores not to be
@@ -191,7 +203,9 @@ impl Line {
             })
             .collect();
         let past = self.past_cache.len();
-        let combinations = counts.iter().fold(1_usize, |all, count| all.saturating_mul(count + 1));
+        let combinations = counts
+            .iter()
+            .fold(1_usize, |all, count| all.saturating_mul(count + 1));
         let mut add = |taken: [usize; 8], mask| {
             self.add(versions, &|i| nth[i].1 <= taken[nth[i].0], mask);
         };
@@ -264,14 +278,22 @@ impl Line {
         if self.volatile == 0 || policy == Volatile::AsStored {
             return;
         }
-        for (word, value) in content.iter_mut().enumerate().filter(|(word, _)| self.volatile >> word & 1 != 0) {
+        for (word, value) in content
+            .iter_mut()
+            .enumerate()
+            .filter(|(word, _)| self.volatile >> word & 1 != 0)
+        {
             *value = match policy {
                 Volatile::AsStored => *value,
                 Volatile::Last => self.last[word],
                 Volatile::Zero => 0,
                 // A generation is durable before a lock has it, and so is none to come.
                 Volatile::Garbage if self.locks >> word & 1 != 0 => {
-                    let generation = if random() % 2 == 0 { self.last[word] >> 32 } else { 0 };
+                    let generation = if random() % 2 == 0 {
+                        self.last[word] >> 32
+                    } else {
+                        0
+                    };
                     generation << 32 | random() & 0xffff_ffff
                 }
                 Volatile::Garbage => random(),
@@ -292,7 +314,9 @@ impl Versions {
     fn add(&mut self, version: Version) {
         let same = |other: &&mut Version| {
             let pairs = other.content.iter().zip(&version.content);
-            pairs.zip(&self.ignored).all(|((a, b), ignored)| (a ^ b) & !ignored == 0)
+            pairs
+                .zip(&self.ignored)
+                .all(|((a, b), ignored)| (a ^ b) & !ignored == 0)
         };
         match self.list.iter_mut().rev().find(same) {
             Some(other) => {
@@ -367,7 +391,10 @@ impl Tracker {
 
     /// The lines in which images differ.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = u32> + '_ {
-        self.lines.iter().filter(|(_, line)| !line.is_settled()).map(|(&number, _)| number)
+        self.lines
+            .iter()
+            .filter(|(_, line)| !line.is_settled())
+            .map(|(&number, _)| number)
     }
 
     /// Whether the event makes something durable that might have been lost before.
@@ -406,7 +433,11 @@ impl Tracker {
                 }
             }
             What::WriteBack { line, .. } => {
-                let Some(upto) = self.lines.get(&line).map(|line| line.gone + line.stores.len() as u64) else {
+                let Some(upto) = self
+                    .lines
+                    .get(&line)
+                    .map(|line| line.gone + line.stores.len() as u64)
+                else {
                     return;
                 };
                 if self.model.clflush {

@@ -56,7 +56,13 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
-        write!(f, "  history of seed {}, {} operations, crash {}", self.seed, self.operations.len(), self.crashes)?;
+        write!(
+            f,
+            "  history of seed {}, {} operations, crash {}",
+            self.seed,
+            self.operations.len(),
+            self.crashes
+        )?;
         match self.site {
             Some(site) => writeln!(f, " before event {} ({:?}) at {site}", self.place, self.event)?,
             None => writeln!(f, " at the end")?,
@@ -65,8 +71,17 @@ impl fmt::Display for Failure {
             writeln!(f, "  in flight: {op}")?;
         }
         for store in &self.missing {
-            let Missing { site, word, value, there } = store;
-            writeln!(f, "  not durable: word {:#x} = {value:#x} (there: {there:#x}), stored at {site}", word * 8)?;
+            let Missing {
+                site,
+                word,
+                value,
+                there,
+            } = store;
+            writeln!(
+                f,
+                "  not durable: word {:#x} = {value:#x} (there: {there:#x}), stored at {site}",
+                word * 8
+            )?;
         }
         Ok(())
     }

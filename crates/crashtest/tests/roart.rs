@@ -1,18 +1,10 @@
 //! ROART survives every crash that is looked at.
 
-use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Crash, Explorer, Report, Settings, history};
-use index::Index;
-use roart::{Full, KIND, Roart, Variant, tracer};
+mod common;
 
-fn subject<V: Variant>(name: &str) -> OfIndex {
-    OfIndex::new(
-        name,
-        |heap| Ok(Box::new(Roart::<Crash, V>::create(heap, b"test")?)),
-        |heap| Ok(Roart::<Crash, V>::open(heap, b"test")?.map(|index| Box::new(index) as Box<dyn Index>)),
-        vec![(KIND, tracer())],
-    )
-}
+use common::{Full, subject};
+use wollemi_crashtest::map::OfIndex;
+use wollemi_crashtest::{Explorer, Report, Settings, history};
 
 fn explore(subject: &OfIndex, settings: Settings, histories: u64, ops: usize) -> Report {
     let seed = settings.seed;
