@@ -11,6 +11,7 @@
 //!    and is not judged again.
 //! I2 The same seed explores the same images in the same order.
 
+use crate::dirty::DirtyReads;
 use crate::choose::{Chooser, Contents, Fresh, LineSet, Picked, Plan, Random};
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
@@ -19,11 +20,12 @@ use crate::media::Ended;
 use crate::model::{Model, Tracker, Volatile};
 use crate::mutate::Mutant;
 use crate::report::{Failure, Missing, Report};
-use crate::{Crash, Depth, Subject, Verdict};
+use crate::{Crash, Depth, Subject, Verdict, schedule};
 use pmem::{Memory, Pool, PoolOptions};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What the log calls the creation of the structure.
@@ -73,8 +75,8 @@ impl Default for Settings {
 }
 
 /// Explores histories of a subject, one after the other.
-pub struct Explorer<'s, S: Subject> {
-    subject: &'s S,
+pub struct Explorer<S: Subject> {
+    subject: Arc<S>,
     settings: Settings,
     crash: Crash,
     random: Random,
@@ -111,16 +113,17 @@ struct Probed {
     ended: Ended,
 }
 
-impl<'s, S: Subject> Explorer<'s, S> {
+impl<S: Subject> Explorer<S> {
     /// An explorer with a memory of its own.
-    pub fn new(subject: &'s S, settings: Settings) -> Result<Explorer<'s, S>, String> {
+    pub fn new(subject: impl Into<Arc<S>>, settings: Settings) -> Result<Explorer<S>, String> {
+        let subject = subject.into();
         let memory = Memory::new(settings.memory).map_err(|error| error.to_string())?;
         Ok(Explorer {
+            report: Report::new(subject.name(), settings.model, settings.seed),
             subject,
             crash: Crash::new(memory),
             random: Random(settings.seed),
             seen: HashSet::new(),
-            report: Report::new(subject.name(), settings.model, settings.seed),
             settings,
         })
     }
@@ -161,44 +164,35 @@ impl<'s, S: Subject> Explorer<'s, S> {
     }
 
     /// Runs a history in an empty memory.
-    fn record(&mut self, history: &History<S::Op>) -> Result<Run<S>, Box<Failure>> {
-        let (crash, subject) = (&self.crash, self.subject);
-        crash.begin(u64::MAX);
-        crash.record();
-        let mut answers = Vec::with_capacity(history.ops.len());
-        let mut from = 0;
-        let ran = caught(|| {
-            let options = PoolOptions {
-                page_size: 64 << 10,
-                ..PoolOptions::default()
-            };
-            let pool = Pool::create_in(crash.memory(), &options, crash.clone()).map_err(|e| e.to_string())?;
-            from = crash.recorded_so_far();
-            crash.invoke(CREATION);
-            let live = subject.create(pool)?;
-            crash.acknowledge(CREATION);
-            for (number, op) in (0..).zip(&history.ops) {
-                if number == history.prepared && number > 0 {
-                    from = crash.recorded_so_far();
-                }
-                crash.invoke(number);
-                answers.push(subject.apply(&live, op)?);
-                crash.acknowledge(number);
-            }
-            Ok(())
-        });
-        let log = crash.recorded();
-        crash.end();
-        match ran {
-            Ok(()) => Ok(Run {
-                log,
-                ops: history.ops.clone(),
-                answers,
-                from,
-                crashes: 0,
-            }),
-            Err(message) => Err(Failure::outright(format!("without any crash: {message}"))),
-        }
+    fn record(&self, history: &History<S::Op>) -> Result<Run<S>, Box<Failure>> {
+        let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
+        let (shared, steps) = (Arc::new(history.clone()), self.settings.steps);
+        let body = move || {
+            crash.begin(steps);
+            crash.record();
+            let mut answers: Vec<Option<S::Answer>> = vec![None; shared.ops.len()];
+            let mut from = 0;
+            let ran = caught(|| run(&crash, &subject, &shared, &mut answers, &mut from));
+            let log = crash.recorded();
+            let ran = if crash.end().hung { Err("it hangs".into()) } else { ran };
+            (ran, log, answers, from)
+        };
+        let (ran, log, answers, from) = if history.threads > 1 {
+            let seed = self.settings.seed ^ history.seed.rotate_left(17);
+            let ran = caught(|| schedule::run(&self.crash, seed, body).ok_or("the scheduler ran nothing".into()));
+            ran.map_err(|message| Failure::outright(format!("without any crash: {message}")))?
+        } else {
+            body()
+        };
+        ran.map_err(|message| Failure::outright(format!("without any crash: {message}")))?;
+        Ok(Run {
+            log,
+            ops: history.ops.clone(),
+            // Every operation has answered, or the run has failed.
+            answers: answers.into_iter().flatten().collect(),
+            from,
+            crashes: 0,
+        })
     }
 
     /// Follows the log of a run and judges what crashes amid it may leave.
@@ -223,6 +217,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
         created: &mut bool,
     ) -> Result<(), Box<Failure>> {
         let mut news = News::default();
+        let mut dirty = DirtyReads::default();
         for (place, event) in run.log.events.iter().enumerate() {
             if self
                 .settings
@@ -231,6 +226,9 @@ impl<'s, S: Subject> Explorer<'s, S> {
             {
                 continue;
             }
+            dirty
+                .step(&self.crash.slow().tracker, &run.log, place, event)
+                .map_err(Failure::outright)?;
             let explored = place >= run.from;
             let before = match event.what {
                 What::Invoke(_) => true,
@@ -244,7 +242,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
                 What::Ack(CREATION) => *created = true,
                 What::Invoke(op) => expectation.invoke(op, run.ops[op as usize].clone()),
                 What::Ack(op) => {
-                    if !expectation.acknowledge(self.subject, op, &run.answers[op as usize]) {
+                    if !expectation.acknowledge(&self.subject, op, &run.answers[op as usize]) {
                         let (op, answer) = (&run.ops[op as usize], &run.answers[op as usize]);
                         let message = format!("no order of operations lets {op:?} answer {answer:?}");
                         return Err(Failure::outright(message));
@@ -289,7 +287,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
                 return Ok(());
             }
         }
-        let allowed = expectation.allowed(self.subject);
+        let allowed = expectation.allowed(&self.subject);
         let at = At {
             hash: hash_of_states(&allowed),
             allowed,
@@ -387,7 +385,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
         crash.slow().chooser = chooser;
         crash.begin(self.settings.steps);
         let result = caught(|| {
-            let live = open(self.subject, crash, at.created)?;
+            let live = open(&*self.subject, crash, at.created)?;
             let allowed: Vec<&S::State> = at.allowed.iter().map(|state| &**state).collect();
             let in_flight: Vec<&S::Op> = at.in_flight.iter().collect();
             self.subject.judge(
@@ -423,7 +421,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
             .map(|picked| (picked.line, picked.content))
             .collect();
         let ops = self.subject.follow_up(state, &mut self.random);
-        let (crash, subject) = (&self.crash, self.subject);
+        let (crash, subject) = (&self.crash, &*self.subject);
         let plan = Plan::Fixed(contents);
         crash.slow().chooser = Chooser::new(plan, Volatile::AsStored, Random(0), Fresh::any());
         crash.begin(self.settings.steps);
@@ -496,6 +494,71 @@ impl<'s, S: Subject> Explorer<'s, S> {
             ..Failure::default()
         })
     }
+}
+
+/// Carries a history out, by as many logical threads as it wants; `from` is where in the log its preparation ends.
+fn run<S: Subject>(
+    crash: &Crash,
+    subject: &Arc<S>,
+    history: &Arc<History<S::Op>>,
+    answers: &mut [Option<S::Answer>],
+    from: &mut usize,
+) -> Result<(), String> {
+    let options = PoolOptions {
+        page_size: 64 << 10,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::create_in(crash.memory(), &options, crash.clone()).map_err(|e| e.to_string())?;
+    *from = crash.recorded_so_far();
+    crash.invoke(CREATION);
+    let live = Arc::new(subject.create(pool)?);
+    crash.acknowledge(CREATION);
+    let one = |number: u32, live: &S::Live| {
+        crash.invoke(number);
+        let answer = subject.apply(live, &history.ops[number as usize])?;
+        crash.acknowledge(number);
+        Ok::<_, String>(answer)
+    };
+    let count = history.ops.len() as u32;
+    let alone = if history.threads > 1 { history.prepared } else { count };
+    for number in 0..alone {
+        if number == history.prepared && number > 0 {
+            *from = crash.recorded_so_far();
+        }
+        answers[number as usize] = Some(one(number, &live)?);
+    }
+    if alone == count {
+        return Ok(());
+    }
+    if alone > 0 {
+        *from = crash.recorded_so_far();
+    }
+    let threads: Vec<_> = (0..history.threads)
+        .map(|thread| {
+            let (crash, subject) = (crash.clone(), Arc::clone(subject));
+            let (history, live) = (Arc::clone(history), Arc::clone(&live));
+            shuttle::thread::spawn(move || {
+                crash.set_thread(schedule::this_thread());
+                let numbers = (alone + thread..count).step_by(history.threads as usize);
+                let all = numbers.map(|number| {
+                    crash.invoke(number);
+                    let answer = subject.apply(&live, &history.ops[number as usize])?;
+                    crash.acknowledge(number);
+                    Ok((number, answer))
+                });
+                caught(|| all.collect::<Result<Vec<_>, String>>())
+            })
+        })
+        .collect();
+    // All of them end, whatever becomes of the others.
+    let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+    crash.set_thread(schedule::this_thread());
+    for thread in ended {
+        for (number, answer) in thread.map_err(|_| "a thread panics")?? {
+            answers[number as usize] = Some(answer);
+        }
+    }
+    Ok(())
 }
 
 /// What has changed since the last crash point at which images were judged.

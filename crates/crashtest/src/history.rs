@@ -15,19 +15,21 @@ pub struct History<O> {
     pub ops: Vec<O>,
     /// So many of them are the preparation.
     pub prepared: u32,
+    /// The others are dealt out to so many threads, one after the other.
+    pub threads: u32,
 }
 
 /// Children at which trees of this family change the kind of a node, or nearly.
 const BRINKS: [u64; 10] = [1, 2, 4, 5, 12, 16, 17, 40, 48, 49];
 
-/// A history of `ops` operations on a map, after a preparation.
-pub fn of_map(seed: u64, ops: usize) -> History<Op> {
+/// A history of `ops` operations on a map by so many threads, after a preparation.
+pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut maker = Maker {
         random: Random(seed),
         keys: Vec::new(),
         present: Vec::new(),
     };
-    maker.make(seed, ops)
+    maker.make(seed, ops, threads)
 }
 
 struct Maker {
@@ -39,7 +41,7 @@ struct Maker {
 }
 
 impl Maker {
-    fn make(&mut self, seed: u64, count: usize) -> History<Op> {
+    fn make(&mut self, seed: u64, count: usize, threads: u32) -> History<Op> {
         let mut ops = Vec::new();
         let kind = self.random.below(8);
         match kind {
@@ -61,7 +63,12 @@ impl Maker {
             let op = self.op(mood);
             ops.push(op);
         }
-        History { seed, ops, prepared }
+        History {
+            seed,
+            ops,
+            prepared,
+            threads,
+        }
     }
 
     fn op(&mut self, mood: u64) -> Op {

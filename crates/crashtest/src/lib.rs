@@ -11,13 +11,15 @@
 //! | `media` | the media that records, and makes images as they are read |
 //! | `choose` | which version of each line an image has |
 //! | `explore` | crash points, images, second crashes |
-//! | `expect` | durable linearizability |
+//! | `schedule` | logical threads under a deterministic scheduler |
+//! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject`, `map` | what is tested; any index |
 //! | `history` | histories that reach every structure modification |
 //! | `mutate` | persists left out |
 //! | `report` | what was explored and found |
 
 mod choose;
+mod dirty;
 mod expect;
 mod explore;
 pub mod history;
@@ -27,12 +29,13 @@ mod media;
 mod model;
 mod mutate;
 mod report;
+mod schedule;
 mod subject;
 
 pub use choose::Random;
 pub use explore::{Explorer, Settings};
 pub use history::History;
-pub use media::{Crash, Point, Schedule};
+pub use media::Crash;
 pub use model::{Mode, Model};
 pub use mutate::{Lacks, Mutant};
 pub use report::{Failure, Missing, Report};

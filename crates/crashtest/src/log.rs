@@ -58,6 +58,11 @@ pub enum What {
         /// Where in [`Log::joins`] stands who else asked for it; 0: nobody.
         joins: u32,
     },
+    /// A word that another thread has stored into was read.
+    Load {
+        /// The word.
+        word: u32,
+    },
     /// A fence.
     Fence,
     /// A locked instruction, which completes write-backs as a fence does.

@@ -50,10 +50,10 @@ pub enum Answer {
 }
 
 /// Makes an index in a heap.
-pub type Create = dyn Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error>;
+pub type Create = dyn Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + Send + Sync;
 
 /// Finds an index in a heap, if it is there.
-pub type Open = dyn Fn(&Heap<Crash>) -> Result<Option<Box<dyn Index>>, heap::Error>;
+pub type Open = dyn Fn(&Heap<Crash>) -> Result<Option<Box<dyn Index>>, heap::Error> + Send + Sync;
 
 /// An index as a subject.
 pub struct OfIndex {
@@ -75,8 +75,8 @@ impl OfIndex {
     /// The index that `create` makes and `open` finds again, with the tracers of its heap.
     pub fn new(
         name: impl Into<String>,
-        create: impl Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + 'static,
-        open: impl Fn(&Heap<Crash>) -> Result<Option<Box<dyn Index>>, heap::Error> + 'static,
+        create: impl Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + Send + Sync + 'static,
+        open: impl Fn(&Heap<Crash>) -> Result<Option<Box<dyn Index>>, heap::Error> + Send + Sync + 'static,
         tracers: Tracers<Crash>,
     ) -> OfIndex {
         OfIndex {

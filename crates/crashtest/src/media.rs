@@ -36,8 +36,8 @@ pub enum Point {
     Wait,
 }
 
-/// Called at every point where logical threads may be switched.
-pub type Schedule = Box<dyn Fn(Point) + Send + Sync>;
+/// Called at every point where logical threads may be switched; the number of the one that it returns to.
+pub type Schedule = Box<dyn Fn(Point) -> u32 + Send + Sync>;
 
 /// The media. Clones are handles of the same one.
 #[derive(Clone)]
@@ -53,6 +53,8 @@ struct Shared {
     hung: AtomicBool,
     recording: AtomicBool,
     thread: AtomicU32,
+    /// Whether logical threads take turns now.
+    threaded: AtomicBool,
     schedule: OnceLock<Schedule>,
     slow: Mutex<Slow>,
 }
@@ -71,6 +73,7 @@ pub(crate) struct Slow {
     signature: u64,
     log: Log,
     joins: Joins,
+    sharing: Sharing,
 }
 
 /// How a run ended.
@@ -106,6 +109,7 @@ impl Crash {
             hung: AtomicBool::new(false),
             recording: AtomicBool::new(false),
             thread: AtomicU32::new(0),
+            threaded: AtomicBool::new(false),
             schedule: OnceLock::new(),
             slow: Mutex::new(Slow {
                 tracker: Tracker::new(Model::default()),
@@ -116,6 +120,7 @@ impl Crash {
                 signature: 0,
                 log: Log::default(),
                 joins: Joins::default(),
+                sharing: Sharing::default(),
             }),
         }))
     }
@@ -126,23 +131,44 @@ impl Crash {
     }
 
     /// Says which logical thread runs from now on; 0 is the first.
-    pub fn set_thread(&self, thread: u32) {
+    pub(crate) fn set_thread(&self, thread: u32) {
         self.0.thread.store(thread, Relaxed);
     }
 
     /// The logical thread that runs.
-    pub fn thread(&self) -> u32 {
+    fn thread(&self) -> u32 {
         self.0.thread.load(Relaxed)
     }
 
-    /// Has `schedule` called wherever threads may be switched. It can be set once.
-    pub fn set_schedule(&self, schedule: Schedule) -> bool {
-        self.0.schedule.set(schedule).is_ok()
+    /// Runs `f`, and has `schedule` called wherever its logical threads may be switched. The schedule of the first such
+    /// run serves for all.
+    pub(crate) fn scheduled<R>(&self, schedule: Schedule, f: impl FnOnce() -> R) -> R {
+        let _ = self.0.schedule.set(schedule);
+        self.slow().sharing = Sharing::default();
+        self.set_thread(0);
+        self.0.threaded.store(true, Relaxed);
+        let result = f();
+        self.0.threaded.store(false, Relaxed);
+        self.set_thread(0);
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn switch(&self, point: Point) {
+        // Who unwinds does so alone: the others would take it for their own panic.
+        if !std::thread::panicking()
+            && let Some(schedule) = self.0.schedule.get() {
+            self.set_thread(schedule(point));
+        }
     }
 
     /// Writes down that operation `op` of the current thread begins.
     #[track_caller]
     pub fn invoke(&self, op: u32) {
+        if self.0.threaded.load(Relaxed) {
+            self.switch(Point::Access);
+        }
         self.event(What::Invoke(op));
     }
 
@@ -298,9 +324,9 @@ impl Crash {
         if left == 0 {
             self.hang();
         }
-        self.0.steps.store(left.wrapping_sub(1), Relaxed);
-        if let Some(schedule) = self.0.schedule.get() {
-            schedule(Point::Access);
+        self.0.steps.store(left.saturating_sub(1), Relaxed);
+        if self.0.threaded.load(Relaxed) {
+            self.switch(Point::Access);
         }
     }
 
@@ -308,7 +334,6 @@ impl Crash {
     #[cold]
     #[inline(never)]
     fn hang(&self) {
-        self.0.steps.store(u64::MAX, Relaxed);
         self.0.hung.store(true, Relaxed);
         if !std::thread::panicking() {
             std::panic::resume_unwind(Box::new(Hang));
@@ -400,6 +425,38 @@ impl Crash {
     fn stored(&self, word: Option<u32>, value: u64, kind: Store) {
         if let Some(word) = word {
             self.event(What::Store { word, value, kind });
+            if self.0.threaded.load(Relaxed) {
+                let thread = self.thread();
+                self.slow().sharing.stored(word, thread);
+            }
+        }
+    }
+
+    /// What a thread sees in a word, if that is not what memory holds; notes that it depends on another thread's store.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn shared_load(&self, word: &AtomicU64) -> Option<u64> {
+        let word = (self.within(word.as_ptr().cast())? / 8) as u32;
+        let thread = self.thread();
+        let (own, of_another) = {
+            let slow = self.slow();
+            (slow.sharing.own(word, thread), slow.sharing.is_of_another(word, thread))
+        };
+        if of_another {
+            self.event(What::Load { word });
+        }
+        own
+    }
+
+    /// Shows everybody what the thread has stored past the cache.
+    fn drain(&self) {
+        if self.0.threaded.load(Relaxed) {
+            let thread = self.thread();
+            let drained = self.slow().sharing.drain(thread);
+            for (word, value) in drained {
+                self.words()[word as usize].store(value, Relaxed);
+            }
         }
     }
 
@@ -407,11 +464,49 @@ impl Crash {
     fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: Store) -> Result<u64, u64> {
         let place = self.touch_for_store(word);
         self.event(What::Locked);
+        self.drain();
+        if kind != Store::Lock && self.0.threaded.load(Relaxed) {
+            self.shared_load(word);
+        }
         let result = word.compare_exchange(old, new, Relaxed, Relaxed);
         if result.is_ok() {
             self.stored(place, new, kind);
         }
         result
+    }
+}
+
+/// What logical threads see of each other.
+#[derive(Default)]
+struct Sharing {
+    /// Who stored into a word last.
+    writers: HashMap<u32, u32, BuildHasherDefault<LineHasher>>,
+    /// Stores past the cache that nobody but their threads sees yet: thread, word, value.
+    past_cache: Vec<(u32, u32, u64)>,
+}
+
+impl Sharing {
+    fn stored(&mut self, word: u32, thread: u32) {
+        self.writers.insert(word, thread);
+    }
+
+    fn is_of_another(&self, word: u32, thread: u32) -> bool {
+        self.writers.get(&word).is_some_and(|writer| *writer != thread)
+    }
+
+    /// What the thread has stored there past the cache.
+    fn own(&self, word: u32, thread: u32) -> Option<u64> {
+        let mut own = self.past_cache.iter().rev().filter(|(by, place, _)| (*by, *place) == (thread, word));
+        own.next().map(|(.., value)| *value)
+    }
+
+    fn drain(&mut self, thread: u32) -> Vec<(u32, u64)> {
+        if self.past_cache.is_empty() {
+            return Vec::new();
+        }
+        let (own, others) = self.past_cache.drain(..).partition::<Vec<_>, _>(|(by, ..)| *by == thread);
+        self.past_cache = others;
+        own.into_iter().map(|(_, word, value)| (word, value)).collect()
     }
 }
 
@@ -454,6 +549,17 @@ unsafe impl Media for Crash {
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
         self.touch_for_load(word);
+        if self.0.threaded.load(Relaxed)
+            && let Some(own) = self.shared_load(word)
+        {
+            return own;
+        }
+        word.load(Relaxed)
+    }
+
+    #[inline]
+    fn peek(&self, word: &AtomicU64) -> u64 {
+        self.touch_for_load(word);
         word.load(Relaxed)
     }
 
@@ -482,7 +588,13 @@ unsafe impl Media for Crash {
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);
         self.stored(place, value, Store::NonTemporal);
-        word.store(value, Relaxed);
+        match place {
+            Some(place) if self.0.threaded.load(Relaxed) => {
+                let thread = self.thread();
+                self.slow().sharing.past_cache.push((thread, place, value));
+            }
+            _ => word.store(value, Relaxed),
+        }
     }
 
     fn touched(&self, start: *const u8, len: usize) {
@@ -597,11 +709,13 @@ unsafe impl Media for Crash {
     fn fence(&self, _purpose: Purpose) {
         self.step_on();
         self.event(What::Fence);
+        self.drain();
     }
 
     #[inline]
     fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.load(word)
+        self.touch_for_load(word);
+        word.load(Relaxed)
     }
 
     #[inline]
@@ -616,16 +730,16 @@ unsafe impl Media for Crash {
     }
 
     fn wait(&self, turn: u32) {
-        match self.0.schedule.get() {
-            Some(schedule) => schedule(Point::Wait),
-            None if turn >= MOST_TURNS => self.hang(),
-            None => {}
+        if self.0.threaded.load(Relaxed) {
+            self.switch(Point::Wait);
+        } else if turn >= MOST_TURNS {
+            self.hang();
         }
         let left = self.0.steps.load(Relaxed);
         if left == 0 {
             self.hang();
         }
-        self.0.steps.store(left.wrapping_sub(1), Relaxed);
+        self.0.steps.store(left.saturating_sub(1), Relaxed);
     }
 }
 

@@ -409,6 +409,20 @@ impl Tracker {
         }
     }
 
+    /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it.
+    pub(crate) fn pending_store(&self, word: u32) -> Option<u32> {
+        let line = self.lines.get(&(word / 8))?;
+        let mut stores = line.stores.iter().rev();
+        let newest = stores.find(|store| u32::from(store.word) == word % 8 && store.kind.matters());
+        newest.map(|store| store.event)
+    }
+
+    /// Whether a crash may still lose the store at that place of the log.
+    pub(crate) fn is_pending(&self, word: u32, event: u32) -> bool {
+        let line = self.lines.get(&(word / 8));
+        line.is_some_and(|line| line.stores.iter().any(|store| store.event == event))
+    }
+
     fn has_on_its_way(&self, thread: u32) -> bool {
         self.threads.get(thread as usize).is_some_and(|thread| {
             !thread.past_cache.is_empty()
@@ -448,7 +462,7 @@ impl Tracker {
             }
             What::Fence => self.complete(event.thread, base),
             What::Locked if self.model.locked_completes => self.complete(event.thread, base),
-            What::Locked | What::Invoke(_) | What::Ack(_) => {}
+            What::Locked | What::Load { .. } | What::Invoke(_) | What::Ack(_) => {}
         }
     }
 

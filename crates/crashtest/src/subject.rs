@@ -31,15 +31,15 @@ pub struct Verdict<'v, S: Subject> {
 /// A persistent structure under test.
 ///
 /// Everything it does must depend on nothing but its arguments and what it reads from the pool.
-pub trait Subject {
+pub trait Subject: Send + Sync + 'static {
     /// An operation.
-    type Op: Clone + Debug;
+    type Op: Clone + Debug + Send + Sync;
     /// What an operation answers.
-    type Answer: Clone + Debug + PartialEq;
+    type Answer: Clone + Debug + PartialEq + Send;
     /// What its sequential specification makes of it.
     type State: Clone + Debug + Default + Eq + Hash;
     /// The structure in use.
-    type Live;
+    type Live: Send + Sync;
 
     /// What reports call it.
     fn name(&self) -> String;

@@ -13,9 +13,9 @@ fn persists_are_needed() {
         deep_share: 0,
         ..Settings::default()
     };
-    let mut explorer = Explorer::new(&subject, settings).expect("memory");
+    let mut explorer = Explorer::new(subject, settings).expect("memory");
     for seed in 0..20 {
-        explorer.explore(&history::of_map(seed, 100)).expect("no failure");
+        explorer.explore(&history::of_map(seed, 100, 1)).expect("no failure");
     }
     println!("{}", explorer.report());
     for (mutant, count) in explorer
@@ -28,7 +28,7 @@ fn persists_are_needed() {
         let start = std::time::Instant::now();
         let found = (0..20).find_map(|seed| {
             explorer
-                .explore(&history::of_map(seed, 100))
+                .explore(&history::of_map(seed, 100, 1))
                 .err()
                 .map(|e| (seed, e))
         });
