@@ -93,13 +93,28 @@ struct Run<S: Subject> {
     crashes: u32,
 }
 
-/// What is known at a crash point.
-struct At<S: Subject> {
+/// What is expected.
+struct Known<S: Subject> {
     allowed: Vec<Rc<S::State>>,
     in_flight: Vec<S::Op>,
-    created: bool,
-    /// Of the expectation.
     hash: u64,
+}
+
+impl<S: Subject> Known<S> {
+    fn of(expectation: &Expectation<S>, subject: &S) -> Known<S> {
+        let allowed = expectation.allowed(subject);
+        Known {
+            hash: hash_of_states(&allowed),
+            allowed,
+            in_flight: expectation.in_flight().into_iter().cloned().collect(),
+        }
+    }
+}
+
+/// A crash point.
+struct At<'k, S: Subject> {
+    known: &'k Known<S>,
+    created: bool,
     place: usize,
     crashes: u32,
 }
@@ -223,6 +238,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
         created: &mut bool,
     ) -> Result<(), Box<Failure>> {
         let mut news = News::default();
+        let mut known: Option<Known<S>> = None;
         for (place, event) in run.log.events.iter().enumerate() {
             if self
                 .settings
@@ -237,7 +253,16 @@ impl<'s, S: Subject> Explorer<'s, S> {
                 _ => self.crash.slow().tracker.raises(event),
             };
             if explored && before {
-                self.point(run, place, expectation, *created, &mut news)?;
+                self.point(
+                    run,
+                    place,
+                    known.get_or_insert_with(|| Known::of(expectation, self.subject)),
+                    *created,
+                    &mut news,
+                )?;
+            }
+            if matches!(event.what, What::Invoke(_) | What::Ack(_)) {
+                known = None;
             }
             match event.what {
                 What::Invoke(CREATION) => {}
@@ -257,14 +282,22 @@ impl<'s, S: Subject> Explorer<'s, S> {
             }
             self.crash.step(place as u32, event);
             if matches!(event.what, What::Ack(_)) {
+                known = None;
                 // Everything is judged anew, more strictly.
-                news.read = None;
+                news.read = false;
                 if explored {
-                    self.point(run, place + 1, expectation, *created, &mut news)?;
+                    self.point(
+                        run,
+                        place + 1,
+                        known.get_or_insert_with(|| Known::of(expectation, self.subject)),
+                        *created,
+                        &mut news,
+                    )?;
                 }
             }
         }
-        self.point(run, run.log.events.len(), expectation, *created, &mut news)
+        let known = known.get_or_insert_with(|| Known::of(expectation, self.subject));
+        self.point(run, run.log.events.len(), known, *created, &mut news)
     }
 
     /// Judges what a crash before the event at `place` may leave.
@@ -272,54 +305,53 @@ impl<'s, S: Subject> Explorer<'s, S> {
         &mut self,
         run: &Run<S>,
         place: usize,
-        expectation: &Expectation<S>,
+        known: &Known<S>,
         created: bool,
         news: &mut News,
     ) -> Result<(), Box<Failure>> {
         self.report.crash_points += 1;
         let mut fresh = Fresh::any();
-        if let Some(read) = &news.read {
+        if news.read {
             fresh = Fresh {
                 since: news.since,
-                lines: news.lines.intersection(read).copied().collect(),
+                lines: news
+                    .lines
+                    .iter()
+                    .copied()
+                    .filter(|&line| self.crash.was_read(line))
+                    .collect(),
                 met: false,
             };
             if fresh.lines.is_empty() {
                 // Whatever recovery and judge would read, they have read.
                 return Ok(());
             }
+        } else {
+            self.crash.new_epoch();
         }
-        let allowed = expectation.allowed(self.subject);
         let at = At {
-            hash: hash_of_states(&allowed),
-            allowed,
-            in_flight: expectation.in_flight().into_iter().cloned().collect(),
+            known,
             created,
             place,
             crashes: run.crashes + 1,
         };
-        let mut read = news.read.take().unwrap_or_default();
-        self.images(run, &at, &fresh, &mut read)?;
+        let again = self.report.again;
+        self.images(run, &at, &fresh)?;
         *news = News {
             since: place as u32,
             lines: LineSet::default(),
-            read: Some(read),
+            // Histories in between had epochs of their own.
+            read: self.report.again == again,
         };
         Ok(())
     }
 
-    fn images(
-        &mut self,
-        run: &Run<S>,
-        at: &At<S>,
-        fresh: &Fresh,
-        read: &mut LineSet,
-    ) -> Result<(), Box<Failure>> {
+    fn images(&mut self, run: &Run<S>, at: &At<'_, S>, fresh: &Fresh) -> Result<(), Box<Failure>> {
         // The same for all, so that the same decisions lead to the same next question.
         let chance = self.random.next();
         let mut path = Vec::new();
         for _ in 0..self.settings.exhaustive {
-            let probed = self.image(run, at, Plan::Path(path), chance, fresh.clone(), read)?;
+            let probed = self.image(run, at, Plan::Path(path), chance, fresh.clone())?;
             let mut numbers: Vec<(usize, usize)> =
                 probed.iter().map(|picked| (picked.number, picked.of)).collect();
             while let Some((number, of)) = numbers.pop() {
@@ -336,7 +368,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
         self.report.sampled_points += 1;
         for plan in strategies(&mut self.random, self.settings.samples) {
             let chance = self.random.next();
-            self.image(run, at, plan, chance, Fresh::any(), read)?;
+            self.image(run, at, plan, chance, Fresh::any())?;
         }
         Ok(())
     }
@@ -345,11 +377,10 @@ impl<'s, S: Subject> Explorer<'s, S> {
     fn image(
         &mut self,
         run: &Run<S>,
-        at: &At<S>,
+        at: &At<'_, S>,
         plan: Plan,
         chance: u64,
         fresh: Fresh,
-        read: &mut LineSet,
     ) -> Result<Vec<Picked>, Box<Failure>> {
         let dice = self.random.next();
         let share = |share: u64, part: u64| share > 0 && part.is_multiple_of(share);
@@ -359,13 +390,13 @@ impl<'s, S: Subject> Explorer<'s, S> {
             Depth::Shallow
         };
         let chooser = Chooser::new(plan, Volatile::of(chance), Random(chance), fresh);
-        let probed = self.probe(at, chooser, depth, Random(!chance), read);
+        let probed = self.probe(at, chooser, depth, Random(!chance));
         self.report.images += 1;
-        if self.seen.insert(probed.ended.signature ^ at.hash) {
+        if self.seen.insert(probed.ended.signature ^ at.known.hash) {
             self.report.states += 1;
         }
         let state = match probed.result {
-            Ok(which) => Rc::clone(&at.allowed[which]),
+            Ok(which) => Rc::clone(&at.known.allowed[which]),
             Err(message) => return Err(self.failure(run, at, &probed.picked, message)),
         };
         if at.crashes < self.settings.crashes && share(self.settings.again_share, dice >> 16 & 0xffff) {
@@ -375,21 +406,14 @@ impl<'s, S: Subject> Explorer<'s, S> {
     }
 
     /// Opens and judges an image.
-    fn probe(
-        &self,
-        at: &At<S>,
-        chooser: Chooser,
-        depth: Depth,
-        random: Random,
-        read: &mut LineSet,
-    ) -> Probed {
+    fn probe(&self, at: &At<'_, S>, chooser: Chooser, depth: Depth, random: Random) -> Probed {
         let crash = &self.crash;
         crash.slow().chooser = chooser;
         crash.begin(self.settings.steps);
         let result = caught(|| {
             let live = open(self.subject, crash, at.created)?;
-            let allowed: Vec<&S::State> = at.allowed.iter().map(|state| &**state).collect();
-            let in_flight: Vec<&S::Op> = at.in_flight.iter().collect();
+            let allowed: Vec<&S::State> = at.known.allowed.iter().map(|state| &**state).collect();
+            let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
             self.subject.judge(
                 &live,
                 Verdict {
@@ -399,9 +423,6 @@ impl<'s, S: Subject> Explorer<'s, S> {
                     random,
                 },
             )
-        });
-        crash.for_touched(|line| {
-            read.insert(line);
         });
         let picked = std::mem::take(&mut crash.slow().chooser.picked);
         let ended = crash.end();
@@ -417,7 +438,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
     }
 
     /// A history that starts with the recovery of an image, and is interrupted in its turn.
-    fn again(&mut self, at: &At<S>, picked: &[Picked], state: &S::State) -> Result<(), Box<Failure>> {
+    fn again(&mut self, at: &At<'_, S>, picked: &[Picked], state: &S::State) -> Result<(), Box<Failure>> {
         let contents: Contents = picked
             .iter()
             .map(|picked| (picked.line, picked.content))
@@ -425,7 +446,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
         let ops = self.subject.follow_up(state, &mut self.random);
         let (crash, subject) = (&self.crash, self.subject);
         let plan = Plan::Fixed(contents);
-        crash.slow().chooser = Chooser::new(plan, Volatile::AsStored, Random(0), Fresh::any());
+        crash.slow().chooser = Chooser::new(plan, Volatile::Last, Random(0), Fresh::any());
         crash.begin(self.settings.steps);
         crash.record();
         let mut answers = Vec::new();
@@ -460,13 +481,13 @@ impl<'s, S: Subject> Explorer<'s, S> {
         for picked in picked {
             self.crash.guarantee_line(picked.line, &picked.content);
         }
-        let expectation = Expectation::from(at.allowed.iter().map(|state| S::State::clone(state)));
+        let expectation = Expectation::from(at.known.allowed.iter().map(|state| S::State::clone(state)));
         let walked = self.walk(&run, expectation, at.created);
         self.crash.reset_base(mark);
         walked
     }
 
-    fn failure(&self, run: &Run<S>, at: &At<S>, picked: &[Picked], message: String) -> Box<Failure> {
+    fn failure(&self, run: &Run<S>, at: &At<'_, S>, picked: &[Picked], message: String) -> Box<Failure> {
         let slow = self.crash.slow();
         let mut missing = Vec::new();
         for picked in picked {
@@ -491,7 +512,7 @@ impl<'s, S: Subject> Explorer<'s, S> {
             place: at.place,
             site,
             event: run.log.events.get(at.place).map(|event| event.what),
-            in_flight: at.in_flight.iter().map(|op| format!("{op:?}")).collect(),
+            in_flight: at.known.in_flight.iter().map(|op| format!("{op:?}")).collect(),
             missing,
             ..Failure::default()
         })
@@ -504,8 +525,8 @@ struct News {
     since: u32,
     /// Lines stored to since.
     lines: LineSet,
-    /// Lines that were read there, and at those before it with the same expectation; `None` if there was none.
-    read: Option<LineSet>,
+    /// Whether the lines read there, and at those before it with the same expectation, are those of the media's epoch.
+    read: bool,
 }
 
 /// Opens what a crash has left; what was not created yet may be created now.
