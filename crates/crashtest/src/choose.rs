@@ -78,12 +78,7 @@ impl Fresh {
 
 impl Default for Chooser {
     fn default() -> Chooser {
-        Chooser::new(
-            Plan::Path(Vec::new()),
-            Volatile::AsStored,
-            Random(1),
-            Fresh::any(),
-        )
+        Chooser::new(Plan::Path(Vec::new()), Volatile::Last, Random(1), Fresh::any())
     }
 }
 

@@ -25,7 +25,13 @@ struct Dependency {
 
 impl DirtyReads {
     /// Looks at an event before the tracker carries it out. The error names the read.
-    pub(crate) fn step(&mut self, tracker: &Tracker, log: &Log, place: usize, event: &Event) -> Result<(), String> {
+    pub(crate) fn step(
+        &mut self,
+        tracker: &Tracker,
+        log: &Log,
+        place: usize,
+        event: &Event,
+    ) -> Result<(), String> {
         let thread = event.thread as usize;
         match event.what {
             What::Load { word } => {

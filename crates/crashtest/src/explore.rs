@@ -11,8 +11,8 @@
 //!    and is not judged again.
 //! I2 The same seed explores the same images in the same order.
 
-use crate::dirty::DirtyReads;
 use crate::choose::{Chooser, Contents, Fresh, LineSet, Picked, Plan, Random};
+use crate::dirty::DirtyReads;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
 use crate::log::{Event, Log, Site, What};
@@ -93,15 +93,32 @@ struct Run<S: Subject> {
     from: usize,
     /// The crashes before it.
     crashes: u32,
+    /// How many logical threads carried it out.
+    threads: u32,
 }
 
-/// What is known at a crash point.
-struct At<S: Subject> {
+/// What is expected.
+struct Known<S: Subject> {
     allowed: Vec<Rc<S::State>>,
     in_flight: Vec<S::Op>,
-    created: bool,
-    /// Of the expectation.
     hash: u64,
+}
+
+impl<S: Subject> Known<S> {
+    fn of(expectation: &Expectation<S>, subject: &S) -> Known<S> {
+        let allowed = expectation.allowed(subject);
+        Known {
+            hash: hash_of_states(&allowed),
+            allowed,
+            in_flight: expectation.in_flight().into_iter().cloned().collect(),
+        }
+    }
+}
+
+/// A crash point.
+struct At<'k, S: Subject> {
+    known: &'k Known<S>,
+    created: bool,
     place: usize,
     crashes: u32,
 }
@@ -149,7 +166,7 @@ impl<S: Subject> Explorer<S> {
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         // What was judged in one history cannot be told from what is judged in another.
         self.seen.clear();
-        let explored = self.record(history).and_then(|run| {
+        let explored = self.record(history, Start::Empty, 0).and_then(|run| {
             self.report.note_history(&run.log, run.ops.len());
             let expectation = Expectation::from([S::State::default()]);
             self.walk(&run, expectation, false)
@@ -163,35 +180,38 @@ impl<S: Subject> Explorer<S> {
         })
     }
 
-    /// Runs a history in an empty memory.
-    fn record(&self, history: &History<S::Op>) -> Result<Run<S>, Box<Failure>> {
+    /// Runs a history, after so many crashes.
+    fn record(&self, history: &History<S::Op>, start: Start, crashes: u32) -> Result<Run<S>, Box<Failure>> {
         let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
         let (shared, steps) = (Arc::new(history.clone()), self.settings.steps);
         let body = move || {
             crash.begin(steps);
             crash.record();
-            let mut answers: Vec<Option<S::Answer>> = vec![None; shared.ops.len()];
-            let mut from = 0;
-            let ran = caught(|| run(&crash, &subject, &shared, &mut answers, &mut from));
+            let ran = caught(|| carry_out(&crash, &subject, &shared, start));
             let log = crash.recorded();
-            let ran = if crash.end().hung { Err("it hangs".into()) } else { ran };
-            (ran, log, answers, from)
+            let ran = if crash.end().hung {
+                Err("it hangs".into())
+            } else {
+                ran
+            };
+            (ran, log)
         };
-        let (ran, log, answers, from) = if history.threads > 1 {
+        let ran = if history.threads > 1 {
             let seed = self.settings.seed ^ history.seed.rotate_left(17);
-            let ran = caught(|| schedule::run(&self.crash, seed, body).ok_or("the scheduler ran nothing".into()));
-            ran.map_err(|message| Failure::outright(format!("without any crash: {message}")))?
+            caught(|| schedule::run(&self.crash, seed, body).ok_or("the scheduler ran nothing".into()))
         } else {
-            body()
+            Ok(body())
         };
-        ran.map_err(|message| Failure::outright(format!("without any crash: {message}")))?;
+        let outright = |message| Failure::outright(format!("without any crash: {message}"));
+        let (ran, log) = ran.map_err(outright)?;
+        let (answers, from) = ran.map_err(outright)?;
         Ok(Run {
             log,
             ops: history.ops.clone(),
-            // Every operation has answered, or the run has failed.
-            answers: answers.into_iter().flatten().collect(),
+            answers,
             from,
-            crashes: 0,
+            crashes,
+            threads: history.threads,
         })
     }
 
@@ -218,6 +238,7 @@ impl<S: Subject> Explorer<S> {
     ) -> Result<(), Box<Failure>> {
         let mut news = News::default();
         let mut dirty = DirtyReads::default();
+        let mut known: Option<Known<S>> = None;
         for (place, event) in run.log.events.iter().enumerate() {
             if self
                 .settings
@@ -235,7 +256,16 @@ impl<S: Subject> Explorer<S> {
                 _ => self.crash.slow().tracker.raises(event),
             };
             if explored && before {
-                self.point(run, place, expectation, *created, &mut news)?;
+                self.point(
+                    run,
+                    place,
+                    known.get_or_insert_with(|| Known::of(expectation, &self.subject)),
+                    *created,
+                    &mut news,
+                )?;
+            }
+            if matches!(event.what, What::Invoke(_) | What::Ack(_)) {
+                known = None;
             }
             match event.what {
                 What::Invoke(CREATION) => {}
@@ -255,14 +285,22 @@ impl<S: Subject> Explorer<S> {
             }
             self.crash.step(place as u32, event);
             if matches!(event.what, What::Ack(_)) {
+                known = None;
                 // Everything is judged anew, more strictly.
-                news.read = None;
+                news.read = false;
                 if explored {
-                    self.point(run, place + 1, expectation, *created, &mut news)?;
+                    self.point(
+                        run,
+                        place + 1,
+                        known.get_or_insert_with(|| Known::of(expectation, &self.subject)),
+                        *created,
+                        &mut news,
+                    )?;
                 }
             }
         }
-        self.point(run, run.log.events.len(), expectation, *created, &mut news)
+        let known = known.get_or_insert_with(|| Known::of(expectation, &self.subject));
+        self.point(run, run.log.events.len(), known, *created, &mut news)
     }
 
     /// Judges what a crash before the event at `place` may leave.
@@ -270,54 +308,53 @@ impl<S: Subject> Explorer<S> {
         &mut self,
         run: &Run<S>,
         place: usize,
-        expectation: &Expectation<S>,
+        known: &Known<S>,
         created: bool,
         news: &mut News,
     ) -> Result<(), Box<Failure>> {
         self.report.crash_points += 1;
         let mut fresh = Fresh::any();
-        if let Some(read) = &news.read {
+        if news.read {
             fresh = Fresh {
                 since: news.since,
-                lines: news.lines.intersection(read).copied().collect(),
+                lines: news
+                    .lines
+                    .iter()
+                    .copied()
+                    .filter(|&line| self.crash.was_read(line))
+                    .collect(),
                 met: false,
             };
             if fresh.lines.is_empty() {
                 // Whatever recovery and judge would read, they have read.
                 return Ok(());
             }
+        } else {
+            self.crash.new_epoch();
         }
-        let allowed = expectation.allowed(&self.subject);
         let at = At {
-            hash: hash_of_states(&allowed),
-            allowed,
-            in_flight: expectation.in_flight().into_iter().cloned().collect(),
+            known,
             created,
             place,
             crashes: run.crashes + 1,
         };
-        let mut read = news.read.take().unwrap_or_default();
-        self.images(run, &at, &fresh, &mut read)?;
+        let again = self.report.again;
+        self.images(run, &at, &fresh)?;
         *news = News {
             since: place as u32,
             lines: LineSet::default(),
-            read: Some(read),
+            // Histories in between had epochs of their own.
+            read: self.report.again == again,
         };
         Ok(())
     }
 
-    fn images(
-        &mut self,
-        run: &Run<S>,
-        at: &At<S>,
-        fresh: &Fresh,
-        read: &mut LineSet,
-    ) -> Result<(), Box<Failure>> {
+    fn images(&mut self, run: &Run<S>, at: &At<'_, S>, fresh: &Fresh) -> Result<(), Box<Failure>> {
         // The same for all, so that the same decisions lead to the same next question.
         let chance = self.random.next();
         let mut path = Vec::new();
         for _ in 0..self.settings.exhaustive {
-            let probed = self.image(run, at, Plan::Path(path), chance, fresh.clone(), read)?;
+            let probed = self.image(run, at, Plan::Path(path), chance, fresh.clone())?;
             let mut numbers: Vec<(usize, usize)> =
                 probed.iter().map(|picked| (picked.number, picked.of)).collect();
             while let Some((number, of)) = numbers.pop() {
@@ -334,7 +371,7 @@ impl<S: Subject> Explorer<S> {
         self.report.sampled_points += 1;
         for plan in strategies(&mut self.random, self.settings.samples) {
             let chance = self.random.next();
-            self.image(run, at, plan, chance, Fresh::any(), read)?;
+            self.image(run, at, plan, chance, Fresh::any())?;
         }
         Ok(())
     }
@@ -343,11 +380,10 @@ impl<S: Subject> Explorer<S> {
     fn image(
         &mut self,
         run: &Run<S>,
-        at: &At<S>,
+        at: &At<'_, S>,
         plan: Plan,
         chance: u64,
         fresh: Fresh,
-        read: &mut LineSet,
     ) -> Result<Vec<Picked>, Box<Failure>> {
         let dice = self.random.next();
         let share = |share: u64, part: u64| share > 0 && part.is_multiple_of(share);
@@ -357,37 +393,31 @@ impl<S: Subject> Explorer<S> {
             Depth::Shallow
         };
         let chooser = Chooser::new(plan, Volatile::of(chance), Random(chance), fresh);
-        let probed = self.probe(at, chooser, depth, Random(!chance), read);
+        let probed = self.probe(at, chooser, depth, Random(!chance));
         self.report.images += 1;
-        if self.seen.insert(probed.ended.signature ^ at.hash) {
+        if self.seen.insert(probed.ended.signature ^ at.known.hash) {
             self.report.states += 1;
         }
         let state = match probed.result {
-            Ok(which) => Rc::clone(&at.allowed[which]),
+            Ok(which) => Rc::clone(&at.known.allowed[which]),
             Err(message) => return Err(self.failure(run, at, &probed.picked, message)),
         };
         if at.crashes < self.settings.crashes && share(self.settings.again_share, dice >> 16 & 0xffff) {
-            self.again(at, &probed.picked, &state)?;
+            self.again(run, at, &probed.picked, &state)?;
         }
         Ok(probed.picked)
     }
 
     /// Opens and judges an image.
-    fn probe(
-        &self,
-        at: &At<S>,
-        chooser: Chooser,
-        depth: Depth,
-        random: Random,
-        read: &mut LineSet,
-    ) -> Probed {
+    fn probe(&self, at: &At<'_, S>, chooser: Chooser, depth: Depth, random: Random) -> Probed {
         let crash = &self.crash;
         crash.slow().chooser = chooser;
         crash.begin(self.settings.steps);
         let result = caught(|| {
             let live = open(&*self.subject, crash, at.created)?;
-            let allowed: Vec<&S::State> = at.allowed.iter().map(|state| &**state).collect();
-            let in_flight: Vec<&S::Op> = at.in_flight.iter().collect();
+            self.subject.recover(&live)?;
+            let allowed: Vec<&S::State> = at.known.allowed.iter().map(|state| &**state).collect();
+            let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
             self.subject.judge(
                 &live,
                 Verdict {
@@ -397,9 +427,6 @@ impl<S: Subject> Explorer<S> {
                     random,
                 },
             )
-        });
-        crash.for_touched(|line| {
-            read.insert(line);
         });
         let picked = std::mem::take(&mut crash.slow().chooser.picked);
         let ended = crash.end();
@@ -415,56 +442,42 @@ impl<S: Subject> Explorer<S> {
     }
 
     /// A history that starts with the recovery of an image, and is interrupted in its turn.
-    fn again(&mut self, at: &At<S>, picked: &[Picked], state: &S::State) -> Result<(), Box<Failure>> {
+    fn again(
+        &mut self,
+        run: &Run<S>,
+        at: &At<'_, S>,
+        picked: &[Picked],
+        state: &S::State,
+    ) -> Result<(), Box<Failure>> {
         let contents: Contents = picked
             .iter()
             .map(|picked| (picked.line, picked.content))
             .collect();
-        let ops = self.subject.follow_up(state, &mut self.random);
-        let (crash, subject) = (&self.crash, &*self.subject);
-        let plan = Plan::Fixed(contents);
-        crash.slow().chooser = Chooser::new(plan, Volatile::AsStored, Random(0), Fresh::any());
-        crash.begin(self.settings.steps);
-        crash.record();
-        let mut answers = Vec::new();
-        let ran = caught(|| {
-            if !at.created {
-                crash.invoke(CREATION);
-            }
-            let live = open(subject, crash, at.created)?;
-            if !at.created {
-                crash.acknowledge(CREATION);
-            }
-            for (number, op) in (0..).zip(&ops) {
-                crash.invoke(number);
-                answers.push(subject.apply(&live, op)?);
-                crash.acknowledge(number);
-            }
-            Ok(())
-        });
-        let log = crash.recorded();
-        let hung = crash.end().hung;
-        let ran = if hung { Err("it hangs".into()) } else { ran };
-        ran.map_err(|message| Failure::outright(format!("after {} crashes: {message}", at.crashes)))?;
-        self.report.again += 1;
-        let run = Run {
-            log,
-            ops,
-            answers,
-            from: 0,
-            crashes: at.crashes,
+        let history = History {
+            seed: self.random.next(),
+            ops: self.subject.follow_up(state, &mut self.random),
+            prepared: 0,
+            threads: run.threads,
         };
+        let plan = Plan::Fixed(contents);
+        self.crash.slow().chooser = Chooser::new(plan, Volatile::Last, Random(0), Fresh::any());
+        let again = self.record(&history, Start::Again { created: at.created }, at.crashes);
+        let again = again.map_err(|mut failure| {
+            failure.message = format!("after {} crashes: {}", at.crashes, failure.message);
+            failure
+        })?;
+        self.report.again += 1;
         let mark = self.crash.mark_base();
         for picked in picked {
             self.crash.guarantee_line(picked.line, &picked.content);
         }
-        let expectation = Expectation::from(at.allowed.iter().map(|state| S::State::clone(state)));
-        let walked = self.walk(&run, expectation, at.created);
+        let expectation = Expectation::from(at.known.allowed.iter().map(|state| S::State::clone(state)));
+        let walked = self.walk(&again, expectation, at.created);
         self.crash.reset_base(mark);
         walked
     }
 
-    fn failure(&self, run: &Run<S>, at: &At<S>, picked: &[Picked], message: String) -> Box<Failure> {
+    fn failure(&self, run: &Run<S>, at: &At<'_, S>, picked: &[Picked], message: String) -> Box<Failure> {
         let slow = self.crash.slow();
         let mut missing = Vec::new();
         for picked in picked {
@@ -489,30 +502,59 @@ impl<S: Subject> Explorer<S> {
             place: at.place,
             site,
             event: run.log.events.get(at.place).map(|event| event.what),
-            in_flight: at.in_flight.iter().map(|op| format!("{op:?}")).collect(),
+            in_flight: at.known.in_flight.iter().map(|op| format!("{op:?}")).collect(),
             missing,
             ..Failure::default()
         })
     }
 }
 
-/// Carries a history out, by as many logical threads as it wants; `from` is where in the log its preparation ends.
-fn run<S: Subject>(
+/// What a history starts from.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    /// An empty memory.
+    Empty,
+    /// What a crash has left, where the structure's creation had been acknowledged or not.
+    Again { created: bool },
+}
+
+/// Carries a history out, by as many logical threads as it wants: its answers, and where in the log crash points begin.
+///
+/// What a crash has left is recovered before the operations, after them, or by another thread beside them: a heap and
+/// its indexes are in use at once.
+fn carry_out<S: Subject>(
     crash: &Crash,
     subject: &Arc<S>,
     history: &Arc<History<S::Op>>,
-    answers: &mut [Option<S::Answer>],
-    from: &mut usize,
-) -> Result<(), String> {
-    let options = PoolOptions {
-        page_size: 64 << 10,
-        ..PoolOptions::default()
+    start: Start,
+) -> Result<(Vec<S::Answer>, usize), String> {
+    let mut from = 0;
+    let live = match start {
+        Start::Empty => {
+            let options = PoolOptions {
+                page_size: 64 << 10,
+                ..PoolOptions::default()
+            };
+            let pool = Pool::create_in(crash.memory(), &options, crash.clone()).map_err(|e| e.to_string())?;
+            from = crash.recorded_so_far();
+            crash.invoke(CREATION);
+            let live = subject.create(pool)?;
+            crash.acknowledge(CREATION);
+            live
+        }
+        Start::Again { created: true } => open(&**subject, crash, true)?,
+        Start::Again { created: false } => {
+            crash.invoke(CREATION);
+            let live = open(&**subject, crash, false)?;
+            crash.acknowledge(CREATION);
+            live
+        }
     };
-    let pool = Pool::create_in(crash.memory(), &options, crash.clone()).map_err(|e| e.to_string())?;
-    *from = crash.recorded_so_far();
-    crash.invoke(CREATION);
-    let live = Arc::new(subject.create(pool)?);
-    crash.acknowledge(CREATION);
+    let to_recover = matches!(start, Start::Again { .. });
+    let at_once = history.threads <= 1 && history.seed.is_multiple_of(2);
+    if to_recover && at_once {
+        subject.recover(&live)?;
+    }
     let one = |number: u32, live: &S::Live| {
         crash.invoke(number);
         let answer = subject.apply(live, &history.ops[number as usize])?;
@@ -520,45 +562,75 @@ fn run<S: Subject>(
         Ok::<_, String>(answer)
     };
     let count = history.ops.len() as u32;
-    let alone = if history.threads > 1 { history.prepared } else { count };
+    let alone = if history.threads > 1 {
+        history.prepared
+    } else {
+        count
+    };
+    let mut answers = Vec::with_capacity(history.ops.len());
     for number in 0..alone {
         if number == history.prepared && number > 0 {
-            *from = crash.recorded_so_far();
+            from = crash.recorded_so_far();
         }
-        answers[number as usize] = Some(one(number, &live)?);
+        answers.push(one(number, &live)?);
     }
-    if alone == count {
-        return Ok(());
+    if history.threads > 1 {
+        if alone > 0 {
+            from = crash.recorded_so_far();
+        }
+        answers.extend(by_threads(crash, subject, history, live, to_recover)?);
+    } else if to_recover && !at_once {
+        subject.recover(&live)?;
     }
-    if alone > 0 {
-        *from = crash.recorded_so_far();
-    }
-    let threads: Vec<_> = (0..history.threads)
+    Ok((answers, from))
+}
+
+/// Deals the operations after the preparation out to logical threads; their answers, in the history's order.
+fn by_threads<S: Subject>(
+    crash: &Crash,
+    subject: &Arc<S>,
+    history: &Arc<History<S::Op>>,
+    live: S::Live,
+    to_recover: bool,
+) -> Result<Vec<S::Answer>, String> {
+    let live = Arc::new(live);
+    let (first, end) = (history.prepared, history.ops.len() as u32);
+    let step = history.threads as usize;
+    let mut threads: Vec<_> = (0..history.threads)
         .map(|thread| {
             let (crash, subject) = (crash.clone(), Arc::clone(subject));
             let (history, live) = (Arc::clone(history), Arc::clone(&live));
             shuttle::thread::spawn(move || {
-                crash.set_thread(schedule::this_thread());
-                let numbers = (alone + thread..count).step_by(history.threads as usize);
-                let all = numbers.map(|number| {
-                    crash.invoke(number);
-                    let answer = subject.apply(&live, &history.ops[number as usize])?;
-                    crash.acknowledge(number);
-                    Ok((number, answer))
-                });
-                caught(|| all.collect::<Result<Vec<_>, String>>())
+                caught(|| {
+                    let one = |number: u32| {
+                        crash.invoke(number);
+                        let answer = subject.apply(&live, &history.ops[number as usize])?;
+                        crash.acknowledge(number);
+                        Ok((number, answer))
+                    };
+                    (first + thread..end)
+                        .step_by(step)
+                        .map(one)
+                        .collect::<Result<Vec<_>, String>>()
+                })
             })
         })
         .collect();
+    if to_recover {
+        let (subject, live) = (Arc::clone(subject), Arc::clone(&live));
+        threads.push(shuttle::thread::spawn(move || {
+            caught(|| subject.recover(&live)).map(|()| Vec::new())
+        }));
+    }
     // All of them end, whatever becomes of the others.
     let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
-    crash.set_thread(schedule::this_thread());
+    crash.rejoin();
+    let mut answers = Vec::new();
     for thread in ended {
-        for (number, answer) in thread.map_err(|_| "a thread panics")?? {
-            answers[number as usize] = Some(answer);
-        }
+        answers.extend(thread.map_err(|_| "a thread panics")??);
     }
-    Ok(())
+    answers.sort_by_key(|(number, _)| *number);
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
 /// What has changed since the last crash point at which images were judged.
@@ -567,8 +639,8 @@ struct News {
     since: u32,
     /// Lines stored to since.
     lines: LineSet,
-    /// Lines that were read there, and at those before it with the same expectation; `None` if there was none.
-    read: Option<LineSet>,
+    /// Whether the lines read there, and at those before it with the same expectation, are those of the media's epoch.
+    read: bool,
 }
 
 /// Opens what a crash has left; what was not created yet may be created now.

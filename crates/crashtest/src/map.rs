@@ -69,6 +69,8 @@ pub struct LiveIndex {
     pub index: Box<dyn Index>,
     /// The heap in which it is.
     pub heap: Heap<Crash>,
+    /// Whether it was made in this heap, and not found in it.
+    made: bool,
 }
 
 impl OfIndex {
@@ -86,22 +88,30 @@ impl OfIndex {
             tracers,
         }
     }
+}
 
-    fn heap(&self, pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
-        let heap = Heap::new(pool).map_err(|error| format!("the heap does not open: {error}"))?;
-        match heap.recover_now(&self.tracers) {
-            State::Done => {}
-            state => return Err(format!("recovery ended as {state:?}")),
-        }
-        // Allocated minus reachable is empty.
-        let (met, stats) = (heap.recovery().traced, heap.stats());
-        if stats.objects != met || stats.used + stats.free != stats.reserved {
-            return Err(format!(
-                "recovery has met {met} objects, and the heap's accounts say {stats:?}"
-            ));
-        }
-        Ok(heap)
+/// The heap of a pool.
+pub(crate) fn heap(pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
+    Heap::new(pool).map_err(|error| format!("the heap does not open: {error}"))
+}
+
+/// Recovers a heap in the calling thread.
+pub(crate) fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
+    match heap.recover_now(tracers) {
+        State::Done => Ok(()),
+        state => Err(format!("recovery ended as {state:?}")),
     }
+}
+
+/// Whether allocated minus reachable is empty, in a heap just recovered.
+pub(crate) fn check_accounts(heap: &Heap<Crash>) -> Result<(), String> {
+    let (met, stats) = (heap.recovery().traced, heap.stats());
+    if stats.objects == met && stats.used + stats.free == stats.reserved {
+        return Ok(());
+    }
+    Err(format!(
+        "recovery has met {met} objects, and the heap's accounts say {stats:?}"
+    ))
 }
 
 impl Subject for OfIndex {
@@ -115,15 +125,28 @@ impl Subject for OfIndex {
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<LiveIndex, String> {
-        let heap = self.heap(pool)?;
+        let heap = heap(pool)?;
+        recover(&heap, &self.tracers)?;
         let index = (self.create)(&heap).map_err(|error| format!("creation failed: {error}"))?;
-        Ok(LiveIndex { index, heap })
+        Ok(LiveIndex {
+            index,
+            heap,
+            made: true,
+        })
     }
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<LiveIndex>, String> {
-        let heap = self.heap(pool)?;
+        let heap = heap(pool)?;
         let index = (self.open)(&heap).map_err(|error| format!("the index does not open: {error}"))?;
-        Ok(index.map(|index| LiveIndex { index, heap }))
+        Ok(index.map(|index| LiveIndex {
+            index,
+            heap,
+            made: false,
+        }))
+    }
+
+    fn recover(&self, live: &LiveIndex) -> Result<(), String> {
+        recover(&live.heap, &self.tracers)
     }
 
     fn apply(&self, live: &LiveIndex, op: &Op) -> Result<Answer, String> {
@@ -168,6 +191,9 @@ impl Subject for OfIndex {
     }
 
     fn judge(&self, live: &LiveIndex, mut verdict: Verdict<'_, Self>) -> Result<usize, String> {
+        if !live.made {
+            check_accounts(&live.heap)?;
+        }
         let which = read_all(&*live.index, &verdict)?;
         write_a_little(
             &*live.index,

@@ -4,7 +4,7 @@
 //! leave; a line in which images differ takes the version that the [chooser](crate::choose) picks when it is first
 //! touched; and whatever a run changes is put back when it has ended.
 //!
-//! I1 Between runs the memory holds the base, and no line is touched or saved.
+//! I1 Between runs the memory holds the base; a new run has touched and saved no line.
 //! I2 A line is touched before anything of it is read or written, and saved before anything of it changes.
 //! I3 One OS thread uses the media at a time. Logical threads take turns at its calls.
 //!
@@ -17,15 +17,23 @@ use pmem::{LINE, Media, Memory, Purpose};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Its image is what memory holds; read or written in this run.
-const TOUCHED: u8 = 1;
-/// What it held before this run is on the undo list.
-const SAVED: u8 = 2;
-/// Images differ in it.
-const UNSETTLED: u8 = 4;
+/// What is known of a line of the memory.
+#[derive(Default)]
+struct LineState {
+    /// The last run that has touched it: what memory holds is its image.
+    touched: AtomicU32,
+    /// The last run that has put what it held before on the undo list.
+    saved: AtomicU32,
+    /// The last epoch in which it was touched.
+    read: AtomicU32,
+    /// Whether images differ in it.
+    unsettled: AtomicBool,
+    /// The hash of its base; 0: not computed.
+    hash: AtomicU64,
+}
 
 /// Where a logical thread may be switched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +55,12 @@ struct Shared {
     memory: Memory,
     start: usize,
     len: usize,
-    lines: Box<[AtomicU8]>,
+    lines: Box<[LineState]>,
+    /// The number of the run; of the first, 1.
+    run: AtomicU32,
+    epoch: AtomicU32,
+    /// Of all that was read in this run.
+    signature: AtomicU64,
     /// Accesses left before a run counts as hanging.
     steps: AtomicU64,
     hung: AtomicBool,
@@ -69,8 +82,6 @@ pub(crate) struct Slow {
     /// Changes of the base, to be taken back in the end.
     base_undo: Vec<(u32, u64)>,
     undo: Vec<(u32, Content)>,
-    touched: Vec<u32>,
-    signature: u64,
     log: Log,
     joins: Joins,
     sharing: Sharing,
@@ -103,7 +114,10 @@ impl Crash {
         Crash(Arc::new(Shared {
             start: memory.base().as_ptr().addr(),
             len,
-            lines: (0..len / LINE).map(|_| AtomicU8::new(0)).collect(),
+            lines: (0..len / LINE).map(|_| LineState::default()).collect(),
+            run: AtomicU32::new(1),
+            epoch: AtomicU32::new(0),
+            signature: AtomicU64::new(0),
             memory,
             steps: AtomicU64::new(u64::MAX),
             hung: AtomicBool::new(false),
@@ -116,8 +130,6 @@ impl Crash {
                 chooser: Chooser::default(),
                 base_undo: Vec::new(),
                 undo: Vec::new(),
-                touched: Vec::new(),
-                signature: 0,
                 log: Log::default(),
                 joins: Joins::default(),
                 sharing: Sharing::default(),
@@ -131,7 +143,7 @@ impl Crash {
     }
 
     /// Says which logical thread runs from now on; 0 is the first.
-    pub(crate) fn set_thread(&self, thread: u32) {
+    fn set_thread(&self, thread: u32) {
         self.0.thread.store(thread, Relaxed);
     }
 
@@ -153,12 +165,18 @@ impl Crash {
         result
     }
 
+    /// Says that the first logical thread runs again, as the others have ended.
+    pub(crate) fn rejoin(&self) {
+        self.set_thread(0);
+    }
+
     #[cold]
     #[inline(never)]
     fn switch(&self, point: Point) {
         // Who unwinds does so alone: the others would take it for their own panic.
         if !std::thread::panicking()
-            && let Some(schedule) = self.0.schedule.get() {
+            && let Some(schedule) = self.0.schedule.get()
+        {
             self.set_thread(schedule(point));
         }
     }
@@ -211,23 +229,29 @@ impl Crash {
     pub(crate) fn end(&self) -> Ended {
         self.0.steps.store(u64::MAX, Relaxed);
         let mut slow = self.slow();
-        let slow = &mut *slow;
         for (line, content) in slow.undo.drain(..) {
             self.write(line, &content);
         }
-        for line in slow.touched.drain(..) {
-            let flags = &self.0.lines[line as usize];
-            flags.store(flags.load(Relaxed) & UNSETTLED, Relaxed);
-        }
+        drop(slow);
+        self.0.run.store(self.run() + 1, Relaxed);
         Ended {
-            signature: std::mem::take(&mut slow.signature),
+            signature: self.0.signature.swap(0, Relaxed),
             hung: self.0.hung.load(Relaxed),
         }
     }
 
-    /// The lines touched so far in this run.
-    pub(crate) fn for_touched(&self, mut f: impl FnMut(u32)) {
-        self.slow().touched.iter().for_each(|&line| f(line));
+    fn run(&self) -> u32 {
+        self.0.run.load(Relaxed)
+    }
+
+    /// From now on, lines read count as read in a new epoch.
+    pub(crate) fn new_epoch(&self) {
+        self.0.epoch.store(self.0.epoch.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Whether the line was read in this epoch.
+    pub(crate) fn was_read(&self, line: u32) -> bool {
+        self.0.lines[line as usize].read.load(Relaxed) == self.0.epoch.load(Relaxed)
     }
 
     /// How far back the base can be taken: to how it is now.
@@ -241,6 +265,7 @@ impl Crash {
         while slow.base_undo.len() > mark {
             if let Some((word, value)) = slow.base_undo.pop() {
                 self.words()[word as usize].store(value, Relaxed);
+                self.0.lines[word as usize / 8].hash.store(0, Relaxed);
             }
         }
     }
@@ -288,7 +313,17 @@ impl Crash {
     /// What a line holds now.
     pub(crate) fn content(&self, line: u32) -> Content {
         let words = &self.words()[line as usize * 8..][..8];
-        std::array::from_fn(|i| words[i].load(Relaxed))
+        let word = |i: usize| words[i].load(Relaxed);
+        [
+            word(0),
+            word(1),
+            word(2),
+            word(3),
+            word(4),
+            word(5),
+            word(6),
+            word(7),
+        ]
     }
 
     fn write(&self, line: u32, content: &Content) {
@@ -305,9 +340,7 @@ impl Crash {
     }
 
     fn set_unsettled(&self, line: u32, unsettled: bool) {
-        let flags = &self.0.lines[line as usize];
-        let others = flags.load(Relaxed) & !UNSETTLED;
-        flags.store(others | if unsettled { UNSETTLED } else { 0 }, Relaxed);
+        self.0.lines[line as usize].unsettled.store(unsettled, Relaxed);
     }
 
     /// The number of bytes from the memory's start to `at`, if it is in the memory.
@@ -343,10 +376,8 @@ impl Crash {
     #[inline(always)]
     fn touch_for_load(&self, word: &AtomicU64) {
         self.step_on();
-        if let Some(offset) = self.within(word.as_ptr().cast())
-            && self.0.lines[offset / LINE].load(Relaxed) & TOUCHED == 0
-        {
-            self.touch_slowly((offset / LINE) as u32);
+        if let Some(offset) = self.within(word.as_ptr().cast()) {
+            self.touch(offset / LINE);
         }
     }
 
@@ -355,54 +386,70 @@ impl Crash {
     fn touch_for_store(&self, word: &AtomicU64) -> Option<u32> {
         self.step_on();
         let offset = self.within(word.as_ptr().cast())?;
-        if self.0.lines[offset / LINE].load(Relaxed) & SAVED == 0 {
-            self.save_slowly((offset / LINE) as u32);
-        }
+        self.save(offset / LINE);
         Some((offset / 8) as u32)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn touch_slowly(&self, line: u32) {
-        let mut slow = self.slow();
-        self.touch(&mut slow, line);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn save_slowly(&self, line: u32) {
-        let mut slow = self.slow();
-        self.touch(&mut slow, line);
-        self.save(&mut slow, line);
-    }
-
-    fn touch(&self, slow: &mut Slow, line: u32) {
-        let flags = &self.0.lines[line as usize];
-        let was = flags.load(Relaxed);
-        if was & TOUCHED != 0 {
-            return;
+    #[inline(always)]
+    fn touch(&self, line: usize) {
+        if self.0.lines[line].touched.load(Relaxed) != self.run() {
+            self.touch_first(line);
         }
-        let mut content = self.content(line);
-        if was & UNSETTLED != 0 {
-            let image = slow.chooser.image_of(&slow.tracker, line, content);
-            if image != content {
-                self.save(slow, line);
-                self.write(line, &image);
-                content = image;
+    }
+
+    #[inline(always)]
+    fn save(&self, line: usize) {
+        if self.0.lines[line].saved.load(Relaxed) != self.run() {
+            self.touch(line);
+            self.save_slowly(line);
+        }
+    }
+
+    #[inline(never)]
+    fn save_slowly(&self, line: usize) {
+        // Its image may have been saved over when it was touched.
+        if self.0.lines[line].saved.load(Relaxed) != self.run() {
+            self.save_first(&mut self.slow(), line);
+        }
+    }
+
+    #[inline(never)]
+    fn touch_first(&self, line: usize) {
+        let state = &self.0.lines[line];
+        state.touched.store(self.run(), Relaxed);
+        state.read.store(self.0.epoch.load(Relaxed), Relaxed);
+        let hash = if state.unsettled.load(Relaxed) {
+            self.decide(line)
+        } else {
+            match state.hash.load(Relaxed) {
+                0 => {
+                    let hash = hash_of(line, &self.content(line as u32));
+                    state.hash.store(hash, Relaxed);
+                    hash
+                }
+                hash => hash,
             }
-        }
-        flags.store(flags.load(Relaxed) | TOUCHED, Relaxed);
-        slow.touched.push(line);
-        slow.signature ^= hash_of(line, &content);
+        };
+        let signature = &self.0.signature;
+        signature.store(signature.load(Relaxed) ^ hash, Relaxed);
     }
 
-    fn save(&self, slow: &mut Slow, line: u32) {
-        let flags = &self.0.lines[line as usize];
-        let was = flags.load(Relaxed);
-        if was & SAVED == 0 {
-            flags.store(was | SAVED, Relaxed);
-            slow.undo.push((line, self.content(line)));
+    /// Gives a line in which images differ the version of this image; its hash.
+    fn decide(&self, line: usize) -> u64 {
+        let mut slow = self.slow();
+        let slow = &mut *slow;
+        let content = self.content(line as u32);
+        let image = slow.chooser.image_of(&slow.tracker, line as u32, content);
+        if image != content {
+            self.save_first(slow, line);
+            self.write(line as u32, &image);
         }
+        hash_of(line, &image)
+    }
+
+    fn save_first(&self, slow: &mut Slow, line: usize) {
+        self.0.lines[line].saved.store(self.run(), Relaxed);
+        slow.undo.push((line as u32, self.content(line as u32)));
     }
 
     #[inline(always)]
@@ -441,7 +488,10 @@ impl Crash {
         let thread = self.thread();
         let (own, of_another) = {
             let slow = self.slow();
-            (slow.sharing.own(word, thread), slow.sharing.is_of_another(word, thread))
+            (
+                slow.sharing.own(word, thread),
+                slow.sharing.is_of_another(word, thread),
+            )
         };
         if of_another {
             self.event(What::Load { word });
@@ -496,7 +546,11 @@ impl Sharing {
 
     /// What the thread has stored there past the cache.
     fn own(&self, word: u32, thread: u32) -> Option<u64> {
-        let mut own = self.past_cache.iter().rev().filter(|(by, place, _)| (*by, *place) == (thread, word));
+        let mut own = self
+            .past_cache
+            .iter()
+            .rev()
+            .filter(|(by, place, _)| (*by, *place) == (thread, word));
         own.next().map(|(.., value)| *value)
     }
 
@@ -504,7 +558,10 @@ impl Sharing {
         if self.past_cache.is_empty() {
             return Vec::new();
         }
-        let (own, others) = self.past_cache.drain(..).partition::<Vec<_>, _>(|(by, ..)| *by == thread);
+        let (own, others) = self
+            .past_cache
+            .drain(..)
+            .partition::<Vec<_>, _>(|(by, ..)| *by == thread);
         self.past_cache = others;
         own.into_iter().map(|(_, word, value)| (word, value)).collect()
     }
@@ -523,6 +580,7 @@ impl Base for Arena<'_> {
         if was != value {
             self.undo.push((word, was));
             place.store(value, Relaxed);
+            self.crash.0.lines[word as usize / 8].hash.store(0, Relaxed);
         }
     }
 
@@ -532,8 +590,8 @@ impl Base for Arena<'_> {
 }
 
 /// Of a line and what it holds.
-pub(crate) fn hash_of(line: u32, content: &Content) -> u64 {
-    let mut hash = u64::from(line).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d;
+fn hash_of(line: usize, content: &Content) -> u64 {
+    let mut hash = (line as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x2545_f491_4f6c_dd1d;
     for &word in content {
         hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
         hash ^= hash >> 32;
@@ -603,9 +661,7 @@ unsafe impl Media for Crash {
             return;
         };
         for line in offset / LINE..(offset + len).div_ceil(LINE).min(self.0.lines.len()) {
-            if self.0.lines[line].load(Relaxed) & TOUCHED == 0 {
-                self.touch_slowly(line as u32);
-            }
+            self.touch(line);
         }
     }
 
@@ -614,17 +670,12 @@ unsafe impl Media for Crash {
         let Some(offset) = self.within(start) else {
             return;
         };
-        let mut slow = self.slow();
         for line in offset / LINE..(offset + len).div_ceil(LINE) {
-            let whole = offset <= line * LINE && (line + 1) * LINE <= offset + len;
-            let flags = &self.0.lines[line];
-            if whole && flags.load(Relaxed) & TOUCHED == 0 {
-                // What was there is overwritten unread.
-                flags.store(flags.load(Relaxed) | TOUCHED, Relaxed);
-                slow.touched.push(line as u32);
+            if offset <= line * LINE && (line + 1) * LINE <= offset + len {
+                // What is there is overwritten unread.
+                self.0.lines[line].touched.store(self.run(), Relaxed);
             }
-            self.touch(&mut slow, line as u32);
-            self.save(&mut slow, line as u32);
+            self.save(line);
         }
     }
 

@@ -6,6 +6,7 @@
 //! I1 What is guaranteed is in the *base*, and in every image.
 //! I2 An image holds, of each line, the base and a prefix of the pending stores ([`Mode::Power`]), or a prefix for each
 //!    word apart ([`Mode::Word`]), and any of the pending non-temporal stores.
+//!    Volatile words are left out of this: they hold anything ([`Volatile`]).
 //! I3 A write-back guarantees what the line held when it was issued, and only once a fence (or a locked instruction) of
 //!    the same thread has followed.
 //!
@@ -87,8 +88,9 @@ pub(crate) struct Line {
     /// Words that mean something in their generation only, and which of them are locks.
     volatile: u8,
     locks: u8,
-    /// What those hold now.
+    /// What those hold now, and held before.
     last: Content,
+    before: Content,
 }
 
 /// One of the contents that a line may have after a crash.
@@ -102,8 +104,8 @@ pub(crate) struct Version {
 /// What a volatile word may hold after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Volatile {
-    /// What the line's version has.
-    AsStored,
+    /// What they held before the last store.
+    Before,
     /// The last value stored.
     Last,
     Zero,
@@ -113,7 +115,7 @@ pub(crate) enum Volatile {
 impl Volatile {
     pub(crate) fn of(number: u64) -> Volatile {
         [
-            Volatile::AsStored,
+            Volatile::Before,
             Volatile::Last,
             Volatile::Zero,
             Volatile::Garbage,
@@ -168,6 +170,12 @@ impl Line {
     /// The contents that the line may have: the base first, the visible one last. Of those that differ only in bits
     /// that recovery is said to ignore there is one, which depends on `coin`.
     pub(crate) fn versions(&self, base: Content, mode: Mode, coin: u64) -> Vec<Version> {
+        if self.stores.is_empty() && self.past_cache.is_empty() {
+            return vec![Version {
+                content: base,
+                newest: 0,
+            }];
+        }
         let mut versions = Versions {
             base,
             ignored: self.ignored(base),
@@ -178,8 +186,9 @@ impl Line {
         match mode {
             Mode::Process => {}
             Mode::Power => {
+                let masks = masks(past);
                 for taken in 0..=self.stores.len() {
-                    for mask in masks(past) {
+                    for &mask in &masks {
                         self.add(&mut versions, &|i| i < taken, mask);
                     }
                 }
@@ -275,7 +284,7 @@ impl Line {
 
     /// What a volatile policy makes of the volatile words of a version.
     pub(crate) fn spoil(&self, content: &mut Content, policy: Volatile, mut random: impl FnMut() -> u64) {
-        if self.volatile == 0 || policy == Volatile::AsStored {
+        if self.volatile == 0 {
             return;
         }
         for (word, value) in content
@@ -284,7 +293,7 @@ impl Line {
             .filter(|(word, _)| self.volatile >> word & 1 != 0)
         {
             *value = match policy {
-                Volatile::AsStored => *value,
+                Volatile::Before => self.before[word],
                 Volatile::Last => self.last[word],
                 Volatile::Zero => 0,
                 // A generation is durable before a lock has it, and so is none to come.
@@ -474,20 +483,27 @@ impl Tracker {
         &mut self.threads[thread]
     }
 
-    fn store(&mut self, place: u32, thread: u32, word: u32, value: u64, kind: Store, base: &mut impl Base) {
+    fn store(&mut self, event: u32, thread: u32, word: u32, value: u64, kind: Store, base: &mut impl Base) {
         let number = word / 8;
         let line = self.lines.entry(number).or_default();
         let bit = 1 << (word % 8);
+        let place = (word % 8) as usize;
         if matches!(kind, Store::Volatile | Store::Lock) {
+            line.before[place] = if line.volatile & bit != 0 {
+                line.last[place]
+            } else {
+                0
+            };
+            line.last[place] = value;
             line.volatile |= bit;
-            line.last[(word % 8) as usize] = value;
             if kind == Store::Lock {
                 line.locks |= bit;
             }
-        } else {
-            line.volatile &= !bit;
-            line.locks &= !bit;
+            base.unsettled(number, true);
+            return;
         }
+        line.volatile &= !bit;
+        line.locks &= !bit;
         base.unsettled(number, true);
         if self.model.mode == Mode::Process {
             base.guarantee(word, value);
@@ -498,7 +514,7 @@ impl Tracker {
             word: (word % 8) as u8,
             kind,
             value,
-            event: place,
+            event,
             thread,
         };
         if kind == Store::NonTemporal {

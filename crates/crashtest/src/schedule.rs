@@ -4,8 +4,8 @@
 //! for each other. The same seed gives the same schedule. A crash needs no event of its own: every place of the log of
 //! such a run is one where the crash may fall, in whatever state the threads are then.
 
-use crate::media::{Crash, Point};
 use crate::Random;
+use crate::media::{Crash, Point};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -54,10 +54,5 @@ fn switch(point: Point) -> u32 {
         Point::Access => shuttle::thread::sleep(Duration::ZERO),
         Point::Wait => shuttle::thread::yield_now(),
     }
-    this_thread()
-}
-
-/// The number of the logical thread that runs.
-pub(crate) fn this_thread() -> u32 {
     usize::from(shuttle::current::me()) as u32
 }

@@ -47,9 +47,11 @@ pub trait Subject: Send + Sync + 'static {
     /// Makes it in a pool, where nothing is but what a crash amid an earlier attempt may have left.
     fn create(&self, pool: Pool<Crash>) -> Result<Self::Live, String>;
 
-    /// Finds it in a pool and recovers it in the calling thread; `None` if its creation has not come to its commit
-    /// point.
+    /// Finds it in a pool, ready for use; `None` if its creation has not come to its commit point.
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Self::Live>, String>;
+
+    /// Carries out, in the calling thread, what recovery does beside the use of a structure that was opened.
+    fn recover(&self, live: &Self::Live) -> Result<(), String>;
 
     /// Carries out an operation. What it answers is durable when it returns.
     fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;

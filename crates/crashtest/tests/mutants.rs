@@ -15,7 +15,9 @@ fn persists_are_needed() {
     };
     let mut explorer = Explorer::new(subject, settings).expect("memory");
     for seed in 0..20 {
-        explorer.explore(&history::of_map(seed, 100, 1)).expect("no failure");
+        explorer
+            .explore(&history::of_map(seed, 100, 1))
+            .expect("no failure");
     }
     println!("{}", explorer.report());
     for (mutant, count) in explorer

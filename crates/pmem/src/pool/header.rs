@@ -250,7 +250,7 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
     let unused = [48..64, 96..128, 136..HEADER];
     if unused
         .into_iter()
-        .any(|range| bytes[range].iter().any(|&byte| byte != 0))
+        .any(|range| bytes[range].iter().fold(0, |all, byte| all | byte) != 0)
     {
         return Err(ErrorKind::Damaged {
             what: "bytes that are not in use are not zero",
