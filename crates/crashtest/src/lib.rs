@@ -34,6 +34,6 @@ pub use explore::{Explorer, Settings};
 pub use history::History;
 pub use media::{Crash, Point, Schedule};
 pub use model::{Mode, Model};
-pub use mutate::{Lacks, Mutant};
+pub use mutate::{Fate, Hunted, Lacks, Mutant};
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};

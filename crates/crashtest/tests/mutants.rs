@@ -9,36 +9,15 @@ use wollemi_crashtest::{Explorer, Settings, history};
 fn persists_are_needed() {
     let subject = subject::<Full>("roart");
     let settings = Settings {
-        again_share: 0,
+        again_share: 20,
         deep_share: 0,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(&subject, settings).expect("memory");
-    for seed in 0..20 {
-        explorer.explore(&history::of_map(seed, 100)).expect("no failure");
-    }
-    println!("{}", explorer.report());
-    for (mutant, count) in explorer
-        .report()
-        .mutants()
-        .into_iter()
-        .zip(explorer.report().sites.values().map(|v| v.1).collect::<Vec<_>>())
-    {
-        explorer.set_mutant(Some(mutant));
-        let start = std::time::Instant::now();
-        let found = (0..20).find_map(|seed| {
-            explorer
-                .explore(&history::of_map(seed, 100))
-                .err()
-                .map(|e| (seed, e))
-        });
-        match found {
-            Some((seed, failure)) => println!(
-                "killed   {mutant} ({count}x) by seed {seed} {:?}: {}",
-                start.elapsed(),
-                failure.message.chars().take(80).collect::<String>()
-            ),
-            None => println!("SURVIVED {mutant} ({count}x) {:?}", start.elapsed()),
-        }
+    let hunted = explorer
+        .hunt((0..30).map(|seed| history::of_map(seed, 60)))
+        .expect("no failure");
+    for hunted in &hunted {
+        println!("{hunted}");
     }
 }
