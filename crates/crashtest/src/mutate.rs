@@ -12,6 +12,9 @@ use crate::{Explorer, Failure, History, Subject};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Histories that survivors are put to again.
+const AGAIN: usize = 3;
+
 /// What kind of event a mutant lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lacks {
@@ -95,7 +98,8 @@ impl fmt::Display for Hunted {
 }
 
 impl<S: Subject> Explorer<'_, S> {
-    /// Puts the mutants of all lines of source that the histories meet to these histories.
+    /// Puts the mutants of all lines of source that the histories meet to these histories; those that survive, to the
+    /// first few again, with most of the images crashing again.
     ///
     /// # Errors
     ///
@@ -125,7 +129,7 @@ impl<S: Subject> Explorer<'_, S> {
             }
         }
         // Those that only a second crash can miss.
-        for history in &histories {
+        for history in histories.iter().take(AGAIN) {
             let run = self.record(history)?;
             for hunted in all.values_mut() {
                 if matches!(hunted.fate, Fate::Killed(_)) {
