@@ -53,8 +53,26 @@ pub struct Settings {
     pub again_share: u64,
     /// How many crashes may follow on each other.
     pub crashes: u32,
-    /// What is left out, to see whether it is missed.
-    pub mutant: Option<Mutant>,
+}
+
+/// Which images of a history to judge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Walk {
+    /// All.
+    Whole,
+    /// Those of a mutant, at crash points at which the whole program cannot leave all of them.
+    Differing(Mutant),
+    /// All of a mutant, most of them interrupted again.
+    Again(Mutant),
+}
+
+impl Walk {
+    fn mutant(self) -> Option<Mutant> {
+        match self {
+            Walk::Whole => None,
+            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
+        }
+    }
 }
 
 impl Default for Settings {
@@ -69,7 +87,6 @@ impl Default for Settings {
             deep_share: 200,
             again_share: 200,
             crashes: 3,
-            mutant: None,
         }
     }
 }
@@ -78,6 +95,9 @@ impl Default for Settings {
 pub struct Explorer<S: Subject> {
     subject: Arc<S>,
     settings: Settings,
+    walk: Walk,
+    /// Events left out by the walk's mutant.
+    lacking: u64,
     crash: Crash,
     random: Random,
     seen: HashSet<u64>,
@@ -85,8 +105,8 @@ pub struct Explorer<S: Subject> {
 }
 
 /// A history that has run.
-struct Run<S: Subject> {
-    log: Log,
+pub(crate) struct Run<S: Subject> {
+    pub(crate) log: Log,
     ops: Vec<S::Op>,
     answers: Vec<S::Answer>,
     /// Where in the log crash points begin.
@@ -142,6 +162,8 @@ impl<S: Subject> Explorer<S> {
             random: Random(settings.seed),
             seen: HashSet::new(),
             settings,
+            walk: Walk::Whole,
+            lacking: 0,
         })
     }
 
@@ -153,11 +175,6 @@ impl<S: Subject> Explorer<S> {
     /// The same, at the end.
     pub fn into_report(self) -> Report {
         self.report
-    }
-
-    /// Says from now on what is left out.
-    pub fn set_mutant(&mut self, mutant: Option<Mutant>) {
-        self.settings.mutant = mutant;
     }
 
     /// Explores one history. The first failure ends it, and is returned as well as added to the report.
@@ -173,15 +190,40 @@ impl<S: Subject> Explorer<S> {
         });
         self.report.elapsed += started.elapsed();
         explored.map_err(|mut failure| {
-            failure.seed = history.seed;
-            failure.operations = history.ops.iter().map(|op| format!("{op:?}")).collect();
+            failure.of(history);
             self.report.failures.push(Failure::clone(&failure));
             failure
         })
     }
 
+    /// Judges images of a history that has run, without adding to the report; also says how many events were left out.
+    pub(crate) fn walk_as(
+        &mut self,
+        history: &History<S::Op>,
+        run: &Run<S>,
+        walk: Walk,
+    ) -> (Result<(), Box<Failure>>, u64) {
+        let report = self.report.clone();
+        self.walk = walk;
+        self.lacking = 0;
+        self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
+        let walked = self.walk(run, Expectation::from([S::State::default()]), false);
+        self.walk = Walk::Whole;
+        self.report = report;
+        let walked = walked.map_err(|mut failure| {
+            failure.of(history);
+            failure
+        });
+        (walked, self.lacking)
+    }
+
     /// Runs a history, after so many crashes.
-    fn record(&self, history: &History<S::Op>, start: Start, crashes: u32) -> Result<Run<S>, Box<Failure>> {
+    pub(crate) fn record(
+        &self,
+        history: &History<S::Op>,
+        start: Start,
+        crashes: u32,
+    ) -> Result<Run<S>, Box<Failure>> {
         let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
         let (shared, steps) = (Arc::new(history.clone()), self.settings.steps);
         let body = move || {
@@ -236,71 +278,68 @@ impl<S: Subject> Explorer<S> {
         expectation: &mut Expectation<S>,
         created: &mut bool,
     ) -> Result<(), Box<Failure>> {
-        let mut news = News::default();
-        let mut dirty = DirtyReads::default();
-        let mut known: Option<Known<S>> = None;
+        let mut course = Course {
+            news: News::default(),
+            known: None,
+            dirty: DirtyReads::default(),
+            whole: match self.walk {
+                Walk::Differing(_) => Some(Tracker::new(self.settings.model)),
+                _ => None,
+            },
+        };
         for (place, event) in run.log.events.iter().enumerate() {
-            if self
-                .settings
-                .mutant
-                .is_some_and(|mutant| mutant.leaves_out(&run.log, event))
-            {
-                continue;
+            let left_out = self
+                .walk
+                .mutant()
+                .is_some_and(|mutant| mutant.leaves_out(&run.log, event));
+            self.lacking += u64::from(left_out);
+            let tells = match event.what {
+                What::Invoke(_) => true,
+                _ => !left_out && self.crash.slow().tracker.raises(event),
+            };
+            if tells {
+                self.point(run, place, expectation, *created, &mut course)?;
             }
-            dirty
+            course
+                .dirty
                 .step(&self.crash.slow().tracker, &run.log, place, event)
                 .map_err(Failure::outright)?;
-            let explored = place >= run.from;
-            let before = match event.what {
-                What::Invoke(_) => true,
-                _ => self.crash.slow().tracker.raises(event),
-            };
-            if explored && before {
-                self.point(
-                    run,
-                    place,
-                    known.get_or_insert_with(|| Known::of(expectation, &self.subject)),
-                    *created,
-                    &mut news,
-                )?;
+            if let Some(whole) = &mut course.whole {
+                whole.step(place as u32, event, &mut ());
             }
-            if matches!(event.what, What::Invoke(_) | What::Ack(_)) {
-                known = None;
+            if left_out {
+                continue;
             }
             match event.what {
                 What::Invoke(CREATION) => {}
                 What::Ack(CREATION) => *created = true,
                 What::Invoke(op) => expectation.invoke(op, run.ops[op as usize].clone()),
                 What::Ack(op) => {
-                    if !expectation.acknowledge(&self.subject, op, &run.answers[op as usize]) {
-                        let (op, answer) = (&run.ops[op as usize], &run.answers[op as usize]);
+                    let (op, answer) = (op, &run.answers[op as usize]);
+                    if !expectation.acknowledge(&self.subject, op, answer) {
+                        let op = &run.ops[op as usize];
                         let message = format!("no order of operations lets {op:?} answer {answer:?}");
                         return Err(Failure::outright(message));
                     }
                 }
                 What::Store { word, kind, .. } if kind.matters() => {
-                    news.lines.insert(word / 8);
+                    course.news.lines.insert(word / 8);
                 }
                 _ => {}
             }
             self.crash.step(place as u32, event);
-            if matches!(event.what, What::Ack(_)) {
-                known = None;
-                // Everything is judged anew, more strictly.
-                news.read = false;
-                if explored {
-                    self.point(
-                        run,
-                        place + 1,
-                        known.get_or_insert_with(|| Known::of(expectation, &self.subject)),
-                        *created,
-                        &mut news,
-                    )?;
+            match event.what {
+                What::Invoke(_) => course.known = None,
+                What::Ack(_) => {
+                    // Everything is judged anew, more strictly.
+                    course.known = None;
+                    course.news.read = false;
+                    self.point(run, place + 1, expectation, *created, &mut course)?;
                 }
+                _ => {}
             }
         }
-        let known = known.get_or_insert_with(|| Known::of(expectation, &self.subject));
-        self.point(run, run.log.events.len(), known, *created, &mut news)
+        self.point(run, run.log.events.len(), expectation, *created, &mut course)
     }
 
     /// Judges what a crash before the event at `place` may leave.
@@ -308,11 +347,17 @@ impl<S: Subject> Explorer<S> {
         &mut self,
         run: &Run<S>,
         place: usize,
-        known: &Known<S>,
+        expectation: &Expectation<S>,
         created: bool,
-        news: &mut News,
+        course: &mut Course<S>,
     ) -> Result<(), Box<Failure>> {
+        let differs = |whole: &Tracker| self.crash.slow().tracker.lags_behind(whole);
+        if place < run.from || !course.whole.as_ref().is_none_or(differs) {
+            return Ok(());
+        }
         self.report.crash_points += 1;
+        let Course { news, known, .. } = course;
+        let known = known.get_or_insert_with(|| Known::of(expectation, &self.subject));
         let mut fresh = Fresh::any();
         if news.read {
             fresh = Fresh {
@@ -387,6 +432,11 @@ impl<S: Subject> Explorer<S> {
     ) -> Result<Vec<Picked>, Box<Failure>> {
         let dice = self.random.next();
         let share = |share: u64, part: u64| share > 0 && part.is_multiple_of(share);
+        let again_share = match self.walk {
+            Walk::Whole => self.settings.again_share,
+            Walk::Again(_) if at.crashes == 1 => 2,
+            Walk::Differing(_) | Walk::Again(_) => 0,
+        };
         let depth = if share(self.settings.deep_share, dice & 0xffff) {
             Depth::Deep
         } else {
@@ -402,7 +452,7 @@ impl<S: Subject> Explorer<S> {
             Ok(which) => Rc::clone(&at.known.allowed[which]),
             Err(message) => return Err(self.failure(run, at, &probed.picked, message)),
         };
-        if at.crashes < self.settings.crashes && share(self.settings.again_share, dice >> 16 & 0xffff) {
+        if at.crashes < self.settings.crashes && share(again_share, dice >> 16 & 0xffff) {
             self.again(run, at, &probed.picked, &state)?;
         }
         Ok(probed.picked)
@@ -467,6 +517,7 @@ impl<S: Subject> Explorer<S> {
             failure
         })?;
         self.report.again += 1;
+        self.report.note_sites(&again.log);
         let mark = self.crash.mark_base();
         for picked in picked {
             self.crash.guarantee_line(picked.line, &picked.content);
@@ -509,9 +560,19 @@ impl<S: Subject> Explorer<S> {
     }
 }
 
+/// What is known on the way along a log.
+struct Course<S: Subject> {
+    news: News,
+    /// What is expected, since that changed last.
+    known: Option<Known<S>>,
+    dirty: DirtyReads,
+    /// What the whole program guarantees, where only what a mutant does not is of interest.
+    whole: Option<Tracker>,
+}
+
 /// What a history starts from.
 #[derive(Clone, Copy, Debug)]
-enum Start {
+pub(crate) enum Start {
     /// An empty memory.
     Empty,
     /// What a crash has left, where the structure's creation had been acknowledged or not.

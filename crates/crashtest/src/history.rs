@@ -54,7 +54,9 @@ impl Maker {
             // Few keys, over and over.
             _ => self.mixed_keys(6),
         }
-        let prepared = ops.len() as u32;
+        // Sometimes the preparation is what is looked at.
+        let watched = self.random.below(3) * self.random.below(12);
+        let prepared = (ops.len() as u32).saturating_sub(watched as u32);
         let mut mood = self.random.below(4);
         for number in 0..count {
             if number % 25 == 24 {

@@ -13,11 +13,12 @@
 //! | `explore` | crash points, images, second crashes |
 //! | `schedule` | logical threads under a deterministic scheduler |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
-//! | `subject`, `map` | what is tested; any index |
+//! | `subject`, `map`, `blobs` | what is tested; any index; the heap alone |
 //! | `history` | histories that reach every structure modification |
 //! | `mutate` | persists left out |
 //! | `report` | what was explored and found |
 
+pub mod blobs;
 mod choose;
 mod dirty;
 mod expect;
@@ -37,6 +38,6 @@ pub use explore::{Explorer, Settings};
 pub use history::History;
 pub use media::Crash;
 pub use model::{Mode, Model};
-pub use mutate::{Lacks, Mutant};
+pub use mutate::{Fate, Hunted, Lacks, Mutant};
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};

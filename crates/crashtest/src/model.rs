@@ -382,6 +382,12 @@ pub(crate) trait Base {
     fn unsettled(&mut self, line: u32, unsettled: bool);
 }
 
+/// No base at all.
+impl Base for () {
+    fn guarantee(&mut self, _word: u32, _value: u64) {}
+    fn unsettled(&mut self, _line: u32, _unsettled: bool) {}
+}
+
 impl Tracker {
     pub(crate) fn new(model: Model) -> Tracker {
         Tracker {
@@ -411,6 +417,8 @@ impl Tracker {
         match event.what {
             What::Fence => self.has_on_its_way(event.thread),
             What::Locked => self.model.locked_completes && self.has_on_its_way(event.thread),
+            // Where nothing is lost, every store tells.
+            What::Store { kind, .. } => self.model.mode == Mode::Process && kind.matters(),
             What::WriteBack { line, .. } => {
                 self.model.clflush && self.lines.get(&line).is_some_and(|line| !line.stores.is_empty())
             }
@@ -430,6 +438,15 @@ impl Tracker {
     pub(crate) fn is_pending(&self, word: u32, event: u32) -> bool {
         let line = self.lines.get(&(word / 8));
         line.is_some_and(|line| line.stores.iter().any(|store| store.event == event))
+    }
+
+    /// Whether another tracker of the same stores guarantees more.
+    pub(crate) fn lags_behind(&self, other: &Tracker) -> bool {
+        self.lines.iter().any(|(number, line)| {
+            let other = other.lines.get(number);
+            other
+                .is_some_and(|other| other.gone > line.gone || other.past_cache.len() < line.past_cache.len())
+        })
     }
 
     fn has_on_its_way(&self, thread: u32) -> bool {
@@ -597,3 +614,6 @@ impl Hasher for LineHasher {
         self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! What was explored, and what was found.
 
+use crate::History;
 use crate::log::{Log, Site, What};
 use crate::model::Model;
-use crate::mutate::{Lacks, Mutant};
+use crate::mutate::Lacks;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -44,6 +45,12 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Says which history it is one of.
+    pub(crate) fn of<O: fmt::Debug>(&mut self, history: &History<O>) {
+        self.seed = history.seed;
+        self.operations = history.ops.iter().map(|op| format!("{op:?}")).collect();
+    }
+
     /// A failure that needed no image.
     pub(crate) fn outright(message: String) -> Box<Failure> {
         Box::new(Failure {
@@ -112,7 +119,7 @@ pub struct Report {
     pub again: u64,
     /// Time taken.
     pub elapsed: Duration,
-    /// How often each line of source has asked for a persist, in first histories.
+    /// How often each line of source has asked for a persist.
     pub sites: BTreeMap<(&'static str, u32, u32, Lacks), (Site, u64)>,
     /// What is wrong.
     pub failures: Vec<Failure>,
@@ -140,6 +147,11 @@ impl Report {
     pub(crate) fn note_history(&mut self, log: &Log, operations: usize) {
         self.histories += 1;
         self.operations += operations as u64;
+        self.note_sites(log);
+    }
+
+    /// Notes who has asked for persists.
+    pub(crate) fn note_sites(&mut self, log: &Log) {
         for event in &log.events {
             let lacks = match event.what {
                 What::WriteBack { .. } => Lacks::WriteBack,
@@ -151,14 +163,6 @@ impl Report {
                 self.sites.entry(key).or_insert((site, 0)).1 += 1;
             }
         }
-    }
-
-    /// The mutants of the lines of source that were met.
-    pub fn mutants(&self) -> Vec<Mutant> {
-        self.sites
-            .iter()
-            .map(|(&(.., lacks), &(site, _))| Mutant { lacks, site })
-            .collect()
     }
 
     /// Distinct states judged a second.
