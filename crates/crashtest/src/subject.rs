@@ -63,6 +63,7 @@ pub trait Subject {
     where
         Self: Sized;
 
-    /// Operations that somebody might do after a crash, for the histories that a second crash interrupts.
-    fn follow_up(&self, state: &Self::State, random: &mut Random) -> Vec<Self::Op>;
+    /// Operations that somebody might do after a crash, for the histories that a second crash interrupts. Who reads what
+    /// was `in_flight` may see what is not durable.
+    fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
 }

@@ -146,7 +146,7 @@ impl Subject for Toy {
         which.ok_or_else(|| format!("{found:?} instead of {:?}", verdict.allowed))
     }
 
-    fn follow_up(&self, _state: &Vec<u64>, random: &mut Random) -> Vec<u64> {
+    fn follow_up(&self, _state: &Vec<u64>, _in_flight: &[&u64], random: &mut Random) -> Vec<u64> {
         vec![random.next()]
     }
 }
