@@ -274,7 +274,7 @@ impl Subject for Blobs {
         Ok(which)
     }
 
-    fn follow_up(&self, _state: &BTreeMap<u8, Held>, random: &mut Random) -> Vec<Op> {
+    fn follow_up(&self, _state: &BTreeMap<u8, Held>, _in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
         (0..4).map(|_| op(random)).collect()
     }
 }

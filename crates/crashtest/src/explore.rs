@@ -5,7 +5,7 @@
 //!    acknowledgement, the images that a crash may leave are those that the tracker describes.
 //! 3. *Probe.* Each image is opened, recovered and judged, and everything is put back.
 //! 4. *Again.* A share of the images is opened, recovered and used a little with a log of its own, which is walked in
-//!    the same way: a second crash, and a third.
+//!    the same way: a second crash, and a third. So is what a killed process leaves, while the power stays on.
 //!
 //! I1 An image that has none of the stores since the last crash point of the same acknowledgement was judged there,
 //!    and is not judged again.
@@ -51,6 +51,9 @@ pub struct Settings {
     pub deep_share: u64,
     /// Of so many images one is the start of a history of its own, up to the next crash (0: none).
     pub again_share: u64,
+    /// At one of so many crash points the process is also killed, and what comes after it is a history of its own, up
+    /// to the next crash (0: none). What the killed process had not made durable may still be lost then.
+    pub kill_share: u64,
     /// How many crashes may follow on each other.
     pub crashes: u32,
 }
@@ -86,6 +89,7 @@ impl Default for Settings {
             samples: 16,
             deep_share: 200,
             again_share: 200,
+            kill_share: 100,
             crashes: 3,
         }
     }
@@ -132,6 +136,13 @@ impl<S: Subject> Known<S> {
             allowed,
             in_flight: expectation.in_flight().into_iter().cloned().collect(),
         }
+    }
+}
+
+impl<S: Subject> Known<S> {
+    /// What is expected after the crash.
+    fn left(&self) -> Expectation<S> {
+        Expectation::from(self.allowed.iter().map(|state| S::State::clone(state)))
     }
 }
 
@@ -186,7 +197,7 @@ impl<S: Subject> Explorer<S> {
         let explored = self.record(history, Start::Empty, 0).and_then(|run| {
             self.report.note_history(&run.log, run.ops.len());
             let expectation = Expectation::from([S::State::default()]);
-            self.walk(&run, expectation, false)
+            self.walk(&run, self.beginning(), expectation, false)
         });
         self.report.elapsed += started.elapsed();
         explored.map_err(|mut failure| {
@@ -207,7 +218,12 @@ impl<S: Subject> Explorer<S> {
         self.walk = walk;
         self.lacking = 0;
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
-        let walked = self.walk(run, Expectation::from([S::State::default()]), false);
+        let walked = self.walk(
+            run,
+            self.beginning(),
+            Expectation::from([S::State::default()]),
+            false,
+        );
         self.walk = Walk::Whole;
         self.report = report;
         let walked = walked.map_err(|mut failure| {
@@ -261,20 +277,27 @@ impl<S: Subject> Explorer<S> {
     fn walk(
         &mut self,
         run: &Run<S>,
+        (start, tracker): (usize, Tracker),
         mut expectation: Expectation<S>,
         mut created: bool,
     ) -> Result<(), Box<Failure>> {
         let mark = self.crash.mark_base();
-        let outer = self.crash.swap_tracker(Tracker::new(self.settings.model));
-        let walked = self.walk_on(run, &mut expectation, &mut created);
+        let outer = self.crash.swap_tracker(tracker);
+        let walked = self.walk_on(run, start, &mut expectation, &mut created);
         self.crash.swap_tracker(outer);
         self.crash.reset_base(mark);
         walked
     }
 
+    /// Where a walk starts that knows nothing yet.
+    fn beginning(&self) -> (usize, Tracker) {
+        (0, Tracker::new(self.settings.model))
+    }
+
     fn walk_on(
         &mut self,
         run: &Run<S>,
+        start: usize,
         expectation: &mut Expectation<S>,
         created: &mut bool,
     ) -> Result<(), Box<Failure>> {
@@ -287,7 +310,7 @@ impl<S: Subject> Explorer<S> {
                 _ => None,
             },
         };
-        for (place, event) in run.log.events.iter().enumerate() {
+        for (place, event) in run.log.events.iter().enumerate().skip(start) {
             let left_out = self
                 .walk
                 .mutant()
@@ -385,6 +408,14 @@ impl<S: Subject> Explorer<S> {
         };
         let again = self.report.again;
         self.images(run, &at, &fresh)?;
+        let kills = match self.walk {
+            Walk::Whole => self.settings.kill_share,
+            Walk::Again(_) => 4,
+            Walk::Differing(_) => 0,
+        };
+        if kills > 0 && at.crashes < self.settings.crashes && self.random.next().is_multiple_of(kills) {
+            self.after_kill(run, &at)?;
+        }
         *news = News {
             since: place as u32,
             lines: LineSet::default(),
@@ -499,13 +530,67 @@ impl<S: Subject> Explorer<S> {
         picked: &[Picked],
         state: &S::State,
     ) -> Result<(), Box<Failure>> {
-        let contents: Contents = picked
-            .iter()
-            .map(|picked| (picked.line, picked.content))
-            .collect();
+        let contents = picked.iter().map(|picked| (picked.line, picked.content));
+        let run = self.go_on(run, at, contents.collect(), state)?;
+        let mark = self.crash.mark_base();
+        for picked in picked {
+            self.crash.guarantee_line(picked.line, &picked.content);
+        }
+        let walked = self.walk(&run, self.beginning(), at.known.left(), at.created);
+        self.crash.reset_base(mark);
+        walked
+    }
+
+    /// A history that starts after the process was killed: nothing is lost by that, and nothing becomes durable either.
+    fn after_kill(&mut self, run: &Run<S>, at: &At<'_, S>) -> Result<(), Box<Failure>> {
+        let tracker = self.crash.slow().tracker.clone();
+        let visible = |number| Some((number, tracker.line(number)?.visible(self.crash.content(number))));
+        let contents = tracker.unsettled().filter_map(visible).collect();
+        let after = self.go_on(run, at, contents, &at.known.allowed[0])?;
+        // The log goes on where the killed process has left it.
+        let Log {
+            mut events,
+            mut joins,
+        } = run.log.clone();
+        events.truncate(at.place);
+        events.push(Event {
+            what: What::Killed,
+            thread: 0,
+            site: std::panic::Location::caller(),
+        });
+        let (known_ops, known_joins) = (run.ops.len() as u32, joins.len() as u32);
+        joins.extend(after.log.joins.into_iter().skip(1));
+        events.extend(after.log.events.into_iter().map(|mut event| {
+            match &mut event.what {
+                What::WriteBack { joins, .. } if *joins > 0 => *joins += known_joins - 1,
+                What::Invoke(op) | What::Ack(op) if *op != CREATION => *op += known_ops,
+                _ => {}
+            }
+            event
+        }));
+        let run = Run {
+            log: Log { events, joins },
+            ops: run.ops.iter().cloned().chain(after.ops).collect(),
+            answers: run.answers.iter().cloned().chain(after.answers).collect(),
+            from: at.place,
+            crashes: at.crashes,
+            threads: run.threads,
+        };
+        self.walk(&run, (at.place, tracker), at.known.left(), at.created)
+    }
+
+    /// Recovers what these contents are the image of, and uses it a little.
+    fn go_on(
+        &mut self,
+        run: &Run<S>,
+        at: &At<'_, S>,
+        contents: Contents,
+        state: &S::State,
+    ) -> Result<Run<S>, Box<Failure>> {
+        let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
         let history = History {
+            ops: self.subject.follow_up(state, &in_flight, &mut self.random),
             seed: self.random.next(),
-            ops: self.subject.follow_up(state, &mut self.random),
             prepared: 0,
             threads: run.threads,
         };
@@ -518,14 +603,7 @@ impl<S: Subject> Explorer<S> {
         })?;
         self.report.again += 1;
         self.report.note_sites(&again.log);
-        let mark = self.crash.mark_base();
-        for picked in picked {
-            self.crash.guarantee_line(picked.line, &picked.content);
-        }
-        let expectation = Expectation::from(at.known.allowed.iter().map(|state| S::State::clone(state)));
-        let walked = self.walk(&again, expectation, at.created);
-        self.crash.reset_base(mark);
-        walked
+        Ok(again)
     }
 
     fn failure(&self, run: &Run<S>, at: &At<'_, S>, picked: &[Picked], message: String) -> Box<Failure> {

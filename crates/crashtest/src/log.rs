@@ -71,6 +71,8 @@ pub enum What {
     Invoke(u32),
     /// It has answered.
     Ack(u32),
+    /// The process is killed, and another one goes on with what it sees in memory.
+    Killed,
 }
 
 /// An event.

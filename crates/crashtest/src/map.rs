@@ -211,11 +211,13 @@ impl Subject for OfIndex {
         Ok(which)
     }
 
-    fn follow_up(&self, state: &Map, random: &mut Random) -> Vec<Op> {
+    fn follow_up(&self, state: &Map, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
         let present: Vec<&Bytes> = state.keys().collect();
         let mut ops = Vec::new();
-        for _ in 0..3 {
-            let key: Bytes = if present.is_empty() {
+        for number in 0..3 {
+            let key: Bytes = if let Some(op) = in_flight.get(number) {
+                op.key().clone()
+            } else if present.is_empty() {
                 [b'n', random.below(256) as u8].into()
             } else {
                 (*random.pick(&present)).clone()
@@ -223,8 +225,9 @@ impl Subject for OfIndex {
             let mut neighbour = key.to_vec();
             neighbour.push(random.below(256) as u8);
             let value: Bytes = random.next().to_le_bytes()[..8 - random.below(2) as usize].into();
-            ops.push(match random.below(5) {
-                0 => Op::Get(key),
+            let reads = if number < in_flight.len() { 4 } else { 0 };
+            ops.push(match random.below(5 + reads) {
+                0 | 5.. => Op::Get(key),
                 1 => Op::Remove(key),
                 2 => Op::Upsert(key, value),
                 _ => Op::Insert(neighbour.into(), value),

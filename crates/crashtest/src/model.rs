@@ -10,6 +10,9 @@
 //! I3 A write-back guarantees what the line held when it was issued, and only once a fence (or a locked instruction) of
 //!    the same thread has followed.
 //!
+//! I4 What others see of a store past the cache is durable: it reaches them by way of memory. (Here they see it at
+//!    once, which is one of the moments at which they may.)
+//!
 //! Not here: who decides among the images (`choose`), and where they are (`media`).
 
 use crate::log::{Event, Store, What};
@@ -132,6 +135,21 @@ const MOST_FREE: usize = 4;
 impl Line {
     fn is_settled(&self) -> bool {
         self.stores.is_empty() && self.past_cache.is_empty() && self.volatile == 0
+    }
+
+    /// What everybody sees: all stores.
+    pub(crate) fn visible(&self, mut content: Content) -> Content {
+        let mut all: Vec<&Pending> = self.stores.iter().chain(&self.past_cache).collect();
+        all.sort_by_key(|store| store.event);
+        for store in all {
+            content[usize::from(store.word)] = store.value;
+        }
+        for (word, value) in content.iter_mut().enumerate() {
+            if self.volatile >> word & 1 != 0 {
+                *value = self.last[word];
+            }
+        }
+        content
     }
 
     /// The stores that a crash may lose: word of the line, value, place in the log, whether it matters.
@@ -488,7 +506,16 @@ impl Tracker {
             }
             What::Fence => self.complete(event.thread, base),
             What::Locked if self.model.locked_completes => self.complete(event.thread, base),
+            What::Killed => self.kill(base),
             What::Locked | What::Load { .. } | What::Invoke(_) | What::Ack(_) => {}
+        }
+    }
+
+    /// What was seen past the cache is durable, and nobody fences the write-backs under way.
+    fn kill(&mut self, base: &mut impl Base) {
+        for thread in 0..self.threads.len() as u32 {
+            self.thread(thread).written_back.clear();
+            self.complete(thread, base);
         }
     }
 

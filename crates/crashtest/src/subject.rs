@@ -51,7 +51,10 @@ pub trait Subject: Send + Sync + 'static {
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Self::Live>, String>;
 
     /// Carries out, in the calling thread, what recovery does beside the use of a structure that was opened.
-    fn recover(&self, live: &Self::Live) -> Result<(), String>;
+    fn recover(&self, live: &Self::Live) -> Result<(), String> {
+        let _ = live;
+        Ok(())
+    }
 
     /// Carries out an operation. What it answers is durable when it returns.
     fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;
@@ -65,6 +68,7 @@ pub trait Subject: Send + Sync + 'static {
     where
         Self: Sized;
 
-    /// Operations that somebody might do after a crash, for the histories that a second crash interrupts.
-    fn follow_up(&self, state: &Self::State, random: &mut Random) -> Vec<Self::Op>;
+    /// Operations that somebody might do after a crash, for the histories that a second crash interrupts. Who reads what
+    /// was `in_flight` may see what is not durable.
+    fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
 }

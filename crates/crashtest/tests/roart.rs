@@ -6,7 +6,7 @@ use common::{Full, Raw, Streaming, Variant, WithoutEc, WithoutLc, WithoutMo, Wit
 use wollemi_crashtest::map::OfIndex;
 use wollemi_crashtest::{Explorer, Mode, Model, Report, Settings, history};
 
-fn explore(subject: &OfIndex, settings: Settings, histories: u64, ops: usize) -> Report {
+fn explore(subject: OfIndex, settings: Settings, histories: u64, ops: usize) -> Report {
     let seed = settings.seed;
     let mut explorer = Explorer::new(subject, settings).expect("memory");
     for number in 0..histories {
@@ -30,7 +30,7 @@ fn property<V: Variant>(mode: Mode) {
         ..Settings::default()
     };
     let name = std::any::type_name::<V>();
-    let report = explore(&subject::<V>(name), settings, 12, 60);
+    let report = explore(subject::<V>(name), settings, 12, 60);
     let least = if mode == Mode::Process { 500 } else { 2000 };
     assert!(report.states > least, "{report}");
 }

@@ -146,7 +146,7 @@ impl Subject for Toy {
         which.ok_or_else(|| format!("{found:?} instead of {:?}", verdict.allowed))
     }
 
-    fn follow_up(&self, _state: &Vec<u64>, random: &mut Random) -> Vec<u64> {
+    fn follow_up(&self, _state: &Vec<u64>, _in_flight: &[&u64], random: &mut Random) -> Vec<u64> {
         vec![random.next()]
     }
 }
@@ -164,6 +164,7 @@ fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
         seed: 1,
         ops: vec![11, 22, 33],
         prepared: 0,
+        threads: 1,
     };
     (explorer.explore(&history), explorer.into_report())
 }

@@ -191,6 +191,21 @@ fn stores_past_the_cache_are_unordered() {
         .may_leave(0, 1, anything);
 }
 
+/// A killed process takes nothing with it, and nobody fences what it has written back.
+#[test]
+fn a_kill_makes_nothing_durable() {
+    let killed = || {
+        Litmus::new(Mode::Power)
+            .store(0, 1)
+            .past_cache(8, 1)
+            .write_back(0)
+            .step(What::Killed)
+    };
+    killed().may_leave(0, 8, [(0, 1), (1, 1)]);
+    killed().fence().may_leave(0, 8, [(0, 1), (1, 1)]);
+    killed().write_back(0).fence().may_leave(0, 8, [(1, 1)]);
+}
+
 /// To one word, the last store wins, whichever way it went.
 #[test]
 fn a_word_keeps_its_order() {

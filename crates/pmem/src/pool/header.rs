@@ -25,7 +25,7 @@
 //!
 //! I1 Every word in use carries its check ([`CheckedWord`]) and all other bytes are zero, so any damage is seen.
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
-//! I3 A generation is durable before anything else is stored in it.
+//! I3 A generation is durable before anything else is stored in it, and so is what it takes for the end of the pages.
 
 use super::checked::{CheckedWord, unseal};
 use super::{ErrorKind, LastShutdown, Level};
@@ -175,6 +175,16 @@ impl Header {
             for (word, part) in self.boot_id.iter().zip(parts(boot_id)) {
                 word.store(part, &batch);
             }
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored that
+    /// and not made it durable, and what is in those pages soon depends on it.
+    pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
+        persist_scope(media, Purpose::Alloc, |batch| {
+            self.allocated.persist_seen(&batch);
+            self.state.store(state.to_word(), &batch);
             let _durable = batch.fence().durable();
         });
     }
