@@ -301,10 +301,10 @@ fn op(random: &mut Random) -> Op {
 fn put(random: &mut Random) -> (u8, Held) {
     let slot = random.below(SLOTS as u64) as u8;
     let len = match random.below(40) {
-        0..28 => random.below(100),
-        28..36 => random.below(4000),
-        36..39 => 10_000 + random.below(20_000),
-        _ => 65_000 + random.below(100_000),
+        0..30 => random.below(100),
+        30..38 => random.below(2000),
+        38 => 10_000 + random.below(10_000),
+        _ => 66_000 + random.below(70_000),
     };
     (slot, (len, random.next()))
 }

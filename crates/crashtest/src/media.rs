@@ -515,7 +515,8 @@ impl Crash {
         let place = self.touch_for_store(word);
         self.event(What::Locked);
         self.drain();
-        if kind != Store::Lock && self.0.threaded.load(Relaxed) {
+        // Whether it takes away a mark or not, nothing depends on what is there instead.
+        if kind == Store::Plain && self.0.threaded.load(Relaxed) {
             self.shared_load(word);
         }
         let result = word.compare_exchange(old, new, Relaxed, Relaxed);

@@ -7,12 +7,12 @@ use wollemi_crashtest::{Explorer, Settings};
 #[test]
 fn nothing_is_lost_or_handed_out_twice() {
     let settings = Settings {
-        again_share: 20,
+        again_share: 100,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(Blobs, settings).expect("memory");
-    for seed in 0..40 {
-        if let Err(failure) = explorer.explore(&history(seed, 30, 1 + seed as u32 % 4)) {
+    for seed in 0..16 {
+        if let Err(failure) = explorer.explore(&history(seed, 20, 1 + seed as u32 % 4)) {
             panic!("{failure}\n{}", explorer.report());
         }
     }
