@@ -34,7 +34,7 @@ pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use token::{
-    Batch, Chunk, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal,
-    PSlot, Persisted, Publication, Published, persist_scope,
+    Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
+    NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};

@@ -169,11 +169,20 @@ impl PWord {
         batch.media().store_nt(&self.0, value);
     }
 
-    /// Stores `value`, which differs from what is there only in bits that recovery ignores, without persisting it.
+    /// Stores `value` without persisting it: it differs from what is there only in bits that recovery ignores, or recovery
+    /// does with either.
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
         media.store_unpersisted(&self.0, value);
+    }
+
+    /// Replaces `seen`, if it is still there, by `settled`, which differs only in bits that recovery ignores, without
+    /// persisting it.
+    #[inline]
+    #[track_caller]
+    pub fn settle<M: Media>(&self, seen: u64, settled: u64, media: &M) {
+        let _ = media.compare_exchange_unpersisted(&self.0, seen, settled);
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.

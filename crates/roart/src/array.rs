@@ -12,9 +12,8 @@
 //!
 //! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
 
-use crate::leaf::LeafRef;
-use crate::{Leaf, Variant};
-use art::{Kind, Tagged, fingerprint, leaf_tag, prefetch, same};
+use crate::Variant;
+use art::{Kind, Leaf, LeafRef, Tagged, fill_leaf, fingerprint, leaf_tag, prefetch, same};
 use heap::{Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord,
@@ -133,7 +132,7 @@ impl<'g> ArrayRef<'g> {
         if self.head.class.load(media) == u64::from(link.aux()) {
             Ok(())
         } else {
-            Err(crate::locate::damaged("leaf array's class", link))
+            Err(art::damaged("leaf array's class", link))
         }
     }
 
@@ -274,7 +273,7 @@ pub(crate) fn draft_pair<'e, 'h, M: Media>(
     let leaf = Leaf::new(key, value);
     let tail = leaf.tail();
     let (mut leaf, mut array) = heap.draft_pair(leaf, tail, empty::<2>(heap.generation(), 0), 0, batch)?;
-    crate::leaf::fill_leaf(&mut leaf, key, value);
+    fill_leaf(&mut leaf, key, value);
     let (link, old_key) = old;
     put(
         &mut array,

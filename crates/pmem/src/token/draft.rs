@@ -195,6 +195,12 @@ impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
         }
     }
 
+    /// Something leads to the object from now on, so that it is not given back.
+    #[inline]
+    pub(super) fn release(self) -> Offset {
+        self.chunk.release()
+    }
+
     /// The fence has retired: durable, once something reaches it.
     #[inline]
     pub fn persisted(self, _fenced: &Fenced<'e>) -> Persisted<'h, T> {

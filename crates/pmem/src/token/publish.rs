@@ -61,6 +61,29 @@ impl Publication for Contended {
     }
 }
 
+/// A plain store into a slot that nobody looks at until another word makes it count (a counter, a child index): RECIPE's
+/// append-only nodes.
+///
+/// Where that word is in the slot's line and stored afterwards, its own persist serves both, since the stores to a line
+/// become durable in their order; the slot is then not committed by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Uncounted;
+
+impl Publication for Uncounted {
+    const MARKS: bool = false;
+
+    #[inline]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.store(&slot.0, word);
+    }
+
+    #[inline]
+    fn commit<M: Media>(media: &M, slot: &PSlot, _word: u64) {
+        media.write_back((&raw const slot.0).cast(), Purpose::Node);
+        media.fence(Purpose::Node);
+    }
+}
+
 /// A store past the cache, which others see only when it is durable (ROART §3.4.1).
 #[derive(Clone, Copy, Debug)]
 pub struct NonTemporal;

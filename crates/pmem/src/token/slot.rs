@@ -122,7 +122,11 @@ impl PSlot {
 
     #[inline]
     #[track_caller]
-    fn put<'a, P: Publication, M: Media>(&'a self, media: &'a M, word: u64) -> Published<'a, P, M> {
+    pub(super) fn put<'a, P: Publication, M: Media>(
+        &'a self,
+        media: &'a M,
+        word: u64,
+    ) -> Published<'a, P, M> {
         P::store(media, self, word);
         Published {
             slot: self,
@@ -137,9 +141,9 @@ impl PSlot {
 #[derive(Debug)]
 #[must_use = "the link itself is not durable until committed"]
 pub struct Published<'a, P: Publication, M: Media> {
-    slot: &'a PSlot,
+    pub(super) slot: &'a PSlot,
     word: u64,
-    media: &'a M,
+    pub(super) media: &'a M,
     policy: PhantomData<P>,
 }
 
