@@ -198,7 +198,7 @@ impl Subject for OfIndex {
         write_a_little(
             &*live.index,
             verdict.allowed[which],
-            &verdict.in_flight,
+            verdict.in_flight,
             &mut verdict.random,
         )?;
         if verdict.depth == Depth::Deep {

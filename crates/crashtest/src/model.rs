@@ -316,7 +316,7 @@ impl Line {
                 Volatile::Zero => 0,
                 // A generation is durable before a lock has it, and so is none to come.
                 Volatile::Garbage if self.locks >> word & 1 != 0 => {
-                    let generation = if random() % 2 == 0 {
+                    let generation = if random().is_multiple_of(2) {
                         self.last[word] >> 32
                     } else {
                         0

@@ -27,6 +27,7 @@ fn property<V: Variant>(mode: Mode) {
         seed,
         model: Model::from(mode),
         again_share: 50,
+        kill_share: 30,
         ..Settings::default()
     };
     let name = std::any::type_name::<V>();
@@ -48,4 +49,18 @@ fn what_was_acknowledged_is_there() {
     property::<WithoutMo>(Mode::Power);
     property::<WithoutLc>(Mode::Power);
     property::<Raw>(Mode::Power);
+}
+
+/// What a killed process had stored and not persisted is seen after it, and acted upon: whoever does so persists it, or
+/// a loss of power takes it away. (Of values stored in place, and of the end of the allocated pages, it once did.)
+#[test]
+fn what_was_seen_after_a_kill_is_there() {
+    let settings = Settings {
+        kill_share: 10,
+        again_share: 0,
+        deep_share: 0,
+        ..Settings::default()
+    };
+    let report = explore(&subject::<Full>("roart"), settings, 6, 60);
+    assert!(report.again > 100, "{report}");
 }
