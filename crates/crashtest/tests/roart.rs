@@ -61,6 +61,6 @@ fn what_was_seen_after_a_kill_is_there() {
         deep_share: 0,
         ..Settings::default()
     };
-    let report = explore(&subject::<Full>("roart"), settings, 6, 60);
+    let report = explore(subject::<Full>("roart"), settings, 6, 60);
     assert!(report.again > 100, "{report}");
 }
