@@ -25,6 +25,10 @@ kind::indexes! {
     Part = "part", index, recipe::part::Part<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     Wort = "wort", index, wort::wort::Wort<M>;
+    /// Adaptive radix tree whose nodes change by one word (WOART, FAST 2017)
+    Woart = "woart", index, wort::woart::Woart<M>;
+    /// Adaptive radix tree with copy-on-write of small nodes (ART+CoW, FAST 2017)
+    ArtCow = "art-cow", index, wort::art_cow::ArtCow<M>;
     /// ROART, published by non-temporal stores as in the paper
     RoartStreaming = "roart-streaming", ablation, roart::Roart<M, roart::Streaming>, root byte 0;
     /// ROART without entry compression

@@ -50,6 +50,13 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn load(&self, word: &AtomicU64) -> u64;
 
+    /// Loads a persistent word for a hint on which nothing depends (acquire).
+    #[inline(always)]
+    #[track_caller]
+    fn peek(&self, word: &AtomicU64) -> u64 {
+        self.load(word)
+    }
+
     /// Stores a persistent word (release).
     #[track_caller]
     fn store(&self, word: &AtomicU64, value: u64);
