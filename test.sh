@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs all tests of the workspace, and first installs what they need and the machine lacks: a linker, and Python with
+# Runs all tests of the workspace, and first installs what they need and the machine lacks: a linker, a C++ compiler
+# (to speak to the library that PiBench loads), and Python with
 # its venv module, by which tests install a memcached client (pymemcache) below the build directory.
 # Arguments go to `cargo test`.
 set -euo pipefail
@@ -7,6 +8,7 @@ cd "$(dirname "$0")"
 
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
+command -v c++ >/dev/null || packages+=(g++)
 [ -n "${WOLLEMI_PYTHON:-}" ] || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
 if ((${#packages[@]})); then
     as_root=()

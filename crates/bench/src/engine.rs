@@ -1,15 +1,14 @@
 //! What a workload is run against: one of our indexes, or a peer.
 //!
-//! Calls are statically dispatched inside the timed loops. Values are eight bytes, given and taken as words.
+//! In the timed loops each call of an engine is one indirect call, of ours and of peers alike, as an embedded database
+//! with maps of several kinds makes it. Values are eight bytes, given and taken as words.
 
-use index::{Error, Index, Value};
+use crate::Error;
+use index::{Index, Value};
 use std::ops::{Bound, ControlFlow};
 
 /// How many keys one `multi_get` asks for.
 pub const BATCH: usize = 32;
-
-/// How many entries one scan reads.
-pub const SCAN: usize = 100;
 
 /// An ordered map from bytes to words.
 pub trait Engine: Sync {
@@ -31,12 +30,17 @@ pub trait Engine: Sync {
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error>;
     /// Removes the key; `false` if it is absent.
     fn remove(&self, key: &[u8]) -> Result<bool, Error>;
-    /// The sum of the values of the first [`SCAN`] keys from `from`.
-    fn scan(&self, from: &[u8]) -> Result<u64, Error>;
+    /// The sum of the values of the first `length` (at least one) keys from `from`.
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error>;
+    /// Makes durable what is not, where an operation does not see to that itself.
+    #[cfg(feature = "peers")]
+    fn settle(&self) -> Result<(), Error> {
+        Ok(())
+    }
 }
 
 /// An index as an engine. Each call pins the epoch for itself, as a caller who asks one thing at a time does.
-pub struct Ours<'i, I>(pub &'i I);
+pub struct Ours<'i>(pub &'i dyn Index);
 
 #[inline]
 fn word(value: Value<'_>) -> u64 {
@@ -46,10 +50,10 @@ fn word(value: Value<'_>) -> u64 {
     }
 }
 
-impl<I: Index> Engine for Ours<'_, I> {
+impl Engine for Ours<'_> {
     #[inline]
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        self.0.insert(key, &value.to_le_bytes())
+        Ok(self.0.insert(key, &value.to_le_bytes())?)
     }
 
     #[inline]
@@ -71,17 +75,17 @@ impl<I: Index> Engine for Ours<'_, I> {
 
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        self.0.update(key, &value.to_le_bytes())
+        Ok(self.0.update(key, &value.to_le_bytes())?)
     }
 
     #[inline]
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        self.0.remove(key)
+        Ok(self.0.remove(key)?)
     }
 
     #[inline]
-    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
-        let (mut sum, mut left) = (0u64, SCAN);
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+        let (mut sum, mut left) = (0u64, length);
         let (from, to) = (Bound::Included(from), Bound::Unbounded);
         let guard = heap::pin();
         self.0

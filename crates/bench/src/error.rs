@@ -16,12 +16,34 @@ pub enum Error {
     /// An index did not behave as it must: its figures mean nothing.
     #[error("wrong result: {0}")]
     Wrong(String),
+    /// A peer failed.
+    #[error("{peer}: {what}")]
+    Peer {
+        /// Which.
+        peer: &'static str,
+        /// What it said.
+        what: String,
+    },
     /// A pool to be made is there already.
     #[error("'{}' exists: give the path of a file to be made", .0.display())]
     Exists(std::path::PathBuf),
-    /// The process that fills the pool could not be run.
-    #[error("the process that fills the pool: {0}")]
+    /// The workloads cannot follow each other so.
+    #[error("workloads: {0}")]
+    Workloads(String),
+    /// A file of keys cannot be used.
+    #[error("keys of '{}': {what}", .path.display())]
+    KeyFile {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The process that is to be killed could not be run.
+    #[error("the other process: {0}")]
     Filler(std::io::Error),
+    /// A directory for the engines' files could not be made or read.
+    #[error("directory for the engines: {0}")]
+    Directory(std::io::Error),
     /// The result could not be printed.
     #[error("cannot print: {0}")]
     Output(std::io::Error),

@@ -1,21 +1,37 @@
 //! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
 //!
-//! A measurement is a pass of one `workload` over `keys` made beforehand, against an `engine`: one of the indexes in
-//! the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up again, and
-//! `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
+//! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
+//! one of the indexes in the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up
+//! again, and `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
 //!
 //! Mounted as `wollemi bench`.
 
+mod alloc;
+mod child;
 #[cfg(feature = "peers")]
 mod compare;
+mod counters;
+mod distribution;
 mod engine;
 mod error;
+mod figures;
 mod keys;
+mod latency;
+mod limit;
 mod machine;
+mod media;
 mod open;
+mod pass;
+#[cfg(feature = "peers")]
+mod peers;
 mod progress;
+mod random;
+#[cfg(feature = "peers")]
+mod restart;
 mod run;
+mod script;
 mod store;
+mod summary;
 mod table;
 mod workload;
 
@@ -39,9 +55,16 @@ enum Command {
     Run(run::RunArgs),
     /// Measure how long a pool takes from being opened to answering
     Open(open::OpenArgs),
+    /// Measure the allocator alone, beside malloc
+    Alloc(alloc::AllocArgs),
+    /// Run what the papers plot, for every index, and write one page of plots and tables
+    Figures(figures::FiguresArgs),
     /// Measure the index and its peers in turn, and say which targets it reaches
     #[cfg(feature = "peers")]
     Compare(compare::CompareArgs),
+    /// Measure how long processes take from their start to the first answer after a kill, ours and peers
+    #[cfg(feature = "peers")]
+    Restart(restart::RestartArgs),
 }
 
 /// Measures what is asked and prints it to the standard output.
@@ -53,8 +76,12 @@ pub fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::Run(args) => run::run(args),
         Command::Open(args) => open::run(args),
+        Command::Alloc(args) => alloc::run(args),
+        Command::Figures(args) => figures::run(args),
         #[cfg(feature = "peers")]
         Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "peers")]
+        Command::Restart(args) => restart::run(args),
     }
 }
 
@@ -98,6 +125,11 @@ fn index() -> impl TypedValueParser<Value = IndexKind> {
         .iter()
         .map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
     PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
+
+/// Reads a count that may be zero.
+fn count_or_zero(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { count(text) }
 }
 
 /// Reads a number of threads.

@@ -4,19 +4,17 @@
 //! asks for one key. The time from the opening to the answer should not depend on the number of keys; what remains to
 //! be done, tracing what is alive, goes on in the background and is timed on its own.
 
+use crate::child::{self, Child};
 use crate::keys::{self, KeyKind, Keys};
+use crate::pass;
 use crate::progress::Progress;
 use crate::store::{self, Place, Remove};
-use crate::workload::{self, Workload};
 use crate::{Error, engine::Engine, engine::Ours, machine::Machine, table};
-use heap::{Heap, State};
-use index::Index;
-use indexes::{IndexKind, WithIndex};
+use heap::State;
+use indexes::IndexKind;
 use pmem::Hardware;
 use serde::Serialize;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Opens pools of growing size, after a kill and after a close.
@@ -97,7 +95,7 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
         let (mut killed, mut closed) = (Vec::new(), Vec::new());
         for round in 1..=args.rounds {
             progress.say(format_args!("{keys} keys, round {round} of {}", args.rounds));
-            Filler::start(keys)?.kill()?;
+            Child::start(["--fill".to_owned(), keys.to_string()], FILLED)?.kill()?;
             killed.push(open(args, keys, round)?);
             closed.push(open(args, keys, round)?);
         }
@@ -122,47 +120,22 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     let start = Instant::now();
     let heap = Place::File(args.pool.clone()).open(Hardware::detect())?;
     let wanted = (round * 7919 % keys) as u64;
-    store::open(
-        args.index,
-        &heap,
-        FirstGet {
-            heap: &heap,
-            start,
-            seed: args.seed,
-            wanted,
-        },
-    )
-}
-
-struct FirstGet<'h> {
-    heap: &'h Heap<Hardware>,
-    start: Instant,
-    seed: u64,
-    wanted: u64,
-}
-
-impl WithIndex for FirstGet<'_> {
-    type Out = Result<Opening, Error>;
-    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
-        let open = self.start.elapsed();
-        let found = Ours(&index).get(&keys::nth_u64(self.seed, self.wanted))?;
-        let first_get = self.start.elapsed();
-        if found != Some(self.wanted) {
-            return Err(Error::Wrong(format!(
-                "key {} has the value {found:?}",
-                self.wanted
-            )));
-        }
-        if let State::Failed(why) = self.heap.wait_recovered() {
-            return Err(Error::Wrong(format!("recovery: {why}")));
-        }
-        Ok(Opening {
-            open,
-            first_get,
-            recovered: self.start.elapsed(),
-            pool_bytes: self.heap.pool().len(),
-        })
+    let index = store::open(args.index, &heap)?;
+    let open = start.elapsed();
+    let found = Ours(&*index).get(&keys::nth_u64(args.seed, wanted))?;
+    let first_get = start.elapsed();
+    if found != Some(wanted) {
+        return Err(Error::Wrong(format!("key {wanted} has the value {found:?}")));
     }
+    if let State::Failed(why) = heap.wait_recovered() {
+        return Err(Error::Wrong(format!("recovery: {why}")));
+    }
+    Ok(Opening {
+        open,
+        first_get,
+        recovered: start.elapsed(),
+        pool_bytes: heap.pool().len(),
+    })
 }
 
 impl Report {
@@ -223,95 +196,26 @@ fn render(reports: &[Report]) -> String {
     format!("{}{}", table::render(&header, &rows), Machine::detect())
 }
 
-/// The other process: this program with the same arguments and `--fill`.
-struct Filler(Child);
-
 const FILLED: &str = "filled";
-
-impl Filler {
-    /// Starts it and waits until the pool holds what it should.
-    fn start(keys: usize) -> Result<Filler, Error> {
-        let mut child = Command::new(std::env::current_exe().map_err(Error::Filler)?)
-            .args(std::env::args_os().skip(1))
-            .args(["--fill".into(), keys.to_string()])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(Error::Filler)?;
-        let stdout = child.stdout.take();
-        let filler = Filler(child);
-        let mut line = String::new();
-        if let Some(stdout) = stdout {
-            BufReader::new(stdout)
-                .read_line(&mut line)
-                .map_err(Error::Filler)?;
-        }
-        if line.trim_end() == FILLED {
-            Ok(filler)
-        } else {
-            Err(Error::Filler(std::io::Error::other(
-                "it ended before the pool was full",
-            )))
-        }
-    }
-
-    /// Kills it as `kill -9` does.
-    fn kill(mut self) -> Result<(), Error> {
-        self.0
-            .kill()
-            .and_then(|()| self.0.wait())
-            .map(drop)
-            .map_err(Error::Filler)
-    }
-}
-
-impl Drop for Filler {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 /// Fills a new pool, or opens the one that is there and changes it, and holds it open until killed, or until the
 /// process that waits for it is gone.
 fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
-    struct Fill<'f>(&'f Keys, usize);
-    impl WithIndex for Fill<'_> {
-        type Out = Result<(), Error>;
-        fn with<I: Index + 'static>(self, index: I) -> Self::Out {
-            workload::pass(&Ours(&index), Workload::Load, &workload::share(self.0, self.1))?;
-            wait_for_end()
-        }
-    }
-    struct Touch(u64);
-    impl WithIndex for Touch {
-        type Out = Result<(), Error>;
-        fn with<I: Index + 'static>(self, index: I) -> Self::Out {
-            for number in 0..100 {
-                Ours(&index).update(&keys::nth_u64(self.0, number), number)?;
-            }
-            wait_for_end()
-        }
-    }
     let place = Place::File(args.pool.clone());
     if Path::exists(&args.pool) {
         let heap = place.open(Hardware::detect())?;
-        store::open(args.index, &heap, Touch(args.seed))
+        let index = store::open(args.index, &heap)?;
+        for number in 0..100.min(keys as u64) {
+            Ours(&*index).update(&keys::nth_u64(args.seed, number), number)?;
+        }
+        child::ready(FILLED)?;
+        child::wait_for_end()
     } else {
         let loading = Keys::generate(KeyKind::U64, keys, args.seed);
         let heap = place.create(Hardware::detect())?;
-        store::create(args.index, &heap, Fill(&loading, args.threads))
+        let index = store::create(args.index, &heap)?;
+        pass::load(&Ours(&*index), loading.part(0, 1), args.threads)?;
+        child::ready(FILLED)?;
+        child::wait_for_end()
     }
-}
-
-fn wait_for_end() -> Result<(), Error> {
-    let mut out = std::io::stdout();
-    writeln!(out, "{FILLED}")
-        .and_then(|()| out.flush())
-        .map_err(Error::Output)?;
-    std::io::stdin()
-        .read_to_end(&mut Vec::new())
-        .map(drop)
-        .map_err(Error::Filler)
 }

@@ -2,7 +2,8 @@
 
 use crate::Error;
 use heap::Heap;
-use indexes::{IndexKind, WithIndex};
+use index::Index;
+use indexes::{Compiled, IndexKind};
 use pmem::{Media, Pool, PoolOptions};
 use serde::Serialize;
 use std::fmt;
@@ -13,20 +14,13 @@ use std::str::FromStr;
 const ROOT: &[u8] = b"bench";
 
 /// Makes the index under test in a heap.
-pub fn create<M: Media, W, Out>(index: IndexKind, heap: &Heap<M>, then: W) -> Result<Out, Error>
-where
-    W: WithIndex<Out = Result<Out, Error>>,
-{
-    index.create(heap, ROOT, then)?
+pub fn create<M: Compiled>(index: IndexKind, heap: &Heap<M>) -> Result<Box<dyn Index>, Error> {
+    Ok(M::create(index, heap, ROOT)?)
 }
 
 /// Opens the index made before.
-pub fn open<M: Media, W, Out>(index: IndexKind, heap: &Heap<M>, then: W) -> Result<Out, Error>
-where
-    W: WithIndex<Out = Result<Out, Error>>,
-{
-    let opened = index.open(heap, ROOT, then)?;
-    opened.unwrap_or_else(|| Err(Error::Wrong("the pool holds no index".into())))
+pub fn open<M: Compiled>(index: IndexKind, heap: &Heap<M>) -> Result<Box<dyn Index>, Error> {
+    M::open(index, heap, ROOT)?.ok_or_else(|| Error::Wrong("the pool holds no index".into()))
 }
 
 /// Where the pool is.
@@ -76,27 +70,31 @@ impl Place {
         }
     }
 
-    /// A new heap here. A file that exists is an error, and stays.
-    pub fn create<M: Media>(&self, media: M) -> Result<Heap<M>, Error> {
+    /// A new pool here. A file that exists is an error, and stays.
+    pub fn pool<M: Media>(&self, media: M) -> Result<Pool<M>, Error> {
         let options = PoolOptions {
             huge_pages: true,
             ..PoolOptions::default()
         };
-        let pool = match self {
+        Ok(match self {
             Place::Anonymous => Pool::anonymous(&options, media)?,
             Place::File(path) => Pool::create(path, &options, media)?,
-        };
-        Ok(Heap::new(pool)?)
+        })
+    }
+
+    /// A heap in a new pool here.
+    pub fn create<M: Media>(&self, media: M) -> Result<Heap<M>, Error> {
+        Ok(Heap::new(self.pool(media)?)?)
     }
 
     /// The heap made here before, with recovery under way. Memory holds none.
-    pub fn open<M: Media>(&self, media: M) -> Result<Heap<M>, Error> {
+    pub fn open<M: Compiled>(&self, media: M) -> Result<Heap<M>, Error> {
         let pool = match self {
             Place::Anonymous => return self.create(media),
             Place::File(path) => Pool::open(path, &PoolOptions::default(), media)?,
         };
         let heap = Heap::new(pool)?;
-        heap.recover(IndexKind::tracers(), 1)?;
+        heap.recover(M::tracers(), 1)?;
         Ok(heap)
     }
 }

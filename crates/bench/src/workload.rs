@@ -1,247 +1,349 @@
-//! The timed loops.
+//! The workloads by name: what the papers and YCSB run.
 //!
-//! I1 Nothing is allocated and no key is made inside them.
-//! I2 Every [`SAMPLE_EVERY`]th call is timed for the latency percentiles; the others run without a clock.
-//! I3 What they read is summed and compared with what was loaded: a loop that finds wrong values is an error.
+//! Not here: the steps in order (`script`), the loops (`pass`).
 
-use crate::engine::{BATCH, Engine};
-use crate::keys::{Keys, Part};
-use crate::{Error, machine};
-use clap::ValueEnum;
-use serde::Serialize;
-use std::sync::Barrier;
-use std::time::Instant;
+use crate::distribution::Distribution::{self, Latest, Permutation, Uniform, Zipfian};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::str::FromStr;
 
-/// What is done with the keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[value(rename_all = "snake_case")]
-pub enum Workload {
-    /// Inserts every key into an empty index.
-    Load,
-    /// Reads single keys, in random order.
-    Get,
-    /// Reads keys in batches of 32; operations and Mops count keys, latencies are of a batch.
-    MultiGet,
-    /// Gives keys new values.
+/// What is done with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// Reads it.
+    Read,
+    /// Gives it another value.
     Update,
-    /// Removes keys.
+    /// Adds it; it is new.
+    Insert,
+    /// Reads it and the keys that follow.
+    Scan,
+    /// Reads it, then gives it another value.
+    Modify,
+    /// Removes it.
     Remove,
-    /// Reads the values of the 100 keys from a random key onward.
-    Scan100,
 }
+
+/// How many keys a scan reads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScanLength {
+    /// As many each time.
+    Keys(u32),
+    /// From 1 to so many, each as likely.
+    UpTo(u32),
+    /// A share of all keys, about normal: mean and deviation.
+    Share(f64, f64),
+}
+
+/// Of what a workload's operations are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mix {
+    /// Inserts of all keys into an empty index.
+    Load,
+    /// All of one kind.
+    Only(Step),
+    /// Reads of 32 keys at once.
+    Batches,
+    /// Percentages that sum up to 100, in random order.
+    Mixed(&'static [(u8, Step)]),
+}
+
+/// A workload.
+#[derive(Debug, PartialEq)]
+pub struct Workload {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, for the help text.
+    pub about: &'static str,
+    /// Its operations.
+    pub mix: Mix,
+    /// Which keys they ask for, if nothing else is said.
+    pub distribution: Distribution,
+    /// How far its scans go, if nothing else is said.
+    pub scans: ScanLength,
+}
+
+const fn workload(name: &'static str, about: &'static str, mix: Mix, distribution: Distribution) -> Workload {
+    Workload {
+        name,
+        about,
+        mix,
+        distribution,
+        scans: ScanLength::Keys(100),
+    }
+}
+
+const fn scanning(workload: Workload, scans: ScanLength) -> Workload {
+    Workload { scans, ..workload }
+}
+
+use Mix::{Batches, Load, Mixed, Only};
+use Step::{Insert, Modify, Read, Remove, Scan, Update};
+
+const HALF_READ_HALF_UPDATE: Mix = Mixed(&[(50, Read), (50, Update)]);
+const HALF_READ_HALF_INSERT: Mix = Mixed(&[(50, Read), (50, Insert)]);
+const MOSTLY_READ: Mix = Mixed(&[(95, Read), (5, Update)]);
+const MOSTLY_READ_SOME_INSERT: Mix = Mixed(&[(95, Read), (5, Insert)]);
+const MOSTLY_SCAN: Mix = Mixed(&[(95, Scan), (5, Insert)]);
+/// DPTree §4.4: a mean of 0.001% of the keys, with a deviation of 0.0006%.
+const DPTREE_SCANS: ScanLength = ScanLength::Share(0.00001, 0.000_006);
+const YCSB_SCANS: ScanLength = ScanLength::UpTo(100);
+
+/// All of them.
+pub const ALL: &[Workload] = &[
+    workload("load", "Insert every key into an empty index", Load, Permutation),
+    workload("get", "Read single keys", Only(Read), Permutation),
+    workload(
+        "multi_get",
+        "Read keys in batches of 32; operations count keys, latencies are of a batch",
+        Batches,
+        Permutation,
+    ),
+    workload(
+        "insert",
+        "Insert new keys into the loaded index",
+        Only(Insert),
+        Permutation,
+    ),
+    workload("update", "Give keys new values", Only(Update), Permutation),
+    workload("remove", "Remove keys", Only(Remove), Permutation),
+    workload(
+        "scan100",
+        "Read the values of 100 keys from a random key onward",
+        Only(Scan),
+        Permutation,
+    ),
+    workload(
+        "ycsb-a",
+        "YCSB A: 50% reads, 50% updates",
+        HALF_READ_HALF_UPDATE,
+        Zipfian,
+    ),
+    workload("ycsb-b", "YCSB B: 95% reads, 5% updates", MOSTLY_READ, Zipfian),
+    workload("ycsb-c", "YCSB C: reads", Only(Read), Zipfian),
+    workload(
+        "ycsb-d",
+        "YCSB D: 95% reads of the latest, 5% inserts",
+        MOSTLY_READ_SOME_INSERT,
+        Latest,
+    ),
+    scanning(
+        workload(
+            "ycsb-e",
+            "YCSB E: 95% scans of 1 to 100 keys, 5% inserts",
+            MOSTLY_SCAN,
+            Zipfian,
+        ),
+        YCSB_SCANS,
+    ),
+    workload(
+        "ycsb-f",
+        "YCSB F: 50% reads, 50% read-modify-writes",
+        Mixed(&[(50, Read), (50, Modify)]),
+        Zipfian,
+    ),
+    workload(
+        "recipe-load-a",
+        "RECIPE Load A: inserts into an empty index",
+        Load,
+        Permutation,
+    ),
+    workload(
+        "recipe-a",
+        "RECIPE A: 50% reads, 50% inserts",
+        HALF_READ_HALF_INSERT,
+        Uniform,
+    ),
+    workload(
+        "recipe-b",
+        "RECIPE B: 95% reads, 5% inserts",
+        MOSTLY_READ_SOME_INSERT,
+        Uniform,
+    ),
+    workload("recipe-c", "RECIPE C: reads", Only(Read), Uniform),
+    scanning(
+        workload(
+            "recipe-e",
+            "RECIPE E: 95% scans of 1 to 100 keys, 5% inserts",
+            MOSTLY_SCAN,
+            Uniform,
+        ),
+        YCSB_SCANS,
+    ),
+    workload(
+        "roart-a",
+        "ROART (a): 50% lookups, 50% inserts",
+        HALF_READ_HALF_INSERT,
+        Uniform,
+    ),
+    workload(
+        "roart-b",
+        "ROART (b): 95% lookups, 5% inserts",
+        MOSTLY_READ_SOME_INSERT,
+        Uniform,
+    ),
+    workload("roart-c", "ROART (c): lookups", Only(Read), Uniform),
+    workload("roart-d", "ROART (d): inserts", Only(Insert), Permutation),
+    scanning(
+        workload(
+            "roart-e",
+            "ROART (e): 95% scans, 5% inserts",
+            MOSTLY_SCAN,
+            Uniform,
+        ),
+        YCSB_SCANS,
+    ),
+    workload(
+        "roart-skew",
+        "ROART Fig. 19: 50% lookups, 50% updates, skewed",
+        HALF_READ_HALF_UPDATE,
+        Zipfian,
+    ),
+    workload("dptree-insert", "DPTree InsertOnly", Load, Permutation),
+    workload("dptree-read", "DPTree ReadOnly", Only(Read), Uniform),
+    workload(
+        "dptree-read-update",
+        "DPTree ReadUpdate: 50% reads, 50% updates",
+        HALF_READ_HALF_UPDATE,
+        Uniform,
+    ),
+    scanning(
+        workload(
+            "dptree-scan-insert",
+            "DPTree ScanInsert: 95% scans, 5% inserts",
+            MOSTLY_SCAN,
+            Uniform,
+        ),
+        DPTREE_SCANS,
+    ),
+    scanning(
+        workload(
+            "dptree-mixed",
+            "DPTree Mixed: 50% lookups, 20% updates, 10% scans, 20% inserts",
+            Mixed(&[(50, Read), (20, Update), (10, Scan), (20, Insert)]),
+            Uniform,
+        ),
+        DPTREE_SCANS,
+    ),
+];
 
 impl Workload {
-    /// How many operations to do on so many keys when nothing is said.
-    pub fn default_ops(self, keys: usize) -> usize {
-        match self {
-            Workload::Scan100 => keys.div_ceil(50),
-            _ => keys,
-        }
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<&'static Workload> {
+        ALL.iter().find(|workload| workload.name == name)
     }
 
-    /// Whether operations must each meet another key.
-    pub fn consumes(self) -> bool {
-        matches!(self, Workload::Load | Workload::Remove)
-    }
-}
-
-const SAMPLE_EVERY: usize = 32;
-
-/// Sampled latencies of calls, each with the cost of reading the clock (some 30 ns) in it.
-#[derive(Debug, Default)]
-pub struct Latencies(Vec<u32>);
-
-impl Latencies {
-    fn for_calls(calls: usize) -> Latencies {
-        Latencies(Vec::with_capacity(calls / SAMPLE_EVERY + 1))
-    }
-
-    #[inline]
-    fn push(&mut self, since: Instant) {
-        self.0
-            .push(since.elapsed().as_nanos().min(u32::MAX.into()) as u32);
-    }
-
-    /// The latency, in nanoseconds, that this share of the sampled calls does not exceed.
-    pub fn quantile(&self, share: f64) -> u32 {
-        let last = self.0.len().saturating_sub(1);
-        let at = (share * last as f64).round() as usize;
-        self.0.get(at).copied().unwrap_or_default()
-    }
-}
-
-/// What one pass over a set of keys gave.
-#[derive(Debug)]
-pub struct Pass {
-    /// Keys (for scans: scans).
-    pub ops: usize,
-    /// From the first thread's start to the last one's end.
-    pub seconds: f64,
-    /// Of all threads, sorted.
-    pub latencies: Latencies,
-    /// The sum of what was read, which engines that hold the same must agree on.
-    #[cfg(feature = "peers")]
-    pub sum: u64,
-}
-
-impl Pass {
-    /// Millions of operations a second.
-    pub fn mops(&self) -> f64 {
-        self.ops as f64 / self.seconds / 1e6
-    }
-}
-
-#[derive(Default)]
-struct Tally {
-    sum: u64,
-    /// Operations that did not find what they should have.
-    missed: usize,
-}
-
-impl Tally {
-    #[inline]
-    fn read(&mut self, value: Option<u64>) {
-        match value {
-            Some(value) => self.sum = self.sum.wrapping_add(value),
-            None => self.missed += 1,
-        }
-    }
-    #[inline]
-    fn done(&mut self, done: bool) {
-        self.missed += usize::from(!done);
-    }
-}
-
-type Done = Result<(), index::Error>;
-
-#[inline]
-fn each(
-    part: Part<'_>,
-    latencies: &mut Latencies,
-    mut call: impl FnMut(&mut Tally, &[u8], u64) -> Done,
-) -> Result<Tally, index::Error> {
-    let mut tally = Tally::default();
-    let mut until_sample = 0;
-    for (key, number) in part.iter() {
-        if until_sample == 0 {
-            until_sample = SAMPLE_EVERY;
-            let start = Instant::now();
-            call(&mut tally, key, number)?;
-            latencies.push(start);
-        } else {
-            call(&mut tally, key, number)?;
-        }
-        until_sample -= 1;
-    }
-    Ok(tally)
-}
-
-fn batches<E: Engine>(engine: &E, part: Part<'_>, latencies: &mut Latencies) -> Result<Tally, index::Error> {
-    let mut tally = Tally::default();
-    let mut keys = part.iter().map(|(key, _)| key);
-    let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
-    for turn in 0usize.. {
-        let mut filled = 0;
-        for (place, key) in batch.iter_mut().zip(&mut keys) {
-            *place = key;
-            filled += 1;
-        }
-        if filled == 0 {
-            break;
-        }
-        let start = turn.is_multiple_of(SAMPLE_EVERY).then(Instant::now);
-        let (sum, found) = engine.multi_get(&batch[..filled])?;
-        if let Some(start) = start {
-            latencies.push(start);
-        }
-        tally.sum = tally.sum.wrapping_add(sum);
-        tally.missed += filled - found;
-    }
-    Ok(tally)
-}
-
-fn pass_over<E: Engine>(
-    engine: &E,
-    workload: Workload,
-    part: Part<'_>,
-    latencies: &mut Latencies,
-) -> Result<Tally, index::Error> {
-    match workload {
-        Workload::Load => each(part, latencies, |tally, key, number| {
-            engine.insert(key, number).map(|done| tally.done(done))
-        }),
-        Workload::Get => each(part, latencies, |tally, key, _| {
-            engine.get(key).map(|value| tally.read(value))
-        }),
-        Workload::MultiGet => batches(engine, part, latencies),
-        Workload::Update => each(part, latencies, |tally, key, number| {
-            engine.update(key, !number).map(|done| tally.done(done))
-        }),
-        Workload::Remove => each(part, latencies, |tally, key, _| {
-            engine.remove(key).map(|done| tally.done(done))
-        }),
-        Workload::Scan100 => each(part, latencies, |tally, key, _| {
-            engine.scan(key).map(|sum| tally.read(Some(sum)))
-        }),
-    }
-}
-
-/// Runs a workload once over the keys, shared out among pinned threads, and checks what it read.
-pub fn pass<E: Engine>(engine: &E, workload: Workload, keys: &[Part<'_>]) -> Result<Pass, Error> {
-    let barrier = Barrier::new(keys.len());
-    let barrier = &barrier;
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let run = |thread: usize, part: Part<'_>| {
-            machine::pin_thread(thread);
-            let mut latencies = Latencies::for_calls(part.len());
-            barrier.wait();
-            let start = Instant::now();
-            let tally = pass_over(engine, workload, part, &mut latencies);
-            (start, Instant::now(), tally, latencies)
-        };
-        let threads: Vec<_> = keys
+    /// Reads a name on the command line.
+    pub fn parser() -> impl TypedValueParser<Value = &'static Workload> {
+        let names = ALL
             .iter()
-            .enumerate()
-            .map(|(i, &part)| scope.spawn(move || run(i, part)))
-            .collect();
-        threads.into_iter().map(|thread| thread.join()).collect()
-    });
+            .map(|workload| PossibleValue::new(workload.name).help(workload.about));
+        PossibleValuesParser::new(names)
+            .try_map(|name| Workload::named(&name).ok_or_else(|| format!("no workload is called '{name}'")))
+    }
 
-    let mut tally = Tally::default();
-    let mut latencies = Vec::new();
-    let mut span: Option<(Instant, Instant)> = None;
-    for result in results {
-        let (start, end, part, samples) = result.map_err(|_| Error::Wrong("a thread panicked".into()))?;
-        let part = part?;
-        tally.sum = tally.sum.wrapping_add(part.sum);
-        tally.missed += part.missed;
-        latencies.extend(samples.0);
-        span = Some(span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
+    /// Its operations and their percentages.
+    pub fn shares(&self) -> Vec<(u8, Step)> {
+        match self.mix {
+            Load => vec![(100, Insert)],
+            Batches => vec![(100, Read)],
+            Only(step) => vec![(100, step)],
+            Mixed(shares) => shares.to_vec(),
+        }
     }
-    latencies.sort_unstable();
-    let ops = keys.iter().map(Part::len).sum();
-    if tally.missed > 0 {
-        let what = format!(
-            "{workload:?}: {} of {ops} keys were not as they should be",
-            tally.missed
-        );
-        return Err(Error::Wrong(what));
+
+    /// How many operations to do on so many keys when nothing is said.
+    pub fn default_ops(&self, keys: usize) -> usize {
+        let scans = self
+            .shares()
+            .iter()
+            .any(|&(share, step)| step == Scan && share >= 50);
+        if scans { keys.div_ceil(50) } else { keys }
     }
-    let expected = keys.iter().fold(0u64, |sum, part| sum.wrapping_add(part.sum()));
-    if matches!(workload, Workload::Get | Workload::MultiGet) && tally.sum != expected {
-        return Err(Error::Wrong(format!("{workload:?}: wrong values were read")));
+
+    /// Whether it starts from nothing.
+    pub fn fills(&self) -> bool {
+        self.mix == Load
     }
-    Ok(Pass {
-        ops,
-        seconds: span.map_or(0.0, |(first, last)| (last - first).as_secs_f64()),
-        latencies: Latencies(latencies),
-        #[cfg(feature = "peers")]
-        sum: tally.sum,
-    })
+
+    /// Whether it does nothing but look keys up.
+    pub fn looks_up(&self) -> bool {
+        self.shares().iter().all(|(_, step)| *step == Read)
+    }
+
+    /// Whether its operations can be done over again.
+    pub fn repeats(&self) -> bool {
+        !self
+            .shares()
+            .iter()
+            .any(|(_, step)| matches!(step, Insert | Remove))
+    }
 }
 
-/// The keys shared out among so many threads.
-pub fn share(keys: &Keys, threads: usize) -> Vec<Part<'_>> {
-    (0..threads).map(|i| keys.part(i, threads)).collect()
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name)
+    }
+}
+
+impl Serialize for Workload {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
+}
+
+impl FromStr for ScanLength {
+    type Err = String;
+    fn from_str(text: &str) -> Result<ScanLength, String> {
+        let wrong = || "not a length: 100, 1..100 or 0.001%".to_owned();
+        if let Some(percent) = text.strip_suffix('%') {
+            let share = percent.parse::<f64>().map_err(|_| wrong())? / 100.0;
+            return if share > 0.0 && share <= 1.0 {
+                Ok(ScanLength::Share(share, 0.0))
+            } else {
+                Err(wrong())
+            };
+        }
+        let length = |text: &str| {
+            let count = crate::count(text).map_err(|_| wrong())?;
+            u32::try_from(count).map_err(|_| wrong())
+        };
+        match text.strip_prefix("1..") {
+            Some(most) => length(most).map(ScanLength::UpTo),
+            None => length(text).map(ScanLength::Keys),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Percentages are whole, names are unique, and every workload can be asked for.
+    #[test]
+    fn workloads_are_well_formed() {
+        for workload in ALL {
+            assert_eq!(
+                workload
+                    .shares()
+                    .iter()
+                    .map(|(share, _)| u32::from(*share))
+                    .sum::<u32>(),
+                100
+            );
+            assert_eq!(Workload::named(workload.name), Some(workload));
+        }
+    }
+
+    /// Lengths are read as they are written, and nonsense is refused.
+    #[test]
+    fn scan_lengths() {
+        assert_eq!("100".parse(), Ok(ScanLength::Keys(100)));
+        assert_eq!("1..1k".parse(), Ok(ScanLength::UpTo(1000)));
+        assert_eq!("50%".parse(), Ok(ScanLength::Share(0.5, 0.0)));
+        for text in ["", "0", "2..3", "0%", "101%", "-1", "x%", "1.."] {
+            assert!(text.parse::<ScanLength>().is_err(), "{text}");
+        }
+    }
 }

@@ -15,7 +15,9 @@ struct Line {
 
 fn main() -> ExitCode {
     let first = std::env::args().nth(1);
-    if first.is_some_and(|first| ["run", "open", "compare"].contains(&first.as_str())) {
+    if first.is_some_and(|first| {
+        ["run", "open", "compare", "restart", "figures", "alloc"].contains(&first.as_str())
+    }) {
         return match bench::run(&Line::parse().args) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
@@ -29,8 +31,11 @@ fn main() -> ExitCode {
     run_prints_one_object();
     open_prints_an_object_a_size(pool);
     open_refuses_a_file_that_exists(pool);
+    figures_write_a_page_once(&directory.path().join("figures"));
     #[cfg(feature = "peers")]
     compare_answers_every_target();
+    #[cfg(feature = "peers")]
+    restart_asks_every_engine(tempfile::tempdir().expect("a directory for engines").path());
     ExitCode::SUCCESS
 }
 
@@ -122,15 +127,50 @@ fn open_refuses_a_file_that_exists(pool: &Path) {
     assert_eq!(std::fs::read(pool).expect("the file"), b"mine");
 }
 
+/// `figures` writes one page that needs nothing else, from runs that are not made again.
+fn figures_write_a_page_once(directory: &Path) {
+    let line = "figures --scale smoke --only wort-7,roart-2 --json --out";
+    let figures = objects(line, &[directory]);
+    // WORT's figure 7, and ROART's 20 to 22.
+    assert_eq!(figures.len(), 4);
+    for figure in &figures {
+        assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
+        for series in figure["panels"][0]["series"].as_array().expect("series") {
+            let values = series["values"].as_array().expect("values");
+            assert!(
+                values
+                    .iter()
+                    .all(|value| value["median"].as_f64().is_some_and(|median| median > 0.0)),
+                "{series}"
+            );
+        }
+    }
+    let page = std::fs::read_to_string(directory.join("index.html")).expect("the page");
+    assert!(page.contains("<svg") && page.contains("WORT Fig. 7") && !page.contains("src="));
+    let cells = || std::fs::read(directory.join("cells.jsonl")).expect("what was run");
+    let before = cells();
+    assert_eq!(objects(line, &[directory]), figures);
+    assert_eq!(cells(), before);
+}
+
 /// `compare` measures every engine in turn, and answers each target once.
 #[cfg(feature = "peers")]
 fn compare_answers_every_target() {
-    let objects = objects("compare --keys 5k --str-keys 4k --ops 2k --rounds 2 --json", &[]);
+    let line = "compare --keys 5k --str-keys 4k --durable-keys 200 --ops 1k --rounds 2 --json";
+    let objects = objects(line, &[]);
+    let count = |record: &str, section: &str| {
+        let of = |object: &&Value| object["record"] == record && object["section"] == section;
+        objects.iter().filter(of).count()
+    };
+    // Insert, get and scan of ours and of each peer, and a multi_get of ours: five engines on u64, four on str;
+    // print8 of ours alone.
+    assert_eq!(count("throughput", "memory"), (3 * 5 + 1) + (3 * 4 + 1) + 4);
+    assert_eq!(count("ratio", "memory"), 3 * 4 + 3 * 3);
+    let durable = if cfg!(feature = "rocksdb") { 5 } else { 4 };
+    assert_eq!(count("throughput", "durable"), 2 * (3 * (durable + 1) + 1));
+    assert_eq!(count("ratio", "durable"), 2 * 3 * durable);
     let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
-    // Insert, get and scan of four engines on u64 and of three on str, and a multi_get each; print8 of ours alone.
-    assert_eq!(records("throughput"), (3 * 4 + 1) + (3 * 3 + 1) + 4);
-    assert_eq!(records("ratio"), 3 * 3 + 3 * 2);
-    assert_eq!(records("space"), 3);
+    assert_eq!(records("space"), 5);
     assert_eq!(records("target"), 9);
     assert_eq!(records("conditions"), 1);
     for target in objects.iter().filter(|object| object["record"] == "target") {
@@ -139,4 +179,20 @@ fn compare_answers_every_target() {
             "{target}"
         );
     }
+}
+
+/// `restart` kills and asks every engine that keeps its data, and removes what they kept.
+#[cfg(feature = "peers")]
+fn restart_asks_every_engine(directory: &Path) {
+    let objects = objects("restart --keys 500 --rounds 2 --json --dir", &[directory]);
+    assert_eq!(objects.len(), if cfg!(feature = "rocksdb") { 6 } else { 5 });
+    for object in &objects {
+        assert!(
+            object["first_get_ms"]["median"]
+                .as_f64()
+                .is_some_and(|ms| ms > 0.0),
+            "{object}"
+        );
+    }
+    assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }

@@ -11,8 +11,10 @@
 //! its number; where they keep their bytes differently, the key byte of the root's link says so (`root byte 1`), and
 //! the first entry of a number and byte is what such a root is opened as.
 
+mod compiled;
 mod kind;
 
+pub use compiled::Compiled;
 pub use kind::{Unknown, WithIndex};
 
 kind::indexes! {

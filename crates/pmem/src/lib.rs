@@ -20,12 +20,14 @@ mod lock;
 mod media;
 #[cfg(doctest)]
 mod misuse;
+mod observed;
 pub mod pool;
 mod prefetch;
 mod recent;
 mod token;
 #[cfg(test)]
 mod toy;
+mod tracing;
 mod word;
 
 pub use counting::{Counting, Counts, Persists};
@@ -33,10 +35,12 @@ pub use delaying::{Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
+pub use observed::Observed;
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};
 pub use token::{
     Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
     NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
+pub use tracing::Tracing;
 pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};

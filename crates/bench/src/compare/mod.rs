@@ -1,26 +1,28 @@
-//! `bench compare`: one of our indexes beside the ordered maps that people use today.
+//! `bench compare`: one of our indexes beside what people use today.
 //!
-//! I1 All run in one process, with the same keys, in the same loop, on huge pages: ours in an anonymous pool, the
-//!    peers in the C library's heap.
+//! I1 All run in one process, with the same keys, in the same loop. In memory: ours in an anonymous pool, maps in the C
+//!    library's heap, everything on huge pages. Durable: ours in a file, engines that keep their data in theirs.
 //! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine meets each of
 //!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
-//! I3 Every write-back and fence of ours is issued; the peers are volatile and issue none.
+//! I3 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said.
 
+mod figures;
 mod huge;
-mod peers;
 mod rounds;
-mod summary;
 mod targets;
 
 use crate::keys::{KeyKind, Keys};
 use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
+use crate::restart::directory;
 use crate::store::{self, Place, Space};
-use crate::{Error, table};
+use crate::summary::Summary;
+use crate::{Error, peers, table};
+use figures::{Figures, OURS};
 use indexes::IndexKind;
 use rounds::{Operation, Round};
 use serde::Serialize;
-use summary::{Figures, OURS, Summary};
+use std::path::PathBuf;
 use targets::Verdict;
 
 /// Measures an index and its peers in turn.
@@ -35,6 +37,12 @@ pub struct CompareArgs {
     /// Keys of 4 to 128 characters
     #[arg(long, default_value = "5M", value_parser = crate::count)]
     str_keys: usize,
+    /// Keys of either kind for the engines that keep their data
+    #[arg(long, default_value = "200k", value_parser = crate::count)]
+    durable_keys: usize,
+    /// Where those keep it, in a directory that is removed afterwards [default: the system's for such]
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
     /// Reads in each round, at most; scans are a fortieth of them
     #[arg(long, default_value = "2M", value_parser = crate::count)]
     ops: usize,
@@ -58,14 +66,18 @@ pub struct CompareArgs {
 enum Record<'r> {
     /// What one engine did, in millions of operations a second.
     Throughput {
+        section: Section,
         key_kind: KeyKind,
         operation: Operation,
         engine: &'r str,
+        /// What it promises, and by which setting.
+        setting: &'r str,
         keys: usize,
         mops: Summary,
     },
     /// How our index stands to a peer.
     Ratio {
+        section: Section,
         key_kind: KeyKind,
         operation: Operation,
         index: &'r str,
@@ -91,8 +103,19 @@ enum Record<'r> {
     },
 }
 
-/// What one kind of keys gave.
+/// Which engines were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Section {
+    /// Ours in an anonymous pool beside maps in memory.
+    Memory,
+    /// Ours in a file beside engines that keep their data.
+    Durable,
+}
+
+/// What one kind of keys gave in one section.
 struct Compared {
+    section: Section,
     kind: KeyKind,
     keys: usize,
     figures: Figures,
@@ -104,16 +127,19 @@ struct Compared {
 pub fn run(args: &CompareArgs) -> Result<(), Error> {
     huge::reexecute_on_huge_pages();
     let progress = &Progress::new();
+    let (memory, durable) = (Section::Memory, Section::Durable);
     let kinds = [
-        (KeyKind::U64, args.keys),
-        (KeyKind::Str, args.str_keys),
-        (KeyKind::Print8, args.keys),
+        (memory, KeyKind::U64, args.keys),
+        (memory, KeyKind::Str, args.str_keys),
+        (memory, KeyKind::Print8, args.keys),
+        (durable, KeyKind::U64, args.durable_keys),
+        (durable, KeyKind::Str, args.durable_keys),
     ];
     let mut all = Vec::new();
-    for (kind, keys) in kinds {
+    for (section, kind, keys) in kinds {
         // Printable keys of eight bytes are there for the space they take.
         let rounds = if kind == KeyKind::Print8 { 1 } else { args.rounds };
-        all.push(compare(args, kind, keys, rounds, progress)?);
+        all.push(compare(args, section, kind, keys, rounds, progress)?);
     }
     let verdicts = targets::verdicts(&all);
     let machine = Machine::detect();
@@ -127,6 +153,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
 
 fn compare(
     args: &CompareArgs,
+    section: Section,
     kind: KeyKind,
     count: usize,
     rounds: usize,
@@ -135,6 +162,7 @@ fn compare(
     progress.say(format_args!("making {count} {} keys", crate::name(kind)));
     let keys = &Keys::generate(kind, count, args.seed);
     let mut compared = Compared {
+        section,
         kind,
         keys: count,
         figures: Figures::default(),
@@ -143,19 +171,28 @@ fn compare(
     };
     for round in 1..=rounds {
         let ops = args.ops.min(count);
-        let heap = &Place::Anonymous.create(pmem::Hardware::detect())?;
+        let directory = directory(args.dir.as_deref())?;
+        let (place, peers) = match section {
+            Section::Memory if kind == KeyKind::Print8 => (Place::Anonymous, Vec::new()),
+            Section::Memory => (Place::Anonymous, peers::in_memory(kind)),
+            Section::Durable => (
+                Place::File(directory.path().join("ours")),
+                peers::durable(directory.path())?,
+            ),
+        };
+        let heap = &place.create(pmem::Hardware::detect())?;
+        let index = store::create(args.index, heap)?;
         let round = Round {
             heap,
-            kind,
+            peers,
             load: keys,
             reads: &keys.shuffled(ops, args.seed.wrapping_add(round as u64)),
             scans: &keys.shuffled(ops.div_ceil(40), args.seed.wrapping_add(round as u64)),
             threads: args.threads,
-            alone: kind == KeyKind::Print8,
             progress,
-            label: format!("{} round {round} of {rounds}", crate::name(kind)),
+            label: format!("{section:?} {} round {round} of {rounds}", crate::name(kind)),
         };
-        let outcome = store::create(args.index, heap, round)?;
+        let outcome = round.run(&*index)?;
         compared.figures.add(outcome.figures);
         compared.space = outcome.space;
         if outcome.memory.resident_mib >= compared.memory.resident_mib {
@@ -163,6 +200,17 @@ fn compare(
         }
     }
     Ok(compared)
+}
+
+impl Section {
+    /// What an engine promises in it.
+    fn setting(self, engine: &str) -> &'static str {
+        if engine == OURS {
+            return "level process, every write-back and fence issued";
+        }
+        let peer = peers::DURABLE.iter().find(|peer| peer.name == engine);
+        peer.map_or("volatile", |peer| peer.setting)
+    }
 }
 
 impl CompareArgs {
@@ -187,6 +235,7 @@ fn print_json(
 ) -> Result<(), Error> {
     let line = |record: &Record<'_>| crate::print(&serde_json::to_string(record)?);
     for &Compared {
+        section,
         kind: key_kind,
         keys,
         ref figures,
@@ -195,17 +244,21 @@ fn print_json(
     } in all
     {
         for (operation, engine, mops) in figures.throughputs() {
+            let setting = section.setting(engine);
             let engine = args.name(engine);
             line(&Record::Throughput {
+                section,
                 key_kind,
                 operation,
                 engine,
+                setting,
                 keys,
                 mops,
             })?;
         }
         for (operation, peer, ratio) in figures.ratios() {
             line(&Record::Ratio {
+                section,
                 key_kind,
                 operation,
                 index: args.index.name(),
@@ -243,6 +296,7 @@ fn print_tables(
 ) -> Result<(), Error> {
     let mut rows = Vec::new();
     for Compared {
+        section,
         kind,
         keys,
         figures,
@@ -256,7 +310,7 @@ fn print_tables(
                 .iter()
                 .find(|(of, peer, _)| (*of, *peer) == (operation, engine));
             rows.push(vec![
-                format!("{} {}", crate::name(*kind), operation.name()),
+                format!("{section:?} {} {}", crate::name(*kind), operation.name()).to_lowercase(),
                 args.name(engine).to_owned(),
                 keys.to_string(),
                 format!("{:.3}", mops.median),
@@ -269,7 +323,7 @@ fn print_tables(
         }
         let [reserved, live] = [space.reserved, space.live].map(|bytes| bytes as f64 / *keys as f64);
         rows.push(vec![
-            format!("{} bytes a key", crate::name(*kind)),
+            format!("{section:?} {} bytes a key", crate::name(*kind)).to_lowercase(),
             args.index.to_string(),
             keys.to_string(),
             format!("{reserved:.1}"),
@@ -278,6 +332,15 @@ fn print_tables(
     }
     let header = ["", "engine", "keys", "Mops/s", "spread", "ours : it", "spread"];
     crate::print(&table::render(&header, &rows))?;
+    let settings = peers::DURABLE
+        .iter()
+        .map(|peer| format!("{}: {}\n", peer.name, peer.setting));
+    crate::print(&format!(
+        "\nwhat the durable engines promise:\n{}: {}\n{}",
+        args.index,
+        Section::Durable.setting(OURS),
+        settings.collect::<String>()
+    ))?;
     let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
     crate::print(&format!(
         "\n{}",

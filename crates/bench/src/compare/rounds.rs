@@ -1,17 +1,18 @@
 //! A round: everything loaded anew, then read, a slice at a time by each engine in turn.
 
-use super::peers::{BTree, Congee, Skip};
-use super::summary::{Figures, OURS};
+use super::figures::{Figures, OURS};
 use crate::Error;
 use crate::engine::{Engine, Ours};
-use crate::keys::{KeyKind, Keys, Part};
+use crate::keys::{Keys, Part};
 use crate::machine::HugePages;
+use crate::pass::{self, Pace};
+use crate::peers;
 use crate::progress::Progress;
+use crate::script::Share;
 use crate::store::Space;
-use crate::workload::{self, Pass, Workload};
+use crate::workload::Step;
 use heap::Heap;
 use index::Index;
-use indexes::WithIndex;
 use pmem::Hardware;
 use serde::Serialize;
 
@@ -40,24 +41,13 @@ impl Operation {
         }
     }
 
-    fn workload(self) -> Workload {
+    fn share(self, keys: Part<'_>) -> Share<'_> {
         match self {
-            Operation::Insert => Workload::Load,
-            Operation::Get => Workload::Get,
-            Operation::MultiGet => Workload::MultiGet,
-            Operation::Scan100 => Workload::Scan100,
+            Operation::Insert => Share::only(Step::Insert, keys),
+            Operation::Get => Share::only(Step::Read, keys),
+            Operation::MultiGet => Share::batches(keys),
+            Operation::Scan100 => Share::only(Step::Scan, keys),
         }
-    }
-}
-
-/// An engine behind one virtual call a slice; the loop over the slice is compiled for its type.
-trait Measured {
-    fn pass(&self, workload: Workload, keys: &[Part<'_>]) -> Result<Pass, Error>;
-}
-
-impl<E: Engine> Measured for E {
-    fn pass(&self, workload: Workload, keys: &[Part<'_>]) -> Result<Pass, Error> {
-        workload::pass(self, workload, keys)
     }
 }
 
@@ -65,8 +55,8 @@ impl<E: Engine> Measured for E {
 pub struct Round<'r> {
     /// Our index's heap.
     pub heap: &'r Heap<Hardware>,
-    /// Which peers can take the keys.
-    pub kind: KeyKind,
+    /// Its peers, empty.
+    pub peers: Vec<peers::Named>,
     /// What is inserted.
     pub load: &'r Keys,
     /// What is read.
@@ -75,8 +65,6 @@ pub struct Round<'r> {
     pub scans: &'r Keys,
     /// Threads of each loop.
     pub threads: usize,
-    /// Without peers.
-    pub alone: bool,
     /// Where to say what is going on.
     pub progress: &'r Progress,
     /// What this round is called there.
@@ -94,16 +82,14 @@ pub struct Outcome {
 }
 
 /// An engine and its name.
-type Candidate<'c> = (&'static str, Box<dyn Measured + 'c>);
+type Candidate<'c> = (&'static str, Box<dyn Engine + 'c>);
 
-impl WithIndex for Round<'_> {
-    type Out = Result<Outcome, Error>;
-
-    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
-        let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(&index)))];
-        if !self.alone {
-            candidates.extend(self.peers());
-        }
+impl Round<'_> {
+    /// Runs it.
+    pub fn run(mut self, index: &dyn Index) -> Result<Outcome, Error> {
+        let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(index)))];
+        let peers = self.peers.drain(..);
+        candidates.extend(peers.map(|(name, peer)| -> Candidate<'_> { (name, peer) }));
         let mut figures = Figures::default();
         self.measure(Operation::Insert, self.load, &candidates, &mut figures)?;
         let (space, memory) = (Space::of(self.heap), HugePages::now());
@@ -123,20 +109,6 @@ impl WithIndex for Round<'_> {
 const SLICES: usize = 20;
 
 impl Round<'_> {
-    fn peers(&self) -> Vec<Candidate<'static>> {
-        match self.kind {
-            KeyKind::U64 | KeyKind::Print8 => vec![
-                ("congee", Box::new(Congee::new())),
-                ("crossbeam-skiplist", Box::new(Skip::<u64>::new())),
-                ("BTreeMap+RwLock", Box::new(BTree::<u64>::new())),
-            ],
-            KeyKind::Str => vec![
-                ("crossbeam-skiplist", Box::new(Skip::<Box<[u8]>>::new())),
-                ("BTreeMap+RwLock", Box::new(BTree::<Box<[u8]>>::new())),
-            ],
-        }
-    }
-
     /// Passes over all the keys with each candidate, in turn slice by slice. What they read must agree.
     fn measure(
         &self,
@@ -149,15 +121,15 @@ impl Round<'_> {
             .say(format_args!("{}: {}", self.label, operation.name()));
         let mut seconds = vec![0.0; candidates.len()];
         for slice in 0..SLICES {
-            let parts: Vec<Part<'_>> = (0..self.threads)
-                .map(|i| keys.part(slice * self.threads + i, SLICES * self.threads))
+            let shares: Vec<Share<'_>> = (0..self.threads)
+                .map(|i| operation.share(keys.part(slice * self.threads + i, SLICES * self.threads)))
                 .collect();
             let mut agreed = None;
             // Each goes first as often as the others.
             for turn in 0..candidates.len() {
                 let i = (slice + turn) % candidates.len();
                 let (name, candidate) = &candidates[i];
-                let pass = candidate.pass(operation.workload(), &parts)?;
+                let pass = pass::pass(&**candidate, operation.name(), &shares, Pace::default())?;
                 if *agreed.get_or_insert(pass.sum) != pass.sum {
                     return Err(Error::Wrong(format!(
                         "{}: {name} reads otherwise than the others",

@@ -1,9 +1,10 @@
 //! The speed and space to reach, as ratios to peers in one run.
 
-use super::Compared;
+use super::figures::OURS;
 use super::rounds::Operation;
-use super::summary::{OURS, Summary};
+use super::{Compared, Section};
 use crate::keys::KeyKind;
+use crate::summary::Summary;
 use serde::Serialize;
 
 /// A target beside what was measured.
@@ -53,7 +54,7 @@ const MOST_BYTES_PER_KEY: f64 = 100.0;
 pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
     use Operation::{Get, Insert, MultiGet, Scan100};
     let mut verdicts = Vec::new();
-    for compared in all {
+    for compared in all.iter().filter(|compared| compared.section == Section::Memory) {
         let kind = crate::name(compared.kind);
         let mut at_least = |what: &str, asked, over, under| {
             if let Some(ratio) = compared.figures.ratio(over, under) {
@@ -79,7 +80,7 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
                     (Get, skip),
                 );
             }
-            KeyKind::Print8 => {}
+            _ => {}
         }
         if compared.kind != KeyKind::Print8 {
             at_least(

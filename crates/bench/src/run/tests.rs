@@ -1,7 +1,8 @@
 //! That what `bench run` reports is what was done.
 
 use super::*;
-use clap::Parser;
+use crate::workload;
+use clap::{Parser, ValueEnum};
 
 #[derive(Parser)]
 struct Line {
@@ -9,35 +10,95 @@ struct Line {
     args: RunArgs,
 }
 
-fn report_of(line: &str) -> Report {
-    let line = Line::try_parse_from(["run"].into_iter().chain(line.split_whitespace())).unwrap();
-    report(&line.args).unwrap()
+fn args_of(line: &str) -> RunArgs {
+    Line::try_parse_from(["run"].into_iter().chain(line.split_whitespace()))
+        .unwrap()
+        .args
 }
 
-/// Every index does every workload on every kind of keys, and finds what it should.
+fn report_of(line: &str) -> Report {
+    let mut reports = reports(&args_of(line)).unwrap();
+    assert_eq!(reports.len(), 1);
+    reports.remove(0)
+}
+
+/// Every index does every workload, and finds what it should.
 #[test]
 fn every_index_does_every_workload() {
     for index in IndexKind::ALL {
-        for workload in Workload::value_variants() {
-            for kind in KeyKind::value_variants() {
-                let workload = crate::name(*workload);
+        for workload in workload::ALL {
+            let line = format!("--index {index} --workload {workload} --keys 1500 --threads 2 --no-counts");
+            let report = report_of(&line);
+            assert_eq!(report.ops, workload.default_ops(1500) as u64, "{line}");
+            assert!(report.mops > 0.0, "{line}");
+            assert!(
+                report.p50_ns <= report.p90_ns && report.p90_ns <= report.p99_ns,
+                "{line}"
+            );
+            assert!(
+                report.p99_ns <= report.p999_ns && report.p999_ns <= report.max_ns.max(report.p999_ns),
+                "{line}"
+            );
+            assert!(report.bytes_per_key >= report.live_bytes_per_key, "{line}");
+            assert!(report.live_bytes_per_key >= 12.0, "{line}");
+            assert_eq!(report.write_backs_per_op, None, "{line}");
+            assert!(report.timeline.ops.iter().sum::<u64>() >= report.ops, "{line}");
+        }
+    }
+}
+
+/// Every index takes every kind of keys, in every distribution.
+#[test]
+fn every_index_takes_every_kind_of_keys() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(
+        file.path(),
+        (0..2000).map(|i| format!("line {i}\n")).collect::<String>(),
+    )
+    .unwrap();
+    for index in IndexKind::ALL {
+        for kind in KeyKind::value_variants() {
+            for distribution in Distribution::value_variants() {
+                let (kind, distribution) = (crate::name(*kind), crate::name(*distribution));
+                let from = match kind.as_str() {
+                    "file" => format!("--keys-from {}", file.path().display()),
+                    _ => String::new(),
+                };
                 let line = format!(
-                    "--index {index} --workload {workload} --keys 3000 --key-kind {} --threads 2 --no-counts",
-                    crate::name(*kind)
+                    "--index {index} --workload ycsb-d,scan100,multi_get,remove --keys 500 --key-kind {kind} {from} \
+                     --distribution {distribution} --theta 1.2 --scan-length 1..9 --no-counts"
                 );
-                let report = report_of(&line);
-                assert_eq!(
-                    report.ops,
-                    if workload == "scan100" { 60 } else { 3000 },
-                    "{line}"
-                );
-                assert!(report.mops > 0.0 && report.p50_ns <= report.p99_ns, "{line}");
-                assert!(report.bytes_per_key >= report.live_bytes_per_key, "{line}");
-                assert!(report.live_bytes_per_key >= 12.0, "{line}");
-                assert_eq!(report.write_backs_per_op, None, "{line}");
+                let reports = reports(&args_of(&line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+                assert_eq!(reports.len(), 4, "{line}");
             }
         }
     }
+}
+
+/// Phases that cannot follow each other are refused.
+#[test]
+fn phases_that_cannot_be_are_refused() {
+    for workloads in ["get,load", "remove,get"] {
+        let args = args_of(&format!("--workload {workloads} --keys 100"));
+        assert!(matches!(reports(&args), Err(Error::Workloads(_))), "{workloads}");
+    }
+}
+
+/// An open loop does what is due and no more; a run by time goes on until the time is over.
+#[test]
+fn loops_end_when_they_should() {
+    let report = report_of("--workload get --keys 1000 --seconds 0.2 --rate 2000 --no-counts");
+    assert!(
+        (1..=400).contains(&report.ops) && report.seconds >= 0.15,
+        "{}",
+        report.ops
+    );
+    assert_eq!(report.rate, Some(2000.0));
+    let report = report_of("--workload ycsb-a --keys 100 --seconds 0.1 --warm-up 50 --no-counts");
+    assert!(report.ops > 100 && report.seconds >= 0.1);
+    // What is inserted is inserted once.
+    let report = report_of("--workload insert --keys 100 --ops 30 --seconds 10 --no-counts");
+    assert_eq!(report.ops, 30);
 }
 
 /// Writes persist something and fence it; reads of what is durable do neither.
@@ -87,7 +148,17 @@ fn files_are_made_and_removed() {
     assert!(!path.exists());
 
     std::fs::write(&path, "mine").unwrap();
-    let line = Line::try_parse_from(["run"].into_iter().chain(line.split_whitespace())).unwrap();
-    assert!(report(&line.args).is_err());
+    assert!(reports(&args_of(&line)).is_err());
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+/// Lookups are set beside what the memory allows: some of the lines on their path are cold, none more than there are.
+#[test]
+fn lookups_have_a_limit() {
+    let line = "--workload load,get,scan100 --keys 100k --limit --no-counts";
+    let reports = reports(&args_of(line)).unwrap();
+    assert!(reports[0].limit.is_none() && reports[2].limit.is_none());
+    let limit = reports[1].limit.as_ref().unwrap();
+    assert!(1.0 <= limit.path.lines && 0.0 < limit.path.cold && limit.path.cold <= limit.path.lines);
+    assert!(limit.footprint >= 1 << 20 && limit.of_overlapped > 0.0);
 }

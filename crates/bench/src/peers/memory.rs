@@ -1,19 +1,20 @@
-//! The peers as engines. None of them survives a crash.
+//! The peers in memory. None of them survives a crash.
 //!
 //! Keys of eight bytes are given to them as big-endian words, which order alike; other keys as boxed bytes, whose
 //! allocation is part of their insert, as they must own their keys.
 
-use crate::engine::{Engine, SCAN};
+use crate::Error;
+use crate::engine::Engine;
 use congee::{U64Congee, epoch};
 use crossbeam_skiplist::SkipMap;
-use index::Error;
+use scc::TreeIndex;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock};
 
 /// A key as a peer stores it, and what it is looked up by.
-pub trait PeerKey: Ord + Send + Sync + Borrow<Self::Look> + 'static {
+pub trait PeerKey: Clone + Ord + Send + Sync + Borrow<Self::Look> + 'static {
     /// What it is looked up by.
     type Look: Ord + ?Sized;
     /// The key for these bytes.
@@ -86,12 +87,12 @@ impl<K: PeerKey> Engine for BTree<K> {
         Ok(K::look(key, |key| map.remove(key).is_some()))
     }
     #[inline]
-    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
         Ok(K::look(from, |from| {
             let range = map.range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
             range
-                .take(SCAN)
+                .take(length)
                 .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value))
         }))
     }
@@ -126,15 +127,53 @@ impl<K: PeerKey> Engine for Skip<K> {
         Ok(K::look(key, |key| self.0.remove(key).is_some()))
     }
     #[inline]
-    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
         Ok(K::look(from, |from| {
             let range = self
                 .0
                 .range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
             range
-                .take(SCAN)
+                .take(length)
                 .fold(0u64, |sum, entry| sum.wrapping_add(*entry.value()))
         }))
+    }
+}
+
+/// scc's tree index, for reads most of all.
+pub struct Scc<K>(TreeIndex<K, u64>);
+
+impl<K: PeerKey> Scc<K> {
+    /// An empty one.
+    pub fn new() -> Scc<K> {
+        Scc(TreeIndex::new())
+    }
+}
+
+impl<K: PeerKey> Engine for Scc<K> {
+    #[inline]
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        Ok(self.0.insert_sync(K::own(key), value).is_ok())
+    }
+    #[inline]
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(K::look(key, |key| self.0.peek_with(key, |_, value| *value)))
+    }
+    #[inline]
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.0.upsert_sync(K::own(key), value);
+        Ok(true)
+    }
+    #[inline]
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        Ok(K::look(key, |key| self.0.remove_sync(key)))
+    }
+    #[inline]
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+        let guard = scc::Guard::new();
+        let range = self.0.range(K::own(from).., &guard);
+        Ok(range
+            .take(length)
+            .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value)))
     }
 }
 
@@ -160,7 +199,7 @@ impl Engine for Congee {
     }
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        let old = self.0.insert(word(key), (value >> 1) as usize, &epoch::pin());
+        let old = self.0.insert(word(key), value as usize, &epoch::pin());
         Ok(matches!(old, Ok(Some(_))))
     }
     #[inline]
@@ -168,8 +207,8 @@ impl Engine for Congee {
         Ok(self.0.remove(word(key), &epoch::pin()).is_some())
     }
     #[inline]
-    fn scan(&self, from: &[u8]) -> Result<u64, Error> {
-        let mut entries = [([0u8; 8], 0usize); SCAN];
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+        let mut entries = vec![([0u8; 8], 0usize); length];
         // Its ranges end before their upper bound.
         let count = self.0.range(word(from), u64::MAX, &mut entries, &epoch::pin());
         Ok(entries[..count]

@@ -1,0 +1,168 @@
+//! `bench alloc`: the allocator alone (ROART §4.4, Fig. 22): chunks of 64 bytes, allocated, written and persisted.
+//!
+//! DCMM beside the C library's `malloc`, whose chunks are written back and fenced alike but would be lost in a crash.
+//! Nothing is freed while the time runs.
+
+use crate::machine::Machine;
+use crate::progress::Progress;
+use crate::store::Place;
+use crate::summary::Summary;
+use crate::{Error, machine, table};
+use heap::Heap;
+use pmem::{Hardware, Media, PWord, Purpose, persist_scope};
+use serde::Serialize;
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::Instant;
+
+/// Allocates, writes and persists.
+#[derive(Debug, clap::Args)]
+pub struct AllocArgs {
+    /// Chunks in each round, of all threads together
+    #[arg(long, default_value = "1M", value_parser = crate::count)]
+    chunks: usize,
+    /// Threads
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
+    threads: usize,
+    /// Rounds, the allocators in turn
+    #[arg(long, default_value_t = 3, value_parser = crate::count)]
+    rounds: usize,
+    /// `anon` for memory, or the path of a file to make (and remove afterwards)
+    #[arg(long, default_value = "anon", value_name = "anon|PATH")]
+    pool: Place,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    allocator: &'static str,
+    chunks: usize,
+    threads: usize,
+    /// Millions of chunks a second, of all threads.
+    mops: Summary,
+    /// Nanoseconds a chunk takes a thread.
+    ns_per_chunk: Summary,
+    machine: Machine,
+}
+
+const CHUNK: usize = 64;
+
+/// A chunk of `malloc`, as aligned as DCMM's.
+#[repr(align(64))]
+struct Chunk([u8; CHUNK]);
+
+/// Measures both and prints a line for each.
+pub fn run(args: &AllocArgs) -> Result<(), Error> {
+    let progress = Progress::new();
+    let (mut dcmm, mut malloc) = (Vec::new(), Vec::new());
+    for round in 1..=args.rounds {
+        progress.say(format_args!("round {round} of {}", args.rounds));
+        let heap = args.pool.create(Hardware::detect())?;
+        let _remove = args.pool.remove_at_end();
+        dcmm.push(seconds(args.threads, args.chunks, |chunks| {
+            from_heap(&heap, chunks)
+        })?);
+        malloc.push(seconds(args.threads, args.chunks, from_malloc)?);
+    }
+    drop(progress);
+    let mut rows = Vec::new();
+    for (allocator, seconds) in [("dcmm", dcmm), ("malloc", malloc)] {
+        let summary = |of: &dyn Fn(f64) -> f64| Summary::of(seconds.iter().map(|&seconds| of(seconds)));
+        let mops = summary(&|seconds| args.chunks as f64 / seconds / 1e6);
+        let ns = summary(&|seconds| seconds * 1e9 * args.threads as f64 / args.chunks as f64);
+        let (Some(mops), Some(ns_per_chunk)) = (mops, ns) else {
+            continue;
+        };
+        let (chunks, threads, machine) = (args.chunks, args.threads, Machine::detect());
+        let report = Report {
+            allocator,
+            chunks,
+            threads,
+            mops,
+            ns_per_chunk,
+            machine,
+        };
+        if args.json {
+            crate::print(&serde_json::to_string(&report)?)?;
+        }
+        let Summary { median, least, most } = report.mops;
+        rows.push(vec![
+            allocator.to_owned(),
+            threads.to_string(),
+            format!("{median:.3}"),
+            format!("{least:.3}-{most:.3}"),
+            format!("{:.0}", report.ns_per_chunk.median),
+        ]);
+    }
+    if args.json {
+        return Ok(());
+    }
+    let header = [
+        "allocator",
+        "threads",
+        "M chunks/s",
+        "spread",
+        "ns a chunk and thread",
+    ];
+    crate::print(&format!("{}{}", table::render(&header, &rows), Machine::detect()))
+}
+
+/// How long so many chunks take, shared out among pinned threads. What they return is freed when the time is over.
+fn seconds<T: Send>(
+    threads: usize,
+    chunks: usize,
+    allocate: impl Fn(usize) -> Result<T, Error> + Sync,
+) -> Result<f64, Error> {
+    let (barrier, allocate) = (&Barrier::new(threads), &allocate);
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let run = |thread: usize| {
+            machine::pin_thread(thread);
+            let own = chunks * (thread + 1) / threads - chunks * thread / threads;
+            barrier.wait();
+            let start = Instant::now();
+            let done = allocate(own);
+            (start, Instant::now(), done)
+        };
+        let threads: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || run(thread)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+    let mut span: Option<(Instant, Instant)> = None;
+    for result in results {
+        let (start, end, done) = result.map_err(|_| Error::Wrong("a thread panicked".into()))?;
+        done?;
+        span = Some(span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
+    }
+    Ok(span.map_or(0.0, |(first, last)| (last - first).as_secs_f64()))
+}
+
+fn from_heap(heap: &Heap<Hardware>, chunks: usize) -> Result<(), Error> {
+    for i in 0..chunks {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let mut draft = heap.draft(PWord::new(i as u64), CHUNK - size_of::<PWord>(), &batch)?;
+            draft.tail_mut().fill(i as u8);
+            let flushed = draft.flush(&batch);
+            let fenced = batch.fence();
+            // It stays allocated until the heap goes.
+            std::mem::forget(flushed.persisted(&fenced));
+            Ok::<(), heap::Error>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The chunks, for whoever waits for the time to be over before they are freed.
+fn from_malloc(chunks: usize) -> Result<Vec<Box<dyn Send>>, Error> {
+    let media = Hardware::detect();
+    let mut kept: Vec<Box<dyn Send>> = Vec::with_capacity(chunks);
+    for i in 0..chunks {
+        let chunk = black_box(Box::new(Chunk([i as u8; CHUNK])));
+        media.write_back(chunk.0.as_ptr(), Purpose::Node);
+        media.fence(Purpose::Node);
+        kept.push(chunk);
+    }
+    Ok(kept)
+}

@@ -1,0 +1,80 @@
+//! This program as another process, to be killed.
+
+use crate::Error;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+
+/// This program, started with the arguments of this process and some more.
+pub struct Child(std::process::Child);
+
+impl Child {
+    /// Starts it and waits for the line that it prints: `expected`.
+    pub fn start<A: Into<OsString>>(
+        more: impl IntoIterator<Item = A>,
+        expected: &str,
+    ) -> Result<Child, Error> {
+        let mut child = Command::new(std::env::current_exe().map_err(Error::Filler)?)
+            .args(std::env::args_os().skip(1))
+            .args(more.into_iter().map(Into::into))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(Error::Filler)?;
+        let stdout = child.stdout.take();
+        let child = Child(child);
+        let mut line = String::new();
+        if let Some(stdout) = stdout {
+            BufReader::new(stdout)
+                .read_line(&mut line)
+                .map_err(Error::Filler)?;
+        }
+        if line.trim_end() == expected {
+            Ok(child)
+        } else {
+            Err(Error::Filler(std::io::Error::other(
+                "it ended before it was ready",
+            )))
+        }
+    }
+
+    /// Kills it as `kill -9` does.
+    pub fn kill(mut self) -> Result<(), Error> {
+        self.0
+            .kill()
+            .and_then(|()| self.0.wait())
+            .map(drop)
+            .map_err(Error::Filler)
+    }
+
+    /// Lets it end by itself.
+    #[cfg(feature = "peers")]
+    pub fn end(mut self) -> Result<(), Error> {
+        drop(self.0.stdin.take());
+        self.0.wait().map(drop).map_err(Error::Filler)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// In the other process: says that it is ready.
+pub fn ready(line: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout();
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)
+}
+
+/// In the other process: waits to be killed, or until whoever started it is gone or lets it end.
+pub fn wait_for_end() -> Result<(), Error> {
+    std::io::stdin()
+        .read_to_end(&mut Vec::new())
+        .map(drop)
+        .map_err(Error::Filler)
+}

@@ -1,0 +1,148 @@
+//! One run of `wollemi bench` among those that the figures need, as a process of its own; what has been run is kept in
+//! a file, so that an interrupted series goes on where it was.
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::Command;
+
+/// The arguments of a run, after `bench`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cell(pub String);
+
+/// What a run printed, or why it did not.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// An object a line.
+    Printed(Vec<Value>),
+    /// What it said on its standard error stream.
+    Failed(String),
+}
+
+impl Cell {
+    /// Runs it. `{pool}` among its arguments is a file in the directory.
+    pub fn run(&self, directory: &Path) -> Result<Outcome, Error> {
+        let pool = directory.join("figures.pool");
+        // What an interrupted run has left.
+        let _ = std::fs::remove_file(&pool);
+        let arguments = self.0.split_whitespace().map(|argument| match argument {
+            "{pool}" => pool.clone().into_os_string(),
+            argument => argument.into(),
+        });
+        // The same program, mounted the same way: what comes before `figures` on our own command line.
+        let before = std::env::args_os()
+            .skip(1)
+            .take_while(|argument| argument != "figures");
+        let output = Command::new(std::env::current_exe().map_err(Error::Filler)?)
+            .args(before)
+            .args(arguments)
+            .arg("--json")
+            .output()
+            .map_err(Error::Filler)?;
+        if !output.status.success() {
+            return Ok(Outcome::Failed(
+                String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+            ));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let objects: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
+        Ok(objects.map_or_else(|error| Outcome::Failed(error.to_string()), Outcome::Printed))
+    }
+}
+
+/// A line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Entry {
+    cell: Cell,
+    round: usize,
+    outcome: Outcome,
+}
+
+/// The file of what has been run.
+#[derive(Debug)]
+pub struct Kept {
+    file: File,
+    outcomes: HashMap<(Cell, usize), Outcome>,
+}
+
+impl Kept {
+    /// Opens it, or begins it. A last line that was cut off is run again.
+    pub fn open(path: &Path) -> Result<Kept, Error> {
+        let keep = Error::Directory;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(keep)?;
+        let mut outcomes = HashMap::new();
+        let mut whole = true;
+        for line in BufReader::new(&file).lines() {
+            match serde_json::from_str::<Entry>(&line.map_err(keep)?) {
+                Ok(Entry { cell, round, outcome }) => drop(outcomes.insert((cell, round), outcome)),
+                Err(_) => whole = false,
+            }
+        }
+        let mut kept = Kept { file, outcomes };
+        if !whole {
+            kept.line("")?;
+        }
+        Ok(kept)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), Error> {
+        writeln!(self.file, "{line}")
+            .and_then(|()| self.file.flush())
+            .map_err(Error::Directory)
+    }
+
+    /// Whether it has been run.
+    pub fn has(&self, cell: &Cell, round: usize) -> bool {
+        self.outcomes.contains_key(&(cell.clone(), round))
+    }
+
+    /// Keeps what came of a run.
+    pub fn keep(&mut self, cell: Cell, round: usize, outcome: Outcome) -> Result<(), Error> {
+        let entry = Entry { cell, round, outcome };
+        self.line(&serde_json::to_string(&entry)?)?;
+        self.outcomes.insert((entry.cell, round), entry.outcome);
+        Ok(())
+    }
+
+    /// What came of it in each round that has been run.
+    pub fn outcomes<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k Outcome> + use<'k> {
+        let cell = cell.clone();
+        (1..).map_while(move |round| self.outcomes.get(&(cell.clone(), round)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was kept is there after an interruption, but for a line that was cut off.
+    #[test]
+    fn outcomes_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cells");
+        let cell = |name: &str| Cell(name.to_owned());
+        let mut kept = Kept::open(&path).unwrap();
+        kept.keep(cell("a"), 1, Outcome::Printed(vec![1.into()])).unwrap();
+        kept.keep(cell("a"), 2, Outcome::Failed("no".into())).unwrap();
+        kept.keep(cell("b"), 1, Outcome::Printed(vec![])).unwrap();
+        drop(kept);
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 9]).unwrap();
+        let mut kept = Kept::open(&path).unwrap();
+        assert_eq!(kept.outcomes(&cell("a")).count(), 2);
+        assert!(!kept.has(&cell("b"), 1));
+        kept.keep(cell("b"), 1, Outcome::Printed(vec![])).unwrap();
+        assert!(Kept::open(&path).unwrap().has(&cell("b"), 1));
+    }
+}

@@ -1,0 +1,159 @@
+//! What DPTree plots (VLDB 2020, §4).
+
+use super::{Figure, MICROS, MOPS, Maker, Measure, OTHER_MEMORY, Panel, Point, shown};
+use crate::figures::cell::Cell;
+use crate::figures::svg::Shape;
+use indexes::IndexKind;
+
+pub fn figures(maker: &Maker) -> Vec<Figure> {
+    let family = || {
+        let own = |index: &IndexKind| index.name().starts_with("dptree");
+        IndexKind::ALL.iter().copied().filter(own)
+    };
+    let sizes = maker.sizes("--no-counts");
+    let mut threads: Vec<usize> = [1, 2, 4, 8, 16, 32]
+        .into_iter()
+        .filter(|threads| *threads <= maker.cores)
+        .collect();
+    threads.dedup();
+    let places: Vec<(String, String)> = threads
+        .iter()
+        .map(|threads| {
+            (
+                threads.to_string(),
+                format!("--keys {} --threads {threads} --no-counts", maker.keys),
+            )
+        })
+        .collect();
+    let mixes = [
+        "dptree-insert",
+        "dptree-read",
+        "dptree-read-update",
+        "dptree-scan-insert",
+        "dptree-mixed",
+    ];
+    let mixes = mixes.map(|mix| maker.over(mix, Shape::Lines, shown(), mix, &places, MOPS));
+    let persists = |title: &str, path: &'static [&'static str]| {
+        let measure = Measure::Path(path);
+        maker.workloads(title, shown(), &["load"], "--key-kind u64", "an insert", measure)
+    };
+    let scans: Vec<(String, String)> = ["0.01%", "0.1%", "1%"]
+        .map(|share| {
+            let ops = (maker.keys / 500).max(20);
+            (
+                share.to_owned(),
+                format!(
+                    "--keys {} --scan-length {share} --ops {ops} --no-counts",
+                    maker.keys
+                ),
+            )
+        })
+        .into();
+    vec![
+        Figure {
+            id: "dptree-8",
+            title: "DPTree Fig. 8: inserts, lookups and scans by data size",
+            paper: "25 to 100 M keys, one thread: DPTree's lookups are up to 2.19 times as fast as WORT's, its scans up \
+                to 10.98 times, and WORT's inserts take 1.25 times as long.",
+            panels: vec![
+                maker.over("(a) inserts", Shape::Lines, shown(), "load", &sizes, MICROS),
+                maker.over(
+                    "(b) lookups",
+                    Shape::Lines,
+                    shown(),
+                    "dptree-read",
+                    &sizes,
+                    MICROS,
+                ),
+                maker.over(
+                    "(c) scans of a share of the keys",
+                    Shape::Lines,
+                    shown(),
+                    "scan100",
+                    &scans,
+                    MICROS,
+                ),
+            ],
+            claims: vec![],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "dptree-table-1",
+            title: "DPTree Table 1: persists an insert, by purpose",
+            paper: "50 M keys. DPTree: 2.26 write-backs (log 1.1, allocation 0.06, nodes 1.1) and 1.06 fences; WORT: 6.8 \
+                (allocation 3.9, nodes 2.9) and 6.5 fences.",
+            panels: vec![
+                persists("write-backs for logs", &["persists_per_op", "log", "write_backs"]),
+                persists(
+                    "write-backs for allocation",
+                    &["persists_per_op", "alloc", "write_backs"],
+                ),
+                persists(
+                    "write-backs for nodes",
+                    &["persists_per_op", "node", "write_backs"],
+                ),
+                maker.workloads(
+                    "fences",
+                    shown(),
+                    &["load"],
+                    "--key-kind u64",
+                    "an insert",
+                    Measure::Field("fences_per_op"),
+                ),
+            ],
+            claims: vec![],
+            differs: "Allocation takes no write-back here but one for each new page, whatever the index.",
+        },
+        Figure {
+            id: "dptree-10",
+            title: "DPTree Fig. 10: lookups by leaf probing",
+            paper: "Linear probing with fingerprints is fastest, fingerprints alone slowest.",
+            panels: vec![maker.over(
+                "lookups",
+                Shape::Bars,
+                family(),
+                "dptree-read",
+                &sizes[3..],
+                MICROS,
+            )],
+            claims: vec![],
+            differs: "Shows the DPTrees among the indexes.",
+        },
+        Figure {
+            id: "dptree-12",
+            title: "DPTree Fig. 12: its mixes by threads",
+            paper: "Up to 32 threads: DPTree is ahead of FAST&FAIR by 1.36 times on inserts and 1.58 times on reads.",
+            panels: mixes.into(),
+            claims: vec![],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "dptree-13",
+            title: "DPTree Fig. 13: recovery",
+            paper: "8 M to 128 M keys: DPTree replays its log and rebuilds its inner nodes.",
+            panels: vec![Panel {
+                title: "until the first answer after a kill".into(),
+                shape: Shape::Lines,
+                unit: "ms",
+                points: shown()
+                    .flat_map(|index| {
+                        [8, 4, 2, 1].map(|part| {
+                            let keys = (maker.keys / part).max(1);
+                            Point {
+                                series: index.name().into(),
+                                place: crate::figures::svg::short(keys as f64),
+                                cell: Cell(format!(
+                                    "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
+                                )),
+                                pick: ("after", "kill".into()),
+                                measure: Measure::Field("open_ms"),
+                            }
+                        })
+                    })
+                    .collect(),
+            }],
+            claims: vec![],
+            differs: "The radix trees need no recovery before they answer.",
+        },
+    ]
+}

@@ -1,0 +1,71 @@
+//! What RECIPE plots (SOSP 2019, §7).
+
+use super::{Figure, MOPS, Maker, Measure, OTHER_MEMORY, chain, shown};
+use indexes::IndexKind;
+
+pub fn figures(maker: &Maker) -> Vec<Figure> {
+    let threads = maker.threads(16);
+    let ycsb = &["recipe-load-a", "recipe-a", "recipe-b", "recipe-c", "recipe-e"];
+    let more = |kind: &str| format!("--key-kind {kind} --threads {threads} --no-counts");
+    let mut times = maker.throughputs("(a) integer keys", shown(), ycsb, &more("u64"));
+    times.extend(maker.throughputs("(b) string keys", shown(), ycsb, &more("ycsb")));
+    let counts = |title: &str, kind: &str, field| {
+        let more = format!("--key-kind {kind}");
+        maker.workloads(
+            title,
+            shown(),
+            &["load"],
+            &more,
+            "an insert",
+            Measure::Field(field),
+        )
+    };
+    vec![
+        Figure {
+            id: "recipe-4",
+            title: "RECIPE Fig. 4: YCSB on ordered indexes, 8-byte and 24-byte keys",
+            paper: "16 threads, 64 M keys. Write-backs and fences an insert: P-ART 3 and 3 (integers), 3 and 4 (strings), \
+                FAST&FAIR 7 and 8, P-BwTree 7 and 4, P-Masstree 3 and 5, P-HOT 7 and 5. The paper does not count \
+                what its allocator persists.",
+            panels: chain(
+                times,
+                [
+                    counts(
+                        "(c) write-backs an insert, integer keys",
+                        "u64",
+                        "write_backs_per_op",
+                    ),
+                    counts("(c) fences an insert, integer keys", "u64", "fences_per_op"),
+                    counts(
+                        "(d) write-backs an insert, string keys",
+                        "ycsb",
+                        "write_backs_per_op",
+                    ),
+                    counts("(d) fences an insert, string keys", "ycsb", "fences_per_op"),
+                ],
+            ),
+            claims: vec![],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "recipe-5",
+            title: "RECIPE Fig. 5 and Table 4: YCSB on hash tables",
+            paper: "Write-backs and fences an insert: P-CLHT 1.5 and 2.5, CCEH 2.3 and 3.0, Level hashing 3.7 and 5.8.",
+            panels: vec![
+                maker.workloads(
+                    "integer keys, for the tables among the indexes",
+                    IndexKind::ALL
+                        .iter()
+                        .copied()
+                        .filter(|index| index.name().contains("clht")),
+                    &ycsb[..4],
+                    &more("u64"),
+                    MOPS.0,
+                    MOPS.1,
+                ),
+            ],
+            claims: vec![],
+            differs: "Empty as long as no hash table is among the indexes.",
+        },
+    ]
+}

@@ -1,0 +1,225 @@
+//! What ROART plots (FAST 2021, §4.2 to §4.4).
+
+use super::{Figure, MOPS, Maker, Measure, OTHER_MEMORY, Panel, Point, chain, claim, shown};
+use crate::figures::cell::Cell;
+use crate::figures::svg::Shape;
+use indexes::IndexKind;
+
+pub fn figures(maker: &Maker) -> Vec<Figure> {
+    let four = maker.threads(4);
+    let str_more = format!("--key-kind str --threads {four} --no-counts");
+    let u64_more = format!("--key-kind u64 --threads {four} --no-counts");
+    let micro = &["get", "insert", "update", "scan100", "remove"];
+    let family = || {
+        IndexKind::ALL
+            .iter()
+            .copied()
+            .filter(|index| index.name().starts_with("roart"))
+    };
+    let with_and_without_lc = || {
+        let wanted = ["roart", "roart-without-lc"];
+        IndexKind::ALL
+            .iter()
+            .copied()
+            .filter(move |index| wanted.contains(&index.name()) || !index.is_ablation())
+    };
+    let lengths: Vec<(String, String)> = ["10", "50", "100", "200", "400"]
+        .map(|length| {
+            let more = format!(
+                "--keys {} --key-kind str --scan-length {length} --no-counts",
+                maker.keys
+            );
+            (length.to_owned(), more)
+        })
+        .into();
+    let thetas: Vec<(String, String)> = ["0.5", "0.7", "0.85", "0.99"]
+        .map(|theta| {
+            let threads = maker.threads(16);
+            let more = format!(
+                "--keys {} --key-kind str --theta {theta} --threads {threads} --no-counts",
+                maker.keys
+            );
+            (theta.to_owned(), more)
+        })
+        .into();
+    let latency = format!("--key-kind str --threads {} --no-counts", maker.threads(16));
+    let latencies =
+        |title: &str, measure| maker.workloads(title, shown(), &["roart-a"], &latency, "µs", measure);
+    let open = |index: IndexKind, keys: usize| {
+        Cell(format!(
+            "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
+        ))
+    };
+    let recovery = |title: &str, field: &'static str| Panel {
+        title: title.into(),
+        shape: Shape::Lines,
+        unit: "ms",
+        points: shown()
+            .flat_map(|index| {
+                [8, 4, 2, 1].map(|part| {
+                    let keys = (maker.keys / part).max(1);
+                    Point {
+                        series: index.name().into(),
+                        place: crate::figures::svg::short(keys as f64),
+                        cell: open(index, keys),
+                        pick: ("after", "kill".into()),
+                        measure: Measure::Field(field),
+                    }
+                })
+            })
+            .collect(),
+    };
+    vec![
+        Figure {
+            id: "roart-14",
+            title: "ROART Fig. 14: micro-benchmarks, keys of 4 to 128 bytes",
+            paper: "4 threads, 30 M keys: ROART 2.562 Mops/s lookups and 1.704 inserts, P-ART 2.129 lookups; ROART's \
+                inserts are 1.3 times P-ART's, its updates 1.16 times, its scans up to 1.65 times.",
+            panels: maker.throughputs("operations", shown(), micro, &str_more),
+            claims: vec![
+                claim(0, "get", "roart", "part", 2.562 / 2.129),
+                claim(0, "insert", "roart", "part", 1.3),
+                claim(0, "update", "roart", "part", 1.16),
+                claim(1, "scan100", "roart", "part", 1.65),
+            ],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "roart-15",
+            title: "ROART Fig. 15: its YCSB variants",
+            paper: "Up to 36 threads: ROART is 1.27 times P-ART in (a), and 1.52 times in (e).",
+            panels: maker.throughputs(
+                "workloads",
+                shown(),
+                &["roart-a", "roart-b", "roart-c", "roart-d", "roart-e"],
+                &str_more,
+            ),
+            claims: vec![
+                claim(0, "roart-a", "roart", "part", 1.27),
+                claim(1, "roart-e", "roart", "part", 1.52),
+            ],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "roart-16",
+            title: "ROART Fig. 16: what each technique is worth",
+            paper: "Selective metadata persistence adds 13% to inserts, entry compression 9.7%, the minimally ordered \
+                split 4.8%; leaf compaction adds 17.2, 13.5, 14.7, 8.4 and 64.8% to lookup, insert, update, remove and \
+                scan. The paper adds one after the other; here each is left out of the whole.",
+            panels: chain(
+                maker.throughputs("operations", family(), micro, &str_more),
+                [
+                    maker.workloads(
+                        "write-backs an insert and a removal",
+                        family(),
+                        &["insert", "remove"],
+                        "--key-kind str",
+                        "write-backs",
+                        Measure::Field("write_backs_per_op"),
+                    ),
+                    maker.workloads(
+                        "fences an insert and a removal",
+                        family(),
+                        &["insert", "remove"],
+                        "--key-kind str",
+                        "fences",
+                        Measure::Field("fences_per_op"),
+                    ),
+                ],
+            ),
+            claims: vec![
+                claim(0, "insert", "roart", "roart-without-smp", 1.13),
+                claim(0, "insert", "roart", "roart-without-ec", 1.097),
+                claim(0, "insert", "roart", "roart-without-mo", 1.048),
+                claim(0, "insert", "roart", "roart-without-lc", 1.135),
+                claim(0, "get", "roart", "roart-without-lc", 1.172),
+                claim(1, "scan100", "roart", "roart-without-lc", 1.648),
+            ],
+            differs: "A technique that saves write-backs saves less time on DRAM than on Optane; the counts below the \
+                times do not depend on that.",
+        },
+        Figure {
+            id: "roart-17",
+            title: "ROART Fig. 17: scans of more and more keys",
+            paper: "With leaf compaction 1.07 to 2.01 times without; at least 1.65 times from 100 keys on.",
+            panels: vec![maker.over(
+                "scans",
+                Shape::Lines,
+                with_and_without_lc(),
+                "scan100",
+                &lengths,
+                MOPS,
+            )],
+            claims: vec![
+                claim(0, "100", "roart", "roart-without-lc", 1.65),
+                claim(0, "400", "roart", "roart-without-lc", 2.01),
+            ],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "roart-18",
+            title: "ROART Fig. 18: keys of eight bytes",
+            paper: "ROART is ahead of P-ART in all but little; scans are for B+-trees.",
+            panels: maker.throughputs("operations", shown(), micro, &u64_more),
+            claims: vec![],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "roart-19",
+            title: "ROART Fig. 19: skew",
+            paper: "16 threads, half lookups, half updates: from an exponent of 0.5 to 0.99 ROART loses 28%, P-ART 29.5%.",
+            panels: vec![maker.over("by exponent", Shape::Lines, shown(), "roart-skew", &thetas, MOPS)],
+            claims: vec![],
+            differs: "With few threads nothing contends, and a hot set that fits the cache only helps.",
+        },
+        Figure {
+            id: "roart-table-5",
+            title: "ROART Table 5: latencies, half lookups, half inserts",
+            paper: "16 threads: ROART 1.2 µs on average and 3.5 µs for the 99th percentile, P-ART 1.5 and 4.4.",
+            panels: vec![
+                latencies("mean", Measure::Micros("mean_ns")),
+                latencies("99th percentile", Measure::Micros("p99_ns")),
+                latencies("99.9th percentile", Measure::Micros("p999_ns")),
+            ],
+            claims: vec![
+                claim(0, "roart-a", "roart", "part", 1.2 / 1.5),
+                claim(1, "roart-a", "roart", "part", 3.5 / 4.4),
+            ],
+            differs: OTHER_MEMORY,
+        },
+        Figure {
+            id: "roart-20",
+            title: "ROART Fig. 20: space",
+            paper: "With leaf arrays of 64 entries throughout ROART takes more than P-ART below 8 M keys, less above.",
+            panels: vec![maker.over(
+                "reserved bytes a key",
+                Shape::Lines,
+                shown(),
+                "load",
+                &maker.sizes("--key-kind str --no-counts"),
+                ("bytes a key", Measure::Field("bytes_per_key")),
+            )],
+            claims: vec![],
+            differs: "Leaf arrays come in six sizes here, as the paper proposes, so that few keys do not cost more.",
+        },
+        Figure {
+            id: "roart-21",
+            title: "ROART Fig. 21: recovery and instant restart",
+            paper: "Recovery with reclamation takes 27 s for 128 M keys; with instant restart requests are served at once.",
+            panels: vec![
+                recovery("until the first answer", "first_get_ms"),
+                recovery("until all that a crash left is reclaimed", "recovered_ms"),
+            ],
+            claims: vec![],
+            differs: "Files lie in the page cache here, and one thread recovers.",
+        },
+        Figure {
+            id: "roart-22",
+            title: "ROART Fig. 22: the allocator alone, chunks of 64 bytes",
+            paper: "Chunks are allocated, written and persisted: DCMM is ahead of PMDK, nvm_malloc and Makalu, and scales.",
+            panels: vec![maker.allocators()],
+            claims: vec![],
+            differs: "Beside malloc, which persists nothing of its own, instead of persistent allocators.",
+        },
+    ]
+}

@@ -1,0 +1,195 @@
+//! What keys look like, and how they are made.
+
+use super::Keys;
+use crate::random::{Random, mix, permute};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+
+/// What keys look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// Eight random bytes.
+    U64,
+    /// 4 to 128 random printable characters (ROART §4.2).
+    Str,
+    /// Eight random printable characters.
+    Print8,
+    /// The words from 1 on, big-endian, in random order (WORT §4).
+    Dense,
+    /// Random words, big-endian: another name for u64 (WORT §4).
+    Sparse,
+    /// Runs of 64 consecutive words, the runs in random places, all in random order (WORT §4).
+    Clustered,
+    /// `user` and 20 digits: YCSB's string keys of 24 bytes (RECIPE §7).
+    Ycsb,
+    /// The lines of the file given.
+    File,
+}
+
+const PRINTABLE: std::ops::RangeInclusive<u8> = b'!'..=b'~';
+const CHARACTERS: u64 = (*PRINTABLE.end() - *PRINTABLE.start() + 1) as u64;
+pub(super) const LONGEST: usize = 128;
+/// Longer random keys than this do not collide; shorter ones are checked.
+const MAY_COLLIDE: usize = 16;
+/// Consecutive words of a clustered run.
+const RUN: u64 = 64;
+
+impl KeyKind {
+    /// Whether every key has eight bytes.
+    #[cfg(feature = "peers")]
+    pub fn is_word(self) -> bool {
+        !matches!(self, KeyKind::Str | KeyKind::Ycsb | KeyKind::File)
+    }
+
+    /// The mean length, to reserve memory by.
+    fn mean(self) -> usize {
+        match self {
+            KeyKind::Str => 67,
+            KeyKind::Ycsb => 24,
+            _ => 8,
+        }
+    }
+}
+
+/// Key number `i` of eight random bytes.
+pub fn nth_u64(seed: u64, i: u64) -> [u8; 8] {
+    mix(i ^ mix(seed)).to_be_bytes()
+}
+
+/// Key number `i` of eight printable characters.
+fn nth_print8(seed: u64, i: u64) -> [u8; 8] {
+    let mut word = permute(i, CHARACTERS.pow(8), seed);
+    let mut key = [0; 8];
+    for character in key.iter_mut().rev() {
+        *character = PRINTABLE.start() + (word % CHARACTERS) as u8;
+        word /= CHARACTERS;
+    }
+    key
+}
+
+/// Key number `i` of words that are random in runs: the run's start is random but for its last six bits.
+fn nth_clustered(seed: u64, i: u64) -> [u8; 8] {
+    const PLACES: u64 = 1 << (u64::BITS - RUN.trailing_zeros());
+    (permute(i / RUN, PLACES, seed) * RUN + i % RUN).to_be_bytes()
+}
+
+fn printable(random: &mut Random) -> u8 {
+    PRINTABLE.start() + random.below(CHARACTERS) as u8
+}
+
+impl Keys {
+    /// `count` unique keys, numbered from zero in the order in which they are loaded.
+    pub fn generate(kind: KeyKind, count: usize, seed: u64) -> Keys {
+        Keys::generate_more(kind, count, 0, seed)
+    }
+
+    /// `count` unique keys to load, and `more` that go on where those end.
+    pub fn generate_more(kind: KeyKind, count: usize, more: usize, seed: u64) -> Keys {
+        let total = count + more;
+        let mut keys = Keys::with_capacity(total, total * kind.mean());
+        let (loaded, mut random) = (count as u64, Random::new(seed));
+        // What is loaded comes in random order where the numbers themselves are in order.
+        let place = |i: u64| if i < loaded { permute(i, loaded, seed) } else { i };
+        let mut short = HashSet::new();
+        let mut string = [0; LONGEST];
+        for i in 0..total as u64 {
+            match kind {
+                KeyKind::U64 | KeyKind::Sparse => keys.push(&nth_u64(seed, i), i),
+                KeyKind::Print8 => keys.push(&nth_print8(seed, i), i),
+                KeyKind::Dense => keys.push(&(place(i) + 1).to_be_bytes(), i),
+                KeyKind::Clustered => keys.push(&nth_clustered(seed, place(i)), i),
+                KeyKind::Ycsb => keys.push(format!("user{:020}", mix(i ^ mix(seed))).as_bytes(), i),
+                KeyKind::Str => loop {
+                    let length = 4 + random.below(125) as usize;
+                    let key = &mut string[..length];
+                    key.fill_with(|| printable(&mut random));
+                    if length > MAY_COLLIDE || short.insert(Box::<[u8]>::from(&*key)) {
+                        keys.push(key, i);
+                        break;
+                    }
+                },
+                // Read from a file, not made: `Keys::read`.
+                KeyKind::File => break,
+            }
+        }
+        keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets of every kind hold unique keys of the promised shape, and the same seed makes the same set.
+    #[test]
+    fn keys_are_unique_shaped_and_repeatable() {
+        for &kind in KeyKind::value_variants() {
+            if kind == KeyKind::File {
+                continue;
+            }
+            let keys = Keys::generate_more(kind, 50_000, 1000, 7);
+            let unique: HashSet<&[u8]> = keys.part(0, 1).iter().map(|(key, _)| key).collect();
+            assert_eq!(unique.len(), 51_000, "{kind:?}");
+            for key in &unique {
+                match kind {
+                    KeyKind::Str => assert!((4..=LONGEST).contains(&key.len())),
+                    KeyKind::Ycsb => assert_eq!(key.len(), 24),
+                    _ => assert_eq!(key.len(), 8, "{kind:?}"),
+                }
+                let text = matches!(kind, KeyKind::Str | KeyKind::Print8 | KeyKind::Ycsb);
+                assert!(!text || key.iter().all(|byte| PRINTABLE.contains(byte)));
+            }
+            let all = |keys: &Keys| {
+                keys.part(0, 1)
+                    .iter()
+                    .flat_map(|(key, _)| key.to_vec())
+                    .collect::<Vec<u8>>()
+            };
+            assert_eq!(
+                all(&keys),
+                all(&Keys::generate_more(kind, 50_000, 1000, 7)),
+                "{kind:?}"
+            );
+            if kind != KeyKind::Dense {
+                assert_ne!(
+                    all(&keys),
+                    all(&Keys::generate_more(kind, 50_000, 1000, 8)),
+                    "{kind:?}"
+                );
+            }
+        }
+    }
+
+    fn words(keys: &Keys) -> Vec<u64> {
+        let word = |key: &[u8]| u64::from_be_bytes(key.try_into().unwrap());
+        keys.part(0, 1).iter().map(|(key, _)| word(key)).collect()
+    }
+
+    /// Dense keys are the words from 1 on, out of order; what goes on goes on.
+    #[test]
+    fn dense_keys_are_dense() {
+        let mut words = words(&Keys::generate_more(KeyKind::Dense, 1000, 3, 1));
+        assert_eq!(words.split_off(1000), [1001, 1002, 1003]);
+        assert!(!words.is_sorted());
+        words.sort_unstable();
+        assert_eq!(words, (1..=1000).collect::<Vec<_>>());
+    }
+
+    /// Clustered keys come in runs of 64, far apart.
+    #[test]
+    fn clustered_keys_come_in_runs() {
+        let mut words = words(&Keys::generate(KeyKind::Clustered, 640, 1));
+        words.sort_unstable();
+        for run in words.chunks(64) {
+            assert_eq!(run[63] - run[0], 63);
+        }
+        assert!(
+            words
+                .chunks(64)
+                .zip(words.chunks(64).skip(1))
+                .all(|(a, b)| b[0] - a[63] > 1000)
+        );
+    }
+}

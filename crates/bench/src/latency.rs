@@ -1,0 +1,203 @@
+//! How long calls took, and when.
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+
+/// Latencies of calls in nanoseconds, to three digits.
+#[derive(Clone, Debug)]
+pub struct Latencies(Option<Histogram<u64>>);
+
+impl Latencies {
+    /// None yet. What takes longer than a minute counts as a minute.
+    pub fn new() -> Latencies {
+        // These bounds are right ones; without a histogram nothing would be noted.
+        Latencies(Histogram::new_with_bounds(1, 60_000_000_000, 3).ok())
+    }
+
+    /// Notes a call.
+    #[inline]
+    pub fn note(&mut self, took: Duration) {
+        if let Some(histogram) = &mut self.0 {
+            histogram.saturating_record(took.as_nanos().min(u64::MAX.into()) as u64);
+        }
+    }
+
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: &Latencies) {
+        if let (Some(all), Some(other)) = (&mut self.0, &other.0) {
+            // Both have the same bounds.
+            let _ = all.add(other);
+        }
+    }
+
+    /// The latency, in nanoseconds, that this share of the calls does not exceed.
+    pub fn quantile(&self, share: f64) -> u64 {
+        match &self.0 {
+            Some(histogram) if !histogram.is_empty() => histogram.value_at_quantile(share).max(1),
+            _ => 0,
+        }
+    }
+
+    /// Their mean, in nanoseconds.
+    pub fn mean(&self) -> f64 {
+        self.0.as_ref().map_or(0.0, Histogram::mean)
+    }
+
+    /// The longest, in nanoseconds.
+    pub fn max(&self) -> u64 {
+        self.0.as_ref().map_or(0, Histogram::max)
+    }
+}
+
+/// Slots of a [`Timeline`] at most.
+const SLOTS: usize = 512;
+
+/// What was done when: operations, and the longest call noted, in slots of equal length.
+///
+/// Slots begin short, and whenever a run outlasts them each two become one; so it never grows.
+#[derive(Clone, Debug, Serialize)]
+pub struct Timeline {
+    /// The length of a slot.
+    pub slot_ms: u64,
+    /// Operations that ended in each slot.
+    pub ops: Vec<u64>,
+    /// The longest of the calls timed that ended in each slot, in microseconds.
+    pub max_us: Vec<u64>,
+}
+
+impl Timeline {
+    /// Empty, in slots of a millisecond.
+    pub fn new() -> Timeline {
+        Timeline {
+            slot_ms: 1,
+            ops: Vec::with_capacity(SLOTS),
+            max_us: Vec::with_capacity(SLOTS),
+        }
+    }
+
+    /// Notes that `ops` have been done since the last note, `since` the beginning; the last one took so long.
+    pub fn note(&mut self, since: Duration, ops: u64, took: Duration) {
+        let ms = since.as_millis().min(u64::MAX.into()) as u64;
+        while ms / self.slot_ms >= SLOTS as u64 {
+            self.fold();
+        }
+        let slot = (ms / self.slot_ms) as usize;
+        if self.ops.len() <= slot {
+            self.ops.resize(slot + 1, 0);
+            self.max_us.resize(slot + 1, 0);
+        }
+        self.ops[slot] += ops;
+        self.max_us[slot] = self.max_us[slot].max(took.as_micros().min(u64::MAX.into()) as u64);
+    }
+
+    fn fold(&mut self) {
+        self.slot_ms *= 2;
+        self.ops = self.ops.chunks(2).map(|two| two.iter().sum()).collect();
+        self.max_us = self
+            .max_us
+            .chunks(2)
+            .map(|two| two.iter().copied().max().unwrap_or(0))
+            .collect();
+    }
+
+    /// Adds what another thread did from the same beginning on.
+    pub fn add(&mut self, mut other: Timeline) {
+        while self.slot_ms < other.slot_ms {
+            self.fold();
+        }
+        while other.slot_ms < self.slot_ms {
+            other.fold();
+        }
+        let slots = self.ops.len().max(other.ops.len());
+        self.ops.resize(slots, 0);
+        self.max_us.resize(slots, 0);
+        for (slot, (ops, max)) in other.ops.iter().zip(&other.max_us).enumerate() {
+            self.ops[slot] += ops;
+            self.max_us[slot] = self.max_us[slot].max(*max);
+        }
+    }
+
+    /// So coarse that there are at most so many slots.
+    pub fn coarser(mut self, slots: usize) -> Timeline {
+        while self.ops.len() > slots.max(1) {
+            self.fold();
+        }
+        self
+    }
+}
+
+/// What one thread notes of its calls.
+#[derive(Debug)]
+pub struct Recorder {
+    start: Instant,
+    /// Of the calls timed.
+    pub latencies: Latencies,
+    /// Of all calls.
+    pub timeline: Timeline,
+}
+
+impl Recorder {
+    /// From now on.
+    pub fn new() -> Recorder {
+        Recorder {
+            start: Instant::now(),
+            latencies: Latencies::new(),
+            timeline: Timeline::new(),
+        }
+    }
+
+    /// The calls begin now.
+    pub fn begin(&mut self) -> Instant {
+        self.start = Instant::now();
+        self.start
+    }
+
+    /// A call that was due at `from` has ended; `ops` have been done since the last note.
+    #[inline]
+    pub fn note(&mut self, from: Instant, ops: u64) {
+        let now = Instant::now();
+        let took = now.saturating_duration_since(from);
+        self.latencies.note(took);
+        self.timeline.note(now - self.start, ops, took);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Quantiles are right to three digits.
+    #[test]
+    fn quantiles() {
+        let mut latencies = Latencies::new();
+        assert_eq!((latencies.quantile(0.5), latencies.max()), (0, 0));
+        let mut upper = Latencies::new();
+        for ns in 1..=1000 {
+            let to = if ns <= 500 { &mut latencies } else { &mut upper };
+            to.note(Duration::from_nanos(ns));
+        }
+        latencies.add(&upper);
+        assert_eq!((latencies.quantile(0.5), latencies.quantile(0.99)), (500, 990));
+        assert_eq!((latencies.max(), latencies.mean()), (1000, 500.5));
+    }
+
+    /// However long it gets, a timeline keeps every operation and the longest call, in few slots.
+    #[test]
+    fn timelines_fold() {
+        let mut timeline = Timeline::new();
+        for ms in 0..10_000 {
+            timeline.note(Duration::from_millis(ms), 2, Duration::from_micros(ms));
+        }
+        let mut other = Timeline::new();
+        other.note(Duration::from_millis(3), 5, Duration::from_millis(20));
+        timeline.add(other);
+        assert!(timeline.ops.len() <= SLOTS && timeline.ops.len() == timeline.max_us.len());
+        assert_eq!(timeline.ops.iter().sum::<u64>(), 20_005);
+        assert_eq!(
+            (timeline.max_us[0], *timeline.max_us.last().unwrap()),
+            (20_000, 9_999)
+        );
+        assert!(timeline.coarser(10).ops.len() <= 10);
+    }
+}

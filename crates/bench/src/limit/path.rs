@@ -1,0 +1,107 @@
+//! The lines on a lookup's path, and which of them are cold.
+//!
+//! A line is cold if it is not among those that were touched last, as many as the second-level cache holds: what is
+//! further out is shared with everything else that runs. Lines in DRAM that never pass the media (an index's volatile
+//! parts, the keys that are looked up) are not seen.
+
+use crate::Error;
+use crate::engine::{Engine, Ours};
+use crate::keys::Part;
+use pmem::{LINE, Tracing};
+use serde::Serialize;
+use std::collections::HashSet;
+
+/// Lines of a lookup, means.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Path {
+    /// Distinct lines touched.
+    pub lines: f64,
+    /// Of them, cold.
+    pub cold: f64,
+}
+
+/// The lines touched last, to within a factor of two: a young half that becomes the old one when it is full.
+#[derive(Debug)]
+pub struct Cache {
+    half: usize,
+    young: HashSet<usize>,
+    old: HashSet<usize>,
+}
+
+impl Cache {
+    /// That holds `bytes`.
+    pub fn of(bytes: usize) -> Cache {
+        Cache {
+            half: (bytes / LINE / 2).max(1),
+            young: HashSet::new(),
+            old: HashSet::new(),
+        }
+    }
+
+    /// As large as this machine's second-level cache; 1 MiB where it does not say.
+    pub fn second_level() -> Cache {
+        let size =
+            std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size").unwrap_or_default();
+        let kib = size
+            .trim()
+            .strip_suffix('K')
+            .and_then(|kib| kib.parse::<usize>().ok());
+        Cache::of(kib.unwrap_or(1024) << 10)
+    }
+
+    /// Touches a line; whether it was cold.
+    pub fn touch(&mut self, line: usize) -> bool {
+        if self.young.contains(&line) {
+            return false;
+        }
+        let cold = !self.old.contains(&line);
+        if self.young.len() == self.half {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(line);
+        cold
+    }
+}
+
+impl Path {
+    /// Looks the keys up: the first half of them to warm the cache, the other to count.
+    pub fn of(engine: &Ours<'_>, keys: Part<'_>, media: &Tracing, cache: &mut Cache) -> Result<Path, Error> {
+        let counted = keys.len().div_ceil(2);
+        let (mut lines, mut cold) = (0usize, 0usize);
+        for (i, (key, _)) in keys.iter().enumerate() {
+            media.begin();
+            engine.get(key)?;
+            let mut touched = media.take();
+            touched.sort_unstable();
+            touched.dedup();
+            let count_it = i >= keys.len() - counted;
+            for line in touched {
+                let missed = cache.touch(line);
+                lines += usize::from(count_it);
+                cold += usize::from(count_it && missed);
+            }
+        }
+        let mean = |sum: usize| sum as f64 / counted.max(1) as f64;
+        Ok(Path {
+            lines: mean(lines),
+            cold: mean(cold),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was touched lately is warm, what was touched long ago is cold again.
+    #[test]
+    fn caches_forget() {
+        let mut cache = Cache::of(8 * LINE);
+        assert!((0..4).all(|line| cache.touch(line)));
+        assert!((0..4).all(|line| !cache.touch(line)));
+        assert!((10..14).all(|line| cache.touch(line)));
+        assert!(!cache.touch(0));
+        assert!((20..30).all(|line| cache.touch(line)));
+        assert!(cache.touch(1));
+    }
+}

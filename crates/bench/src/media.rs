@@ -1,0 +1,149 @@
+//! What stores pass through, and what of persistent memory an emulation on DRAM does and does not show.
+
+use clap::ValueEnum;
+use pmem::Latency;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What the timed run's stores pass through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MediaKind {
+    /// The machine itself.
+    Native,
+    /// The machine, counting.
+    Counting,
+    /// The machine, each fence taking longer, as the preset says.
+    Delay,
+}
+
+impl MediaKind {
+    /// What a run on it cannot show, for the report.
+    pub fn caveat(self) -> Option<&'static str> {
+        match self {
+            MediaKind::Native => None,
+            MediaKind::Counting => Some("counting slows what is timed"),
+            MediaKind::Delay => Some(
+                "the delay stands for write latency at the fence only: not for slower reads, for the bandwidth that \
+                 cores share, for write-backs that overlap with work before the fence, for the module's buffer and \
+                 prefetcher, nor for its wear levelling and remote access",
+            ),
+        }
+    }
+}
+
+/// How much longer each fence takes, by a preset's name or in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delay {
+    name: String,
+    /// What is added.
+    pub latency: Latency,
+}
+
+/// Presets: name, what is added, and what for.
+const PRESETS: &[(&str, Latency, &str)] = &[
+    (
+        "dram",
+        Latency {
+            fence_ns: 0,
+            line_ns: 0,
+            block_ns: 0,
+        },
+        "nothing: memory as fast as DRAM",
+    ),
+    ("optane", Latency::OPTANE, "Optane DC, one thread on one module"),
+    ("roart", Latency::OPTANE, "as optane: ROART §4.1 ran on it"),
+    ("recipe", Latency::OPTANE, "as optane: RECIPE §7 ran on it"),
+    ("dptree", Latency::OPTANE, "as optane: DPTree §4.1 ran on it"),
+    (
+        "wort-300",
+        Latency {
+            fence_ns: 0,
+            line_ns: 200,
+            block_ns: 0,
+        },
+        "WORT §4: each write-back 300 ns where DRAM takes 100",
+    ),
+    (
+        "wort-500",
+        Latency {
+            fence_ns: 0,
+            line_ns: 400,
+            block_ns: 0,
+        },
+        "as wort-300, 500 ns",
+    ),
+    ("cxl", Latency::CXL, "battery-backed memory behind CXL"),
+];
+
+impl Delay {
+    /// The presets, for the help text.
+    pub fn presets() -> String {
+        let line = |(name, latency, about): &(&str, Latency, &str)| {
+            let Latency {
+                fence_ns,
+                line_ns,
+                block_ns,
+            } = latency;
+            format!("{name}: {about} (fence={fence_ns},line={line_ns},block={block_ns})")
+        };
+        PRESETS.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl FromStr for Delay {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Delay, String> {
+        let name = text.to_owned();
+        if let Some(&(_, latency, _)) = PRESETS.iter().find(|(preset, ..)| *preset == text) {
+            return Ok(Delay { name, latency });
+        }
+        let mut latency = Latency::default();
+        for part in text.split(',') {
+            let wrong = || {
+                let names: Vec<&str> = PRESETS.iter().map(|(name, ..)| *name).collect();
+                format!("not one of {}, nor fence=NS,line=NS,block=NS", names.join(", "))
+            };
+            let (what, ns) = part.split_once('=').ok_or_else(wrong)?;
+            let ns = ns.parse().map_err(|_| wrong())?;
+            match what {
+                "fence" => latency.fence_ns = ns,
+                "line" => latency.line_ns = ns,
+                "block" => latency.block_ns = ns,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(Delay { name, latency })
+    }
+}
+
+impl fmt::Display for Delay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Presets go by name, others by their parts; the rest is refused.
+    #[test]
+    fn delays_are_read() {
+        assert_eq!("optane".parse::<Delay>().unwrap().latency, Latency::OPTANE);
+        let own = "fence=10,block=3".parse::<Delay>().unwrap();
+        let expected = Latency {
+            fence_ns: 10,
+            line_ns: 0,
+            block_ns: 3,
+        };
+        assert_eq!(
+            (own.latency, own.to_string()),
+            (expected, "fence=10,block=3".to_owned())
+        );
+        for text in ["", "quartz", "fence", "fence=x", "page=1", "fence=-1"] {
+            assert!(text.parse::<Delay>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! The timed loops.
+//!
+//! I1 No key is made inside them, and next to nothing allocated.
+//! I2 In a closed loop every [`SAMPLE_EVERY`]th call is timed; the others run without a clock. In an open loop every
+//!    call is timed, from when it was due, so that a stall is seen by all the calls that it held up.
+//! I3 What they read is compared with what was put in: a loop that finds wrong values is an error.
+//!
+//! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it.
+
+use crate::engine::{BATCH, Engine};
+use crate::keys::Part;
+use crate::latency::{Latencies, Recorder, Timeline};
+use crate::script::{Lengths, Share, What};
+use crate::workload::Step;
+use crate::{Error, machine};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// Between calls that are timed in a closed loop.
+pub const SAMPLE_EVERY: u32 = 32;
+
+/// What an update sets in a value. Values keep to 63 bits, since some peers do.
+const UPDATED: u64 = 1 << 62;
+
+/// When a pass ends, and how it is paced.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pace {
+    /// Ends after this time, if the steps last so long.
+    pub time: Option<Duration>,
+    /// Begins again when the steps are done, until the time is over.
+    pub repeat: bool,
+    /// Open loop: calls a second that are due, of all threads together.
+    pub rate: Option<f64>,
+}
+
+/// What one pass over a script gave.
+#[derive(Debug)]
+pub struct Pass {
+    /// Keys (for scans: scans).
+    pub ops: u64,
+    /// From the first thread's start to the last one's end.
+    pub seconds: f64,
+    /// Of the calls timed.
+    pub latencies: Latencies,
+    /// What was done when.
+    pub timeline: Timeline,
+    /// The sum of what was read, which engines that hold the same must agree on.
+    #[cfg_attr(not(feature = "peers"), expect(dead_code, reason = "only peers must agree"))]
+    pub sum: u64,
+}
+
+impl Pass {
+    /// Millions of operations a second.
+    pub fn mops(&self) -> f64 {
+        self.ops as f64 / self.seconds / 1e6
+    }
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    ops: u64,
+    sum: u64,
+    /// Operations that did not find what they should have.
+    wrong: u64,
+}
+
+impl Tally {
+    #[inline]
+    fn read(&mut self, number: u64, value: Option<u64>) {
+        match value {
+            Some(value) => {
+                self.sum = self.sum.wrapping_add(value);
+                self.wrong += u64::from(value & !UPDATED != number);
+            }
+            None => self.wrong += 1,
+        }
+    }
+    #[inline]
+    fn done(&mut self, done: bool) {
+        self.wrong += u64::from(!done);
+    }
+}
+
+type Done = Result<(), Error>;
+
+/// A thread's way through its share.
+struct Runner<'r> {
+    recorder: &'r mut Recorder,
+    start: Instant,
+    deadline: Option<Instant>,
+    repeat: bool,
+    /// Open loop: between two calls of this thread, in nanoseconds.
+    interval: Option<f64>,
+    tally: Tally,
+}
+
+impl Runner<'_> {
+    fn over(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| now >= deadline)
+    }
+
+    #[inline]
+    fn each(&mut self, keys: Part<'_>, mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> Done) -> Done {
+        if let Some(interval) = self.interval {
+            return self.paced(keys, interval, call);
+        }
+        let mut until_sample = 0;
+        loop {
+            for (i, (key, number)) in keys.iter().enumerate() {
+                if until_sample == 0 {
+                    until_sample = SAMPLE_EVERY;
+                    let start = Instant::now();
+                    if self.over(start) {
+                        return Ok(());
+                    }
+                    call(&mut self.tally, i, key, number)?;
+                    self.recorder.note(start, SAMPLE_EVERY.into());
+                } else {
+                    call(&mut self.tally, i, key, number)?;
+                }
+                self.tally.ops += 1;
+                until_sample -= 1;
+            }
+            if !self.repeat || keys.len() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Calls when they are due, or as soon as the calls before them have ended.
+    fn paced(
+        &mut self,
+        keys: Part<'_>,
+        interval: f64,
+        mut call: impl FnMut(&mut Tally, usize, &[u8], u64) -> Done,
+    ) -> Done {
+        let mut turn = 0u64;
+        loop {
+            for (i, (key, number)) in keys.iter().enumerate() {
+                let due = self.start + Duration::from_nanos((turn as f64 * interval) as u64);
+                turn += 1;
+                if self.over(due) {
+                    return Ok(());
+                }
+                let mut now = Instant::now();
+                if self.over(now) {
+                    return Ok(());
+                }
+                while now < due {
+                    std::hint::spin_loop();
+                    now = Instant::now();
+                }
+                call(&mut self.tally, i, key, number)?;
+                self.recorder.note(due, 1);
+                self.tally.ops += 1;
+            }
+            if !self.repeat || keys.len() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads of [`BATCH`] keys at once.
+    fn batches<E: Engine + ?Sized>(&mut self, engine: &E, keys: Part<'_>) -> Done {
+        let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
+        let mut turn = 0u64;
+        loop {
+            let mut left = keys.iter();
+            loop {
+                let (mut filled, mut numbers) = (0, 0u64);
+                for (place, (key, number)) in batch.iter_mut().zip(&mut left) {
+                    *place = key;
+                    numbers = numbers.wrapping_add(number);
+                    filled += 1;
+                }
+                if filled == 0 {
+                    break;
+                }
+                let now = Instant::now();
+                let due = match self.interval {
+                    Some(interval) => {
+                        self.start + Duration::from_nanos((turn as f64 * interval * BATCH as f64) as u64)
+                    }
+                    None => now,
+                };
+                turn += 1;
+                if self.over(now.max(due)) {
+                    return Ok(());
+                }
+                while Instant::now() < due {
+                    std::hint::spin_loop();
+                }
+                let (sum, found) = engine.multi_get(&batch[..filled])?;
+                self.recorder.note(due, filled as u64);
+                self.tally.ops += filled as u64;
+                self.tally.sum = self.tally.sum.wrapping_add(sum);
+                self.tally.wrong += (filled - found) as u64;
+                self.tally.wrong += u64::from(sum.wrapping_sub(numbers) & (UPDATED - 1) != 0);
+            }
+            if !self.repeat || keys.len() == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn run<E: Engine + ?Sized>(&mut self, engine: &E, share: Share<'_>) -> Done {
+        let Share { keys, what, lengths } = share;
+        let length = |i: usize| match lengths {
+            Lengths::Same(keys) => keys,
+            Lengths::Each(lengths) => lengths[i],
+        };
+        let step = |tally: &mut Tally, step, i, key: &[u8], number| -> Done {
+            match step {
+                Step::Read => tally.read(number, engine.get(key)?),
+                Step::Update => tally.done(engine.update(key, number | UPDATED)?),
+                Step::Insert => tally.done(engine.insert(key, number)?),
+                Step::Remove => tally.done(engine.remove(key)?),
+                Step::Scan => tally.sum = tally.sum.wrapping_add(engine.scan(key, length(i) as usize)?),
+                Step::Modify => {
+                    let value = engine.get(key)?;
+                    tally.read(number, value);
+                    tally.done(engine.update(key, value.unwrap_or(number) ^ UPDATED)?);
+                }
+            }
+            Ok(())
+        };
+        // A loop of its own for each kind of steps, as an application has it, and one for mixtures.
+        match what {
+            What::Batches => self.batches(engine, keys),
+            What::Only(Step::Read) => self.each(keys, |t, i, k, n| step(t, Step::Read, i, k, n)),
+            What::Only(Step::Update) => self.each(keys, |t, i, k, n| step(t, Step::Update, i, k, n)),
+            What::Only(Step::Insert) => self.each(keys, |t, i, k, n| step(t, Step::Insert, i, k, n)),
+            What::Only(Step::Remove) => self.each(keys, |t, i, k, n| step(t, Step::Remove, i, k, n)),
+            What::Only(Step::Scan) => self.each(keys, |t, i, k, n| step(t, Step::Scan, i, k, n)),
+            What::Only(Step::Modify) => self.each(keys, |t, i, k, n| step(t, Step::Modify, i, k, n)),
+            What::Mixed(steps) => self.each(keys, |t, i, k, n| step(t, steps[i], i, k, n)),
+        }
+    }
+}
+
+/// Runs each share in a pinned thread of its own, and checks what they read. `what` names the pass in errors.
+pub fn pass<E: Engine + ?Sized>(
+    engine: &E,
+    what: &str,
+    shares: &[Share<'_>],
+    pace: Pace,
+) -> Result<Pass, Error> {
+    let barrier = &Barrier::new(shares.len());
+    let interval = pace.rate.map(|rate| 1e9 * shares.len() as f64 / rate);
+    let results: Vec<_> = std::thread::scope(|scope| {
+        let run = |thread: usize, share: Share<'_>| {
+            machine::pin_thread(thread);
+            let mut recorder = Recorder::new();
+            barrier.wait();
+            let start = recorder.begin();
+            let mut runner = Runner {
+                recorder: &mut recorder,
+                start,
+                deadline: pace.time.map(|time| start + time),
+                repeat: pace.repeat && pace.time.is_some(),
+                interval,
+                tally: Tally::default(),
+            };
+            let done = runner.run(engine, share);
+            let tally = runner.tally;
+            (start, Instant::now(), done.map(|()| tally), recorder)
+        };
+        let threads: Vec<_> = shares
+            .iter()
+            .enumerate()
+            .map(|(i, &share)| scope.spawn(move || run(i, share)))
+            .collect();
+        threads.into_iter().map(|thread| thread.join()).collect()
+    });
+
+    let mut all = Tally::default();
+    let (mut latencies, mut timeline) = (Latencies::new(), Timeline::new());
+    let mut span: Option<(Instant, Instant)> = None;
+    for result in results {
+        let (start, end, tally, recorder) = result.map_err(|_| Error::Wrong("a thread panicked".into()))?;
+        let tally = tally?;
+        all.ops += tally.ops;
+        all.sum = all.sum.wrapping_add(tally.sum);
+        all.wrong += tally.wrong;
+        latencies.add(&recorder.latencies);
+        timeline.add(recorder.timeline);
+        span = Some(span.map_or((start, end), |(first, last)| (first.min(start), last.max(end))));
+    }
+    if all.wrong > 0 {
+        let what = format!(
+            "{what}: {} of {} operations were not as they should be",
+            all.wrong, all.ops
+        );
+        return Err(Error::Wrong(what));
+    }
+    Ok(Pass {
+        ops: all.ops,
+        seconds: span.map_or(0.0, |(first, last)| (last - first).as_secs_f64()),
+        latencies,
+        timeline,
+        sum: all.sum,
+    })
+}
+
+/// Inserts these keys, shared out among so many threads.
+pub fn load<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> Result<Pass, Error> {
+    let shares: Vec<_> = (0..threads)
+        .map(|i| Share::only(Step::Insert, keys.part(i, threads)))
+        .collect();
+    pass(engine, "load", &shares, Pace::default())
+}
+
+/// Reads these keys, shared out among so many threads.
+pub fn read<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> Result<Pass, Error> {
+    let shares: Vec<_> = (0..threads)
+        .map(|i| Share::only(Step::Read, keys.part(i, threads)))
+        .collect();
+    pass(engine, "warm-up", &shares, Pace::default())
+}

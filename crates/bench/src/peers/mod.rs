@@ -1,0 +1,125 @@
+//! What people use today, as engines in the same loop as ours.
+//!
+//! Each of those that keep data is set to what our level `process` promises, as near as it can be: what an operation
+//! has returned from survives `kill -9`, by being in the page cache, and no disk is waited for. Every operation is a
+//! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so.
+
+mod disk;
+mod memory;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+
+use crate::Error;
+use crate::engine::Engine;
+use crate::keys::KeyKind;
+use memory::{BTree, Congee, Scc, Skip};
+use std::path::Path;
+
+/// An engine and its name.
+pub type Named = (&'static str, Box<dyn Engine>);
+
+/// The peers in memory that take such keys.
+pub fn in_memory(kind: KeyKind) -> Vec<Named> {
+    if kind.is_word() {
+        vec![
+            ("congee", Box::new(Congee::new())),
+            ("crossbeam-skiplist", Box::new(Skip::<u64>::new())),
+            ("BTreeMap+RwLock", Box::new(BTree::<u64>::new())),
+            ("scc-treeindex", Box::new(Scc::<u64>::new())),
+        ]
+    } else {
+        vec![
+            ("crossbeam-skiplist", Box::new(Skip::<Box<[u8]>>::new())),
+            ("BTreeMap+RwLock", Box::new(BTree::<Box<[u8]>>::new())),
+            ("scc-treeindex", Box::new(Scc::<Box<[u8]>>::new())),
+        ]
+    }
+}
+
+/// A peer that keeps its data.
+pub struct Durable {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is set to, and what that promises.
+    pub setting: &'static str,
+    /// Opens it in a directory, or makes it there.
+    pub open: fn(&Path) -> Result<Box<dyn Engine>, Error>,
+}
+
+/// The peers that keep their data.
+pub const DURABLE: &[Durable] = &[
+    disk::REDB,
+    disk::FJALL,
+    disk::LMDB,
+    disk::SLED,
+    #[cfg(feature = "rocksdb")]
+    rocksdb::ROCKSDB,
+];
+
+/// All of them, each in a directory of its own in the one given.
+pub fn durable(directory: &Path) -> Result<Vec<Named>, Error> {
+    let open = |peer: &Durable| {
+        let own = directory.join(peer.name);
+        std::fs::create_dir_all(&own).map_err(Error::Directory)?;
+        Ok((peer.name, (peer.open)(&own)?))
+    };
+    DURABLE.iter().map(open).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What every engine must do for the loops to be right.
+    fn behaves(name: &str, engine: &dyn Engine) {
+        let key = |i: u64| i.to_be_bytes();
+        for i in (0..200u64).rev() {
+            assert!(engine.insert(&key(i), i).unwrap(), "{name}");
+        }
+        assert_eq!(engine.get(&key(7)).unwrap(), Some(7), "{name}");
+        assert_eq!(engine.get(&key(1000)).unwrap(), None, "{name}");
+        assert!(engine.update(&key(7), 70).unwrap(), "{name}");
+        assert_eq!(engine.get(&key(7)).unwrap(), Some(70), "{name}");
+        assert_eq!(
+            engine.scan(&key(10), 100).unwrap(),
+            (10..110).sum::<u64>(),
+            "{name}"
+        );
+        assert_eq!(
+            engine.scan(&key(195), 100).unwrap(),
+            (195..200).sum::<u64>(),
+            "{name}"
+        );
+        assert_eq!(
+            engine.multi_get(&[&key(1), &key(2), &key(1000)]).unwrap(),
+            (3, 2),
+            "{name}"
+        );
+        assert!(engine.remove(&key(7)).unwrap(), "{name}");
+        assert_eq!(engine.get(&key(7)).unwrap(), None, "{name}");
+    }
+
+    /// Every peer in memory is a map.
+    #[test]
+    fn memory_peers_behave() {
+        for kind in [KeyKind::U64, KeyKind::Str] {
+            for (name, engine) in in_memory(kind) {
+                behaves(name, &*engine);
+            }
+        }
+    }
+
+    /// Every peer that keeps its data is a map, and finds it again.
+    #[test]
+    fn durable_peers_behave_and_keep() {
+        for peer in DURABLE {
+            let directory = tempfile::tempdir().unwrap();
+            let engine = (peer.open)(directory.path()).unwrap();
+            behaves(peer.name, &*engine);
+            engine.settle().unwrap();
+            drop(engine);
+            let engine = (peer.open)(directory.path()).unwrap();
+            assert_eq!(engine.get(&8u64.to_be_bytes()).unwrap(), Some(8), "{}", peer.name);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! RocksDB, through the C interface of the system's library (`librocksdb-dev` and the like).
+
+use super::Durable;
+use crate::Error;
+use crate::engine::Engine;
+use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr::{NonNull, null_mut};
+
+#[link(name = "rocksdb")]
+unsafe extern "C" {
+    fn rocksdb_options_create() -> *mut c_void;
+    fn rocksdb_options_destroy(options: *mut c_void);
+    fn rocksdb_options_set_create_if_missing(options: *mut c_void, yes: c_uchar);
+    fn rocksdb_options_increase_parallelism(options: *mut c_void, threads: c_int);
+    fn rocksdb_readoptions_create() -> *mut c_void;
+    fn rocksdb_readoptions_destroy(options: *mut c_void);
+    fn rocksdb_writeoptions_create() -> *mut c_void;
+    fn rocksdb_writeoptions_destroy(options: *mut c_void);
+    fn rocksdb_open(options: *const c_void, name: *const c_char, error: *mut *mut c_char) -> *mut c_void;
+    fn rocksdb_close(db: *mut c_void);
+    fn rocksdb_put(
+        db: *mut c_void,
+        options: *const c_void,
+        key: *const c_char,
+        key_len: usize,
+        value: *const c_char,
+        value_len: usize,
+        error: *mut *mut c_char,
+    );
+    fn rocksdb_delete(
+        db: *mut c_void,
+        options: *const c_void,
+        key: *const c_char,
+        key_len: usize,
+        error: *mut *mut c_char,
+    );
+    fn rocksdb_get(
+        db: *mut c_void,
+        options: *const c_void,
+        key: *const c_char,
+        key_len: usize,
+        value_len: *mut usize,
+        error: *mut *mut c_char,
+    ) -> *mut c_char;
+    fn rocksdb_free(memory: *mut c_void);
+    fn rocksdb_create_iterator(db: *mut c_void, options: *const c_void) -> *mut c_void;
+    fn rocksdb_iter_destroy(iterator: *mut c_void);
+    fn rocksdb_iter_seek(iterator: *mut c_void, key: *const c_char, key_len: usize);
+    fn rocksdb_iter_valid(iterator: *const c_void) -> c_uchar;
+    fn rocksdb_iter_next(iterator: *mut c_void);
+    fn rocksdb_iter_value(iterator: *const c_void, value_len: *mut usize) -> *const c_char;
+}
+
+/// RocksDB.
+pub const ROCKSDB: Durable = Durable {
+    name: "rocksdb",
+    setting: "log written to the page cache by every operation (sync off): survives a kill",
+    open: |directory| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"))?)),
+};
+
+/// An open database and the options of its calls, all freed in the end.
+struct RocksDb {
+    db: NonNull<c_void>,
+    read: *mut c_void,
+    write: *mut c_void,
+}
+
+// SAFETY: RocksDB's database may be used by several threads at once, and nobody changes the options after `open`.
+unsafe impl Send for RocksDb {}
+// SAFETY: as above.
+unsafe impl Sync for RocksDb {}
+
+fn wrong(what: impl Into<String>) -> Error {
+    Error::Peer {
+        peer: "rocksdb",
+        what: what.into(),
+    }
+}
+
+/// What a call has left behind in its error.
+fn done(error: *mut c_char) -> Result<(), Error> {
+    if error.is_null() {
+        return Ok(());
+    }
+    // SAFETY: an error that was set is a C string of RocksDB's, ours until it is freed.
+    let what = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
+    // SAFETY: it was allocated by RocksDB, and is not used again.
+    unsafe { rocksdb_free(error.cast()) };
+    Err(wrong(what))
+}
+
+fn word(value: *const c_char, len: usize) -> u64 {
+    if value.is_null() || len != 8 {
+        return 0;
+    }
+    // SAFETY: the caller's value has `len`, eight, bytes; they need not be aligned.
+    u64::from_le(unsafe { value.cast::<u64>().read_unaligned() })
+}
+
+impl RocksDb {
+    fn open(path: &Path) -> Result<RocksDb, Error> {
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong("a path with a zero byte"))?;
+        let mut error = null_mut();
+        // SAFETY: makes options, which are freed below.
+        let options = unsafe { rocksdb_options_create() };
+        // SAFETY: options just made.
+        unsafe { rocksdb_options_set_create_if_missing(options, 1) };
+        // SAFETY: as above.
+        unsafe { rocksdb_options_increase_parallelism(options, 2) };
+        // SAFETY: options, a C string, and a place for an error.
+        let db = unsafe { rocksdb_open(options, name.as_ptr(), &raw mut error) };
+        // SAFETY: the database has its own copy.
+        unsafe { rocksdb_options_destroy(options) };
+        done(error)?;
+        let db = NonNull::new(db).ok_or_else(|| wrong("no database"))?;
+        // SAFETY: makes options that live as long as the database.
+        let read = unsafe { rocksdb_readoptions_create() };
+        // SAFETY: as above; their default is not to sync.
+        let write = unsafe { rocksdb_writeoptions_create() };
+        Ok(RocksDb { db, read, write })
+    }
+}
+
+impl Drop for RocksDb {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses it any more.
+        unsafe { rocksdb_close(self.db.as_ptr()) };
+        // SAFETY: made by `open`.
+        unsafe { rocksdb_readoptions_destroy(self.read) };
+        // SAFETY: made by `open`.
+        unsafe { rocksdb_writeoptions_destroy(self.write) };
+    }
+}
+
+impl Engine for RocksDb {
+    fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        let (value, mut error) = (value.to_le_bytes(), null_mut());
+        let (db, options) = (self.db.as_ptr(), self.write);
+        // SAFETY: an open database, its options, and bytes with their lengths, which are copied.
+        unsafe {
+            rocksdb_put(
+                db,
+                options,
+                key.as_ptr().cast(),
+                key.len(),
+                value.as_ptr().cast(),
+                value.len(),
+                &raw mut error,
+            );
+        }
+        done(error).map(|()| true)
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let (mut len, mut error) = (0, null_mut());
+        let (db, options) = (self.db.as_ptr(), self.read);
+        // SAFETY: an open database, its options, a key with its length, and places for the results.
+        let value = unsafe {
+            rocksdb_get(
+                db,
+                options,
+                key.as_ptr().cast(),
+                key.len(),
+                &raw mut len,
+                &raw mut error,
+            )
+        };
+        done(error)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let found = word(value, len);
+        // SAFETY: a value that was found is ours to free.
+        unsafe { rocksdb_free(value.cast()) };
+        Ok(Some(found))
+    }
+
+    fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
+        self.insert(key, value)
+    }
+
+    fn remove(&self, key: &[u8]) -> Result<bool, Error> {
+        let mut error = null_mut();
+        // SAFETY: an open database, its options, and a key with its length.
+        unsafe {
+            rocksdb_delete(
+                self.db.as_ptr(),
+                self.write,
+                key.as_ptr().cast(),
+                key.len(),
+                &raw mut error,
+            );
+        }
+        done(error).map(|()| true)
+    }
+
+    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+        // SAFETY: an open database and its options; the iterator is freed below.
+        let iterator = unsafe { rocksdb_create_iterator(self.db.as_ptr(), self.read) };
+        // SAFETY: an iterator, and a key with its length.
+        unsafe { rocksdb_iter_seek(iterator, from.as_ptr().cast(), from.len()) };
+        let (mut sum, mut left) = (0u64, length);
+        // SAFETY: an iterator.
+        while left > 0 && unsafe { rocksdb_iter_valid(iterator) } != 0 {
+            let mut len = 0;
+            // SAFETY: the iterator is at an entry, whose value stays until it moves.
+            let value = unsafe { rocksdb_iter_value(iterator, &raw mut len) };
+            sum = sum.wrapping_add(word(value, len));
+            // SAFETY: the iterator is at an entry.
+            unsafe { rocksdb_iter_next(iterator) };
+            left -= 1;
+        }
+        // SAFETY: made above and not used again.
+        unsafe { rocksdb_iter_destroy(iterator) };
+        Ok(sum)
+    }
+}

@@ -1,0 +1,249 @@
+//! The phases of a run: the keys loaded, then one workload after the other on the same index.
+
+use super::RunArgs;
+use crate::Error;
+use crate::counters::{self, Counters};
+use crate::engine::Ours;
+use crate::keys::{KeyKind, Keys};
+use crate::limit::{Cache, Calibrator, Misses, Path};
+use crate::machine::HugePages;
+use crate::pass::{self, Pass};
+use crate::progress::Progress;
+use crate::script::{Script, Share, Steps, Wanted};
+use crate::store::{self, Place, Space};
+use crate::workload::Workload;
+use indexes::Compiled;
+use pmem::{Counting, Counts, Hardware, Observed, Tracing};
+
+/// The keys of a run, and what is done with them once they are loaded.
+pub struct Input {
+    all: Keys,
+    loaded: usize,
+    warm_up: Keys,
+    /// Without the load, which needs no script.
+    scripts: Vec<(&'static Workload, Script)>,
+    /// Whether the load itself is asked for.
+    fills: bool,
+}
+
+impl Input {
+    /// Makes everything that the run needs.
+    pub fn new(args: &RunArgs) -> Result<Input, Error> {
+        let workloads = &args.workload;
+        let unfit = |what: &str| Err(Error::Workloads(what.to_owned()));
+        if workloads.iter().skip(1).any(|workload| workload.fills()) {
+            return unfit("a workload that fills the index comes first or not at all");
+        }
+        let removes = |workload: &&Workload| workload.name == "remove";
+        if workloads.iter().rev().skip(1).any(removes) {
+            return unfit("'remove' comes last: nothing reads what is not there");
+        }
+        let phases = workloads.iter().filter(|workload| !workload.fills());
+        let steps: Vec<(&'static Workload, usize, Steps)> = phases
+            .map(|&workload| {
+                let ops = args.ops.unwrap_or(workload.default_ops(args.keys));
+                let ops = if removes(&workload) {
+                    ops.min(args.keys)
+                } else {
+                    ops
+                };
+                (workload, ops, Steps::new(workload, ops, args.seed))
+            })
+            .collect();
+        let inserts: usize = steps.iter().map(|(.., steps)| steps.inserts()).sum();
+        let all = match (&args.keys_from, args.key_kind) {
+            (Some(path), KeyKind::File) => Keys::read(path, Some(args.keys + inserts))?,
+            (_, kind) => Keys::generate_more(kind, args.keys, inserts, args.seed),
+        };
+        let mut fresh = args.keys;
+        let mut scripts = Vec::new();
+        for (workload, ops, steps) in steps {
+            let next = fresh + steps.inserts();
+            let wanted = Wanted {
+                ops,
+                threads: args.threads,
+                distribution: args.distribution.unwrap_or(workload.distribution),
+                theta: args.theta,
+                scans: args.scan_length.unwrap_or(workload.scans),
+                seed: args.seed,
+            };
+            scripts.push((
+                workload,
+                Script::new(workload, steps, &all, args.keys, fresh, &wanted),
+            ));
+            fresh = next;
+        }
+        let order: Vec<u32> = (0..args.warm_up)
+            .map(|i| crate::random::permute((i % args.keys) as u64, args.keys as u64, args.seed ^ 1) as u32)
+            .collect();
+        Ok(Input {
+            warm_up: all.chosen(&order),
+            all,
+            loaded: args.keys,
+            scripts,
+            fills: workloads.first().is_some_and(|workload| workload.fills()),
+        })
+    }
+}
+
+/// What the media has counted so far.
+pub type Count<M> = fn(&M) -> Counts;
+
+/// For media that do not count.
+pub fn uncounted<M>(_media: &M) -> Counts {
+    Counts::default()
+}
+
+fn counted(media: &Observed) -> Counts {
+    match media {
+        Observed::Counting(counting) => counting.counts(),
+        _ => Counts::default(),
+    }
+}
+
+/// One workload's measurement.
+pub struct Phase {
+    pub workload: &'static Workload,
+    pub pass: Pass,
+    pub counts: Counts,
+    pub hardware: counters::Hardware,
+    /// What misses took before and after, and over how many bytes.
+    pub misses: Option<(u64, Misses, Misses)>,
+}
+
+/// What a run gave.
+pub struct Measured {
+    pub phases: Vec<Phase>,
+    /// Once the keys are loaded.
+    pub space: Space,
+    pub level: String,
+    pub huge_pages: bool,
+    pub huge_page_memory: HugePages,
+}
+
+/// Loads the keys and runs the workloads.
+struct Measure<'r> {
+    args: &'r RunArgs,
+    input: &'r Input,
+    progress: Progress,
+    counts: &'r dyn Fn() -> Counts,
+    timed: bool,
+}
+
+impl Measure<'_> {
+    fn phase(
+        &self,
+        workload: &'static Workload,
+        run: impl FnOnce() -> Result<Pass, Error>,
+    ) -> Result<Phase, Error> {
+        self.progress.say(format_args!(
+            "{} on {}: {workload}",
+            self.args.index, self.args.keys
+        ));
+        let before = (self.counts)();
+        let counters = Counters::start();
+        let pass = run()?;
+        Ok(Phase {
+            workload,
+            pass,
+            hardware: counters.read(),
+            misses: None,
+            counts: (self.counts)() - before,
+        })
+    }
+
+    /// All phases, and the space taken once the keys are loaded.
+    fn phases(&self, engine: &Ours<'_>, space: &dyn Fn() -> Space) -> Result<(Vec<Phase>, Space), Error> {
+        let Measure { args, input, .. } = self;
+        let mut phases = Vec::new();
+        let load = || pass::load(engine, input.all.first(input.loaded), args.threads);
+        match args.workload.first() {
+            Some(workload) if input.fills => phases.push(self.phase(workload, load)?),
+            _ => {
+                self.progress
+                    .say(format_args!("{}: loading {} keys", args.index, input.loaded));
+                load()?;
+            }
+        }
+        let space = space();
+        for (workload, script) in &input.scripts {
+            pass::read(engine, input.warm_up.part(0, 1), args.threads)?;
+            let pace = if self.timed {
+                args.pace(workload)
+            } else {
+                pass::Pace::default()
+            };
+            let run = || pass::pass(engine, workload.name, &script.shares(), pace);
+            let mut calibrator = match self.timed && args.limit && workload.looks_up() {
+                true => Some(Calibrator::new(space.reserved, &args.pool)?),
+                false => None,
+            };
+            let before = calibrator.as_mut().map(Calibrator::misses).transpose()?;
+            let mut phase = self.phase(workload, run)?;
+            if let (Some(before), Some(calibrator)) = (before, &mut calibrator) {
+                phase.misses = Some((calibrator.footprint(), before, calibrator.misses()?));
+            }
+            phases.push(phase);
+        }
+        Ok((phases, space))
+    }
+}
+
+impl RunArgs {
+    /// Runs on this media, for time or for counts.
+    pub fn measure<M: Compiled>(
+        &self,
+        media: M,
+        place: &Place,
+        input: &Input,
+        counts: Count<M>,
+        timed: bool,
+    ) -> Result<Measured, Error> {
+        let heap = &place.create(media)?;
+        let _remove = place.remove_at_end();
+        let index = store::create(self.index, heap)?;
+        let measure = Measure {
+            args: self,
+            input,
+            progress: Progress::new(),
+            counts: &|| counts(heap.media()),
+            timed,
+        };
+        let (phases, space) = measure.phases(&Ours(&*index), &|| Space::of(heap))?;
+        Ok(Measured {
+            phases,
+            space,
+            level: heap.pool().level().to_string(),
+            huge_pages: heap.pool().huge_pages(),
+            huge_page_memory: HugePages::now(),
+        })
+    }
+
+    /// Loads the keys on the tracing media, and looks up the first keys of each workload that only looks up.
+    pub fn paths(&self, input: &Input) -> Result<Vec<Option<Path>>, Error> {
+        const LOOKUPS: usize = 100_000;
+        let heap = &Place::Anonymous.create(Observed::Tracing(Tracing::new(Hardware::detect())))?;
+        let Observed::Tracing(tracing) = heap.media() else {
+            return Ok(Vec::new());
+        };
+        let index = store::create(self.index, heap)?;
+        let engine = &Ours(&*index);
+        pass::load(engine, input.all.first(input.loaded), self.threads)?;
+        let mut paths = vec![None; usize::from(input.fills)];
+        for (workload, script) in &input.scripts {
+            let share = script.shares().into_iter().next().filter(|_| workload.looks_up());
+            let path = |share: Share<'_>| {
+                let keys = share.keys.first(LOOKUPS);
+                Path::of(engine, keys, tracing, &mut Cache::second_level())
+            };
+            paths.push(share.map(path).transpose()?);
+        }
+        Ok(paths)
+    }
+
+    /// Runs on the counting media.
+    pub fn counted(&self, place: &Place, input: &Input, timed: bool) -> Result<Measured, Error> {
+        let media = Observed::Counting(Counting::new(Hardware::detect()));
+        self.measure(media, place, input, counted, timed)
+    }
+}

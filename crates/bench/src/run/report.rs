@@ -1,0 +1,279 @@
+//! What a run prints of each workload.
+
+use super::RunArgs;
+use super::measure::{Measured, Phase};
+use crate::counters;
+use crate::distribution::Distribution;
+use crate::keys::KeyKind;
+use crate::latency::Timeline;
+use crate::limit::{Limit, Path};
+use crate::machine::{HugePages, Machine};
+use crate::media::MediaKind;
+use crate::table;
+use crate::workload::Workload;
+use pmem::{Counts, Persists};
+use serde::Serialize;
+
+/// One measurement. New fields come at will, but none changes its meaning.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub index: &'static str,
+    pub workload: &'static Workload,
+    pub key_kind: KeyKind,
+    /// Loaded before the workload; for those that fill the index, by it.
+    pub keys: usize,
+    pub ops: u64,
+    pub threads: usize,
+    pub media: MediaKind,
+    /// The delay's preset or parameters.
+    pub delay: Option<String>,
+    pub caveat: Option<&'static str>,
+    pub distribution: Distribution,
+    pub theta: Option<f64>,
+    pub pool: String,
+    pub level: String,
+    pub seed: u64,
+    pub seconds: f64,
+    pub mops: f64,
+    /// Open loop: operations a second that were due. Latencies count from then.
+    pub rate: Option<f64>,
+    pub mean_ns: f64,
+    pub p50_ns: u64,
+    pub p90_ns: u64,
+    pub p99_ns: u64,
+    pub p999_ns: u64,
+    pub max_ns: u64,
+    /// All of them: nodes, allocation and log. A `multi_get` of 32 keys is 32 operations.
+    pub write_backs_per_op: Option<f64>,
+    pub fences_per_op: Option<f64>,
+    /// Stores past the cache, which need a fence but no write-back.
+    pub non_temporal_per_op: Option<f64>,
+    /// Distinct 64-byte lines, and 256-byte blocks, that fences waited for.
+    pub lines_per_op: Option<f64>,
+    pub blocks_per_op: Option<f64>,
+    /// Bytes stored into persistent words and drafts.
+    pub bytes_per_op: Option<f64>,
+    /// Of these, for the heap's own metadata.
+    pub alloc_write_backs_per_op: Option<f64>,
+    pub alloc_fences_per_op: Option<f64>,
+    /// The same counts by what they were for.
+    pub persists_per_op: Option<Split>,
+    /// Reserved pool bytes a key, once all keys are in.
+    pub bytes_per_key: f64,
+    /// Bytes in live objects a key.
+    pub live_bytes_per_key: f64,
+    /// Where the machine has such counters.
+    pub hardware_per_op: Option<HardwarePerOp>,
+    /// For lookups, with `--limit`: the distance to what this memory allows.
+    pub limit: Option<Limit>,
+    /// What was done when: stalls show as low slots.
+    pub timeline: Timeline,
+    /// Whether the pool was given huge pages.
+    pub huge_pages: bool,
+    pub huge_page_memory: HugePages,
+    pub machine: Machine,
+}
+
+/// Counts an operation, by what they were for.
+#[derive(Debug, Serialize)]
+pub struct Split {
+    pub node: PersistsPerOp,
+    pub alloc: PersistsPerOp,
+    pub log: PersistsPerOp,
+}
+
+#[derive(Debug, Serialize)]
+pub struct PersistsPerOp {
+    pub write_backs: f64,
+    pub fences: f64,
+    pub lines: f64,
+    pub blocks: f64,
+}
+
+#[derive(Debug, Serialize)]
+pub struct HardwarePerOp {
+    pub cycles: Option<f64>,
+    pub instructions: Option<f64>,
+    pub cache_misses: Option<f64>,
+    pub branch_misses: Option<f64>,
+    pub tlb_misses: Option<f64>,
+}
+
+impl Split {
+    fn new(counts: &Counts, ops: f64) -> Split {
+        let per_op = |persists: Persists| PersistsPerOp {
+            write_backs: persists.write_backs as f64 / ops,
+            fences: persists.fences as f64 / ops,
+            lines: persists.lines as f64 / ops,
+            blocks: persists.blocks as f64 / ops,
+        };
+        Split {
+            node: per_op(counts.node),
+            alloc: per_op(counts.alloc),
+            log: per_op(counts.log),
+        }
+    }
+}
+
+impl HardwarePerOp {
+    fn new(counted: counters::Hardware, ops: f64) -> Option<HardwarePerOp> {
+        let per_op = |count: Option<u64>| Some(count? as f64 / ops);
+        (!counted.is_empty()).then(|| HardwarePerOp {
+            cycles: per_op(counted.cycles),
+            instructions: per_op(counted.instructions),
+            cache_misses: per_op(counted.cache_misses),
+            branch_misses: per_op(counted.branch_misses),
+            tlb_misses: per_op(counted.tlb_misses),
+        })
+    }
+}
+
+impl Report {
+    /// Of one workload; `counted` are the persists of as many operations as it says.
+    pub fn new(
+        args: &RunArgs,
+        timed: &Measured,
+        phase: Phase,
+        counted: Option<(Counts, u64)>,
+        path: Option<Path>,
+    ) -> Report {
+        let limit = phase.misses.zip(path).map(|((footprint, before, after), path)| {
+            let ns = phase.pass.seconds * 1e9 * args.threads as f64 / phase.pass.ops as f64;
+            Limit::new(footprint, before, after, path, ns)
+        });
+        let Phase {
+            workload,
+            pass,
+            hardware,
+            ..
+        } = phase;
+        let per_op = |count: fn(&Counts) -> u64| {
+            counted
+                .as_ref()
+                .map(|(counts, ops)| count(counts) as f64 / *ops as f64)
+        };
+        let distribution = args.distribution.unwrap_or(workload.distribution);
+        let skewed = matches!(distribution, Distribution::Zipfian | Distribution::Latest);
+        let quantile = |share| pass.latencies.quantile(share);
+        Report {
+            index: args.index.name(),
+            workload,
+            key_kind: args.key_kind,
+            keys: args.keys,
+            ops: pass.ops,
+            threads: args.threads,
+            media: args.media,
+            delay: (args.media == MediaKind::Delay).then(|| args.delay.to_string()),
+            caveat: args.media.caveat(),
+            distribution,
+            theta: skewed.then_some(args.theta),
+            pool: args.pool.to_string(),
+            level: timed.level.clone(),
+            seed: args.seed,
+            seconds: pass.seconds,
+            mops: pass.mops(),
+            rate: args.rate.filter(|_| !workload.fills()),
+            mean_ns: pass.latencies.mean(),
+            p50_ns: quantile(0.5),
+            p90_ns: quantile(0.9),
+            p99_ns: quantile(0.99),
+            p999_ns: quantile(0.999),
+            max_ns: pass.latencies.max(),
+            write_backs_per_op: per_op(|all| all.total().write_backs),
+            fences_per_op: per_op(|all| all.total().fences),
+            non_temporal_per_op: per_op(|all| all.non_temporal),
+            lines_per_op: per_op(|all| all.total().lines),
+            blocks_per_op: per_op(|all| all.total().blocks),
+            bytes_per_op: per_op(|all| all.bytes),
+            alloc_write_backs_per_op: per_op(|all| all.alloc.write_backs),
+            alloc_fences_per_op: per_op(|all| all.alloc.fences),
+            persists_per_op: counted.map(|(counts, ops)| Split::new(&counts, ops as f64)),
+            bytes_per_key: timed.space.reserved as f64 / args.keys as f64,
+            live_bytes_per_key: timed.space.live as f64 / args.keys as f64,
+            hardware_per_op: HardwarePerOp::new(hardware, pass.ops as f64),
+            limit,
+            timeline: pass.timeline.coarser(100),
+            huge_pages: timed.huge_pages,
+            huge_page_memory: timed.huge_page_memory,
+            machine: Machine::detect(),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let per_op = |count: Option<f64>| count.map_or("-".into(), |count| format!("{count:.2}"));
+        vec![
+            self.index.to_owned(),
+            self.workload.name.to_owned(),
+            self.keys.to_string(),
+            crate::name(self.key_kind),
+            self.ops.to_string(),
+            self.threads.to_string(),
+            format!("{:.3}", self.mops),
+            self.p50_ns.to_string(),
+            self.p99_ns.to_string(),
+            self.p999_ns.to_string(),
+            self.max_ns.to_string(),
+            per_op(self.write_backs_per_op),
+            per_op(self.fences_per_op),
+            per_op(self.lines_per_op),
+            per_op(self.blocks_per_op),
+            format!("{:.1}", self.bytes_per_key),
+            format!("{:.1}", self.live_bytes_per_key),
+        ]
+    }
+}
+
+/// The reports of one run as a table, with what they have in common below it.
+pub fn render(reports: &[Report]) -> String {
+    let header = [
+        "index",
+        "workload",
+        "keys",
+        "of kind",
+        "ops",
+        "threads",
+        "Mops/s",
+        "p50 ns",
+        "p99 ns",
+        "p99.9 ns",
+        "max ns",
+        "wb/op",
+        "fence/op",
+        "line/op",
+        "block/op",
+        "B/key",
+        "live B/key",
+    ];
+    let rows: Vec<Vec<String>> = reports.iter().map(Report::row).collect();
+    let mut text = table::render(&header, &rows);
+    let Some(last) = reports.last() else {
+        return text;
+    };
+    let HugePages {
+        resident_mib,
+        huge_mib,
+    } = last.huge_page_memory;
+    let delay = last
+        .delay
+        .as_ref()
+        .map_or(String::new(), |delay| format!(" ({delay})"));
+    let rate = last.rate.map_or(String::new(), |rate| {
+        format!(", open loop of {rate} operations a second")
+    });
+    text += &format!(
+        "pool {}, level {}, media {}{delay}, {huge_mib} of {resident_mib} MiB on huge pages{rate}\n",
+        last.pool,
+        last.level,
+        crate::name(last.media),
+    );
+    if let Some(caveat) = last.caveat {
+        text += &format!("not shown: {caveat}\n");
+    }
+    for report in reports {
+        if let Some(limit) = &report.limit {
+            text += &format!("{}: {limit}\n", report.workload);
+        }
+    }
+    text += &last.machine.to_string();
+    text
+}

@@ -1,0 +1,277 @@
+//! What a pass does, step by step, made before anything is timed.
+//!
+//! I1 A script is right however its threads' shares interleave: a thread reads keys that were loaded or that it has
+//!    itself inserted before, and removes only keys of its own.
+//! I2 Keys, steps and scan lengths lie in flat runs in the order of their use.
+
+use crate::distribution::{Chooser, Distribution};
+use crate::keys::{Keys, Part};
+use crate::random::Random;
+use crate::workload::{Mix, ScanLength, Step, Workload};
+
+/// The steps of all threads, one a key.
+#[derive(Debug)]
+pub struct Script {
+    keys: Keys,
+    what: What<Vec<Step>>,
+    /// Keys each scan reads, or all of them do.
+    lengths: Lengths<Vec<u32>>,
+    threads: usize,
+}
+
+/// What is done with the keys of a script.
+#[derive(Clone, Copy, Debug)]
+pub enum What<S> {
+    /// The same with each.
+    Only(Step),
+    /// Reads of 32 at once.
+    Batches,
+    /// A step each.
+    Mixed(S),
+}
+
+/// How far scans go.
+#[derive(Clone, Copy, Debug)]
+pub enum Lengths<L> {
+    /// All as far.
+    Same(u32),
+    /// A length a step.
+    Each(L),
+}
+
+/// A thread's share of a script.
+#[derive(Clone, Copy, Debug)]
+pub struct Share<'s> {
+    /// The keys.
+    pub keys: Part<'s>,
+    /// What to do with them.
+    pub what: What<&'s [Step]>,
+    /// How far scans go.
+    pub lengths: Lengths<&'s [u32]>,
+}
+
+impl<'s> Share<'s> {
+    /// One step with each of these keys.
+    pub fn only(step: Step, keys: Part<'s>) -> Share<'s> {
+        let (what, lengths) = (What::Only(step), Lengths::Same(100));
+        Share { keys, what, lengths }
+    }
+
+    /// Reads of 32 of these keys at once.
+    #[cfg(feature = "peers")]
+    pub fn batches(keys: Part<'s>) -> Share<'s> {
+        let what = What::Batches;
+        Share {
+            what,
+            ..Share::only(Step::Read, keys)
+        }
+    }
+}
+
+/// What a script is made by.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Steps of all threads together.
+    pub ops: usize,
+    /// Threads that share them.
+    pub threads: usize,
+    /// Which keys are asked for.
+    pub distribution: Distribution,
+    /// The exponent of zipfian distributions.
+    pub theta: f64,
+    /// How far scans go.
+    pub scans: ScanLength,
+    /// The seed of all choices.
+    pub seed: u64,
+}
+
+/// The steps of a workload in order, before the keys are known.
+#[derive(Debug)]
+pub struct Steps(Vec<Step>);
+
+impl Steps {
+    /// `ops` steps in the workload's proportions.
+    pub fn new(workload: &Workload, ops: usize, seed: u64) -> Steps {
+        let shares = workload.shares();
+        let mut random = Random::new(seed ^ 0x57e9);
+        let step = |percent: u64| {
+            let mut below = 0;
+            let found = shares.iter().find(|&&(share, _)| {
+                below += u64::from(share);
+                percent < below
+            });
+            found.map_or(Step::Read, |&(_, step)| step)
+        };
+        Steps((0..ops).map(|_| step(random.below(100))).collect())
+    }
+
+    /// How many of them insert.
+    pub fn inserts(&self) -> usize {
+        self.0.iter().filter(|&&step| step == Step::Insert).count()
+    }
+}
+
+impl Script {
+    /// These steps over keys of which the first `loaded` are there; inserts take new ones from number `fresh` on.
+    pub fn new(
+        workload: &Workload,
+        steps: Steps,
+        all: &Keys,
+        loaded: usize,
+        fresh: usize,
+        wanted: &Wanted,
+    ) -> Script {
+        let Wanted {
+            ops,
+            threads,
+            distribution,
+            theta,
+            scans,
+            seed,
+        } = *wanted;
+        let steps = steps.0;
+        let mut order: Vec<u32> = Vec::with_capacity(ops);
+        let mut lengths = Vec::new();
+        let each_length = steps.contains(&Step::Scan) && !matches!(scans, ScanLength::Keys(_));
+        let mut fresh = fresh..all.len();
+        for thread in 0..threads {
+            let (from, to) = (
+                steps.len() * thread / threads,
+                steps.len() * (thread + 1) / threads,
+            );
+            let mut random = Random::new(seed.wrapping_add(thread as u64));
+            let mut chooser = Chooser::new(distribution, theta, loaded as u64, seed, from as u64);
+            // Those that this thread may remove: every so many-th of a permutation.
+            let mut removable = (thread..loaded).step_by(threads);
+            for &step in &steps[from..to] {
+                let number = match step {
+                    Step::Insert => fresh.next().inspect(|&number| chooser.inserted(number as u64)),
+                    Step::Remove => removable
+                        .next()
+                        .map(|i| crate::random::permute(i as u64, loaded as u64, seed) as usize),
+                    _ => Some(chooser.choose(&mut random) as usize),
+                };
+                // There are as many new keys as inserts, and never more removals than keys.
+                order.push(number.unwrap_or(0) as u32);
+                if each_length {
+                    lengths.push(if step == Step::Scan {
+                        length(scans, loaded, &mut random)
+                    } else {
+                        0
+                    });
+                }
+            }
+        }
+        Script {
+            keys: all.chosen(&order),
+            what: match workload.mix {
+                Mix::Batches => What::Batches,
+                Mix::Only(step) => What::Only(step),
+                _ => What::Mixed(steps),
+            },
+            lengths: match scans {
+                ScanLength::Keys(keys) => Lengths::Same(keys),
+                _ => Lengths::Each(lengths),
+            },
+            threads,
+        }
+    }
+
+    /// How many steps it has.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// What each thread does.
+    pub fn shares(&self) -> Vec<Share<'_>> {
+        let slice = |i: usize| self.len() * i / self.threads..self.len() * (i + 1) / self.threads;
+        let share = |i: usize| Share {
+            keys: self.keys.part(i, self.threads),
+            what: match &self.what {
+                What::Only(step) => What::Only(*step),
+                What::Batches => What::Batches,
+                What::Mixed(steps) => What::Mixed(&steps[slice(i)]),
+            },
+            lengths: match &self.lengths {
+                Lengths::Same(keys) => Lengths::Same(*keys),
+                Lengths::Each(lengths) if lengths.is_empty() => Lengths::Same(0),
+                Lengths::Each(lengths) => Lengths::Each(&lengths[slice(i)]),
+            },
+        };
+        (0..self.threads).map(share).collect()
+    }
+}
+
+fn length(scans: ScanLength, loaded: usize, random: &mut Random) -> u32 {
+    match scans {
+        ScanLength::Keys(keys) => keys,
+        ScanLength::UpTo(most) => 1 + random.below(most.into()) as u32,
+        ScanLength::Share(mean, deviation) => {
+            let share = mean + deviation * random.normal();
+            (share * loaded as f64).round().max(1.0) as u32
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::KeyKind;
+    use crate::workload::ALL;
+    use std::collections::HashSet;
+
+    /// However threads interleave: what is read or removed is there, what is inserted is not, and proportions hold.
+    #[test]
+    fn scripts_are_right() {
+        const LOADED: usize = 2000;
+        for workload in ALL {
+            let ops = 1500;
+            let steps = Steps::new(workload, ops, 3);
+            let fresh = steps.inserts();
+            let keys = Keys::generate_more(KeyKind::U64, LOADED, fresh, 3);
+            let wanted = Wanted {
+                ops,
+                threads: 3,
+                distribution: workload.distribution,
+                theta: 0.99,
+                scans: workload.scans,
+                seed: 3,
+            };
+            let script = Script::new(workload, steps, &keys, LOADED, LOADED, &wanted);
+            assert_eq!(script.len(), ops, "{workload}");
+            let (mut inserted, mut removed) = (HashSet::new(), HashSet::new());
+            for share in script.shares() {
+                let mut own = HashSet::new();
+                for (i, (_, number)) in share.keys.iter().enumerate() {
+                    let step = match share.what {
+                        What::Only(step) => step,
+                        What::Batches => Step::Read,
+                        What::Mixed(steps) => steps[i],
+                    };
+                    match step {
+                        Step::Insert => {
+                            assert!(number as usize >= LOADED && inserted.insert(number), "{workload}");
+                            own.insert(number);
+                        }
+                        Step::Remove => {
+                            assert!((number as usize) < LOADED && removed.insert(number), "{workload}")
+                        }
+                        _ => assert!((number as usize) < LOADED || own.contains(&number), "{workload}"),
+                    }
+                    if let (Step::Scan, Lengths::Each(lengths)) = (step, share.lengths) {
+                        assert!((1..=100).contains(&lengths[i]), "{workload}");
+                    }
+                }
+            }
+            let share = workload
+                .shares()
+                .iter()
+                .find(|(_, step)| *step == Step::Insert)
+                .map_or(0, |&(share, _)| share);
+            assert!(
+                (inserted.len() as f64 / 15.0 - f64::from(share)).abs() < 5.0,
+                "{workload}"
+            );
+        }
+    }
+}

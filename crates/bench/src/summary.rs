@@ -1,0 +1,29 @@
+//! Medians and extremes over rounds.
+
+use serde::{Deserialize, Serialize};
+
+/// The median of the rounds, and how far they spread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The middle round, or the mean of the two in the middle.
+    pub median: f64,
+    /// The least round.
+    pub least: f64,
+    /// The greatest round.
+    pub most: f64,
+}
+
+impl Summary {
+    /// Of these rounds; `None` if there are none.
+    pub fn of(rounds: impl IntoIterator<Item = f64>) -> Option<Summary> {
+        let mut rounds: Vec<f64> = rounds.into_iter().collect();
+        rounds.sort_by(f64::total_cmp);
+        let (&least, &most) = (rounds.first()?, rounds.last()?);
+        let (low, high) = (rounds[(rounds.len() - 1) / 2], rounds[rounds.len() / 2]);
+        Some(Summary {
+            median: (low + high) / 2.0,
+            least,
+            most,
+        })
+    }
+}

@@ -1,0 +1,101 @@
+//! The media that observe or slow what passes, as one type: code that is generic over media is compiled once for all
+//! of them. A branch at each call is the price, which nobody pays who measures the machine itself.
+
+use crate::{Counting, Delaying, Media, Purpose, Tracing};
+use std::sync::atomic::AtomicU64;
+
+/// The machine, observed or slowed.
+#[derive(Debug)]
+pub enum Observed {
+    /// Counts what passes.
+    Counting(Counting),
+    /// Lets fences take longer.
+    Delaying(Delaying),
+    /// Notes the lines touched.
+    Tracing(Tracing),
+}
+
+macro_rules! to_each {
+    ($self:ident, $media:ident => $call:expr) => {
+        match $self {
+            Observed::Counting($media) => $call,
+            Observed::Delaying($media) => $call,
+            Observed::Tracing($media) => $call,
+        }
+    };
+}
+
+// SAFETY: everything is passed on.
+unsafe impl Media for Observed {
+    fn load(&self, word: &AtomicU64) -> u64 {
+        to_each!(self, media => media.load(word))
+    }
+
+    fn store(&self, word: &AtomicU64, value: u64) {
+        to_each!(self, media => media.store(word, value));
+    }
+
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        to_each!(self, media => media.compare_exchange(word, old, new))
+    }
+
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        to_each!(self, media => media.store_nt(word, value));
+    }
+
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        to_each!(self, media => media.store_unpersisted(word, value));
+    }
+
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        to_each!(self, media => media.compare_exchange_unpersisted(word, old, new))
+    }
+
+    fn touched(&self, start: *const u8, len: usize) {
+        to_each!(self, media => media.touched(start, len));
+    }
+
+    fn drafting(&self, start: *const u8, len: usize) {
+        to_each!(self, media => media.drafting(start, len));
+    }
+
+    fn drafted(&self, start: *const u8, len: usize) {
+        to_each!(self, media => media.drafted(start, len));
+    }
+
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        to_each!(self, media => media.write_back(at, purpose));
+    }
+
+    fn joined(&self, at: *const u8, len: usize) {
+        to_each!(self, media => media.joined(at, len));
+    }
+
+    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+        to_each!(self, media => media.write_back_joined(at, purpose));
+    }
+
+    fn fence(&self, purpose: Purpose) {
+        to_each!(self, media => media.fence(purpose));
+    }
+
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        to_each!(self, media => media.load_volatile(word))
+    }
+
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        to_each!(self, media => media.store_volatile(word, value));
+    }
+
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        to_each!(self, media => media.compare_exchange_volatile(word, old, new))
+    }
+
+    fn caches_persist(&mut self) {
+        to_each!(self, media => media.caches_persist());
+    }
+
+    fn wait(&self, turn: u32) {
+        to_each!(self, media => media.wait(turn));
+    }
+}
