@@ -124,6 +124,16 @@ impl<M: Media> Heap<M> {
         Ok(self.inner.pool.at(offset)?)
     }
 
+    /// `len` objects, one after the other, from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where they would lie outside the pool or be misaligned.
+    #[inline(always)]
+    pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Error> {
+        Ok(self.inner.pool.slice(offset, len)?)
+    }
+
     /// `len` bytes at `offset`, which do not change while they are reachable.
     ///
     /// # Errors
@@ -199,6 +209,17 @@ impl<M: Media> Heap<M> {
             let space = Arc::clone(space);
             guard.defer(move || space.free(offset));
         }
+    }
+
+    /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:
+    /// [`audit`](Heap::audit) does not count it as leaked. After a crash it is found unreachable.
+    pub fn hold(&self, offset: Offset) {
+        lock(&self.inner.space.held).insert(offset.get());
+    }
+
+    /// Says that the object at `offset`, held until now, is about to be reachable again, or to be retired.
+    pub fn unhold(&self, offset: Offset) {
+        lock(&self.inner.space.held).remove(&offset.get());
     }
 
     /// Closes the heap and its pool, if this is the last handle; else the last handle to be dropped does.

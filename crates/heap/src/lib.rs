@@ -37,6 +37,7 @@
 //! | `space` | the pages' places: open pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `root` | the directory of named roots |
+//! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
 //! | `stats`, `audit` | accounting |
 //!
@@ -45,6 +46,7 @@
 
 mod audit;
 mod class;
+mod dram;
 mod error;
 mod heap;
 mod local;
@@ -61,9 +63,10 @@ mod trace;
 
 pub use audit::Audit;
 pub use class::footprint;
+pub use dram::{Swap, keep};
 pub use error::Error;
 pub use heap::Heap;
-pub use recovery::{Progress, State};
+pub use recovery::{Progress, State, TracePause};
 pub use root::{MAX_NAME, Root};
 pub use stats::Stats;
 pub use trace::{Trace, Tracers};

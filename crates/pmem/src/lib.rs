@@ -37,4 +37,4 @@ pub use token::{
     Batch, Chunk, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal,
     PSlot, Persisted, Publication, Published, persist_scope,
 };
-pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};
+pub use word::{Link, Offset, PEither, PWord, Persistent, Tag, VWord};

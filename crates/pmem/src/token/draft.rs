@@ -219,6 +219,13 @@ impl<T: Persistent> Persisted<'_, T> {
         self.chunk.offset
     }
 
+    /// A link to the object, which is the caller's from now on: it stores the link in a
+    /// [dormant slot](PSlot::store) or a log, or retires the object.
+    #[inline]
+    pub fn into_link(self, tag: Tag) -> Link {
+        Link::NULL.with_offset(self.release()).with_tag(tag)
+    }
+
     /// Something reaches the object from now on, so that it is not given back.
     #[inline]
     pub(super) fn release(self) -> Offset {
