@@ -74,6 +74,11 @@ pub use trace::{Trace, Tracers};
 /// A pin of the current epoch: what it protects is not reused until it is dropped.
 pub use crossbeam_epoch::Guard;
 
+/// Whether this thread holds a guard: then it does not wait for what waits for guards.
+pub fn is_pinned() -> bool {
+    crossbeam_epoch::is_pinned()
+}
+
 /// Pins the current epoch.
 #[inline]
 pub fn pin() -> Guard {

@@ -7,7 +7,7 @@
 use super::{Batch, Brand, Fenced, PSlot};
 use crate::{Link, Media, Offset, Persistent, Tag};
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
 /// Who lent the chunk of a draft, and takes it back.
@@ -141,6 +141,28 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         let start = self.chunk.start.as_ptr();
         batch.media().drafted(start, self.chunk.len);
         batch.join(start, self.chunk.len);
+        Flushed {
+            chunk: self.chunk,
+            brand: PhantomData,
+            object: PhantomData,
+        }
+    }
+
+    /// Like [`flush`](Draft::flush), for an object of which only parts were written, each a range of bytes from its
+    /// start: their lines join the batch. What the other lines hold after a crash is unknown.
+    #[inline]
+    #[track_caller]
+    pub fn flush_parts<M: Media>(
+        self,
+        parts: impl IntoIterator<Item = Range<usize>>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Flushed<'e, 'h, T> {
+        for part in parts {
+            assert!(part.end <= self.chunk.len, "a part outside its object");
+            let start = self.chunk.start.as_ptr().wrapping_add(part.start);
+            batch.media().drafted(start, part.len());
+            batch.join(start, part.len());
+        }
         Flushed {
             chunk: self.chunk,
             brand: PhantomData,
