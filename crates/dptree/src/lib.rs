@@ -177,7 +177,10 @@ impl<M: Media> DpTree<M> {
 
     /// Where the keys are, and how far a merge is.
     pub fn stats(&self) -> Stats {
-        self.shared().stats()
+        Stats {
+            merging: self.owner.is_merging(),
+            ..self.shared().stats()
+        }
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Stats {
     pub log_bytes: usize,
     /// Log pages that wait to serve again.
     pub ready_pages: usize,
+    /// Whether the background thread merges, or is about to.
+    pub merging: bool,
     /// Merges since the opening.
     pub merges: usize,
     /// Partitions of the merge under way; 0 if there is none.
@@ -44,6 +46,7 @@ impl<M: Media> Shared<M> {
             leaves: trees.base.leaves.len(),
             log_bytes: trees.front.log.bytes() + middle.map_or(0, |middle| middle.log.bytes()),
             ready_pages: self.cache.len(),
+            merging: false,
             merges: self.progress.merges.load(Relaxed),
             merge_partitions: self.progress.partitions.load(Relaxed),
             merge_done: self.progress.done.load(Relaxed),

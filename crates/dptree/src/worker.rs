@@ -66,6 +66,12 @@ impl<M: Media> Owner<M> {
         self.signal.changed.notify_all();
     }
 
+    /// Whether the background thread merges, or is about to.
+    pub(crate) fn is_merging(&self) -> bool {
+        let wishes = lock(&self.signal.wishes);
+        wishes.wanted || wishes.merging
+    }
+
     /// The front is full: sees to it that it is merged.
     #[cold]
     pub(crate) fn make_room(&self) {
@@ -147,6 +153,8 @@ fn work<M: Media>(shared: &Shared<M>, signal: &Signal) {
                     *lock(&shared.progress.failed) = Some(("a merge panicked".into(), size));
                 }
                 drop(turn);
+                // What it has retired must not wait for its next merge.
+                heap::pin().flush();
                 wishes = lock(&signal.wishes);
                 wishes.merging = false;
                 signal.changed.notify_all();

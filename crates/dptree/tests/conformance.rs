@@ -95,11 +95,7 @@ impl<C: Choice> Subject for InFile<C> {
         if how == Reopen::Crash {
             // What a killed process leaves: the file as it is, not closed. A merge in the background must not come
             // between the parts of the copy.
-            let merging = || {
-                let stats = index.stats();
-                stats.merge_partitions > 0 || stats.middle > 0 || stats.front >= stats.threshold
-            };
-            while merging() {
+            while index.stats().merging {
                 std::thread::yield_now();
             }
             let other = tempfile::tempdir().expect("a folder");
