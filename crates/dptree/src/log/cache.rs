@@ -1,7 +1,7 @@
 //! Pages that wait to serve again (DPTree §2.1, the caching allocator with its two free lists).
 //!
 //! I1 A page here is reached by nothing, and its words from `first` on have the other sense than it will serve with.
-//! I2 There are no more of them than the last log had pages: the cache follows the size of the buffer tree.
+//! I2 There are no more of them than the last log had pages, and a few: the cache follows the size of the buffer tree.
 //!
 //! The lists are in DRAM and the pages [held](Heap::hold): after a crash they are found unreachable.
 
@@ -34,14 +34,15 @@ impl Cache {
         Some(ready)
     }
 
-    /// Puts in what a merged log had, and lets go of what is beyond the cache's bound.
+    /// Puts in what a merged log had, and lets go of what is more than that and `spare`.
     pub(crate) fn put<M: Media>(
         &self,
         heap: &Heap<M>,
         guard: &Guard,
         ready: Vec<Ready>,
+        spare: usize,
     ) -> Result<(), Error> {
-        let bound = ready.len();
+        let bound = ready.len() + spare;
         let mut lists = lock(&self.0);
         for page in ready {
             if let Some(offset) = page.link.offset() {

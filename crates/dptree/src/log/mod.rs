@@ -219,7 +219,8 @@ impl Log {
                 cache::retire(heap, &guard, link)?;
             }
         }
-        cache.put(heap, &guard, ready)
+        // Pages that are filled in part serve for fewer records the next time.
+        cache.put(heap, &guard, ready, 2 * self.partitions.len())
     }
 
     /// Takes over pages that were replayed.
