@@ -3,9 +3,10 @@
 //! ```text
 //!    0   state     number of the last buffer tree that was merged:63 | version:1     the commit point of a merge
 //!    8   shape     leaf capacity:16 | partitions:16 | log page:32, in bytes
-//!   16   heads     of the list of leaves, one for each version
-//!   32   0
-//!   64   logs      for even and odd numbers: 64 links to the newest page of each partition
+//!   16   0
+//!   64   heads     of the list of leaves, one for each version
+//!   80   0
+//!  128   logs      for even and odd numbers: 64 links to the newest page of each partition
 //! ```
 //!
 //! I1 Buffer trees are numbered from 1. Those above `state`'s number are alive, and there are at most two: n + 1, which
@@ -39,12 +40,13 @@ pub(crate) mod tag {
 pub(crate) struct Root {
     pub(crate) state: PWord,
     shape: PWord,
+    unused: [PWord; 6],
     pub(crate) heads: [PSlot; 2],
-    unused: [PWord; 4],
+    more_unused: [PWord; 6],
     logs: [[PSlot; MAX_PARTITIONS]; 2],
 }
 
-const _: () = assert!(size_of::<Root>() == 64 + 2 * 8 * MAX_PARTITIONS);
+const _: () = assert!(size_of::<Root>() == 128 + 2 * 8 * MAX_PARTITIONS);
 
 // SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
 unsafe impl Persistent for Root {}
@@ -91,8 +93,9 @@ impl Root {
         Root {
             state: PWord::new(0),
             shape: PWord::new(shape),
-            heads: [const { PSlot::null() }; 2],
             unused: Default::default(),
+            heads: [const { PSlot::null() }; 2],
+            more_unused: Default::default(),
             logs: [const { [const { PSlot::null() }; MAX_PARTITIONS] }; 2],
         }
     }
