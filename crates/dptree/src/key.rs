@@ -10,7 +10,7 @@ use crate::record::RecordRef;
 use art::checksum;
 use heap::Heap;
 use index::Value;
-use pmem::{Fault, Link, Media};
+use pmem::{Fault, Link, Media, Offset};
 use std::cmp::Ordering;
 
 /// A key that is looked for.
@@ -85,7 +85,15 @@ impl Entry {
             *buffer = self.prefix.to_be_bytes();
             &buffer[..]
         } else {
-            RecordRef::at(heap, self.link)?.key
+            let key = RecordRef::at(heap, self.link)?.key;
+            // What rests on the order of keys ends, whatever a damaged pool holds.
+            if prefix(key) != self.prefix {
+                return Err(Fault {
+                    what: "the prefix beside a link is not its record's",
+                    offset: self.link.offset().map_or(0, Offset::get),
+                });
+            }
+            key
         };
         Ok(Key {
             bytes,

@@ -10,7 +10,7 @@ use crate::key::Entry;
 use crate::tree::{Shared, Trees};
 use heap::{Error, Guard, keep};
 use index::{Direction, Visit};
-use pmem::Media;
+use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
@@ -52,7 +52,15 @@ impl<M: Media> Shared<M> {
             }
             match next {
                 None => return Ok(()),
-                Some(next) => from = next,
+                Some(next) if is_ahead(&from, &next, direction) => from = next,
+                // In a damaged pool a key may stand in any leaf.
+                Some(_) => {
+                    return Err(Fault {
+                        what: "a key out of order",
+                        offset: 0,
+                    }
+                    .into());
+                }
             }
             size = (size * 2).min(LARGEST_STEP);
         }
@@ -278,6 +286,22 @@ fn in_direction(order: Ordering, direction: Direction) -> Ordering {
     match direction {
         Direction::Forward => order,
         Direction::Reverse => order.reverse(),
+    }
+}
+
+/// Whether a scan that goes on at `next` leaves something behind since `from`.
+fn is_ahead(from: &Bound<Vec<u8>>, next: &Bound<Vec<u8>>, direction: Direction) -> bool {
+    let (from_key, next_key) = match (from, next) {
+        (Bound::Unbounded, _) => return true,
+        (_, Bound::Unbounded) => return false,
+        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(next) | Bound::Excluded(next)) => {
+            (from, next)
+        }
+    };
+    match in_direction(next_key.cmp(from_key), direction) {
+        Ordering::Greater => true,
+        Ordering::Equal => matches!((from, next), (Bound::Included(_), Bound::Excluded(_))),
+        Ordering::Less => false,
     }
 }
 

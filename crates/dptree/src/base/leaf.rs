@@ -29,6 +29,7 @@
 //!    has read.
 
 use crate::key::{Entry, Key};
+use crate::record::RecordRef;
 use crate::root::tag;
 use heap::{Error, Heap};
 use pmem::{
@@ -329,7 +330,7 @@ impl<'g> LeafRef<'g> {
 
     /// Makes sure that what is volatile belongs to this generation: the first to touch the leaf rebuilds it.
     #[inline]
-    pub(crate) fn touch<M: Media>(&self, heap: &Heap<M>, version: usize) -> Result<(), Fault> {
+    pub(crate) fn touch<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<(), Fault> {
         if self.head.lock.is_current(heap.media(), heap.generation()) {
             return Ok(());
         }
@@ -351,47 +352,31 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Rebuilds what is volatile from the bitmap and the pairs.
-    fn rebuild<M: Media>(&self, heap: &Heap<M>, version: usize) -> Result<(), Fault> {
+    fn rebuild<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<(), Fault> {
         let media = heap.media();
         let bits = self.bitmap(version, media);
         let groups = self.groups();
         let mut keys = Vec::with_capacity(self.capacity());
+        let mut passed = 0;
         for slot in slots_of(bits) {
             let entry = self.entry(slot, media);
-            keys.push((entry.prefix, entry.link, slot as u8));
-        }
-        let mut fault = None;
-        keys.sort_by(|a, b| {
-            let entry = |&(prefix, link, _): &(u64, Link, u8)| Entry {
-                prefix,
-                link,
-                word: 0,
-                removed: false,
-            };
-            entry(a).compare(heap, &entry(b)).unwrap_or_else(|found| {
-                fault = Some(found);
-                a.2.cmp(&b.2)
-            })
-        });
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
-        let mut passed = 0;
-        for &(prefix, link, slot) in &keys {
-            let entry = Entry {
-                prefix,
-                link,
-                word: 0,
-                removed: false,
-            };
-            let hash = entry.key(heap, &mut [0; 8])?.hash();
-            let slot = usize::from(slot);
+            let mut in_place = [0; 8];
+            let hash = entry.key(heap, &mut in_place)?.hash();
             self.set_print(slot, print(hash), media);
             passed |= passed_by(home(hash, groups), slot / GROUP, groups);
+            let record = match entry.link.is_null() {
+                true => None,
+                false => Some(RecordRef::at(heap, entry.link)?.key),
+            };
+            keys.push((entry.prefix, in_place, record, slot as u8));
         }
+        keys.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0)
+                .then_with(|| a.2.unwrap_or(&a.1).cmp(b.2.unwrap_or(&b.1)))
+        });
         self.set_passed(passed, media);
         self.head.lengths.store(0, media);
-        let order: Vec<u8> = keys.iter().map(|&(_, _, slot)| slot).collect();
+        let order: Vec<u8> = keys.iter().map(|&(.., slot)| slot).collect();
         self.set_order(version, &order, media);
         Ok(())
     }
