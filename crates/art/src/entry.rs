@@ -9,7 +9,7 @@
 //! `aux` of a link to an inner node is its skip, 255 standing for "255 or more: ask the node's level"; of a link
 //! to a leaf array its size class; of a link to a leaf zero.
 
-use pmem::{Link, Tag};
+use pmem::{Fault, Link, Offset, Tag};
 
 /// What a link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,4 +103,19 @@ pub const fn child_tag(kind: Kind, byte: u8, aux: u8) -> Tag {
 #[inline]
 pub const fn leaf_tag(fingerprint: u16) -> Tag {
     Tag::new((fingerprint as u64) << 48 | (Kind::Leaf as u64) << 1)
+}
+
+/// Whether two links lead to the same object.
+#[inline]
+pub fn same_object(a: Link, b: Link) -> bool {
+    a.offset() == b.offset() && a.kind() == b.kind()
+}
+
+/// A fault at the object that a link leads to.
+#[cold]
+pub fn damaged(what: &'static str, link: Link) -> Fault {
+    Fault {
+        what,
+        offset: link.bits() & Offset::MASK,
+    }
 }

@@ -13,9 +13,6 @@ pub enum Error {
     /// An operation failed.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// There is no such index.
-    #[error("no index is called '{0}'")]
-    UnknownIndex(String),
     /// An index did not behave as it must: its figures mean nothing.
     #[error("wrong result: {0}")]
     Wrong(String),

@@ -1,7 +1,7 @@
 //! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
 //!
 //! A measurement is a pass of one `workload` over `keys` made beforehand, against an `engine`: one of the indexes in
-//! the `registry`, or a peer. `bench run` measures one index, `bench open` how soon a pool is up again, and
+//! the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up again, and
 //! `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
 //!
 //! Mounted as `wollemi bench`.
@@ -14,7 +14,6 @@ mod keys;
 mod machine;
 mod open;
 mod progress;
-mod registry;
 mod run;
 mod store;
 mod table;
@@ -23,6 +22,8 @@ mod workload;
 pub use error::Error;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use indexes::IndexKind;
 use std::io::Write;
 
 /// The command line of `wollemi bench`.
@@ -89,6 +90,14 @@ fn count(text: &str) -> Result<usize, String> {
         Some(count) if (1..=u32::MAX as usize).contains(&count) => Ok(count),
         _ => Err(format!("not a count from 1 to {}", u32::MAX)),
     }
+}
+
+/// Reads the name of an index; the ablations are there to be measured.
+fn index() -> impl TypedValueParser<Value = IndexKind> {
+    let names = IndexKind::ALL
+        .iter()
+        .map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
 }
 
 /// Reads a number of threads.

@@ -6,12 +6,12 @@
 
 use crate::keys::{self, KeyKind, Keys};
 use crate::progress::Progress;
-use crate::registry::{self, WithIndex};
-use crate::store::{Place, Remove};
+use crate::store::{self, Place, Remove};
 use crate::workload::{self, Workload};
 use crate::{Error, engine::Engine, engine::Ours, machine::Machine, table};
 use heap::{Heap, State};
 use index::Index;
+use indexes::{IndexKind, WithIndex};
 use pmem::Hardware;
 use serde::Serialize;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,8 +23,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, clap::Args)]
 pub struct OpenArgs {
     /// The index
-    #[arg(long, default_value = "roart", value_parser = clap::builder::PossibleValuesParser::new(registry::NAMES))]
-    index: String,
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
     /// Numbers of keys
     #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M,10M", value_parser = crate::count)]
     keys: Vec<usize>,
@@ -59,7 +59,7 @@ enum After {
 /// The openings of one size.
 #[derive(Debug, Serialize)]
 struct Report {
-    index: String,
+    index: &'static str,
     keys: usize,
     after: After,
     rounds: usize,
@@ -122,8 +122,8 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     let start = Instant::now();
     let heap = Place::File(args.pool.clone()).open(Hardware::detect())?;
     let wanted = (round * 7919 % keys) as u64;
-    registry::open(
-        &args.index,
+    store::open(
+        args.index,
         &heap,
         FirstGet {
             heap: &heap,
@@ -142,10 +142,10 @@ struct FirstGet<'h> {
 }
 
 impl WithIndex for FirstGet<'_> {
-    type Out = Opening;
-    fn with<I: Index>(self, index: &I) -> Result<Opening, Error> {
+    type Out = Result<Opening, Error>;
+    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
         let open = self.start.elapsed();
-        let found = Ours(index).get(&keys::nth_u64(self.seed, self.wanted))?;
+        let found = Ours(&index).get(&keys::nth_u64(self.seed, self.wanted))?;
         let first_get = self.start.elapsed();
         if found != Some(self.wanted) {
             return Err(Error::Wrong(format!(
@@ -177,7 +177,7 @@ impl Report {
         };
         let median = |time| sorted(time).get(openings.len() / 2).copied().unwrap_or_default();
         Report {
-            index: args.index.clone(),
+            index: args.index.name(),
             keys,
             after,
             rounds: openings.len(),
@@ -209,7 +209,7 @@ fn render(reports: &[Report]) -> String {
         .iter()
         .map(|report| {
             vec![
-                report.index.clone(),
+                report.index.to_owned(),
                 report.keys.to_string(),
                 format!("{:?}", report.after).to_lowercase(),
                 format!("{:.2}", report.open_ms),
@@ -278,18 +278,18 @@ impl Drop for Filler {
 fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
     struct Fill<'f>(&'f Keys, usize);
     impl WithIndex for Fill<'_> {
-        type Out = ();
-        fn with<I: Index>(self, index: &I) -> Result<(), Error> {
-            workload::pass(&Ours(index), Workload::Load, &workload::share(self.0, self.1))?;
+        type Out = Result<(), Error>;
+        fn with<I: Index + 'static>(self, index: I) -> Self::Out {
+            workload::pass(&Ours(&index), Workload::Load, &workload::share(self.0, self.1))?;
             wait_for_end()
         }
     }
     struct Touch(u64);
     impl WithIndex for Touch {
-        type Out = ();
-        fn with<I: Index>(self, index: &I) -> Result<(), Error> {
+        type Out = Result<(), Error>;
+        fn with<I: Index + 'static>(self, index: I) -> Self::Out {
             for number in 0..100 {
-                Ours(index).update(&keys::nth_u64(self.0, number), number)?;
+                Ours(&index).update(&keys::nth_u64(self.0, number), number)?;
             }
             wait_for_end()
         }
@@ -297,11 +297,11 @@ fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
     let place = Place::File(args.pool.clone());
     if Path::exists(&args.pool) {
         let heap = place.open(Hardware::detect())?;
-        registry::open(&args.index, &heap, Touch(args.seed))
+        store::open(args.index, &heap, Touch(args.seed))
     } else {
         let loading = Keys::generate(KeyKind::U64, keys, args.seed);
         let heap = place.create(Hardware::detect())?;
-        registry::create(&args.index, &heap, Fill(&loading, args.threads))
+        store::create(args.index, &heap, Fill(&loading, args.threads))
     }
 }
 

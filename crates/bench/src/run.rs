@@ -7,13 +7,13 @@ use crate::engine::Ours;
 use crate::keys::{KeyKind, Keys};
 use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
-use crate::registry::{self, WithIndex};
-use crate::store::{Place, Space};
+use crate::store::{self, Place, Space};
 use crate::workload::{self, Pass, Workload};
 use crate::{Error, table};
 use clap::ValueEnum;
 use heap::Heap;
 use index::Index;
+use indexes::{IndexKind, WithIndex};
 use pmem::{Counting, Counts, Delaying, Hardware, Latency, Media};
 use serde::Serialize;
 
@@ -33,8 +33,8 @@ pub enum MediaKind {
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// The index
-    #[arg(long, default_value = "roart", value_parser = clap::builder::PossibleValuesParser::new(registry::NAMES))]
-    index: String,
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
     /// What to do
     #[arg(long, value_enum)]
     workload: Workload,
@@ -70,7 +70,7 @@ pub struct RunArgs {
 /// One measurement.
 #[derive(Debug, Serialize)]
 struct Report {
-    index: String,
+    index: &'static str,
     workload: Workload,
     key_kind: KeyKind,
     keys: usize,
@@ -150,9 +150,9 @@ struct Measured {
 }
 
 impl<M: Media> WithIndex for Measure<'_, M> {
-    type Out = Measured;
+    type Out = Result<Measured, Error>;
 
-    fn with<I: Index>(self, index: &I) -> Result<Measured, Error> {
+    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
         let Measure {
             args,
             input,
@@ -160,7 +160,7 @@ impl<M: Media> WithIndex for Measure<'_, M> {
             progress,
             counts,
         } = self;
-        let engine = Ours(index);
+        let engine = Ours(&index);
         let counted = || counts(heap.media());
         let mut before = counted();
         progress.say(format_args!("loading {} keys", input.load.len()));
@@ -197,8 +197,8 @@ impl RunArgs {
         let progress = &Progress::new();
         let heap = &place.create(media)?;
         let _remove = place.remove_at_end();
-        registry::create(
-            &self.index,
+        store::create(
+            self.index,
             heap,
             Measure {
                 args: self,
@@ -244,7 +244,7 @@ impl Report {
         let Measured { pass, space, .. } = timed;
         let per_op = |count: fn(Counts) -> u64| counts.map(|all| count(all) as f64 / pass.ops as f64);
         Report {
-            index: args.index.clone(),
+            index: args.index.name(),
             workload: args.workload,
             key_kind: args.key_kind,
             keys: args.keys,
@@ -295,7 +295,7 @@ fn print(args: &RunArgs, report: &Report) -> Result<(), Error> {
         "live B/key",
     ];
     let row = vec![
-        report.index.clone(),
+        report.index.to_owned(),
         crate::name(report.workload),
         report.keys.to_string(),
         crate::name(report.key_kind),

@@ -1,12 +1,33 @@
 //! Where an index under test lives: a heap in a fresh pool, of the media that a run asks for.
 
-use crate::{Error, registry};
+use crate::Error;
 use heap::Heap;
+use indexes::{IndexKind, WithIndex};
 use pmem::{Media, Pool, PoolOptions};
 use serde::Serialize;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// The name of the root that holds the index.
+const ROOT: &[u8] = b"bench";
+
+/// Makes the index under test in a heap.
+pub fn create<M: Media, W, Out>(index: IndexKind, heap: &Heap<M>, then: W) -> Result<Out, Error>
+where
+    W: WithIndex<Out = Result<Out, Error>>,
+{
+    index.create(heap, ROOT, then)?
+}
+
+/// Opens the index made before.
+pub fn open<M: Media, W, Out>(index: IndexKind, heap: &Heap<M>, then: W) -> Result<Out, Error>
+where
+    W: WithIndex<Out = Result<Out, Error>>,
+{
+    let opened = index.open(heap, ROOT, then)?;
+    opened.unwrap_or_else(|| Err(Error::Wrong("the pool holds no index".into())))
+}
 
 /// Where the pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +96,7 @@ impl Place {
             Place::File(path) => Pool::open(path, &PoolOptions::default(), media)?,
         };
         let heap = Heap::new(pool)?;
-        heap.recover(registry::tracers(), 1)?;
+        heap.recover(IndexKind::tracers(), 1)?;
         Ok(heap)
     }
 }

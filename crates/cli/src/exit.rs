@@ -62,7 +62,7 @@ impl Failure {
             Failure::Usage(_) => 2,
             Failure::Server(server::Error::NoAddress | server::Error::NotLoopback(_)) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
-            Failure::Bench(bench::Error::UnknownIndex(_) | bench::Error::Exists(_)) => 2,
+            Failure::Bench(bench::Error::Exists(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
             Failure::Server(_) | Failure::Bench(_) => 3,
@@ -73,7 +73,7 @@ impl Failure {
 
 fn database_code(error: &Error) -> u8 {
     match error {
-        Error::MapName(_) => 2,
+        Error::MapName(_) | Error::OtherIndex { .. } => 2,
         Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_)) => 5,
         _ => 3,
     }

@@ -58,7 +58,9 @@ mod worker;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
+use index::{
+    Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit, check_bounds, check_key, write_with,
+};
 use key::Key;
 pub use options::Options;
 use pmem::{Fault, Hardware, Media, Purpose, persist_scope};
@@ -184,14 +186,6 @@ impl<M: Media> DpTree<M> {
     }
 }
 
-fn check_key(key: &[u8]) -> Result<(), Error> {
-    if key.len() > MAX_KEY {
-        Err(Error::KeyTooLong(key.len()))
-    } else {
-        Ok(())
-    }
-}
-
 impl<M: Media> Index for DpTree<M> {
     #[inline]
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
@@ -201,24 +195,12 @@ impl<M: Media> Index for DpTree<M> {
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         check_key(key)?;
-        let key = Key::new(key);
-        let mut edit = Limited { edit, too_long: None };
-        let shared = self.shared();
-        let done = shared.edit(&key, &mut edit, &heap::pin());
-        let (action, full) = match done {
-            // Nothing was changed, and what recovery finds may make room. It waits for guards, so ours had to go first.
-            Err(heap::Error::Full { recovering: true, .. }) if shared.heap.wait_for_room() => {
-                shared.edit(&key, &mut edit, &heap::pin())?
-            }
-            done => done?,
-        };
+        let (key, shared) = (Key::new(key), self.shared());
+        let (action, full) = write_with(&shared.heap, edit, |edit, guard| shared.edit(&key, edit, guard))?;
         if full {
             self.owner.make_room();
         }
-        match edit.too_long {
-            Some(len) => Err(Error::ValueTooLong(len)),
-            None => Ok(action),
-        }
+        Ok(action)
     }
 
     fn scan<'g>(
@@ -229,36 +211,11 @@ impl<M: Media> Index for DpTree<M> {
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
-        for bound in [lower, upper] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound {
-                check_key(key)?;
-            }
-        }
+        check_bounds(lower, upper)?;
         Ok(self.shared().visit_range(lower, upper, direction, guard, visit)?)
     }
 
     fn check(&self) -> Result<Faults, Error> {
         Ok(self.shared().find_faults())
-    }
-}
-
-/// An edit that puts nothing longer than a value may be.
-struct Limited<'a> {
-    edit: &'a mut dyn Edit,
-    too_long: Option<usize>,
-}
-
-impl Edit for Limited<'_> {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let action = self.edit.decide(current);
-        if action == Action::Put && self.edit.value().len() > MAX_VALUE {
-            self.too_long = Some(self.edit.value().len());
-            return Action::Keep;
-        }
-        action
-    }
-
-    fn value(&self) -> &[u8] {
-        self.edit.value()
     }
 }

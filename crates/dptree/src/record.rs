@@ -27,7 +27,9 @@ const SIZE: usize = size_of::<Record>();
 const _: () = assert!(SIZE == 16);
 
 // SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Record {}
+unsafe impl Persistent for Record {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A record being read.
 #[derive(Clone, Copy)]

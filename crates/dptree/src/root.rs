@@ -49,7 +49,9 @@ pub(crate) struct Root {
 const _: () = assert!(size_of::<Root>() == 128 + 2 * 8 * MAX_PARTITIONS);
 
 // SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
-unsafe impl Persistent for Root {}
+unsafe impl Persistent for Root {
+    const WORDS_ONLY: bool = true;
+}
 
 /// What the root's first word says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

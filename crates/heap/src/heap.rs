@@ -6,7 +6,7 @@
 
 use crate::class::{SIZES, SMALL, footprint, small};
 use crate::local::{new_id, pairs_up, with_cache};
-use crate::page::{Claim, lock};
+use crate::page::{Claim, lock, lock_across};
 use crate::prefetch::prefetch;
 use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
@@ -53,6 +53,8 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) recovery: Arc<Recovery>,
     /// Held while the root directory is read or changed.
     pub(crate) roots: Mutex<()>,
+    /// Held while pages are added at the end.
+    extending: Mutex<()>,
 }
 
 impl<M: Media> Lender for Inner<M> {
@@ -92,6 +94,7 @@ impl<M: Media> Heap<M> {
                 space,
                 recovery,
                 roots: Mutex::new(()),
+                extending: Mutex::new(()),
             }),
         })
     }
@@ -376,11 +379,17 @@ impl<M: Media> Inner<M> {
 
     /// Takes contiguous pages: free ones, else new ones at the end. `bytes` is what they are for.
     fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
-        let mut runs = lock(&self.space.runs);
-        if let Some(first) = runs.take(pages) {
+        if let Some(first) = lock(&self.space.runs).take(pages) {
             return Ok(first);
         }
-        let (first, _) = runs.last();
+        let _extending = lock_across(&self.extending, self.pool.media());
+        let (first, last) = {
+            let mut runs = lock(&self.space.runs);
+            if let Some(first) = runs.take(pages) {
+                return Ok(first);
+            }
+            runs.take_last()
+        };
         let end = first.saturating_add(pages);
         let allocated = self.space.start_of(end);
         let full = |source| Error::Full {
@@ -388,12 +397,17 @@ impl<M: Media> Inner<M> {
             recovering: self.recovery.is_running(),
             source: Box::new(source),
         };
-        self.pool.grow(allocated).map_err(full)?;
+        if let Err(error) = self.pool.grow(allocated) {
+            if last > 0 {
+                lock(&self.space.runs).put(first, last);
+            }
+            return Err(full(error));
+        }
         persist_scope(self.pool.media(), Purpose::Alloc, |batch| {
             self.pool.allocated().store(allocated, &batch);
             let _durable = batch.fence().durable();
         });
-        runs.extend(end);
+        lock(&self.space.runs).end = end;
         Ok(first)
     }
 }

@@ -13,11 +13,28 @@
 //!    last chunk are always set.
 //! I3 Locks are taken in this order: a class's open pages, one page, the free runs.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use pmem::Media;
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// Locks, whatever a panicking holder left: every holder leaves what it guards whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks what is held across calls of the media.
+pub(crate) fn lock_across<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
+    if !M::TAKES_TURNS {
+        return lock(mutex);
+    }
+    let mut turn = 0;
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => media.wait(turn),
+        }
+        turn = turn.saturating_add(1);
+    }
 }
 
 /// One page's entry in the table.

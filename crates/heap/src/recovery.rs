@@ -32,6 +32,9 @@ use std::time::{Duration, Instant};
 /// Pages that a thread sweeps at a time.
 const SWEEP_BATCH: u32 = 64;
 
+/// Turns for which recovery stays awake while it waits for guards.
+const AWAKE: u32 = 8;
+
 /// Chunks retired under one guard.
 const RETIRE_BATCH: usize = 256;
 
@@ -171,19 +174,26 @@ impl Recovery {
     }
 
     /// Waits until all guards of now are gone; `false` if it was stopped.
-    fn wait_for_guards(&self) -> bool {
+    fn wait_for_guards<M: Media>(&self, media: &M) -> bool {
         let gone = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&gone);
         let guard = crate::pin();
         guard.defer(move || tell.store(true, SeqCst));
         guard.flush();
         drop(guard);
+        // Where nobody else holds any, a few flushes do.
+        let mut turn = 0;
         while !gone.load(SeqCst) {
             if self.stop.load(SeqCst) {
                 return false;
             }
             crate::pin().flush();
-            std::thread::sleep(Duration::from_micros(100));
+            // Always a first turn: who holds a guard need not be one of the media's threads.
+            media.wait(0);
+            turn += 1;
+            if turn > AWAKE {
+                std::thread::sleep(Duration::from_micros(100));
+            }
         }
         true
     }
@@ -213,6 +223,21 @@ impl<M: Media> Heap<M> {
         course.started = Some(Instant::now());
         course.thread = Some(thread);
         Ok(())
+    }
+
+    /// Recovers in the calling thread alone, and says how that ended. Hold no guard meanwhile. Does nothing but wait
+    /// where recovery was started before.
+    pub fn recover_now(&self, tracers: &Tracers<M>) -> State {
+        let mut course = lock(&self.inner.recovery.course);
+        if course.phase != Phase::Idle {
+            drop(course);
+            return self.wait_recovered();
+        }
+        course.phase = Phase::Tracing;
+        course.started = Some(Instant::now());
+        drop(course);
+        self.recover_here(tracers, 1);
+        self.recovery().state
     }
 
     /// How far recovery is.
@@ -307,7 +332,7 @@ impl<M: Media> Heap<M> {
             return Ok(false);
         }
         recovery.enter(Phase::Settling);
-        if !recovery.wait_for_guards() {
+        if !recovery.wait_for_guards(self.media()) {
             return Ok(false);
         }
         recovery.enter(Phase::Sweeping);

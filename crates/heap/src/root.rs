@@ -15,7 +15,7 @@
 //! I1 All of an entry but its link is durable before the link is stored: that store is the commit point.
 //! I2 An entry with a link does not change, but for the link's becoming null.
 
-use crate::page::lock;
+use crate::page::lock_across;
 use crate::{Error, Heap};
 use pmem::{
     Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag, persist_scope,
@@ -43,7 +43,9 @@ struct Entry {
 }
 
 // SAFETY: words only, without padding; any bits are valid.
-unsafe impl Persistent for Entry {}
+unsafe impl Persistent for Entry {
+    const WORDS_ONLY: bool = true;
+}
 
 const _: () = assert!(size_of::<Entry>() == 256);
 
@@ -54,7 +56,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] where an entry makes no sense.
     pub fn root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
-        let _held = lock(&self.inner.roots);
+        let _held = lock_across(&self.inner.roots, self.media());
         Ok(self.find_root(name)?.map(|(_, root)| root))
     }
 
@@ -64,7 +66,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] where an entry makes no sense.
     pub fn roots(&self) -> Result<Vec<(Vec<u8>, Root)>, Error> {
-        let _held = lock(&self.inner.roots);
+        let _held = lock_across(&self.inner.roots, self.media());
         let mut roots = Vec::new();
         for place in self.entries() {
             roots.extend(self.read_root(place, self.at(place)?)?);
@@ -88,7 +90,7 @@ impl<M: Media> Heap<M> {
         if name.len() > MAX_NAME {
             return Err(Error::NameTooLong(name.len()));
         }
-        let _held = lock(&self.inner.roots);
+        let _held = lock_across(&self.inner.roots, self.media());
         if self.find_root(name)?.is_some() {
             return Err(Error::RootExists(name.into()));
         }
@@ -122,7 +124,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] where an entry makes no sense.
     pub fn remove_root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
-        let _held = lock(&self.inner.roots);
+        let _held = lock_across(&self.inner.roots, self.media());
         let found = self.find_root(name)?;
         if let Some((entry, _)) = found {
             let _durable = entry

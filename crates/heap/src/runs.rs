@@ -34,21 +34,16 @@ impl Runs {
         Some(start)
     }
 
-    /// The run that ends where the allocated pages end: its start and its length, which may be 0.
-    pub(crate) fn last(&self) -> (u32, u32) {
+    /// Takes the run that ends where the allocated pages end: its start and its length, which may be 0. Whoever then
+    /// allocates more moves the end.
+    pub(crate) fn take_last(&mut self) -> (u32, u32) {
         match self.by_start.last_key_value() {
-            Some((&start, &len)) if start + len == self.end => (start, len),
+            Some((&start, &len)) if start + len == self.end => {
+                self.remove(start, len);
+                (start, len)
+            }
             _ => (self.end, 0),
         }
-    }
-
-    /// Takes the last run and the pages up to `end`, which are allocated now.
-    pub(crate) fn extend(&mut self, end: u32) {
-        let (start, len) = self.last();
-        if len > 0 {
-            self.remove(start, len);
-        }
-        self.end = end;
     }
 
     /// Puts `pages` pages back, which must not be free yet.
@@ -113,16 +108,16 @@ mod tests {
 
     /// Taking fits best, and the run at the end can be lengthened.
     #[test]
-    fn shortest_run_serves_and_last_run_extends() {
+    fn shortest_run_serves_and_last_run_is_found() {
         let mut runs = Runs::new(50);
         runs.put(10, 5);
         runs.put(20, 3);
         runs.put(45, 5);
         assert_eq!(runs.take(3), Some(20));
         assert_eq!(runs.take(4), Some(10));
-        assert_eq!(runs.last(), (45, 5));
-        runs.extend(60);
+        assert_eq!(runs.take_last(), (45, 5));
         assert_eq!(runs.free(), 1);
-        assert_eq!(runs.last(), (60, 0));
+        runs.end = 60;
+        assert_eq!(runs.take_last(), (60, 0));
     }
 }

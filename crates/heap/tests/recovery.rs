@@ -312,3 +312,43 @@ fn frees_may_come_after_the_heap_is_gone() {
     toy.heap.wait_recovered();
     toy.assert_exact("reopened");
 }
+
+/// Recovery in the calling thread does what it does in the background: all is accounted for when it returns, and it
+/// is not done twice.
+#[test]
+fn recovery_in_the_calling_thread() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let memory = pmem::Memory::new(64 << 20).unwrap();
+    let pool = Pool::create_in(&memory, &options(), Hardware::detect()).unwrap();
+    let mut toy = Toy::open(pool).unwrap();
+    let mut model = BTreeMap::new();
+    for round in 0..5 {
+        for _ in 0..500 {
+            toy.random_write(&mut random, 0..KEYS, &mut model).unwrap();
+        }
+        drop(toy);
+        toy = Toy::open(Pool::open_in(&memory, Hardware::detect()).unwrap()).unwrap();
+        for _ in 0..2 {
+            assert_eq!(
+                toy.heap.recover_now(&tracers()),
+                State::Done,
+                "seed {seed}, round {round}"
+            );
+        }
+        let stats = toy.heap.stats();
+        assert_eq!(
+            stats.used + stats.free,
+            stats.reserved,
+            "seed {seed}, round {round}"
+        );
+        assert_eq!(stats.unswept, 0, "seed {seed}, round {round}");
+        assert_eq!(
+            toy.heap.recovery().traced,
+            stats.objects,
+            "seed {seed}, round {round}"
+        );
+        let audit = toy.heap.audit(&tracers(), 1).unwrap();
+        assert!(audit.is_clean(), "seed {seed}, round {round}: {audit:?}");
+    }
+}

@@ -4,8 +4,8 @@
 //! by the keys' bytes, may be used from many threads at once, and every operation is durably linearizable: what an
 //! operation has acknowledged, reads included, survives a crash.
 //!
-//! Implementations provide four calls: [`get`](Index::get), [`write`](Index::write), [`scan`](Index::scan) and
-//! [`check`](Index::check). All the rest is made of them.
+//! The contract is [`Index`]: four calls, [`get`](Index::get), [`write`](Index::write), [`scan`](Index::scan) and
+//! [`check`](Index::check), of which all the rest is made. An index on a heap implements [`OnHeap`] and gets it.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -14,6 +14,7 @@ mod edit;
 mod error;
 #[cfg(feature = "conformance")]
 pub mod model;
+mod on_heap;
 mod range;
 mod value;
 
@@ -21,6 +22,7 @@ pub use contract::{Direction, Faults, Index, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
+pub use on_heap::{OnHeap, check_bounds, check_key, write_with};
 pub use range::{Range, reached};
 pub use value::Value;
 

@@ -1,8 +1,8 @@
 //! The database: one pool, its heap, and the maps in it.
 
-use crate::report::{Check, HeapCheck, MapCheck, Recovery, RecoveryState, Stats};
+use crate::report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Stats};
 use crate::store::Store;
-use crate::{Error, Hardware, MAX_NAME, Map, Media, Options};
+use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media, Options};
 use index::{Faults, Index};
 use pmem::Pool;
 use std::collections::HashMap;
@@ -31,10 +31,14 @@ pub struct Db<M: Media = Hardware> {
 
 struct Inner<M: Media> {
     store: Store<M>,
-    /// The maps that somebody holds: two handles to one map share its index.
-    held: Mutex<HashMap<String, Weak<dyn Index>>>,
+    /// The index of new maps.
+    index: IndexKind,
+    held: Mutex<Held>,
     opened_in: f64,
 }
+
+/// The maps that somebody holds: two handles to one map share its index.
+type Held = HashMap<String, (IndexKind, Weak<dyn Index>)>;
 
 impl Db {
     /// Opens the database at `path` with the default [`Options`]; it is created if it is not there.
@@ -49,57 +53,86 @@ impl Db {
 }
 
 impl<M: Media> Db<M> {
-    pub(crate) fn start(pool: Pool<M>, recovery_threads: usize, started: Instant) -> Result<Db<M>, Error> {
-        let store = Store::start(pool, recovery_threads)?;
+    pub(crate) fn start(pool: Pool<M>, options: &Options, started: Instant) -> Result<Db<M>, Error> {
+        let store = Store::start(pool, options.recovery_threads)?;
         let opened_in = started.elapsed().as_secs_f64();
-        let held = Mutex::default();
         Ok(Db {
             inner: Arc::new(Inner {
                 store,
-                held,
+                index: options.index,
+                held: Mutex::default(),
                 opened_in,
             }),
         })
     }
 
-    /// The map of this name; it is created if it is not there.
+    /// The map of this name; it is created if it is not there, with the index that the
+    /// [options](Options::index) name.
     ///
     /// # Errors
     ///
     /// [`Error::MapName`] for a name that is empty or longer than [`MAX_NAME`] bytes, [`Error::OtherKind`] for a map
     /// held by an index that this version does not know, [`Error::Heap`] if the pool is full or damaged.
     pub fn map(&self, name: &str) -> Result<Map, Error> {
+        self.find_or_create(name, None)
+    }
+
+    /// The map of this name, held by this index; it is created so if it is not there.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// db.map_with("letters", wollemi::IndexKind::Roart)?.upsert("a", "alpha")?;
+    /// let error = db.map_with("letters", wollemi::IndexKind::RoartWithoutEc).expect_err("another index");
+    /// assert_eq!(error.to_string(), "map 'letters': held by the index 'roart', not by 'roart-without-ec'");
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherIndex`] for a map held by another index, and as [`map`](Db::map).
+    pub fn map_with(&self, name: &str, index: IndexKind) -> Result<Map, Error> {
+        self.find_or_create(name, Some(index))
+    }
+
+    fn find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
         let mut held = self.held();
-        if let Some(map) = self.find(name, &mut held)? {
+        if let Some(map) = self.find(name, wanted, &mut held)? {
             return Ok(map);
         }
-        let index = self.inner.store.create(name)?;
-        held.insert(name.to_owned(), Arc::downgrade(&index));
-        Ok(Map::new(name, index))
+        let kind = wanted.unwrap_or(self.inner.index);
+        let index = self.inner.store.create(name, kind)?;
+        held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
+        Ok(Map::new(name, kind, index))
     }
 
     /// The map of this name, if there is one.
     pub fn find_map(&self, name: &str) -> Result<Option<Map>, Error> {
-        self.find(name, &mut self.held())
+        self.find(name, None, &mut self.held())
     }
 
-    fn find(&self, name: &str, held: &mut HashMap<String, Weak<dyn Index>>) -> Result<Option<Map>, Error> {
+    fn find(&self, name: &str, wanted: Option<IndexKind>, held: &mut Held) -> Result<Option<Map>, Error> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::MapName(name.len()));
         }
-        if let Some(index) = held.get(name).and_then(Weak::upgrade) {
-            return Ok(Some(Map::new(name, index)));
+        let shared = held
+            .get(name)
+            .and_then(|(kind, index)| Some((*kind, index.upgrade()?)));
+        if let Some((kind, index)) = shared {
+            return match wanted {
+                Some(wanted) if wanted != kind => Err(Error::other_index(name, kind, wanted)),
+                _ => Ok(Some(Map::new(name, kind, index))),
+            };
         }
-        let found = self.inner.store.open(name)?;
-        Ok(found.map(|index| {
-            held.insert(name.to_owned(), Arc::downgrade(&index));
-            Map::new(name, index)
+        let found = self.inner.store.open(name, wanted)?;
+        Ok(found.map(|(kind, index)| {
+            held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
+            Map::new(name, kind, index)
         }))
     }
 
-    /// The names of all maps, in order.
-    pub fn maps(&self) -> Result<Vec<String>, Error> {
-        Ok(self.inner.store.maps()?.into_iter().map(|map| map.name).collect())
+    /// All maps, by name, and what holds them.
+    pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
+        self.inner.store.maps()
     }
 
     /// Removes a map and all that it holds; `false` if there is no such map. The map is gone by one durable store:
@@ -110,8 +143,8 @@ impl<M: Media> Db<M> {
     /// [`Error::MapInUse`] while anybody holds a handle to the map.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let mut held = self.held();
-        if let Some(map) = held.get(name) {
-            if map.strong_count() > 0 {
+        if let Some((_, index)) = held.get(name) {
+            if index.strong_count() > 0 {
                 return Err(Error::MapInUse(name.to_owned()));
             }
             held.remove(name);
@@ -152,11 +185,7 @@ impl<M: Media> Db<M> {
     ///
     /// [`Error::Heap`] if the directory of the maps cannot be read. What is wrong below it is in the report.
     pub fn check(&self) -> Result<Check, Error> {
-        let maps = self
-            .maps()?
-            .into_iter()
-            .map(|name| self.check_map(name))
-            .collect();
+        let maps = self.maps()?.into_iter().map(|map| self.check_map(map)).collect();
         // Does nothing if recovery is under way, or was.
         self.inner.store.recover(1)?;
         let heap = match self.wait_recovered().state {
@@ -166,14 +195,14 @@ impl<M: Media> Db<M> {
         Ok(Check { maps, heap })
     }
 
-    fn check_map(&self, name: String) -> MapCheck {
+    fn check_map(&self, map: MapInfo) -> MapCheck {
         let found = self
-            .find_map(&name)
+            .find_map(&map.name)
             .and_then(|map| Ok(map.map(|map| map.index().check()).transpose()?));
         match found {
-            Ok(faults) => MapCheck::new(name, faults.unwrap_or_default()),
+            Ok(faults) => MapCheck::new(map, faults.unwrap_or_default()),
             Err(error) => MapCheck::new(
-                name,
+                map,
                 Faults {
                     found: vec![error.to_string()],
                     ..Faults::default()
@@ -182,7 +211,7 @@ impl<M: Media> Db<M> {
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, HashMap<String, Weak<dyn Index>>> {
+    fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere cannot leave the table half changed: each change is one insert or remove.
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,7 @@
 //! What the database can fail with.
 
+use crate::IndexKind;
+
 /// The longest name of a map, in bytes.
 pub const MAX_NAME: usize = heap::MAX_NAME;
 
@@ -27,7 +29,24 @@ pub enum Error {
         /// The kind of its index.
         kind: u32,
     },
+    /// The map is held by another index than the one that was asked for.
+    #[error("map '{name}': held by the index '{found}', not by '{wanted}'")]
+    OtherIndex {
+        /// The map's name.
+        name: String,
+        /// What holds it.
+        found: IndexKind,
+        /// What was asked for.
+        wanted: IndexKind,
+    },
     /// The name of a map is empty or too long.
     #[error("map name of {0} bytes: a name has 1 to {MAX_NAME} bytes")]
     MapName(usize),
+}
+
+impl Error {
+    pub(crate) fn other_index(name: &str, found: IndexKind, wanted: IndexKind) -> Error {
+        let name = name.to_owned();
+        Error::OtherIndex { name, found, wanted }
+    }
 }

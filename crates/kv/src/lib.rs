@@ -24,7 +24,9 @@
 //! survives the death of the process; at `power`, which needs persistent memory mapped with `MAP_SYNC`, it survives
 //! the loss of power too. Ask for the level you need with [`Options::level`]: opening fails where it cannot be had.
 //!
-//! Below this crate: the contract of the indexes (`wollemi-index`), the index that holds a map (`wollemi-roart`),
+//! Which index holds a map is chosen when the map is made ([`Options::index`], [`Db::map_with`]); the pool remembers it.
+//!
+//! Below this crate: the list of the indexes that can hold a map (`wollemi-indexes`), their contract (`wollemi-index`),
 //! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
 
 mod bounds;
@@ -43,6 +45,7 @@ pub use error::{Error, MAX_NAME};
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::{Action, Edit, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
+pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use iter::{Entry, Iter};
 pub use map::Map;
 pub use options::Options;

@@ -1,7 +1,7 @@
 //! Maps: the named, ordered collections of a database.
 
 use crate::bounds::{self, KeyRange};
-use crate::{Error, Iter, Reader};
+use crate::{Error, IndexKind, Iter, Reader};
 use index::{Action, Edit, Index};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -27,13 +27,15 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Map {
     name: Arc<str>,
+    kind: IndexKind,
     index: Arc<dyn Index>,
 }
 
 impl Map {
-    pub(crate) fn new(name: &str, index: Arc<dyn Index>) -> Map {
+    pub(crate) fn new(name: &str, kind: IndexKind, index: Arc<dyn Index>) -> Map {
         Map {
             name: name.into(),
+            kind,
             index,
         }
     }
@@ -43,7 +45,12 @@ impl Map {
         &self.name
     }
 
-    /// The index that holds the map, for callers who speak its contract (a server, a benchmark).
+    /// Which index holds the map.
+    pub fn index_kind(&self) -> IndexKind {
+        self.kind
+    }
+
+    /// The index itself, for callers who speak its contract (a server, a benchmark).
     pub fn index(&self) -> Arc<dyn Index> {
         self.index.clone()
     }

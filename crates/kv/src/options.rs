@@ -1,6 +1,6 @@
 //! How a database is opened.
 
-use crate::{Db, Error, Hardware, Level, Media};
+use crate::{Db, Error, Hardware, IndexKind, Level, Media};
 use pmem::pool::AfterPowerLoss;
 use pmem::{Pool, PoolOptions};
 use std::path::Path;
@@ -20,6 +20,7 @@ use std::path::Path;
 pub struct Options {
     pub(crate) pool: PoolOptions,
     pub(crate) recovery_threads: usize,
+    pub(crate) index: IndexKind,
     create: bool,
 }
 
@@ -28,6 +29,7 @@ impl Default for Options {
         Options {
             pool: PoolOptions::default(),
             recovery_threads: 1,
+            index: IndexKind::default(),
             create: true,
         }
     }
@@ -73,6 +75,18 @@ impl Options {
         self
     }
 
+    /// The index that holds the maps to be made. A map that is there is opened as what it is. Default: ROART.
+    ///
+    /// ```
+    /// let db = wollemi::Options::new().index("roart".parse()?).anonymous()?;
+    /// assert_eq!(db.map("letters")?.index_kind().name(), "roart");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn index(mut self, index: IndexKind) -> Options {
+        self.index = index;
+        self
+    }
+
     /// Opens a pool of level `process` even though the machine has crashed or lost power since it was last closed.
     /// What the page cache had not written then is lost, and the rest need not fit together: run
     /// [`Db::check`] first. Default: refuse.
@@ -110,7 +124,7 @@ impl Options {
         } else {
             Pool::open(path, &self.pool, media)?
         };
-        Db::start(pool, self.recovery_threads, started)
+        Db::start(pool, self, started)
     }
 
     /// A database in anonymous memory, which goes with its last handle.
@@ -122,6 +136,6 @@ impl Options {
     pub fn anonymous_on<M: Media>(&self, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         let pool = Pool::anonymous(&self.pool, media)?;
-        Db::start(pool, self.recovery_threads, started)
+        Db::start(pool, self, started)
     }
 }

@@ -121,6 +121,8 @@ impl Check {
 pub struct MapCheck {
     /// The map's name.
     pub name: String,
+    /// The index that holds it.
+    pub index: String,
     /// Keys met.
     pub keys: u64,
     /// Nodes, leaf arrays and leaves met.
@@ -130,9 +132,10 @@ pub struct MapCheck {
 }
 
 impl MapCheck {
-    pub(crate) fn new(name: String, faults: Faults) -> MapCheck {
+    pub(crate) fn new(MapInfo { name, index }: MapInfo, faults: Faults) -> MapCheck {
         MapCheck {
             name,
+            index,
             keys: faults.keys,
             objects: faults.objects,
             faults: faults.found,

@@ -1,14 +1,14 @@
 //! A pool's heap and the indexes in it: what a database is made of, without names held or handles counted.
 //!
-//! Each map is a root of the heap. The root's kind says which index holds it, and so who opens and who traces it; a
-//! kind that this program does not know is refused, never guessed at.
+//! Each map is a root of the heap. The root says which index holds it, and so who opens and who traces it; a kind that
+//! this program does not know is refused, never guessed at.
 
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
-use crate::{Error, Media};
-use heap::{Heap, State, Tracers};
+use crate::{Error, IndexKind, Media};
+use heap::{Heap, Root, State, Trace};
 use index::Index;
+use indexes::WithIndex;
 use pmem::{Link, Pool};
-use roart::Roart;
 use std::sync::Arc;
 
 /// Objects of a dropped map that are retired under one guard.
@@ -16,6 +16,16 @@ const RETIRE_BATCH: usize = 256;
 
 pub(crate) struct Store<M: Media> {
     heap: Heap<M>,
+}
+
+/// An index as a handle that can be shared.
+struct Shared;
+
+impl WithIndex for Shared {
+    type Out = Arc<dyn Index>;
+    fn with<I: Index + 'static>(self, index: I) -> Arc<dyn Index> {
+        Arc::new(index)
+    }
 }
 
 impl<M: Media> Store<M> {
@@ -30,45 +40,44 @@ impl<M: Media> Store<M> {
         Ok(store)
     }
 
-    /// Every index that can be in a pool.
-    fn tracers() -> Tracers<M> {
-        vec![(roart::KIND, roart::tracer())]
+    pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn Index>, Error> {
+        Ok(kind.create(&self.heap, name.as_bytes(), Shared)?)
     }
 
-    pub fn create(&self, name: &str) -> Result<Arc<dyn Index>, Error> {
-        Ok(Arc::new(Roart::<M>::create(&self.heap, name.as_bytes())?))
-    }
-
-    pub fn open(&self, name: &str) -> Result<Option<Arc<dyn Index>>, Error> {
-        match self.heap.root(name.as_bytes())? {
-            None => Ok(None),
-            Some(root) if root.kind == roart::KIND => {
-                let index = Roart::<M>::open(&self.heap, name.as_bytes())?;
-                Ok(index.map(|index| Arc::new(index) as Arc<dyn Index>))
-            }
-            Some(root) => Err(Error::OtherKind {
-                name: name.to_owned(),
-                kind: root.kind,
-            }),
-        }
+    /// Opens a map as what it is; as `wanted`, if it can be opened as that.
+    pub fn open(
+        &self,
+        name: &str,
+        wanted: Option<IndexKind>,
+    ) -> Result<Option<(IndexKind, Arc<dyn Index>)>, Error> {
+        let Some(root) = self.heap.root(name.as_bytes())? else {
+            return Ok(None);
+        };
+        let found = kind_of(name, &root)?;
+        let kind = match wanted {
+            Some(wanted) if wanted == found || wanted.holds(&root) => wanted,
+            Some(wanted) => return Err(Error::other_index(name, found, wanted)),
+            None => found,
+        };
+        let index = kind.open(&self.heap, name.as_bytes(), Shared)?;
+        Ok(index.map(|index| (kind, index)))
     }
 
     /// Removes a map's root, then gives back what hung from it. Nobody may use the map any more.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
-        if self.open(name)?.is_none() {
+        let Some((kind, _)) = self.open(name, None)? else {
             return Ok(false);
-        }
+        };
         let root = self.heap.remove_root(name.as_bytes())?;
         if let Some(root) = root {
-            self.retire_all(root.link)?;
+            self.retire_all(root.link, &*kind.tracer())?;
         }
         Ok(root.is_some())
     }
 
     /// Retires everything below a link that nobody else can reach. What a crash or an error leaves over comes back
     /// by the next recovery.
-    fn retire_all(&self, link: Link) -> Result<(), Error> {
-        let tracer = roart::tracer::<M>();
+    fn retire_all(&self, link: Link, tracer: &dyn Trace<M>) -> Result<(), Error> {
         let mut links = vec![link];
         while !links.is_empty() {
             let guard = heap::pin();
@@ -88,7 +97,7 @@ impl<M: Media> Store<M> {
             .heap
             .roots()?
             .into_iter()
-            .map(|(name, root)| map_info(&name, root.kind))
+            .map(|(name, root)| map_info(&name, &root))
             .collect();
         maps.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(maps)
@@ -96,7 +105,7 @@ impl<M: Media> Store<M> {
 
     /// Starts recovery, unless it was started already.
     pub fn recover(&self, threads: usize) -> Result<(), Error> {
-        Ok(self.heap.recover(Self::tracers(), threads)?)
+        Ok(self.heap.recover(IndexKind::tracers(), threads)?)
     }
 
     pub fn recovery(&self) -> Recovery {
@@ -120,7 +129,7 @@ impl<M: Media> Store<M> {
     }
 
     pub fn audit(&self) -> HeapCheck {
-        match self.heap.audit(&Self::tracers(), 1) {
+        match self.heap.audit(&IndexKind::tracers(), 1) {
             Ok(audit) => HeapCheck {
                 reachable: audit.reachable,
                 reachable_bytes: audit.reachable_bytes,
@@ -159,14 +168,18 @@ impl<M: Media> Store<M> {
     }
 }
 
-fn map_info(name: &[u8], kind: u32) -> MapInfo {
-    let index = if kind == roart::KIND {
-        "roart".to_owned()
-    } else {
-        format!("unknown kind {kind}")
-    };
+/// What holds a map.
+fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
+    IndexKind::of(root).ok_or_else(|| Error::OtherKind {
+        name: name.to_owned(),
+        kind: root.kind,
+    })
+}
+
+fn map_info(name: &[u8], root: &Root) -> MapInfo {
+    let kind = IndexKind::of(root);
     MapInfo {
         name: String::from_utf8_lossy(name).into_owned(),
-        index,
+        index: kind.map_or_else(|| format!("unknown kind {}", root.kind), |kind| kind.to_string()),
     }
 }

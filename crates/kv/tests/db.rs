@@ -1,9 +1,13 @@
 //! Databases: reopening, maps by name, files that are not pools.
 
 use std::fs;
-use wollemi::{Db, Error, Options};
+use wollemi::{Db, Error, IndexKind, Options};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn names(db: &Db) -> Result<Vec<String>, Error> {
+    Ok(db.maps()?.into_iter().map(|map| map.name).collect())
+}
 
 /// What was written is there after each reopening, on a machine that keeps adding to it, and everything adds up.
 #[test]
@@ -36,11 +40,67 @@ fn maps_are_apart() -> Outcome {
     one.upsert("k", "1")?;
     assert_eq!(two.get("k")?, None);
     assert_eq!(db.clone().map("one")?.get("k")?, Some(b"1".to_vec()));
-    assert_eq!(db.maps()?, ["one", "two"]);
+    assert_eq!(names(&db)?, ["one", "two"]);
     assert!(db.find_map("three")?.is_none());
     for name in ["", &"n".repeat(wollemi::MAX_NAME + 1)] {
         assert!(matches!(db.map(name), Err(Error::MapName(_))));
     }
+    Ok(())
+}
+
+/// Each map is held by the index that it was made with, whatever is the choice for new ones; asking for another
+/// names both and changes nothing. All indexes live side by side, are checked, and are dropped without a trace.
+#[test]
+fn maps_stay_with_their_index() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let entries = || (0..2000u32).map(|i| (i.to_be_bytes(), vec![1; (i % 50) as usize]));
+    {
+        let db = Options::new().index(IndexKind::RoartWithoutEc).open(&path)?;
+        assert_eq!(db.map("by default")?.index_kind(), IndexKind::RoartWithoutEc);
+        for &kind in IndexKind::ALL {
+            let map = db.map_with(kind.name(), kind)?;
+            assert_eq!(map.index_kind(), kind);
+            map.load(entries())?;
+        }
+    }
+    let db = Db::open(&path)?;
+    assert_eq!(db.map("by default")?.index_kind(), IndexKind::RoartWithoutEc);
+    for &kind in IndexKind::ALL {
+        let map = db.map(kind.name())?;
+        assert_eq!(map.count()?, 2000);
+        // An ablation that keeps its bytes as the index does is opened as the index.
+        let found = map.index_kind();
+        assert!(found == kind || kind.is_ablation(), "{kind} opened as {found}");
+        for &wanted in IndexKind::ALL.iter().filter(|&&wanted| wanted != found) {
+            let error = db
+                .map_with(kind.name(), wanted)
+                .expect_err("held as another")
+                .to_string();
+            assert!(
+                error.contains(&format!("'{found}'")) && error.contains(&format!("'{wanted}'")),
+                "{error}"
+            );
+        }
+    }
+    for (made, wanted) in [
+        (IndexKind::Roart, IndexKind::RoartRaw),
+        (IndexKind::RoartRaw, IndexKind::Roart),
+    ] {
+        let error = db.map_with(made.name(), wanted).expect_err("another index");
+        assert!(matches!(error, Error::OtherIndex { .. }), "{error}");
+    }
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    for (check, stats) in check.maps.iter().zip(db.stats()?.maps) {
+        assert_eq!((&check.name, &check.index), (&stats.name, &stats.index));
+    }
+    for &kind in IndexKind::ALL {
+        assert!(db.drop_map(kind.name())?);
+    }
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    assert_eq!(names(&db)?, ["by default"]);
     Ok(())
 }
 
@@ -59,7 +119,7 @@ fn a_dropped_map_leaves_nothing() -> Outcome {
     drop(doomed);
     assert!(db.drop_map("doomed")?);
     assert!(!db.drop_map("doomed")?);
-    assert_eq!(db.maps()?, ["keep"]);
+    assert_eq!(names(&db)?, ["keep"]);
     let check = db.check()?;
     assert!(check.is_clean(), "{check:?}");
     assert!(db.map("doomed")?.is_empty()?);

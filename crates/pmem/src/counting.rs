@@ -131,6 +131,11 @@ impl Counters {
         let mine = MINE.try_with(Cell::get).unwrap_or(0);
         &self.shards[mine % SHARDS]
     }
+
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        add(&self.shard().write_backs[purpose as usize], 1);
+        self.recent.note(at, purpose);
+    }
 }
 
 impl<M: Media> Counting<M> {
@@ -173,6 +178,7 @@ impl<M: Media> Counting<M> {
 // SAFETY: all that matters is passed on.
 unsafe impl<M: Media> Media for Counting<M> {
     const DIRECT: bool = M::DIRECT;
+    const TAKES_TURNS: bool = M::TAKES_TURNS;
 
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
@@ -192,6 +198,35 @@ unsafe impl<M: Media> Media for Counting<M> {
         result
     }
 
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        add(&self.counters.shard().bytes, 8);
+        self.inner.store_unpersisted(word, value);
+    }
+
+    #[inline]
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        let result = self.inner.compare_exchange_unpersisted(word, old, new);
+        if result.is_ok() {
+            add(&self.counters.shard().bytes, 8);
+        }
+        result
+    }
+
+    #[inline]
+    fn touched(&self, start: *const u8, len: usize) {
+        self.inner.touched(start, len);
+    }
+
+    #[inline]
+    fn drafting(&self, start: *const u8, len: usize) {
+        self.inner.drafting(start, len);
+    }
+
+    #[inline]
+    fn joined(&self, at: *const u8, len: usize) {
+        self.inner.joined(at, len);
+    }
+
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         let shard = self.counters.shard();
         add(&shard.non_temporal, 1);
@@ -206,9 +241,13 @@ unsafe impl<M: Media> Media for Counting<M> {
     }
 
     fn write_back(&self, at: *const u8, purpose: Purpose) {
-        add(&self.counters.shard().write_backs[purpose as usize], 1);
-        self.counters.recent.note(at, purpose);
+        self.counters.write_back(at, purpose);
         self.inner.write_back(at, purpose);
+    }
+
+    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+        self.counters.write_back(at, purpose);
+        self.inner.write_back_joined(at, purpose);
     }
 
     fn fence(&self, purpose: Purpose) {

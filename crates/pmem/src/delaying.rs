@@ -91,6 +91,7 @@ impl<M: Media> Delaying<M> {
 // SAFETY: all that matters is passed on.
 unsafe impl<M: Media> Media for Delaying<M> {
     const DIRECT: bool = M::DIRECT;
+    const TAKES_TURNS: bool = M::TAKES_TURNS;
 
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
@@ -107,6 +108,31 @@ unsafe impl<M: Media> Media for Delaying<M> {
         self.inner.compare_exchange(word, old, new)
     }
 
+    #[inline]
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        self.inner.store_unpersisted(word, value);
+    }
+
+    #[inline]
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.inner.compare_exchange_unpersisted(word, old, new)
+    }
+
+    #[inline]
+    fn touched(&self, start: *const u8, len: usize) {
+        self.inner.touched(start, len);
+    }
+
+    #[inline]
+    fn drafting(&self, start: *const u8, len: usize) {
+        self.inner.drafting(start, len);
+    }
+
+    #[inline]
+    fn joined(&self, at: *const u8, len: usize) {
+        self.inner.joined(at, len);
+    }
+
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         self.recent.note(word.as_ptr().cast(), Purpose::Node);
         self.inner.store_nt(word, value);
@@ -119,6 +145,11 @@ unsafe impl<M: Media> Media for Delaying<M> {
     fn write_back(&self, at: *const u8, purpose: Purpose) {
         self.recent.note(at, purpose);
         self.inner.write_back(at, purpose);
+    }
+
+    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+        self.recent.note(at, purpose);
+        self.inner.write_back_joined(at, purpose);
     }
 
     fn fence(&self, purpose: Purpose) {

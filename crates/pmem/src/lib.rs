@@ -32,9 +32,9 @@ pub use delaying::{Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
-pub use pool::{Fault, Level, Pool, PoolOptions};
+pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use token::{
-    Batch, Chunk, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist, NonTemporal,
-    PSlot, Persisted, Publication, Published, persist_scope,
+    Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
+    NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use word::{Link, Offset, PEither, PWord, Persistent, Tag, VWord};

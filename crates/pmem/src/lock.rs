@@ -28,7 +28,9 @@ const REPAIRING: u64 = 4;
 pub struct GenerationLock(VWord);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for GenerationLock {}
+unsafe impl Persistent for GenerationLock {
+    const WORDS_ONLY: bool = true;
+}
 
 /// The object was replaced: look for its successor from further up.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,8 @@
 //! plain atomics and one instruction each; other media count, delay or remember what passes.
 //!
 //! Stores into a private draft are the exception: they are plain stores, told to the media in one piece by
-//! [`Media::drafted`] before the draft's lines are written back.
+//! [`Media::drafted`] before the draft's lines are written back. What does not change is read by plain loads, announced
+//! by [`Media::touched`].
 //!
 //! [`Hardware`]: crate::Hardware
 
@@ -34,12 +35,16 @@ pub enum Purpose {
 /// # Safety
 ///
 /// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
-/// ordering stated; `store_nt` must make the word visible to other threads no later than the next `fence` of this
+/// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no later than the next `fence` of this
 /// thread; after `write_back(line)` and then `fence()` on one thread every store of that thread to the line before
 /// the write-back is durable as far as the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
     /// Whether shared persistent words may be read in bulk, past [`load`](Media::load).
     const DIRECT: bool = false;
+
+    /// Whether threads take turns at the calls of the media, so that one that blocks in the system blocks them all:
+    /// locks held across such calls are then waited for by [`wait`](Media::wait).
+    const TAKES_TURNS: bool = false;
 
     /// Loads a persistent word (acquire).
     #[track_caller]
@@ -57,6 +62,34 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn store_nt(&self, word: &AtomicU64, value: u64);
 
+    /// Stores a persistent word whose old and new value differ only in bits that recovery ignores, so that neither the
+    /// store nor a later reader need persist it (release).
+    #[inline]
+    #[track_caller]
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        self.store(word, value);
+    }
+
+    /// Replaces `old` by `new`, which differ only in bits that recovery ignores (acquire, release); the error is the
+    /// word's other value.
+    #[inline]
+    #[track_caller]
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.compare_exchange(word, old, new)
+    }
+
+    /// Says that bytes in these `len` from `start` are about to be read by plain loads.
+    #[inline]
+    fn touched(&self, start: *const u8, len: usize) {
+        let _ = (start, len);
+    }
+
+    /// Says that a draft of `len` bytes from `start` begins: plain stores into them follow.
+    #[inline]
+    fn drafting(&self, start: *const u8, len: usize) {
+        let _ = (start, len);
+    }
+
     /// Says that `len` bytes from `start`, private until now, hold what a draft means to persist.
     #[track_caller]
     fn drafted(&self, start: *const u8, len: usize) {
@@ -66,6 +99,20 @@ pub unsafe trait Media: Send + Sync + 'static {
     /// Writes back the line that holds `at`.
     #[track_caller]
     fn write_back(&self, at: *const u8, purpose: Purpose);
+
+    /// Says that the lines of `len` bytes from `at` join a batch: the caller is whoever needs them durable.
+    #[inline]
+    #[track_caller]
+    fn joined(&self, at: *const u8, len: usize) {
+        let _ = (at, len);
+    }
+
+    /// Writes back a line that has [joined](Media::joined) a batch.
+    #[inline]
+    #[track_caller]
+    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+        self.write_back(at, purpose);
+    }
 
     /// Orders this thread's write-backs and non-temporal stores before its later stores.
     #[track_caller]
@@ -97,3 +144,6 @@ pub unsafe trait Media: Send + Sync + 'static {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,6 +284,26 @@ misuse! {
 }
 
 misuse! {
+    /// What was placed counts once it is fenced.
+    count_before_the_fence ",E0308" {
+        "let word = CommitWord::new(0);
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let placed = slot.place::<Policy, _, _>(node, Tag::default(), &batch);
+            let fenced = batch.fence();
+            let _durable = placed.publish(&fenced, &word, 2).commit();
+        });"
+    } not {
+        "let word = CommitWord::new(0);
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let placed = slot.place::<Policy, _, _>(node, Tag::default(), &batch);
+            let _durable = placed.publish(&batch, &word, 2).commit();
+        });"
+    }
+}
+
+misuse! {
     /// A proof cannot be made up.
     made_up_proof ",E0423" {
         "let _durable: Durable = slot.publish_link::<Policy, _>(toy.media(), Link::NULL).commit();"

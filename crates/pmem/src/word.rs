@@ -25,7 +25,11 @@ use std::sync::atomic::AtomicU64;
 /// The type is `repr(C)` or `repr(transparent)`, has no padding, no reference and no pointer, any bytes are a
 /// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
 /// alignment is at most 64.
-pub unsafe trait Persistent: 'static {}
+pub unsafe trait Persistent: 'static {
+    /// Whether all of it is words. What is not is read by plain loads, of which the media must be told
+    /// ([`Media::touched`]).
+    const WORDS_ONLY: bool = false;
+}
 
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -130,7 +134,9 @@ impl Link {
 pub struct PWord(AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for PWord {}
+unsafe impl Persistent for PWord {
+    const WORDS_ONLY: bool = true;
+}
 
 impl PWord {
     /// A word of a draft.
@@ -168,11 +174,12 @@ impl PWord {
         batch.media().store_nt(&self.0, value);
     }
 
-    /// Stores `value`, which differs from what is there only in bits that recovery ignores, without persisting it.
+    /// Stores `value` without persisting it: it differs from what is there only in bits that recovery ignores, or recovery
+    /// does with either.
     #[inline]
     #[track_caller]
     pub fn store_unpersisted<M: Media>(&self, value: u64, media: &M) {
-        media.store(&self.0, value);
+        media.store_unpersisted(&self.0, value);
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.
@@ -193,7 +200,9 @@ impl PWord {
 pub struct PEither(AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for PEither {}
+unsafe impl Persistent for PEither {
+    const WORDS_ONLY: bool = true;
+}
 
 impl PEither {
     /// A word of a draft that holds a value.
@@ -252,7 +261,9 @@ impl PEither {
 pub struct VWord(AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for VWord {}
+unsafe impl Persistent for VWord {
+    const WORDS_ONLY: bool = true;
+}
 
 impl VWord {
     /// A word of a draft.
@@ -281,12 +292,12 @@ impl VWord {
         media.store_volatile(&self.0, value);
     }
 
-    /// Stores `value` and writes it back with the batch: for designs that do persist such metadata (the ablation
-    /// of selective metadata persistence, ROART §3.3.1).
+    /// Stores `value` as a persistent word's and writes it back with the batch: for designs that do persist such
+    /// metadata (the ablation of selective metadata persistence, ROART §3.3.1).
     #[inline]
     #[track_caller]
     pub fn store_persistent<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
-        batch.media().store_volatile(&self.0, value);
+        batch.media().store(&self.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 

@@ -12,9 +12,8 @@
 //!
 //! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
 
-use crate::leaf::LeafRef;
-use crate::{Leaf, Variant};
-use art::{Kind, Tagged, fingerprint, leaf_tag, prefetch, same};
+use crate::Variant;
+use art::{Kind, Leaf, LeafRef, Tagged, fill_leaf, fingerprint, leaf_tag, prefetch, same};
 use heap::{Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord,
@@ -45,7 +44,9 @@ const _: () = assert!(size_of::<Array<6>>() == 64);
 const _: () = assert!(size_of::<Array<64>>() == 528);
 
 // SAFETY: `repr(C)` of words only, all of one size, so without padding.
-unsafe impl<const N: usize> Persistent for Array<N> {}
+unsafe impl<const N: usize> Persistent for Array<N> {
+    const WORDS_ONLY: bool = true;
+}
 
 /// An array being used.
 #[derive(Clone, Copy)]
@@ -131,7 +132,7 @@ impl<'g> ArrayRef<'g> {
         if self.head.class.load(media) == u64::from(link.aux()) {
             Ok(())
         } else {
-            Err(crate::locate::damaged("leaf array's class", link))
+            Err(art::damaged("leaf array's class", link))
         }
     }
 
@@ -272,7 +273,7 @@ pub(crate) fn draft_pair<'e, 'h, M: Media>(
     let leaf = Leaf::new(key, value);
     let tail = leaf.tail();
     let (mut leaf, mut array) = heap.draft_pair(leaf, tail, empty::<2>(heap.generation(), 0), 0, batch)?;
-    crate::leaf::fill_leaf(&mut leaf, key, value);
+    fill_leaf(&mut leaf, key, value);
     let (link, old_key) = old;
     put(
         &mut array,

@@ -1,11 +1,10 @@
 //! The validator: walks everything and says what does not make sense.
 
 use crate::array::{self, ArrayRef};
-use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, Prefix, Tagged, child_tag, fingerprint};
+use art::{Kind, LeafRef, Prefix, Tagged, child_tag, fingerprint};
 use index::{Direction, Faults};
 use pmem::{Fault, Link, Media};
 use std::ops::{Bound, ControlFlow};
@@ -24,7 +23,7 @@ struct Item {
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Every fault that can be found: structure first; if that is sound, order and reachability of each key.
-    pub(crate) fn find_faults(&self) -> Faults {
+    pub(crate) fn check_all(&self) -> Faults {
         let mut faults = Faults::default();
         self.check_structure(&mut faults);
         if faults.found.is_empty() {
@@ -45,7 +44,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Kind::Leaf => self.check_leaf(&item, faults),
                 Kind::Array => self.check_array(&item, &mut stack, faults),
                 kind if kind.is_inner() => self.check_node(&item, &mut stack, faults),
-                _ => Err(crate::locate::damaged("link's kind", item.link)),
+                _ => Err(art::damaged("link's kind", item.link)),
             };
             if let Err(error) = checked {
                 report(faults, item.link, error.what);
@@ -169,7 +168,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut last: Option<&[u8]> = None;
         let mut keys = 0;
         let mut found = Vec::new();
-        let done = self.visit_range(
+        let done = self.scan_range(
             Bound::Unbounded,
             Bound::Unbounded,
             Direction::Forward,

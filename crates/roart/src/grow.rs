@@ -6,12 +6,11 @@
 //! from the node's flag whether the child may have moved down since.
 
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
-use crate::leaf::LeafRef;
 use crate::locate::{Parent, Place};
 use crate::node::{Child, Children, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag, common_prefix, fingerprint, leaf_tag};
+use art::{Kind, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag};
 use heap::{Error, Guard};
 use pmem::{Batch, Erased, Flushed, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
@@ -37,7 +36,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let parent = self.lock_parent(key, place.at)?;
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
+            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
             let mut children = Children::of(&place.node, media);
             children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
@@ -75,7 +74,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         if V::MO {
             return persist_scope(media, Purpose::Node, |batch| {
-                let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
+                let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
                 let mut children = Children::default();
                 children.add(Some(byte), Child::Reachable(lower));
                 children.add(key_byte, Child::New(leaf, Kind::Leaf, 0));
@@ -86,7 +85,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             });
         }
         let leaf = persist_scope(media, Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
+            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
             let fenced = batch.fence();
             Ok::<_, Error>(leaf.persisted(&fenced))
         })?;
@@ -117,7 +116,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return self.split_array(parent, place.link, array, locked, key, value, guard);
         }
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch);
             let mut entries = Vec::with_capacity(MOST);
             entries.extend(array.leaves(media).map(Entry::Reachable));
             entries.push(Entry::New(leaf, fingerprint(key)));
@@ -152,7 +151,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             leaves.push((LeafRef::at(&self.heap, link)?.key(), link));
         }
         let Some(((first, _), others)) = leaves.split_first() else {
-            return Err(crate::locate::damaged("full leaf array", link).into());
+            return Err(art::damaged("full leaf array", link).into());
         };
         let among = others
             .iter()
@@ -165,11 +164,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         // The new leaf, once it belongs to an array: who then fails gives back the array without it.
         let mut adopted = None;
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let mut leaf = self.draft_leaf(key, value, &batch)?;
-            let drafted = (
-                leaf.offset(),
-                heap::footprint::<crate::Leaf>(leaf.tail_mut().len()),
-            );
+            let mut leaf = draft_leaf(&self.heap, key, value, &batch)?;
+            let drafted = (leaf.offset(), heap::footprint::<art::Leaf>(leaf.tail_mut().len()));
             let leaf = leaf.flush(&batch);
             let children = if stays {
                 // All old keys go on together: their array stays as it is.
@@ -205,7 +201,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         level: usize,
         leaves: &[(&[u8], Link)],
         key: &[u8],
-        leaf: Flushed<'e, 'h, crate::Leaf>,
+        leaf: Flushed<'e, 'h, art::Leaf>,
         adopted: &mut dyn FnMut(),
     ) -> Result<Children<'e, 'h>, Error> {
         let mut sorted: Vec<(Option<u8>, Entry<'e, 'h>)> = Vec::with_capacity(leaves.len() + 1);

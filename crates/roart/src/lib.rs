@@ -1,6 +1,6 @@
 //! ROART: a range-query optimized persistent adaptive radix tree (FAST'21).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaves (`leaf`); reads without locks
+//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`); reads without locks
 //! (`read`, `scan`), writes under one lock (`locate`, `write`), structure modifications (`grow`, `shrink`); the
 //! paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
 //! `docs/deviations.md` says where and why this differs.
@@ -8,7 +8,6 @@
 mod array;
 mod check;
 mod grow;
-mod leaf;
 mod locate;
 mod multi_get;
 mod node;
@@ -20,8 +19,7 @@ mod variant;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
-use leaf::Leaf;
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
 use std::marker::PhantomData;
 use std::ops::Bound;
@@ -76,7 +74,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         let link = root.link;
         if root.kind != KIND || link.tag() != root_tag::<V>() {
-            return Err(locate::damaged("root of a ROART of this variant", link).into());
+            return Err(art::damaged("root of a ROART of this variant", link).into());
         }
         locate::check_level(&node::Node::at(heap, link)?, link, 0, heap.media())?;
         Ok(Some(Roart {
@@ -97,91 +95,54 @@ fn root_tag<V: Variant>() -> pmem::Tag {
     art::child_tag(art::Kind::N256, u8::from(!V::EC), 0)
 }
 
-#[cold]
-fn damaged(fault: Fault) -> Error {
-    heap::Error::from(fault).into()
-}
+impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
+    type Media = M;
+    const KIND: u32 = KIND;
 
-fn check_key(key: &[u8]) -> Result<(), Error> {
-    if key.len() > MAX_KEY {
-        Err(Error::KeyTooLong(key.len()))
-    } else {
-        Ok(())
+    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
+        Roart::create(heap, name)
     }
-}
 
-impl<M: Media, V: Variant> Index for Roart<M, V> {
+    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
+        Roart::open(heap, name)
+    }
+
+    fn tracer() -> Arc<dyn Trace<M>> {
+        tracer()
+    }
+
+    fn heap(&self) -> &Heap<M> {
+        &self.heap
+    }
+
     #[inline]
-    fn get<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        check_key(key)?;
-        self.read(key).map_err(damaged)
+    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
+        self.read(key)
     }
 
-    fn multi_get<'g>(
+    fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
-        _guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), Error> {
-        keys.iter().try_for_each(|key| check_key(key))?;
-        self.read_many(keys, found).map_err(damaged)
+    ) -> Result<(), Fault> {
+        self.read_many(keys, found)
     }
 
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        check_key(key)?;
-        let mut edit = Limited { edit, too_long: None };
-        let done = self.edit(key, &mut edit, &heap::pin());
-        let action = match done {
-            // Nothing was changed, and what recovery finds may make room. It waits for guards, so ours had to go first.
-            Err(heap::Error::Full { recovering: true, .. }) if self.heap.wait_for_room() => {
-                self.edit(key, &mut edit, &heap::pin())?
-            }
-            done => done?,
-        };
-        match edit.too_long {
-            Some(len) => Err(Error::ValueTooLong(len)),
-            None => Ok(action),
-        }
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
+        self.edit_key(key, edit, guard)
     }
 
-    fn scan<'g>(
+    fn visit_range<'g>(
         &'g self,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        _guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
-        for bound in [lower, upper] {
-            if let Bound::Included(key) | Bound::Excluded(key) = bound {
-                check_key(key)?;
-            }
-        }
-        self.visit_range(lower, upper, direction, visit).map_err(damaged)
+    ) -> Result<(), Fault> {
+        self.scan_range(lower, upper, direction, visit)
     }
 
-    fn check(&self) -> Result<Faults, Error> {
-        Ok(self.find_faults())
-    }
-}
-
-/// An edit that puts nothing longer than a value may be.
-struct Limited<'a> {
-    edit: &'a mut dyn Edit,
-    too_long: Option<usize>,
-}
-
-impl Edit for Limited<'_> {
-    fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        let action = self.edit.decide(current);
-        if action == Action::Put && self.edit.value().len() > MAX_VALUE {
-            self.too_long = Some(self.edit.value().len());
-            return Action::Keep;
-        }
-        action
-    }
-
-    fn value(&self) -> &[u8] {
-        self.edit.value()
+    fn find_faults(&self) -> Faults {
+        self.check_all()
     }
 }

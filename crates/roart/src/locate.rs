@@ -5,12 +5,10 @@
 //! only what the node's slots hold, and whether the node is obsolete.
 
 use crate::array::ArrayRef;
-use crate::leaf::LeafRef;
 use crate::node::Node;
 use crate::{Roart, Variant};
-use art::{Kind, Prefix, Tagged, common_prefix, prefetch};
+use art::{Kind, LeafRef, Missed, Prefix, Tagged, Tries, common_prefix, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Locked, Media, PSlot};
-use std::time::Duration;
 
 /// A node whose string the key begins with, and what the node's slot for the key holds.
 pub(crate) struct Place<'g> {
@@ -35,54 +33,6 @@ pub(crate) struct Parent<'g, M: Media> {
     pub(crate) link: Link,
     pub(crate) level: usize,
     pub(crate) locked: Locked<'g, M>,
-}
-
-/// Why a try to find something failed.
-pub(crate) enum Missed {
-    /// It was not where it should be: it has just been moved, or the pool is damaged.
-    Lost,
-    /// It is where another thread is about to publish what it has built.
-    Busy,
-}
-
-/// How often something was missed, and when that is taken for damage.
-#[derive(Default)]
-pub(crate) struct Tries {
-    lost: u32,
-    busy: u32,
-}
-
-impl Tries {
-    /// Each time something is lost in a sound pool, another thread has changed it since the time before.
-    const MOST_LOST: u32 = 20_000;
-    /// Many seconds: by then another thread has done what takes microseconds.
-    const MOST_BUSY: u32 = 50_000;
-    /// Times after which a thread sleeps for what is busy.
-    const AWAKE: u32 = 1_000;
-
-    /// Waits before the next try; `false` if there should be none.
-    pub(crate) fn go_on<M: Media>(&mut self, missed: &Missed, media: &M) -> bool {
-        match missed {
-            Missed::Lost => {
-                self.lost += 1;
-                media.wait(self.lost);
-            }
-            Missed::Busy => {
-                self.busy += 1;
-                if self.busy < Self::AWAKE {
-                    media.wait(self.busy);
-                } else {
-                    std::thread::sleep(Duration::from_micros(100));
-                }
-            }
-        }
-        self.lost < Self::MOST_LOST && self.busy < Self::MOST_BUSY
-    }
-}
-
-/// Whether two links lead to the same object.
-pub(crate) fn same_object(a: Link, b: Link) -> bool {
-    a.offset() == b.offset() && a.kind() == b.kind()
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
@@ -283,12 +233,5 @@ pub(crate) fn check_level<M: Media>(node: &Node<'_>, at: Link, level: usize, med
         Ok(())
     } else {
         Err(damaged("node's level", at))
-    }
-}
-
-pub(crate) fn damaged(what: &'static str, link: Link) -> Fault {
-    Fault {
-        what,
-        offset: link.bits() & pmem::Offset::MASK,
     }
 }

@@ -1,9 +1,8 @@
 //! Reading many keys at once: their walks go down side by side, so that their cache misses overlap.
 
 use crate::array::{ArrayRef, array_size};
-use crate::leaf::LeafRef;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, prefetch, prefetch_range, same};
+use art::{Kind, LeafRef, Tagged, prefetch, prefetch_range, same};
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, Offset};
 
@@ -61,7 +60,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Kind::Array => ArrayRef::at(&self.heap, *link)?
                     .find(&self.heap, key)?
                     .map(|(_, _, leaf)| leaf),
-                _ => return Err(crate::locate::damaged("link's kind", *link)),
+                _ => return Err(art::damaged("link's kind", *link)),
             };
             found(first + i, leaf.map(|leaf| leaf.value(&self.heap)));
         }

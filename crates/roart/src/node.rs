@@ -94,13 +94,21 @@ const _: () = assert!(size_of::<N48>() == 11 * 64);
 const _: () = assert!(size_of::<N256>() == 33 * 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the sizes above are the sums).
-unsafe impl Persistent for N4 {}
+unsafe impl Persistent for N4 {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as for `N4`.
-unsafe impl Persistent for N16 {}
+unsafe impl Persistent for N16 {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as for `N4`.
-unsafe impl Persistent for N48 {}
+unsafe impl Persistent for N48 {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as for `N4`.
-unsafe impl Persistent for N256 {}
+unsafe impl Persistent for N256 {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A node being used.
 #[derive(Clone, Copy)]

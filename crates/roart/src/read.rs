@@ -5,10 +5,9 @@
 //! at the right byte. Every slot on the way is durable before it is acted upon (`PSlot::load`).
 
 use crate::array::ArrayRef;
-use crate::leaf::LeafRef;
 use crate::node::{N256, Node, offset_of};
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, same};
+use art::{Kind, LeafRef, Tagged, same};
 use index::Value;
 use pmem::{Fault, Link, Media};
 

@@ -8,11 +8,10 @@
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
 use crate::array::{ArrayRef, array_size, capacity_of};
-use crate::leaf::LeafRef;
-use crate::locate::{UNFIT_PREFIX, check_level, damaged};
+use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
-use art::{Kind, Prefix, Tagged, prefetch, prefetch_range};
+use art::{Kind, LeafRef, Prefix, Tagged, damaged, prefetch, prefetch_range};
 use index::{Direction, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
@@ -147,7 +146,7 @@ struct Walk<'a, 'g> {
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Visits the keys between the bounds in order.
-    pub(crate) fn visit_range<'g>(
+    pub(crate) fn scan_range<'g>(
         &'g self,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,

@@ -5,12 +5,11 @@
 //! so that no key toggles a structure. What needs memory is optional: in a full pool the slot is just emptied.
 
 use crate::array::{ArrayRef, CAPACITIES, Entry, MOST, draft_array};
-use crate::leaf::LeafRef;
-use crate::locate::{Parent, Place, same_object};
+use crate::locate::{Parent, Place};
 use crate::node::{Child, Children, Node, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag};
+use art::{Kind, LeafRef, Tagged, child_tag, same_object};
 use heap::{Error, Guard};
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 

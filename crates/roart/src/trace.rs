@@ -5,9 +5,8 @@
 //! alive at the restart and still is can be reached through whichever version a tracer reads.
 
 use crate::array::ArrayRef;
-use crate::leaf::LeafRef;
 use crate::node::{Node, node_size};
-use art::{Kind, Tagged};
+use art::{Kind, LeafRef, Tagged};
 use heap::{Error, Heap, Trace};
 use pmem::{Link, Media};
 

@@ -11,19 +11,21 @@
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
 use crate::array::{ArrayRef, draft_pair};
-use crate::leaf::LeafRef;
-use crate::locate::{Missed, Place, Tries, damaged, same_object};
+use crate::locate::Place;
 use crate::node::{Child, Children, draft_node};
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag, common_prefix, fingerprint, leaf_tag, same};
+use art::{
+    Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf, fingerprint,
+    leaf_tag, same, same_object,
+};
 use heap::{Error, Guard};
 use index::{Action, Edit};
 use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
-    pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+    pub(crate) fn edit_key(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
             let mut missed = Missed::Lost;
@@ -149,7 +151,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
     fn publish_leaf(&self, slot: &PSlot, tag: Tag, key: &[u8], value: &[u8]) -> Result<(), Error> {
         persist_scope(self.heap.media(), Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
             let media = self.heap.media();
             let _durable = slot
@@ -174,7 +176,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return self.grow(place, locked, key, value, guard);
         };
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
             vacant.publish::<V, M, _>(media, leaf.persisted(&fenced), Kind::Leaf, 0);
             Ok(())
@@ -226,7 +228,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             let level = common_prefix(old_key, key);
             let skip = skip_between(slot_level, level, link)?;
-            let leaf = self.draft_leaf(key, value, &batch)?.flush(&batch).erased();
+            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
             let mut children = Children::default();
             children.add_reachable(old_key.get(level).copied(), link);
             children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));

@@ -15,8 +15,9 @@ mod targets;
 use crate::keys::{KeyKind, Keys};
 use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
-use crate::store::{Place, Space};
-use crate::{Error, registry, table};
+use crate::store::{self, Place, Space};
+use crate::{Error, table};
+use indexes::IndexKind;
 use rounds::{Operation, Round};
 use serde::Serialize;
 use summary::{Figures, OURS, Summary};
@@ -26,8 +27,8 @@ use targets::Verdict;
 #[derive(Debug, clap::Args)]
 pub struct CompareArgs {
     /// The index
-    #[arg(long, default_value = "roart", value_parser = clap::builder::PossibleValuesParser::new(registry::NAMES))]
-    index: String,
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
     /// Keys of eight bytes, random and printable
     #[arg(long, default_value = "10M", value_parser = crate::count)]
     keys: usize,
@@ -154,7 +155,7 @@ fn compare(
             progress,
             label: format!("{} round {round} of {rounds}", crate::name(kind)),
         };
-        let outcome = registry::create(&args.index, heap, round)?;
+        let outcome = store::create(args.index, heap, round)?;
         compared.figures.add(outcome.figures);
         compared.space = outcome.space;
         if outcome.memory.resident_mib >= compared.memory.resident_mib {
@@ -167,7 +168,7 @@ fn compare(
 impl CompareArgs {
     /// What to call an engine.
     fn name<'n>(&'n self, engine: &'n str) -> &'n str {
-        if engine == OURS { &self.index } else { engine }
+        if engine == OURS { self.index.name() } else { engine }
     }
 }
 
@@ -207,7 +208,7 @@ fn print_json(
             line(&Record::Ratio {
                 key_kind,
                 operation,
-                index: &args.index,
+                index: args.index.name(),
                 peer,
                 ratio,
             })?;
@@ -216,7 +217,7 @@ fn print_json(
             [space.reserved, space.live].map(|bytes| bytes as f64 / keys as f64);
         line(&Record::Space {
             key_kind,
-            index: &args.index,
+            index: args.index.name(),
             keys,
             bytes_per_key,
             live_bytes_per_key,
@@ -269,7 +270,7 @@ fn print_tables(
         let [reserved, live] = [space.reserved, space.live].map(|bytes| bytes as f64 / *keys as f64);
         rows.push(vec![
             format!("{} bytes a key", crate::name(*kind)),
-            args.index.clone(),
+            args.index.to_string(),
             keys.to_string(),
             format!("{reserved:.1}"),
             format!("{live:.1} live"),

@@ -7,11 +7,11 @@ use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys, Part};
 use crate::machine::HugePages;
 use crate::progress::Progress;
-use crate::registry::WithIndex;
 use crate::store::Space;
 use crate::workload::{self, Pass, Workload};
 use heap::Heap;
 use index::Index;
+use indexes::WithIndex;
 use pmem::Hardware;
 use serde::Serialize;
 
@@ -97,10 +97,10 @@ pub struct Outcome {
 type Candidate<'c> = (&'static str, Box<dyn Measured + 'c>);
 
 impl WithIndex for Round<'_> {
-    type Out = Outcome;
+    type Out = Result<Outcome, Error>;
 
-    fn with<I: Index>(self, index: &I) -> Result<Outcome, Error> {
-        let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(index)))];
+    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
+        let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(&index)))];
         if !self.alone {
             candidates.extend(self.peers());
         }

@@ -17,7 +17,7 @@ fn report_of(line: &str) -> Report {
 /// Every index does every workload on every kind of keys, and finds what it should.
 #[test]
 fn every_index_does_every_workload() {
-    for index in registry::NAMES {
+    for index in IndexKind::ALL {
         for workload in Workload::value_variants() {
             for kind in KeyKind::value_variants() {
                 let workload = crate::name(*workload);

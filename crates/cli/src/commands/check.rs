@@ -43,8 +43,9 @@ fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {
         let (keys, objects) = (HumanCount(map.keys), HumanCount(map.objects));
         writeln!(
             out,
-            "map '{}': {keys} keys in {objects} objects, {} faults",
+            "map '{}' ({}): {keys} keys in {objects} objects, {} faults",
             map.name,
+            map.index,
             map.faults.len()
         )?;
         for fault in &map.faults {

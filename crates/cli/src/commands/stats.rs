@@ -54,9 +54,9 @@ impl Args {
 
 fn count(db: &Db) -> Result<BTreeMap<String, u64>, wollemi::Error> {
     let mut entries = BTreeMap::new();
-    for name in db.maps()? {
-        if let Some(map) = db.find_map(&name)? {
-            entries.insert(name, map.count()?);
+    for map in db.maps()? {
+        if let Some(found) = db.find_map(&map.name)? {
+            entries.insert(map.name, found.count()?);
         }
     }
     Ok(entries)

@@ -81,11 +81,17 @@ const PAIR: usize = size_of::<Pair>();
 const _: () = assert!(HEAD == 192 && size_of::<Meta>() == 64 && PAIR == 16);
 
 // SAFETY: `repr(C)` of words; the sizes are their sums (asserted), so there is no padding.
-unsafe impl Persistent for Head {}
+unsafe impl Persistent for Head {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as above.
-unsafe impl Persistent for Meta {}
+unsafe impl Persistent for Meta {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as above.
-unsafe impl Persistent for Pair {}
+unsafe impl Persistent for Pair {
+    const WORDS_ONLY: bool = true;
+}
 
 /// Bytes after the head.
 pub(crate) const fn tail(capacity: usize) -> usize {

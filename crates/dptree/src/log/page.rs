@@ -39,7 +39,9 @@ const HEAD: usize = size_of::<PageHead>();
 const _: () = assert!(HEAD == 64);
 
 // SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
-unsafe impl Persistent for PageHead {}
+unsafe impl Persistent for PageHead {
+    const WORDS_ONLY: bool = true;
+}
 
 /// One record.
 #[repr(C, align(16))]
@@ -55,7 +57,9 @@ const RECORD: usize = size_of::<LogRecord>();
 const _: () = assert!(RECORD == 32);
 
 // SAFETY: as above.
-unsafe impl Persistent for LogRecord {}
+unsafe impl Persistent for LogRecord {
+    const WORDS_ONLY: bool = true;
+}
 
 const VALID: u64 = 1 << 63;
 const NUMBER_SHIFT: u32 = 8;

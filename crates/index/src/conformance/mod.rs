@@ -35,7 +35,10 @@
 //! indexes that are broken on purpose (`tests/doubles`). Crashes in the middle of an operation are not made here.
 
 mod churn;
+mod costs;
 mod crew;
+mod damage;
+mod full;
 mod growth;
 mod histories;
 mod keys;
@@ -45,8 +48,16 @@ mod oracle;
 mod plan;
 mod races;
 mod recorded;
+mod restarts;
+mod store;
 
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
+pub use costs::{Cost, Costs};
+pub use damage::{checks_find_damage, damaged_pools_are_survived};
+pub use full::{
+    a_write_waits_for_the_room_that_recovery_makes, an_empty_index_is_sound,
+    inserts_without_memory_leave_nothing_behind,
+};
 pub use growth::{grows_and_empties_all_at_once, grows_and_empties_key_by_key, overwrites_leak_nothing};
 pub use histories::{
     chains_of_prefixes, dense_numbers, every_byte_everywhere, few_distinct_bytes, long_keys, mixed_keys,
@@ -59,6 +70,13 @@ pub use races::{
     counters_add_up, own_keys_keep_their_values, racing_inserts_have_one_winner, tokens_are_conserved,
 };
 pub use recorded::{hot_keys_are_linearizable, neighbours_are_linearizable};
+pub use restarts::{
+    a_long_life_with_restarts, flags_of_locks_mean_nothing_after_a_crash,
+    locks_held_at_a_crash_are_free_after_it, memory_of_ended_threads_is_reused,
+    nodes_fill_up_and_empty_after_a_restart, old_keys_stay_when_new_ones_come_after_a_restart,
+    restarts_follow_restarts,
+};
+pub use store::{Entries, Store, folder, options};
 
 use crate::Index;
 use keys::Family;
@@ -114,6 +132,33 @@ macro_rules! conformance {
         fn $property() {
             let plan = $crate::conformance::Plan::from_env();
             $crate::conformance::$property::<$subject>(&plan.scaled(SCALE));
+        }
+    )+};
+}
+
+/// Makes a module of tests for each `name: Index`, an index on a heap ([`OnHeap`](crate::OnHeap)) on the machine
+/// itself: the [`conformance!`](crate::conformance!) suite over pools in files, and what goes wrong with restarts,
+/// locks, memory and damaged pools.
+#[macro_export]
+macro_rules! conformance_on_heap {
+    ($($name:ident: $index:ty $(; scale = $scale:literal)?),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            $crate::conformance!(in_file: $crate::conformance::Store<$index> $(; scale = $scale)?);
+            $crate::conformance_on_heap!(@tests $index:
+                nodes_fill_up_and_empty_after_a_restart old_keys_stay_when_new_ones_come_after_a_restart
+                restarts_follow_restarts locks_held_at_a_crash_are_free_after_it
+                flags_of_locks_mean_nothing_after_a_crash memory_of_ended_threads_is_reused
+                a_long_life_with_restarts damaged_pools_are_survived checks_find_damage an_empty_index_is_sound
+                inserts_without_memory_leave_nothing_behind a_write_waits_for_the_room_that_recovery_makes
+            );
+        }
+    )+};
+    (@tests $index:ty: $($property:ident)+) => {$(
+        #[test]
+        fn $property() {
+            $crate::conformance::$property::<$index>();
         }
     )+};
 }

@@ -21,7 +21,9 @@ use crate::{Batch, Media, PWord, Persistent};
 pub struct CheckedWord(PWord);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for CheckedWord {}
+unsafe impl Persistent for CheckedWord {
+    const WORDS_ONLY: bool = true;
+}
 
 /// The bits of the value.
 const VALUE: u64 = (1 << 48) - 1;

@@ -28,7 +28,7 @@
 //! I3 A generation is durable before anything else is stored in it.
 
 use super::checked::{CheckedWord, unseal};
-use super::{ErrorKind, Level};
+use super::{ErrorKind, LastShutdown, Level};
 use crate::{Media, PWord, Persistent, Purpose, persist_scope};
 
 /// The bytes that the header takes.
@@ -105,6 +105,19 @@ impl State {
             },
             dirty_count: (word >> DIRTY_SHIFT) as u16 & DIRTY_MAX,
         }
+    }
+}
+
+impl State {
+    /// What the state is once the pool has been opened again, at this level.
+    pub(super) fn opened(self, last_shutdown: LastShutdown, level: Level) -> Result<State, ErrorKind> {
+        let dirty = u16::from(last_shutdown != LastShutdown::Clean);
+        Ok(State {
+            generation: self.generation.checked_add(1).ok_or(ErrorKind::Generations)?,
+            clean: false,
+            level,
+            dirty_count: self.dirty_count.saturating_add(dirty).min(DIRTY_MAX),
+        })
     }
 }
 

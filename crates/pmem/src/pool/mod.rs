@@ -14,22 +14,25 @@ mod error;
 mod file;
 mod header;
 mod mapping;
+mod memory;
 mod open;
 mod options;
 
 pub use checked::CheckedWord;
 pub use error::{Error, ErrorKind, Fault};
+pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 
 use crate::{Hardware, Media, Offset, Persistent};
 use file::PoolFile;
 use header::{HEADER, Header, State};
 use mapping::Mapping;
+use memory::Taken;
 use open::Opened;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much a pool may grow by beyond what is asked for, so that it grows seldom.
 const GROW_AHEAD: u64 = 64 << 20;
@@ -50,9 +53,11 @@ pub struct Pool<M: Media = Hardware> {
     /// Backed bytes; only grows.
     len: AtomicU64,
     media: M,
-    mapping: Mapping,
-    /// `None` for anonymous memory.
+    mapping: Arc<Mapping>,
+    /// `None` for memory.
     file: Option<PoolFile>,
+    /// The memory that outlives the pool, if it is in one.
+    memory: Option<Taken>,
     /// Held while the pool grows.
     growing: Mutex<()>,
     max_size: u64,
@@ -135,6 +140,33 @@ impl<M: Media> Pool<M> {
         }
     }
 
+    /// A new pool in memory that outlives it: one as long as the memory, which must be zeros. It does not grow.
+    ///
+    /// # Errors
+    ///
+    /// As [`anonymous`](Pool::anonymous), [`ErrorKind::Busy`] while another pool is open there, and
+    /// [`ErrorKind::Exists`] where there is a pool already.
+    pub fn create_in(memory: &Memory, options: &PoolOptions, media: M) -> Result<Pool<M>, Error> {
+        match Opened::create_in(memory, options, &media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(Path::new(memory::NAME))),
+        }
+    }
+
+    /// The pool in the memory, as another one has left it there. A pool in memory survives its process, as it were,
+    /// and not its machine: [`LastShutdown`] is never [`MachineCrash`](LastShutdown::MachineCrash). Costs no system
+    /// call.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind`] names all that can be wrong with a header, and [`ErrorKind::Busy`].
+    pub fn open_in(memory: &Memory, media: M) -> Result<Pool<M>, Error> {
+        match Opened::open_in(memory, &media) {
+            Ok(opened) => Ok(Self::new(opened, media)),
+            Err(kind) => Err(kind.of(Path::new(memory::NAME))),
+        }
+    }
+
     fn new(opened: Opened, media: M) -> Pool<M> {
         Pool {
             base: opened.mapping.start(),
@@ -142,6 +174,7 @@ impl<M: Media> Pool<M> {
             media,
             mapping: opened.mapping,
             file: opened.file,
+            memory: opened.memory,
             growing: Mutex::new(()),
             max_size: opened.max_size,
             page_size: opened.contents.page_size,
@@ -182,6 +215,9 @@ impl<M: Media> Pool<M> {
         if align_of::<T>() > 16 && !offset.get().is_multiple_of(align_of::<T>() as u64) {
             return Err(misaligned(offset));
         }
+        if !T::WORDS_ONLY {
+            self.media.touched(start.as_ptr(), size_of::<T>());
+        }
         // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and aligned; any bytes are
         // a valid `T`, and of a reachable object only words change.
         Ok(unsafe { start.cast::<T>().as_ref() })
@@ -199,6 +235,9 @@ impl<M: Media> Pool<M> {
         if align_of::<T>() > 16 && !offset.get().is_multiple_of(align_of::<T>() as u64) {
             return Err(misaligned(offset));
         }
+        if !T::WORDS_ONLY {
+            self.media.touched(start.as_ptr(), len * size_of::<T>());
+        }
         // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and aligned; any bytes are
         // valid `T`s, and of reachable objects only words change.
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>().as_ptr(), len) })
@@ -212,6 +251,7 @@ impl<M: Media> Pool<M> {
     #[inline(always)]
     pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
         let start = self.place(offset, offset.get().saturating_add(len as u64))?;
+        self.media.touched(start.as_ptr(), len);
         // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`); those of a reachable
         // object that are not words do not change.
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
@@ -378,17 +418,23 @@ impl<M: Media> Pool<M> {
     }
 
     fn mark_clean(&mut self) -> Result<(), ErrorKind> {
-        if self.file.is_none() || std::mem::replace(&mut self.closed, true) {
+        let lives_on = self.file.is_some() || self.memory.is_some();
+        if !lives_on || std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }
         let failed = |e| ErrorKind::io("writing to the medium", e);
-        self.mapping.sync(self.len()).map_err(failed)?;
+        if self.file.is_some() {
+            self.mapping.sync(self.len()).map_err(failed)?;
+        }
         let state = State {
             clean: true,
             ..self.state
         };
         self.header().set_state(state, &self.media);
-        self.mapping.sync(HEADER as u64).map_err(failed)
+        if self.file.is_some() {
+            self.mapping.sync(HEADER as u64).map_err(failed)?;
+        }
+        Ok(())
     }
 }
 

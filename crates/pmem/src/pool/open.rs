@@ -9,18 +9,22 @@
 //! it is clean.
 
 use super::file::{PoolFile, boot_id};
-use super::header::{self, Contents, DIRTY_MAX, HEADER, Header, State};
+use super::header::{self, Contents, HEADER, Header};
 use super::mapping::Mapping;
+use super::memory::{Memory, Taken};
 use super::options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 use super::{ErrorKind, HUGE_PAGE};
 use crate::Media;
 use std::path::Path;
+use std::sync::Arc;
 
 /// All there is to know of a pool that was opened.
 pub(super) struct Opened {
-    pub(super) mapping: Mapping,
-    /// `None` for anonymous memory.
+    pub(super) mapping: Arc<Mapping>,
+    /// `None` for memory.
     pub(super) file: Option<PoolFile>,
+    /// The memory that outlives the pool, if it is in one.
+    pub(super) memory: Option<Taken>,
     /// Bytes backed.
     pub(super) len: u64,
     pub(super) max_size: u64,
@@ -107,13 +111,76 @@ impl Opened {
         let opened = Opened {
             contents: Contents::new(options.page_size, level)?,
             max_size: options.max_size.max(len).min(mapping.reserved()),
-            mapping,
+            mapping: Arc::new(mapping),
             file,
+            memory: None,
             len,
             last_shutdown: LastShutdown::New,
             huge_pages,
         };
         opened.header().create(&opened.contents, media);
+        Ok(opened)
+    }
+
+    /// A new pool in a memory that outlives it.
+    pub(super) fn create_in<M: Media>(
+        memory: &Memory,
+        options: &PoolOptions,
+        media: &M,
+    ) -> Result<Opened, ErrorKind> {
+        options.validate()?;
+        if options.level == Level::Power {
+            return Err(ErrorKind::NotPower);
+        }
+        let taken = memory.take()?;
+        let len = memory.len() - memory.len() % options.page_size;
+        if len == 0 {
+            return Err(ErrorKind::Full {
+                needed: options.page_size,
+                limit: memory.len(),
+            });
+        }
+        let mapping = memory.mapping();
+        if first_bytes(&mapping, media).iter().any(|&byte| byte != 0) {
+            return Err(ErrorKind::Exists);
+        }
+        let opened = Opened {
+            contents: Contents::new(options.page_size, Level::Process)?,
+            max_size: len,
+            mapping,
+            file: None,
+            memory: Some(taken),
+            len,
+            last_shutdown: LastShutdown::New,
+            huge_pages: false,
+        };
+        opened.header().create(&opened.contents, media);
+        Ok(opened)
+    }
+
+    /// The pool in a memory.
+    pub(super) fn open_in<M: Media>(memory: &Memory, media: &M) -> Result<Opened, ErrorKind> {
+        let taken = memory.take()?;
+        let mapping = memory.mapping();
+        let contents = header::read(first_bytes(&mapping, media), memory.len())?;
+        let last_shutdown = if contents.state.clean {
+            LastShutdown::Clean
+        } else {
+            LastShutdown::ProcessCrash
+        };
+        let state = contents.state.opened(last_shutdown, Level::Process)?;
+        let len = memory.len() - memory.len() % contents.page_size;
+        let opened = Opened {
+            contents: Contents { state, ..contents },
+            max_size: len,
+            mapping,
+            file: None,
+            memory: Some(taken),
+            len,
+            last_shutdown,
+            huge_pages: false,
+        };
+        opened.header().set_state(state, media);
         Ok(opened)
     }
 
@@ -141,29 +208,21 @@ impl Opened {
         if lost && options.after_power_loss == AfterPowerLoss::Refuse {
             return Err(ErrorKind::Lost);
         }
-        let generation = contents
-            .state
-            .generation
-            .checked_add(1)
-            .ok_or(ErrorKind::Generations)?;
+        // Before anything is touched: generations may have run out.
+        contents.state.opened(last_shutdown, contents.state.level)?;
 
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
         if level == Level::Power && file.caches_persist() {
             media.caches_persist();
         }
-        let dirty = u16::from(last_shutdown != LastShutdown::Clean);
-        let state = State {
-            generation,
-            clean: false,
-            level,
-            dirty_count: contents.state.dirty_count.saturating_add(dirty).min(DIRTY_MAX),
-        };
+        let state = contents.state.opened(last_shutdown, level)?;
         let opened = Opened {
             contents: Contents { state, ..contents },
             max_size: options.max_size.max(len).min(mapping.reserved()),
-            mapping,
+            mapping: Arc::new(mapping),
             file: Some(file),
+            memory: None,
             len,
             last_shutdown,
             huge_pages: false,
@@ -181,4 +240,13 @@ impl Opened {
         // SAFETY: the first page is backed, the base is aligned, and any bytes are a valid header.
         unsafe { self.mapping.start().cast::<Header>().as_ref() }
     }
+}
+
+/// The header of a pool that is not open yet, so that nobody writes it meanwhile.
+fn first_bytes<'m, M: Media>(mapping: &'m Mapping, media: &M) -> &'m [u8] {
+    let start = mapping.start().as_ptr();
+    media.touched(start, HEADER);
+    // SAFETY: the first page is backed, and the caller has taken the memory and opens nothing before it is done with
+    // these bytes.
+    unsafe { std::slice::from_raw_parts(start, HEADER) }
 }

@@ -3,6 +3,7 @@
 mod bad;
 mod files;
 mod full;
+mod memory;
 
 use super::*;
 use crate::{PWord, Purpose, persist_scope};

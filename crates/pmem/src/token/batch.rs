@@ -99,6 +99,7 @@ impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
     #[inline]
     #[track_caller]
     pub(crate) fn join(&self, start: *const u8, len: usize) {
+        self.media.joined(start, len);
         let first = start.addr() / LINE;
         let last = (start.addr() + len.max(1) - 1) / LINE;
         let mut lines = self.lines.borrow_mut();
@@ -115,7 +116,7 @@ impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
                 let old = std::mem::replace(&mut lines.held[oldest], line);
                 lines.oldest = (oldest + 1) % HELD;
                 self.media
-                    .write_back(std::ptr::without_provenance(old * LINE), self.purpose);
+                    .write_back_joined(std::ptr::without_provenance(old * LINE), self.purpose);
             }
         }
     }
@@ -127,7 +128,7 @@ impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
         let lines = self.lines.into_inner();
         for &line in &lines.held[..lines.count] {
             self.media
-                .write_back(std::ptr::without_provenance(line * LINE), self.purpose);
+                .write_back_joined(std::ptr::without_provenance(line * LINE), self.purpose);
         }
         self.media.fence(self.purpose);
         Fenced {

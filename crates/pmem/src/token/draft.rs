@@ -77,8 +77,9 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     ///
     /// If the chunk is smaller than the object: the allocator is asked for the object's own size.
     #[inline]
-    pub fn new<M: Media>(chunk: Chunk<'h>, object: T, _batch: &Batch<'e, '_, M>) -> Draft<'e, 'h, T> {
+    pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &Batch<'e, '_, M>) -> Draft<'e, 'h, T> {
         assert!(chunk.len >= size_of::<T>() && chunk.start.cast::<T>().is_aligned());
+        batch.media().drafting(chunk.start.as_ptr(), chunk.len);
         // SAFETY: the chunk is ours alone, aligned and large enough for a `T` (checked above).
         unsafe { chunk.start.cast::<T>().write(object) };
         Draft {
@@ -214,6 +215,12 @@ impl<'e, 'h, T: Persistent> Flushed<'e, 'h, T> {
             brand: PhantomData,
             object: PhantomData,
         }
+    }
+
+    /// Something leads to the object from now on, so that it is not given back.
+    #[inline]
+    pub(super) fn release(self) -> Offset {
+        self.chunk.release()
     }
 
     /// The fence has retired: durable, once something reaches it.

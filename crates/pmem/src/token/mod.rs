@@ -4,6 +4,7 @@
 //! Draft<'e, T> --flush(&Batch<'e>)--> Flushed<'e, T> --persisted(&Fenced<'e>)--> Persisted<T>
 //! Batch<'e>    --fence()-----------> Fenced<'e>         one fence for the whole batch; stays on its thread
 //! PSlot        --publish(Persisted<T>)--> Published --commit()--> Durable
+//! PSlot        --place(Flushed<'e, T>)--> Placed<'e> --publish(&Fenced<'e>, CommitWord)--> Published
 //! ```
 //!
 //! `'e` is an invariant brand that [`persist_scope`] makes anew for each batch, so that no token of one batch
@@ -16,6 +17,7 @@
 //! may name what is not durable yet).
 
 mod batch;
+mod commit;
 mod draft;
 mod publish;
 mod slot;
@@ -23,8 +25,9 @@ mod slot;
 mod tests;
 
 pub use batch::{Batch, Fenced, persist_scope};
+pub use commit::{CommitWord, Placed};
 pub use draft::{Chunk, Draft, Erased, Flushed, Lender, Persisted};
-pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication};
+pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication, Uncounted};
 pub use slot::{PSlot, Published};
 
 use std::cell::Cell;

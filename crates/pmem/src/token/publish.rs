@@ -32,7 +32,7 @@ impl Publication for LinkAndPersist {
         media.write_back((&raw const slot.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
         // The slot's writer holds the lock on it, so nobody has stored anything there meanwhile.
-        media.store(&slot.0, word);
+        media.store_unpersisted(&slot.0, word);
     }
 }
 
@@ -57,7 +57,30 @@ impl Publication for Contended {
         media.write_back((&raw const slot.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
         // It fails if another writer has settled the slot, and then perhaps published.
-        let _ = media.compare_exchange(&slot.0, word | Link::MARK, word);
+        let _ = media.compare_exchange_unpersisted(&slot.0, word | Link::MARK, word);
+    }
+}
+
+/// A plain store into a slot that nobody looks at until another word makes it count (a counter, a child index): RECIPE's
+/// append-only nodes.
+///
+/// Where that word is in the slot's line and stored afterwards, its own persist serves both, since the stores to a line
+/// become durable in their order; the slot is then not committed by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Uncounted;
+
+impl Publication for Uncounted {
+    const MARKS: bool = false;
+
+    #[inline]
+    fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+        media.store(&slot.0, word);
+    }
+
+    #[inline]
+    fn commit<M: Media>(media: &M, slot: &PSlot, _word: u64) {
+        media.write_back((&raw const slot.0).cast(), Purpose::Node);
+        media.fence(Purpose::Node);
     }
 }
 

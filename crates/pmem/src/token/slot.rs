@@ -19,7 +19,9 @@ use std::marker::PhantomData;
 pub struct PSlot(pub(crate) std::sync::atomic::AtomicU64);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for PSlot {}
+unsafe impl Persistent for PSlot {
+    const WORDS_ONLY: bool = true;
+}
 
 impl PSlot {
     /// An empty slot, for a draft.
@@ -49,7 +51,7 @@ impl PSlot {
         let word = media.load(&self.0);
         if word & Link::MARK != 0 {
             self.persist(media);
-            let _ = media.compare_exchange(&self.0, word, word & !Link::MARK);
+            let _ = media.compare_exchange_unpersisted(&self.0, word, word & !Link::MARK);
         }
         Link::from_word(word)
     }
@@ -130,7 +132,11 @@ impl PSlot {
 
     #[inline]
     #[track_caller]
-    fn put<'a, P: Publication, M: Media>(&'a self, media: &'a M, word: u64) -> Published<'a, P, M> {
+    pub(super) fn put<'a, P: Publication, M: Media>(
+        &'a self,
+        media: &'a M,
+        word: u64,
+    ) -> Published<'a, P, M> {
         P::store(media, self, word);
         Published {
             slot: self,
@@ -145,9 +151,9 @@ impl PSlot {
 #[derive(Debug)]
 #[must_use = "the link itself is not durable until committed"]
 pub struct Published<'a, P: Publication, M: Media> {
-    slot: &'a PSlot,
+    pub(super) slot: &'a PSlot,
     word: u64,
-    media: &'a M,
+    pub(super) media: &'a M,
     policy: PhantomData<P>,
 }
 

@@ -11,8 +11,7 @@
 //!    value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the value, then
 //!    the header; if it finds the mark it persists the line itself. A mark of an older generation means nothing.
 
-use crate::{Roart, Variant};
-use art::checksum;
+use crate::checksum;
 use heap::{Error, Heap};
 use index::Value;
 use pmem::{
@@ -30,7 +29,7 @@ const UNUSED: u64 = 0xf << (KEY_BITS + VALUE_BITS + 1);
 /// The fixed part of a leaf.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Leaf {
+pub struct Leaf {
     header: PWord,
     word: PWord,
 }
@@ -39,11 +38,13 @@ const SIZE: usize = size_of::<Leaf>();
 const _: () = assert!(SIZE == 16);
 
 // SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Leaf {}
+unsafe impl Persistent for Leaf {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A leaf being read.
-#[derive(Clone, Copy)]
-pub(crate) struct LeafRef<'g> {
+#[derive(Clone, Copy, Debug)]
+pub struct LeafRef<'g> {
     leaf: &'g Leaf,
     header: u64,
     tail: &'g [u8],
@@ -70,7 +71,7 @@ fn tail_len(header: u64) -> usize {
 impl<'g> LeafRef<'g> {
     /// The leaf that `link` leads to.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Fault> {
+    pub fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Fault> {
         let offset = link.offset().ok_or(Fault {
             what: "null leaf",
             offset: 0,
@@ -98,18 +99,18 @@ impl<'g> LeafRef<'g> {
 
     /// The key.
     #[inline]
-    pub(crate) fn key(&self) -> &'g [u8] {
+    pub fn key(&self) -> &'g [u8] {
         &self.tail[..key_len(self.header)]
     }
 
     /// Bytes of the whole leaf.
-    pub(crate) fn extent(&self) -> usize {
+    pub fn extent(&self) -> usize {
         (SIZE + self.tail.len()).next_multiple_of(align_of::<Leaf>())
     }
 
     /// The value, made durable first if need be.
     #[inline]
-    pub(crate) fn value<M: Media>(&self, heap: &Heap<M>) -> Value<'g> {
+    pub fn value<M: Media>(&self, heap: &Heap<M>) -> Value<'g> {
         if self.header & WORD == 0 {
             return Value::Bytes(&self.tail[key_len(self.header)..]);
         }
@@ -130,7 +131,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Whether a value of `len` bytes can be stored in place.
-    pub(crate) fn takes_word(&self, value: &[u8]) -> Option<u64> {
+    pub fn takes_word(&self, value: &[u8]) -> Option<u64> {
         if self.header & WORD == 0 {
             None
         } else {
@@ -139,7 +140,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Stores an eight-byte value in place. The caller holds the lock on the leaf. 1 write-back, 1 fence.
-    pub(crate) fn store_word<P: Publication, M: Media>(&self, heap: &Heap<M>, value: u64) -> Durable {
+    pub fn store_word<P: Publication, M: Media>(&self, heap: &Heap<M>, value: u64) -> Durable {
         let settled = self.header & !PENDING;
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let media = batch.media();
@@ -156,7 +157,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// What does not make sense in the leaf itself.
-    pub(crate) fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
+    pub fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
         if (self.header >> CHECK_SHIFT) as u8 != checksum(self.key()) as u8 {
             return Some("the key does not match its check byte");
         }
@@ -168,27 +169,29 @@ impl<'g> LeafRef<'g> {
     }
 }
 
-impl<M: Media, V: Variant> Roart<M, V> {
-    /// Writes a leaf into a chunk of its own.
-    #[inline]
-    pub(crate) fn draft_leaf<'e, 'h>(
-        &'h self,
-        key: &[u8],
-        value: &[u8],
-        batch: &Batch<'e, '_, M>,
-    ) -> Result<Draft<'e, 'h, Leaf>, Error> {
-        let leaf = Leaf::new(key, value);
-        let tail = leaf.tail();
-        let mut draft = self.heap.draft(leaf, tail, batch)?;
-        fill_leaf(&mut draft, key, value);
-        Ok(draft)
-    }
+/// Writes a leaf into a chunk of its own.
+///
+/// # Errors
+///
+/// If the heap has no room.
+#[inline]
+pub fn draft_leaf<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    key: &[u8],
+    value: &[u8],
+    batch: &Batch<'e, '_, M>,
+) -> Result<Draft<'e, 'h, Leaf>, Error> {
+    let leaf = Leaf::new(key, value);
+    let tail = leaf.tail();
+    let mut draft = heap.draft(leaf, tail, batch)?;
+    fill_leaf(&mut draft, key, value);
+    Ok(draft)
 }
 
 impl Leaf {
     /// The fixed part for this key and value.
     #[inline]
-    pub(crate) fn new(key: &[u8], value: &[u8]) -> Leaf {
+    pub fn new(key: &[u8], value: &[u8]) -> Leaf {
         let word = <[u8; 8]>::try_from(value).ok().map(u64::from_le_bytes);
         let mut header = key.len() as u64 | (value.len() as u64) << KEY_BITS;
         header |= u64::from(checksum(key) as u8) << CHECK_SHIFT;
@@ -203,14 +206,14 @@ impl Leaf {
 
     /// Bytes after the fixed part, of a leaf just made.
     #[inline]
-    pub(crate) fn tail(&self) -> usize {
+    pub fn tail(&self) -> usize {
         tail_len(self.header.private())
     }
 }
 
 /// Writes the tail of a leaf made by [`Leaf::new`] from the same key and value.
 #[inline]
-pub(crate) fn fill_leaf(draft: &mut Draft<'_, '_, Leaf>, key: &[u8], value: &[u8]) {
+pub fn fill_leaf(draft: &mut Draft<'_, '_, Leaf>, key: &[u8], value: &[u8]) {
     let word = draft.header.private() & WORD != 0;
     let tail = draft.tail_mut();
     tail[..key.len()].copy_from_slice(key);

@@ -1,0 +1,165 @@
+//! The validator: walks everything and says what does not make sense.
+
+use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Site, Tagged, damaged};
+use index::{Direction, Faults, OnHeap};
+use pmem::{Fault, Link, Media, Offset};
+use std::ops::{Bound, ControlFlow};
+
+/// Faults that are kept.
+const MOST: usize = 1000;
+
+/// Something still to check.
+struct Item<'g> {
+    link: Link,
+    /// The level of the node that it hangs in, and a key below that node.
+    parent: Option<(usize, Option<&'g [u8]>)>,
+    /// The digit by which it hangs there; `None`: a key that ends there, or the top.
+    digit: Option<u8>,
+}
+
+impl<D: Design, M: Media> Radix<D, M> {
+    /// Every fault that can be found: structure first; if that is sound, order and reachability of each key.
+    pub(crate) fn check_all(&self) -> Faults {
+        let mut faults = Faults::default();
+        let mut stack = Vec::new();
+        match self.top() {
+            Ok(link) if link.is_null() => {}
+            Ok(link) => stack.push(Item {
+                link,
+                parent: None,
+                digit: None,
+            }),
+            Err(error) => report(&mut faults, self.root(), error.what),
+        }
+        while let Some(item) = stack.pop() {
+            faults.objects += 1;
+            let checked = match item.link.kind() {
+                Kind::Leaf => self.check_leaf(&item, &mut faults),
+                kind if kind.is_inner() => self.check_node(&item, &mut stack, &mut faults),
+                _ => Err(damaged("link's kind", item.link)),
+            };
+            if let Err(error) = checked {
+                report(&mut faults, item.link, error.what);
+            }
+        }
+        if faults.found.is_empty() {
+            self.check_order(&mut faults);
+        }
+        faults
+    }
+
+    fn check_leaf(&self, item: &Item<'_>, faults: &mut Faults) -> Result<(), Fault> {
+        faults.keys += 1;
+        let leaf = LeafRef::at(self.heap(), item.link)?;
+        if let Some(fault) = leaf.fault(self.heap()) {
+            report(faults, item.link, fault);
+        }
+        let Some((level, below)) = item.parent else {
+            return Ok(());
+        };
+        let shared = below.map_or(usize::MAX, |below| D::Digit::shared(below, leaf.key()));
+        let length = D::Digit::count(leaf.key());
+        if shared < level || length < level || D::Digit::at(leaf.key(), level) != item.digit {
+            report(faults, item.link, "the key does not lead to its leaf");
+        }
+        Ok(())
+    }
+
+    fn check_node<'g>(
+        &'g self,
+        item: &Item<'g>,
+        stack: &mut Vec<Item<'g>>,
+        faults: &mut Faults,
+    ) -> Result<(), Fault> {
+        let heap = self.heap();
+        let node = D::Node::at(heap, item.link)?;
+        let depth = item.parent.map_or(0, |(above, _)| above + 1);
+        let level = node.level(heap, item.link, depth)?;
+        let key = self.any_leaf(item.link, depth)?.map(|leaf| leaf.key());
+        if let (Some((above, Some(beside))), Some(key)) = (item.parent, key)
+            && (D::Digit::shared(beside, key) < above || D::Digit::at(key, above) != item.digit)
+        {
+            report(faults, item.link, "a node's keys do not lead to it");
+        }
+        if let Some(fault) = node.fault(heap, Site { depth, level, key }) {
+            report(faults, item.link, fault);
+        }
+        let mut seen = [false; 256];
+        let mut count = 0;
+        node.children(heap, 0..D::Digit::RADIX, |digit, link| {
+            count += 1;
+            if std::mem::replace(&mut seen[usize::from(digit)], true) {
+                report(faults, item.link, "two children for one digit");
+            }
+            stack.push(Item {
+                link,
+                parent: Some((level, key)),
+                digit: Some(digit),
+            });
+        });
+        let ends = node.ends(heap);
+        if !ends.is_null() {
+            count += 1;
+            if ends.kind() != Kind::Leaf {
+                report(faults, item.link, "what ends at the node is not a leaf");
+                return Ok(()); // it could lead back up
+            }
+            stack.push(Item {
+                link: ends,
+                parent: Some((level, key)),
+                digit: None,
+            });
+        }
+        // One is what a crash amid a removal, or a full pool, may leave.
+        if item.parent.is_some() && count == 0 {
+            report(faults, item.link, "an inner node without children");
+        }
+        Ok(())
+    }
+
+    /// Every key that a scan finds is above the one before, and a get finds the same value.
+    fn check_order(&self, faults: &mut Faults) {
+        let mut last: Option<&[u8]> = None;
+        let mut keys = 0;
+        let mut found = Vec::new();
+        let done = self.scan_range(
+            Bound::Unbounded,
+            Bound::Unbounded,
+            Direction::Forward,
+            &mut |key, value| {
+                keys += 1;
+                if last.is_some_and(|last| last >= key) {
+                    found.push(format!("key {}: out of order", key.escape_ascii()));
+                }
+                last = Some(key);
+                if !matches!(self.find(key), Ok(Some(read)) if read == value) {
+                    found.push(format!(
+                        "key {}: a scan finds it, a get does not",
+                        key.escape_ascii()
+                    ));
+                }
+                if found.len() < MOST {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        );
+        if let Err(error) = done {
+            found.push(error.to_string());
+        }
+        if found.is_empty() && keys != faults.keys {
+            found.push(format!("a scan finds {keys} keys of {}", faults.keys));
+        }
+        faults.found.extend(found);
+    }
+}
+
+fn report(faults: &mut Faults, link: Link, what: &str) {
+    if faults.found.len() < MOST {
+        let offset = link.offset().map_or(0, Offset::get);
+        faults
+            .found
+            .push(format!("{:?} at {offset:#x}: {what}", link.kind()));
+    }
+}

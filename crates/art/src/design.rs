@@ -1,0 +1,260 @@
+//! A radix index, and what a design of one must tell so that reads, traces and checks come once.
+//!
+//! A *design* (P-ART, WORT, …) is its node layouts and its writes, whose order of persists is its own. What it tells
+//! its readers is how a node looks: which child hangs there for a digit of the key, which key ends there, and at which
+//! level it branches. From that come [`get`](index::Index::get), [`multi_get`](index::Index::multi_get) and
+//! [`scan`](index::Index::scan) without locks (`read`, `multi_get`, `scan`), the post-crash trace (`trace`) and the
+//! skeleton of the check (`check`).
+//!
+//! What readers rely on, whatever the design and beside any writer:
+//!
+//! R1 A node stands for one string of digits as long as anybody can reach it: all keys below begin with it, and its
+//!    length, the node's *level*, never changes. Readers skip the digits between levels and compare the whole key at the
+//!    leaf, so a prefix in a node may say anything.
+//! R2 What `child`, `ends` and `children` return is durable, its node's part in it included.
+//! R3 A link that was replaced leads to what was there before, unchanged, until the reader's guard is gone.
+//! R4 The root stays where it is.
+
+use crate::{Digit, Tagged, child_tag, damaged};
+use heap::{Error, Heap, Trace};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Purpose, Tag, persist_scope};
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+/// A design of a radix index: its nodes and its writes.
+pub trait Design: Debug + Send + Sync + Sized + 'static {
+    /// What the heap's root directory calls such an index.
+    const KIND: u32;
+
+    /// What a node branches on.
+    type Digit: Digit;
+
+    /// A node being used.
+    type Node<'g>: Node<'g>;
+
+    /// Builds the root of an empty index, and the tag of its link.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room.
+    fn draft_root<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
+
+    /// Carries out an edit of one key, as [`Index::write`](index::Index::write) does.
+    ///
+    /// # Errors
+    ///
+    /// Where the pool is full or makes no sense. Nothing was changed then.
+    fn edit<M: Media>(
+        index: &Radix<Self, M>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Action, Error>;
+
+    /// Where walks start, given the root's link: what it leads to (the default), or what hangs from that: a node to
+    /// which no digits lead, a leaf, or null.
+    ///
+    /// # Errors
+    ///
+    /// Where the pool makes no sense.
+    #[inline(always)]
+    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
+        let _ = heap;
+        Ok(root)
+    }
+
+    /// If the root's link leads to an object that is no node (its tag is then no [`Kind`]'s) and from which only
+    /// [`top`](Design::top) hangs: the object's [`footprint`](heap::footprint).
+    const ROOT_OBJECT: Option<usize> = None;
+
+    /// Whether the root is one of this design; by default, a node that branches on the first digit.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not.
+    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+        let plain = root.is_inner() && root.tag() == child_tag(root.kind(), 0, 0);
+        if plain && Self::Node::at(heap, root)?.level(heap, root, 0)? == 0 {
+            Ok(())
+        } else {
+            Err(damaged("root of such a radix index", root))
+        }
+    }
+}
+
+/// What is below a node, for the check of the node itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'k> {
+    /// Digits that lead to the node: the level of the node above and one; 0 for the root.
+    pub depth: usize,
+    /// The node's own level.
+    pub level: usize,
+    /// A key below it, if there is any.
+    pub key: Option<&'k [u8]>,
+}
+
+/// How a node looks to readers. Links to nodes have the tag of an inner node's [`Kind`](crate::Kind).
+pub trait Node<'g>: Copy {
+    /// The node that a link to an inner node leads to.
+    ///
+    /// # Errors
+    ///
+    /// Where there cannot be one.
+    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault>;
+
+    /// The level at which it branches, given that `depth` digits lead to it: a fault, if that would be less.
+    ///
+    /// # Errors
+    ///
+    /// As said.
+    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault>;
+
+    /// The child for a digit, or null.
+    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link;
+
+    /// The leaf of the key that ends at the node's level, or null.
+    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link;
+
+    /// Tells each child whose digit is in the range, with its digit and in any order.
+    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, each: impl FnMut(u8, Link));
+
+    /// How many digits to ask [`children`](Node::children) for at a time: less than all where it looks at no more
+    /// than it is asked for.
+    fn stride(&self) -> usize {
+        256
+    }
+
+    /// The [`footprint`](heap::footprint) of the node's draft.
+    fn size(&self) -> usize;
+
+    /// What does not make sense in the node itself. Levels, digits that occur twice, and whether keys lead to their
+    /// leaves are checked for it.
+    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str>;
+
+    /// Asks for the lines that the next step from `link` to the child for `digit` reads. Never faults.
+    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8);
+}
+
+/// A radix index of some design in a heap, under a root of its own.
+pub struct Radix<D: Design, M: Media = Hardware> {
+    heap: Heap<M>,
+    root: Link,
+    design: PhantomData<D>,
+}
+
+impl<D: Design, M: Media> Clone for Radix<D, M> {
+    fn clone(&self) -> Self {
+        Radix {
+            heap: self.heap.clone(),
+            root: self.root,
+            design: PhantomData,
+        }
+    }
+}
+
+impl<D: Design, M: Media> Debug for Radix<D, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Radix")
+            .field("kind", &D::KIND)
+            .field("heap", &self.heap)
+            .field("root", &self.root)
+            .finish()
+    }
+}
+
+impl<D: Design, M: Media> Radix<D, M> {
+    /// The root.
+    #[inline(always)]
+    pub fn root(&self) -> Link {
+        self.root
+    }
+
+    /// Where walks start.
+    ///
+    /// # Errors
+    ///
+    /// Where the pool makes no sense.
+    #[inline(always)]
+    pub fn top(&self) -> Result<Link, Fault> {
+        D::top(&self.heap, self.root)
+    }
+}
+
+impl<D: Design, M: Media> OnHeap for Radix<D, M> {
+    type Media = M;
+    const KIND: u32 = D::KIND;
+
+    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
+        let root = persist_scope(heap.media(), Purpose::Node, |batch| {
+            let (root, tag) = D::draft_root(heap, &batch)?;
+            let fenced = batch.fence();
+            heap.create_root(name, D::KIND, root.persisted(&fenced), tag)
+        })?;
+        Ok(Radix {
+            heap: heap.clone(),
+            root,
+            design: PhantomData,
+        })
+    }
+
+    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, Error> {
+        let Some(root) = heap.root(name)? else {
+            return Ok(None);
+        };
+        if root.kind != D::KIND {
+            return Err(damaged("root of such a radix index", root.link).into());
+        }
+        D::check_root(heap, root.link)?;
+        Ok(Some(Radix {
+            heap: heap.clone(),
+            root: root.link,
+            design: PhantomData,
+        }))
+    }
+
+    fn tracer() -> Arc<dyn Trace<M>> {
+        Arc::new(crate::trace::Tracer::<D>::new())
+    }
+
+    #[inline(always)]
+    fn heap(&self) -> &Heap<M> {
+        &self.heap
+    }
+
+    #[inline]
+    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
+        Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
+    }
+
+    fn find_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        self.read_many(keys, found)
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+        D::edit(self, key, edit, guard)
+    }
+
+    fn visit_range<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault> {
+        self.scan_range(lower, upper, direction, visit)
+    }
+
+    fn find_faults(&self) -> Faults {
+        self.check_all()
+    }
+}

@@ -1,0 +1,365 @@
+//! Range reads in both directions.
+//!
+//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
+//! deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, so that the misses of a
+//! scan overlap. The walk stops at an inner node until the queue has come to it.
+//!
+//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
+
+use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, prefetch};
+use index::{Direction, OnHeap, Visit};
+use pmem::{Fault, Link, Media, Offset};
+use std::cmp::{Ordering, Reverse};
+use std::collections::VecDeque;
+use std::ops::{Bound, ControlFlow, Range};
+
+/// Links in the queue: about the misses that a core overlaps.
+const AHEAD: usize = 24;
+/// How many are put at a time.
+const REFILL: usize = 8;
+
+/// How what is to be visited lies to a bound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// Inside.
+    Free,
+    /// The digits so far are those of the bound.
+    Along,
+    /// Not known: each key must be compared.
+    Unknown,
+}
+
+/// How it lies to both.
+#[derive(Clone, Copy)]
+struct Edges {
+    low: Edge,
+    high: Edge,
+}
+
+impl Edges {
+    #[inline(always)]
+    fn are_free(self) -> bool {
+        self.low == Edge::Free && self.high == Edge::Free
+    }
+}
+
+/// A link to visit.
+#[derive(Clone, Copy)]
+struct Item {
+    link: Link,
+    /// Digits that lead to it.
+    depth: u32,
+    edges: Edges,
+}
+
+/// A node on the walk's path: what of it is still to come.
+struct Frame<N> {
+    node: N,
+    level: u32,
+    edges: Edges,
+    /// Digits whose children have not been gathered.
+    digits: Range<usize>,
+    /// The key that ends there, if it has not been gathered.
+    ends: Link,
+    /// Places of what has been gathered, in `Walk::gathered`.
+    start: usize,
+    next: usize,
+}
+
+struct Bounds<'a> {
+    lower: Bound<&'a [u8]>,
+    upper: Bound<&'a [u8]>,
+}
+
+fn key_of(bound: Bound<&[u8]>) -> &[u8] {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    }
+}
+
+impl Bounds<'_> {
+    fn hold(&self, key: &[u8], edges: Edges) -> bool {
+        let Edges { low, high } = edges;
+        let above = low == Edge::Free
+            || match self.lower {
+                Bound::Included(bound) => key >= bound,
+                Bound::Excluded(bound) => key > bound,
+                Bound::Unbounded => true,
+            };
+        let below = high == Edge::Free
+            || match self.upper {
+                Bound::Included(bound) => key <= bound,
+                Bound::Excluded(bound) => key < bound,
+                Bound::Unbounded => true,
+            };
+        above && below
+    }
+
+    fn cross(&self) -> bool {
+        match (self.lower, self.upper) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+            (lower, upper) => key_of(lower) >= key_of(upper),
+        }
+    }
+}
+
+/// Where a subtree lies whose keys begin with the first `level` digits of `key`, the digits before having been those of
+/// the bound; `outside` is the side of the bound that the scan leaves out. `None`: outside as a whole.
+fn narrow<D: Design>(edge: Edge, bound: &[u8], key: &[u8], level: usize, outside: Ordering) -> Option<Edge> {
+    if edge != Edge::Along {
+        return Some(edge);
+    }
+    let shared = D::Digit::shared(key, bound);
+    if shared >= level {
+        return Some(Edge::Along);
+    }
+    if D::Digit::at(key, shared).cmp(&D::Digit::at(bound, shared)) == outside {
+        None
+    } else {
+        Some(Edge::Free)
+    }
+}
+
+/// The state of one scan.
+struct Walk<'a, N> {
+    bounds: Bounds<'a>,
+    direction: Direction,
+    path: Vec<Frame<N>>,
+    /// What was gathered from the nodes on the path, of the deepest last.
+    gathered: Vec<Item>,
+    queue: VecDeque<Item>,
+    /// The last item in the queue is an inner node.
+    waits: bool,
+}
+
+impl<D: Design, M: Media> Radix<D, M> {
+    /// Visits the keys between the bounds in order.
+    pub(crate) fn scan_range<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault> {
+        let bounds = Bounds { lower, upper };
+        if bounds.cross() {
+            return Ok(());
+        }
+        let edge = |bound| match bound {
+            Bound::Unbounded => Edge::Free,
+            _ => Edge::Along,
+        };
+        let root = Item {
+            link: self.top()?,
+            depth: 0,
+            edges: Edges {
+                low: edge(lower),
+                high: edge(upper),
+            },
+        };
+        let mut walk = Walk {
+            bounds,
+            direction,
+            path: Vec::with_capacity(16),
+            gathered: Vec::new(),
+            queue: VecDeque::with_capacity(AHEAD),
+            waits: root.link.is_inner(),
+        };
+        if !root.link.is_null() {
+            walk.queue.push_back(root);
+        }
+        loop {
+            if walk.queue.len() <= AHEAD - REFILL {
+                self.fill(&mut walk);
+            }
+            let Some(item) = walk.queue.pop_front() else {
+                return Ok(());
+            };
+            match item.link.kind() {
+                Kind::Leaf => {
+                    let leaf = LeafRef::at(self.heap(), item.link)?;
+                    let inside = item.edges.are_free() || walk.bounds.hold(leaf.key(), item.edges);
+                    if inside && visit(leaf.key(), leaf.value(self.heap())).is_break() {
+                        return Ok(());
+                    }
+                }
+                kind if kind.is_inner() => {
+                    walk.waits = false;
+                    self.enter(item, &mut walk)?;
+                }
+                _ => return Err(damaged("link's kind", item.link)),
+            }
+        }
+    }
+
+    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
+    /// for what the new ones lead to.
+    fn fill<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) {
+        let base = self.heap().pool().base().as_ptr().cast_const();
+        while !walk.waits && walk.queue.len() < AHEAD {
+            let Some(frame) = walk.path.last_mut() else { return };
+            let Some(&item) = walk.gathered.get(frame.next) else {
+                if self.gather(walk).is_break() {
+                    walk.path.pop();
+                }
+                continue;
+            };
+            frame.next += 1;
+            prefetch(base.wrapping_add((item.link.bits() & Offset::MASK) as usize));
+            walk.waits = item.link.kind() != Kind::Leaf;
+            walk.queue.push_back(item);
+        }
+    }
+
+    /// Replaces what was gathered from the deepest node by what comes next there; breaks where that is nothing.
+    fn gather<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) -> ControlFlow<()> {
+        let Walk {
+            bounds,
+            direction,
+            path,
+            gathered,
+            ..
+        } = walk;
+        let Some(frame) = path.last_mut() else {
+            return ControlFlow::Break(());
+        };
+        let (start, level, edges) = (frame.start, frame.level as usize, frame.edges);
+        gathered.truncate(start);
+        frame.next = start;
+        let mut ends = std::mem::replace(&mut frame.ends, Link::NULL);
+        let mut put_ends = |gathered: &mut Vec<Item>| {
+            if !ends.is_null() {
+                gathered.push(Item {
+                    link: ends,
+                    depth: level as u32,
+                    edges,
+                });
+            }
+            ends = Link::NULL;
+        };
+        if *direction == Direction::Forward {
+            put_ends(gathered);
+        }
+        let mut window = Vec::new();
+        while gathered.len() == start && !frame.digits.is_empty() {
+            let Range {
+                start: low,
+                end: high,
+            } = frame.digits;
+            let stride = frame.node.stride();
+            let digits = match direction {
+                Direction::Forward => low..high.min(low + stride),
+                Direction::Reverse => low.max(high.saturating_sub(stride))..high,
+            };
+            frame.digits = match direction {
+                Direction::Forward => digits.end..high,
+                Direction::Reverse => low..digits.start,
+            };
+            frame
+                .node
+                .children(self.heap(), digits, |digit, link| window.push((digit, link)));
+            match direction {
+                Direction::Forward => window.sort_unstable_by_key(|&(digit, _)| digit),
+                Direction::Reverse => window.sort_unstable_by_key(|&(digit, _)| Reverse(digit)),
+            }
+            // A digit twice: its last key was removed and another inserted, into another entry, meanwhile.
+            window.dedup_by_key(|&mut (digit, _)| digit);
+            gathered.extend(window.drain(..).map(|(digit, link)| Item {
+                link,
+                depth: level as u32 + 1,
+                edges: edges_of::<D>(bounds, edges, level, digit),
+            }));
+        }
+        if *direction == Direction::Reverse && frame.digits.is_empty() {
+            put_ends(gathered);
+        }
+        frame.ends = ends;
+        match gathered.len() == start {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Puts the node at `item` on the path, unless it lies outside the bounds.
+    fn enter<'g>(&'g self, mut item: Item, walk: &mut Walk<'_, D::Node<'g>>) -> Result<(), Fault> {
+        let heap = self.heap();
+        let node = D::Node::at(heap, item.link)?;
+        let level = node.level(heap, item.link, item.depth as usize)?;
+        if !self.narrow_to_node(&mut item, level, &walk.bounds)? {
+            return Ok(());
+        }
+        let Edges { low, high } = item.edges;
+        let (lower, upper) = (key_of(walk.bounds.lower), key_of(walk.bounds.upper));
+        // A key that ends here is below a lower bound that goes on.
+        let with_ends = low != Edge::Along || D::Digit::count(lower) <= level;
+        let first = match D::Digit::at(lower, level) {
+            Some(digit) if low == Edge::Along => usize::from(digit),
+            _ => 0,
+        };
+        // One past the last digit; none, if the upper bound ends here.
+        let last = match D::Digit::at(upper, level) {
+            _ if high != Edge::Along => D::Digit::RADIX,
+            Some(digit) => usize::from(digit) + 1,
+            None => 0,
+        };
+        let ends = if with_ends { node.ends(heap) } else { Link::NULL };
+        if !ends.is_null() && ends.kind() != Kind::Leaf {
+            return Err(damaged("leaf of the key that ends at a node", ends));
+        }
+        let start = walk.gathered.len();
+        walk.path.push(Frame {
+            node,
+            level: level as u32,
+            edges: item.edges,
+            digits: first..last.max(first),
+            ends,
+            start,
+            next: start,
+        });
+        Ok(())
+    }
+
+    /// Compares the digits that lead to a node's level with the bounds; `false` if the node lies outside.
+    fn narrow_to_node(&self, item: &mut Item, level: usize, bounds: &Bounds<'_>) -> Result<bool, Fault> {
+        let edges = item.edges;
+        let depth = item.depth as usize;
+        if level == depth || (edges.low != Edge::Along && edges.high != Edge::Along) {
+            return Ok(true);
+        }
+        let leaf = self.any_leaf(item.link, depth)?;
+        let Some(key) = leaf
+            .map(|leaf| leaf.key())
+            .filter(|key| D::Digit::count(key) >= level)
+        else {
+            // Emptied meanwhile, or damaged: what is left is compared key by key.
+            let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
+            (item.edges.low, item.edges.high) = (unknown(edges.low), unknown(edges.high));
+            return Ok(true);
+        };
+        let low = narrow::<D>(edges.low, key_of(bounds.lower), key, level, Ordering::Less);
+        let high = narrow::<D>(edges.high, key_of(bounds.upper), key, level, Ordering::Greater);
+        let (Some(low), Some(high)) = (low, high) else {
+            return Ok(false);
+        };
+        (item.edges.low, item.edges.high) = (low, high);
+        Ok(true)
+    }
+}
+
+/// The edges of the child for `digit` of a node at `level`.
+#[inline(always)]
+fn edges_of<D: Design>(bounds: &Bounds<'_>, edges: Edges, level: usize, digit: u8) -> Edges {
+    if edges.are_free() {
+        return edges;
+    }
+    let narrow = |edge, bound| match edge {
+        Edge::Along if D::Digit::at(key_of(bound), level) != Some(digit) => Edge::Free,
+        edge => edge,
+    };
+    Edges {
+        low: narrow(edges.low, bounds.lower),
+        high: narrow(edges.high, bounds.upper),
+    }
+}

@@ -1,0 +1,187 @@
+//! An index in a file of its own that can be closed, or left as by a crash, and opened again; with a model beside it.
+
+use super::{Reopen, Subject};
+use crate::{Index, OnHeap, Value};
+use heap::{Heap, State};
+use pmem::{Hardware, Pool, PoolOptions};
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+/// What an index should hold.
+pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// An index in a file of its own.
+#[derive(Debug)]
+pub struct Store<I> {
+    // First: dropped before the folder.
+    index: I,
+    folder: TempDir,
+}
+
+/// The name of the root.
+pub(super) const ROOT: &[u8] = b"test";
+
+/// What a store's pool is made with.
+pub fn options() -> PoolOptions {
+    PoolOptions {
+        max_size: 1 << 32,
+        page_size: 64 << 10,
+        ..PoolOptions::default()
+    }
+}
+
+/// A folder for a pool, in memory where there is room for files.
+pub fn folder() -> TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
+}
+
+impl<I: OnHeap<Media = Hardware>> Store<I> {
+    /// An empty index.
+    pub fn create() -> Self {
+        Store::create_on(Hardware::detect())
+    }
+
+    /// Closes and opens again.
+    #[must_use]
+    pub fn reopen(self) -> Self {
+        Store::open_in(self.close(), Hardware::detect())
+    }
+
+    /// What opens from a copy of the file as it is now: what a killed process leaves.
+    #[must_use]
+    pub fn crashed(&self) -> Self {
+        Store::open_in(self.image(), Hardware::detect())
+    }
+}
+
+impl<I: OnHeap> Store<I> {
+    /// An empty index.
+    pub fn create_on(media: I::Media) -> Self {
+        let folder = folder();
+        let pool = Pool::create(folder.path().join("pool"), &options(), media).expect("a pool");
+        let heap = Heap::new(pool).expect("a heap");
+        let index = I::create(&heap, ROOT).expect("an index");
+        Store { index, folder }
+    }
+
+    /// Opens what is in the folder.
+    pub fn open_in(folder: TempDir, media: I::Media) -> Self {
+        let pool = Pool::open(folder.path().join("pool"), &options(), media).expect("the pool");
+        let heap = Heap::new(pool).expect("the heap");
+        let index = I::open(&heap, ROOT).expect("the index").expect("the root");
+        heap.recover(vec![(I::KIND, I::tracer())], 2).expect("recovery");
+        Store { index, folder }
+    }
+
+    /// Closes, and leaves the folder.
+    pub fn close(self) -> TempDir {
+        let Store { index, folder } = self;
+        drop(index);
+        folder
+    }
+
+    /// A folder with a copy of the file as it is now.
+    pub fn image(&self) -> TempDir {
+        let folder = folder();
+        std::fs::copy(self.path(), folder.path().join("pool")).expect("a copy");
+        folder
+    }
+
+    /// The index.
+    pub fn index(&self) -> &I {
+        &self.index
+    }
+
+    /// The pool's file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("pool")
+    }
+
+    /// Puts into the index and the model.
+    pub fn put(&self, model: &mut Entries, key: &[u8], value: &[u8]) {
+        self.index.upsert(key, value).expect("no error");
+        model.insert(key.to_vec(), value.to_vec());
+    }
+
+    /// Removes from both.
+    pub fn remove(&self, model: &mut Entries, key: &[u8]) {
+        let was = model.remove(key).is_some();
+        assert_eq!(
+            self.index.remove(key).expect("no error"),
+            was,
+            "{}",
+            key.escape_ascii()
+        );
+    }
+
+    /// Index and model hold the same, by gets and by scans both ways, and every check is clean.
+    pub fn compare(&self, model: &Entries) {
+        {
+            let guard = heap::pin();
+            for (key, value) in model {
+                let found = self.index.get(key, &guard).expect("no error");
+                assert_eq!(found.as_deref(), Some(&value[..]), "get {}", key.escape_ascii());
+            }
+            let all = || self.index.range(Bound::Unbounded, Bound::Unbounded, &guard);
+            assert_same(all(), model.iter(), "a forward scan");
+            assert_same(all().rev(), model.iter().rev(), "a reverse scan");
+        }
+        let faults = self.index.check().expect("no error");
+        assert_eq!(faults.found, [""; 0]);
+        assert_eq!(faults.keys, model.len() as u64);
+        let heap = self.index.heap();
+        let state = heap.wait_recovered();
+        if state != State::Idle {
+            assert_eq!(state, State::Done);
+            let audit = heap.audit(&vec![(I::KIND, I::tracer())], 1).expect("an audit");
+            assert!(audit.is_clean(), "{audit:?}");
+        }
+    }
+}
+
+fn assert_same<'a>(
+    mut found: impl Iterator<Item = Result<(&'a [u8], Value<'a>), crate::Error>>,
+    mut model: impl Iterator<Item = (&'a Vec<u8>, &'a Vec<u8>)>,
+    how: &str,
+) {
+    loop {
+        let next = found.next().map(|entry| entry.expect("no error"));
+        let next = next.as_ref().map(|(key, value)| (*key, &**value));
+        let expected = model.next().map(|(key, value)| (&key[..], &value[..]));
+        assert_eq!(next, expected, "{how} differs from the model");
+        if next.is_none() {
+            return;
+        }
+    }
+}
+
+/// The conformance suite over a pool in a file, which is closed or left as by a crash, opened again and recovered
+/// while the suite goes on; with the heap's accounts.
+impl<I: OnHeap<Media = Hardware>> Subject for Store<I> {
+    fn create() -> Self {
+        Store::create()
+    }
+
+    fn index(&self) -> &dyn Index {
+        &self.index
+    }
+
+    fn reopen(self, how: Reopen) -> Self {
+        match how {
+            Reopen::Clean => Store::reopen(self),
+            Reopen::Crash => self.crashed(),
+        }
+    }
+
+    fn used(&self) -> Option<u64> {
+        let heap = self.index.heap();
+        let state = heap.wait_recovered();
+        assert!(matches!(state, State::Done | State::Idle), "{state:?}");
+        // Not bytes: those include page ends, which depend on the pages that threads hold.
+        Some(heap.stats().objects)
+    }
+}

@@ -1,0 +1,207 @@
+//! What an index on a heap implements, and how the contract follows from it.
+//!
+//! The limits on keys and values, and the second try of a write that found the pool full while recovery was still
+//! looking for room, are the same for all of them.
+
+use crate::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
+use heap::{Heap, Trace};
+use pmem::{Fault, Media};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// An index on a heap, under a root of its own. It gets [`Index`] by implementing this.
+///
+/// No key that these calls are given is longer than [`MAX_KEY`], and no edit puts a value longer than [`MAX_VALUE`].
+/// The caller holds a guard while anything that a call returned or visits is in use.
+pub trait OnHeap: Send + Sync + Sized {
+    /// What the heap's memory is.
+    type Media: Media;
+
+    /// What the heap's root directory calls such an index.
+    const KIND: u32;
+
+    /// Makes an empty index under the root `name`.
+    ///
+    /// # Errors
+    ///
+    /// If the name is taken or not a name, or the pool is full.
+    fn create(heap: &Heap<Self::Media>, name: &[u8]) -> Result<Self, heap::Error>;
+
+    /// The index under the root `name`; `None` if there is no such root.
+    ///
+    /// # Errors
+    ///
+    /// If the root is of another kind, or damaged.
+    fn open(heap: &Heap<Self::Media>, name: &[u8]) -> Result<Option<Self>, heap::Error>;
+
+    /// What tells the heap which objects such an index keeps alive.
+    fn tracer() -> Arc<dyn Trace<Self::Media>>;
+
+    /// The heap it lives in.
+    fn heap(&self) -> &Heap<Self::Media>;
+
+    /// The key's value.
+    ///
+    /// # Errors
+    ///
+    /// Where the pool makes no sense; so for all reads.
+    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault>;
+
+    /// Reads many keys at once, as [`Index::multi_get`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](OnHeap::find).
+    fn find_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        for (i, key) in keys.iter().enumerate() {
+            found(i, self.find(key)?);
+        }
+        Ok(())
+    }
+
+    /// Carries out an edit of one key, as [`Index::write`] does.
+    ///
+    /// # Errors
+    ///
+    /// Where the pool is full or makes no sense. Nothing was changed then.
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error>;
+
+    /// Visits the keys between the bounds in order, as [`Index::scan`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](OnHeap::find).
+    fn visit_range<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault>;
+
+    /// Walks everything and reports structure faults. Nobody writes meanwhile.
+    fn find_faults(&self) -> Faults;
+}
+
+#[cold]
+fn damaged(fault: Fault) -> Error {
+    heap::Error::from(fault).into()
+}
+
+/// Refuses a key longer than [`MAX_KEY`].
+///
+/// # Errors
+///
+/// [`Error::KeyTooLong`].
+#[inline]
+pub fn check_key(key: &[u8]) -> Result<(), Error> {
+    if key.len() > MAX_KEY {
+        Err(Error::KeyTooLong(key.len()))
+    } else {
+        Ok(())
+    }
+}
+
+/// Refuses bounds of a scan longer than [`MAX_KEY`].
+///
+/// # Errors
+///
+/// [`Error::KeyTooLong`].
+pub fn check_bounds(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<(), Error> {
+    for bound in [lower, upper] {
+        if let Bound::Included(key) | Bound::Excluded(key) = bound {
+            check_key(key)?;
+        }
+    }
+    Ok(())
+}
+
+/// Carries an edit out, under a guard, with the limit on values, and a second try where the pool was full while recovery
+/// was still looking for room.
+///
+/// # Errors
+///
+/// Those of `carry_out`, which has changed nothing then, and [`Error::ValueTooLong`].
+#[inline]
+pub fn write_with<M: Media, R>(
+    heap: &Heap<M>,
+    edit: &mut dyn Edit,
+    carry_out: impl Fn(&mut dyn Edit, &Guard) -> Result<R, heap::Error>,
+) -> Result<R, Error> {
+    let mut edit = Limited { edit, too_long: None };
+    let done = match carry_out(&mut edit, &heap::pin()) {
+        // What recovery finds may make room. It waits for guards, so ours had to go first.
+        Err(heap::Error::Full { recovering: true, .. }) if heap.wait_for_room() => {
+            carry_out(&mut edit, &heap::pin())?
+        }
+        done => done?,
+    };
+    match edit.too_long {
+        Some(len) => Err(Error::ValueTooLong(len)),
+        None => Ok(done),
+    }
+}
+
+impl<I: OnHeap> Index for I {
+    #[inline]
+    fn get<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+        check_key(key)?;
+        self.find(key).map_err(damaged)
+    }
+
+    fn multi_get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        _guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        keys.iter().try_for_each(|key| check_key(key))?;
+        self.find_many(keys, found).map_err(damaged)
+    }
+
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        check_key(key)?;
+        write_with(self.heap(), edit, |edit, guard| self.edit(key, edit, guard))
+    }
+
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        _guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        check_bounds(lower, upper)?;
+        self.visit_range(lower, upper, direction, visit).map_err(damaged)
+    }
+
+    fn check(&self) -> Result<Faults, Error> {
+        Ok(self.find_faults())
+    }
+}
+
+/// An edit that puts nothing longer than a value may be.
+struct Limited<'a> {
+    edit: &'a mut dyn Edit,
+    too_long: Option<usize>,
+}
+
+impl Edit for Limited<'_> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let action = self.edit.decide(current);
+        if action == Action::Put && self.edit.value().len() > MAX_VALUE {
+            self.too_long = Some(self.edit.value().len());
+            return Action::Keep;
+        }
+        action
+    }
+
+    fn value(&self) -> &[u8] {
+        self.edit.value()
+    }
+}

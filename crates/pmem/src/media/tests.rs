@@ -1,0 +1,220 @@
+//! What a media that only looks on is told.
+
+use crate::toy::Toy;
+use crate::{
+    Contended, Counting, Delaying, Hardware, Latency, LinkAndPersist, Media, PSlot, PWord, Purpose, Tag,
+    VWord, persist_scope,
+};
+use std::panic::Location;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+/// Remembers what it is told, with the caller's line where there is one.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<(&'static str, u32)>>>);
+
+impl Told {
+    #[track_caller]
+    fn note(&self, what: &'static str) {
+        self.0
+            .lock()
+            .expect("no panic")
+            .push((what, Location::caller().line()));
+    }
+
+    fn take(&self) -> Vec<(&'static str, u32)> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.take().into_iter().map(|(what, _)| what).collect()
+    }
+}
+
+// SAFETY: everything is passed on to the hardware.
+unsafe impl Media for Told {
+    fn load(&self, word: &AtomicU64) -> u64 {
+        Hardware::without_write_back().load(word)
+    }
+    fn store(&self, word: &AtomicU64, value: u64) {
+        self.note("store");
+        Hardware::without_write_back().store(word, value);
+    }
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        self.note("store unpersisted");
+        Hardware::without_write_back().store(word, value);
+    }
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.note("exchange");
+        Hardware::without_write_back().compare_exchange(word, old, new)
+    }
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.note("exchange unpersisted");
+        Hardware::without_write_back().compare_exchange(word, old, new)
+    }
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        Hardware::without_write_back().store_nt(word, value);
+    }
+    fn touched(&self, _start: *const u8, len: usize) {
+        assert!(len > 0);
+        self.note("touched");
+    }
+    fn drafting(&self, _start: *const u8, _len: usize) {
+        self.note("drafting");
+    }
+    fn drafted(&self, _start: *const u8, _len: usize) {
+        self.note("drafted");
+    }
+    fn joined(&self, _at: *const u8, _len: usize) {
+        self.note("joined");
+    }
+    fn write_back(&self, _at: *const u8, _purpose: Purpose) {
+        self.note("write back");
+    }
+    fn write_back_joined(&self, _at: *const u8, _purpose: Purpose) {
+        self.note("write back joined");
+    }
+    fn fence(&self, _purpose: Purpose) {
+        self.note("fence");
+    }
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        Hardware::without_write_back().load_volatile(word)
+    }
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        self.note("volatile");
+        Hardware::without_write_back().store_volatile(word, value);
+    }
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        Hardware::without_write_back().compare_exchange_volatile(word, old, new)
+    }
+}
+
+/// A draft is told when it begins and when it ends; a line's write-back is known by who joined it, the fence by who
+/// called it; the publication, whose mark alone is not persisted, by its own calls.
+#[test]
+fn a_publication_is_told_step_by_step() {
+    let told = Told::default();
+    let toy = Toy::with(told.clone());
+    let slot = PSlot::null();
+    told.take();
+    let here = line!();
+    let _durable = persist_scope(toy.media(), Purpose::Node, |batch| {
+        let node = toy.draft(1, &batch).flush(&batch);
+        let fenced = batch.fence();
+        let link = slot.publish::<LinkAndPersist, _, _>(toy.media(), node.persisted(&fenced), Tag::default());
+        link.commit()
+    });
+    let told = told.take();
+    let names: Vec<_> = told.iter().map(|&(name, _)| name).collect();
+    assert_eq!(
+        names,
+        [
+            "drafting",
+            "drafted",
+            "joined",
+            "write back joined",
+            "fence",
+            "store",
+            "write back",
+            "fence",
+            "store unpersisted"
+        ]
+    );
+    let lines: Vec<_> = told[1..].iter().map(|&(_, line)| line - here).collect();
+    assert_eq!(lines, [2, 2, 3, 3, 4, 5, 5, 5]);
+}
+
+/// Taking a mark away is told as such, whoever does it; so is metadata that is persisted after all.
+#[test]
+fn what_recovery_ignores_is_told_as_such() {
+    let told = Told::default();
+    let toy = Toy::with(told.clone());
+    let slot = PSlot::null();
+    let persisted = || {
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            node.persisted(&fenced)
+        })
+    };
+    let _uncommitted = slot.publish::<LinkAndPersist, _, _>(toy.media(), persisted(), Tag::default());
+    told.take();
+    let link = slot.settle(toy.media());
+    assert_eq!(told.names(), ["write back", "fence", "exchange unpersisted"]);
+    let node = persisted();
+    told.take();
+    let published = slot
+        .publish_if(toy.media(), link, node, Tag::default())
+        .expect("settled");
+    let _durable = published.commit();
+    assert_eq!(
+        told.names(),
+        ["exchange", "write back", "fence", "exchange unpersisted"]
+    );
+    fn marks<P: crate::Publication>() -> bool {
+        P::MARKS
+    }
+    assert!(marks::<Contended>());
+    let (word, volatile) = (PWord::new(1), VWord::new(1));
+    persist_scope(toy.media(), Purpose::Node, |batch| {
+        volatile.store_persistent(2, &batch);
+        volatile.store(3, batch.media());
+        word.store_unpersisted(4, batch.media());
+        let _durable = batch.fence().durable();
+    });
+    assert_eq!(
+        told.names(),
+        [
+            "store",
+            "joined",
+            "volatile",
+            "store unpersisted",
+            "write back joined",
+            "fence"
+        ]
+    );
+}
+
+/// Bytes are announced before they are read; an object of words is not.
+#[test]
+fn plain_loads_are_announced() {
+    let told = Told::default();
+    let toy = Toy::with(told.clone());
+    told.take();
+    let place = toy.pool.directory().0;
+    toy.pool.at::<PWord>(place).expect("backed");
+    assert_eq!(told.names(), [""; 0]);
+    toy.pool.at::<crate::toy::Node>(place).expect("backed");
+    toy.pool.bytes(place, 3).expect("backed");
+    assert_eq!(told.names(), ["touched", "touched"]);
+}
+
+/// Media around another pass on all that they are told.
+#[test]
+fn media_around_others_pass_everything_on() {
+    let told = Told::default();
+    let media = Delaying::new(Counting::new(told.clone()), Latency::default());
+    let word = AtomicU64::new(1);
+    let at = word.as_ptr().cast_const().cast::<u8>();
+    media.store_unpersisted(&word, 2);
+    assert_eq!(media.compare_exchange_unpersisted(&word, 2, 3), Ok(2));
+    media.touched(at, 8);
+    media.drafting(at, 8);
+    media.drafted(at, 8);
+    media.joined(at, 8);
+    media.write_back_joined(at, Purpose::Log);
+    assert_eq!(
+        told.names(),
+        [
+            "store unpersisted",
+            "exchange unpersisted",
+            "touched",
+            "drafting",
+            "drafted",
+            "joined",
+            "write back joined"
+        ]
+    );
+    let counts = media.inner().counts();
+    assert_eq!((counts.log.write_backs, counts.bytes), (1, 8 + 8 + 8));
+}

@@ -1,0 +1,99 @@
+//! Memory that outlives the pools in it: for tests that open a pool again and again without a file.
+//!
+//! I1 One pool at a time is open in a memory.
+//! I2 All of it is backed from the start, so that opening a pool costs no system call.
+
+use super::ErrorKind;
+use super::mapping::Mapping;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What errors call it.
+pub(super) const NAME: &str = "memory";
+
+/// An anonymous mapping, zeros at first, in which [`Pool::create_in`](super::Pool::create_in) makes a pool and
+/// [`Pool::open_in`](super::Pool::open_in) finds it again, as a process finds a file that another has left. Clones are
+/// handles of the same memory.
+#[derive(Clone, Debug)]
+pub struct Memory(Arc<Place>);
+
+#[derive(Debug)]
+struct Place {
+    mapping: Arc<Mapping>,
+    len: u64,
+    in_use: AtomicBool,
+}
+
+impl Memory {
+    /// Memory of `len` bytes, rounded up to 2 MiB. What is never touched costs addresses only.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the system refuses memory.
+    pub fn new(len: u64) -> Result<Memory, super::Error> {
+        Self::map(len).map_err(|kind| kind.of(Path::new(NAME)))
+    }
+
+    fn map(len: u64) -> Result<Memory, ErrorKind> {
+        let mapping = Mapping::reserve(len, len)?;
+        let len = mapping.reserved();
+        mapping
+            .back_with_memory(0, len)
+            .map_err(|e| ErrorKind::io("mapping memory", e))?;
+        Ok(Memory(Arc::new(Place {
+            mapping: Arc::new(mapping),
+            len,
+            in_use: AtomicBool::new(false),
+        })))
+    }
+
+    /// Where it starts: a multiple of 2 MiB.
+    pub fn base(&self) -> NonNull<u8> {
+        self.0.mapping.start()
+    }
+
+    /// Its bytes.
+    #[expect(clippy::len_without_is_empty, reason = "it always has some")]
+    pub fn len(&self) -> u64 {
+        self.0.len
+    }
+
+    /// All of it as words, for a media that changes behind a pool's back what a crash would have left there.
+    ///
+    /// # Safety
+    ///
+    /// Nobody changes a word while a reference into the pool covers it that promises that it stays as it is (of an
+    /// object's parts that are not words), or while a draft is being written there.
+    pub unsafe fn words(&self) -> &[AtomicU64] {
+        let start = self.0.mapping.start().cast::<AtomicU64>();
+        // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; who changes
+        // them keeps to the contract above.
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), (self.0.len / 8) as usize) }
+    }
+
+    pub(super) fn mapping(&self) -> Arc<Mapping> {
+        Arc::clone(&self.0.mapping)
+    }
+
+    /// Takes the memory for one pool.
+    pub(super) fn take(&self) -> Result<Taken, ErrorKind> {
+        if self.0.in_use.swap(true, Ordering::Acquire) {
+            return Err(ErrorKind::Busy {
+                pid: Some(std::process::id()),
+            });
+        }
+        Ok(Taken(self.clone()))
+    }
+}
+
+/// The right to have a pool open in a memory; dropping it gives it back.
+#[derive(Debug)]
+pub(super) struct Taken(Memory);
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.0.in_use.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,158 @@
+//! Commit words: words other than links whose one store makes a change of a node happen.
+//!
+//! Some nodes say in one word which of their slots count: WOART's partial keys and slot array, its bitmap, its child
+//! index (WORT §3.5). Such a node takes a child in two steps. The link is [placed](PSlot::place) into a slot that does
+//! not count, in the batch of the object that it leads to; when that is fenced, the word is stored that makes the slot
+//! count, and made durable.
+//!
+//! I1 What a commit word makes count was durable before the word was stored.
+//! I2 Bit 0 is the mark of link-and-persist and means for the word what it means for a slot.
+//! I3 A reader believes what it has read in a slot only if it finds the word unchanged afterwards: the slot may have
+//!    been emptied, and something else placed there, since the word was read.
+
+use super::{Batch, Fenced, Flushed, PSlot, Publication, Published};
+use crate::{Link, Media, Persistent, Tag};
+
+/// A persistent word of 63 bits, 1 to 63, by whose store a change commits.
+///
+/// One thread at a time publishes into it; anybody may load it.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct CommitWord(PSlot);
+
+// SAFETY: one atomic word; any bits are valid.
+unsafe impl Persistent for CommitWord {}
+
+impl CommitWord {
+    /// The bits that are the user's.
+    pub const BITS: u64 = !Link::MARK;
+
+    /// A word of a draft. Bit 0 is dropped.
+    #[inline]
+    pub const fn new(value: u64) -> CommitWord {
+        CommitWord(PSlot(std::sync::atomic::AtomicU64::new(value & Self::BITS)))
+    }
+
+    /// The value (acquire), durable by the reader's own help if need be.
+    #[inline(always)]
+    #[track_caller]
+    pub fn load<M: Media>(&self, media: &M) -> u64 {
+        self.0.load(media).bits()
+    }
+
+    /// Like [`load`](CommitWord::load), and takes the mark away. For who holds the lock on the word.
+    #[track_caller]
+    pub fn settle<M: Media>(&self, media: &M) -> u64 {
+        self.0.settle(media).bits()
+    }
+
+    /// Stores `value`, whose bit 0 is dropped. It makes nothing count that did not before; see [`Placed::publish`]
+    /// for what does.
+    #[inline]
+    #[track_caller]
+    pub fn publish<'a, P: Publication, M: Media>(&'a self, media: &'a M, value: u64) -> Published<'a, P, M> {
+        self.0.put(media, value & Self::BITS)
+    }
+}
+
+impl PSlot {
+    /// Stores a link to `object` into a slot that does not count yet, marked; slot and object become durable together.
+    /// The object is the slot's from now on: if nothing is published, the next post-crash collection finds it.
+    #[inline]
+    #[track_caller]
+    pub fn place<'a, 'e, P: Publication, M: Media, T: Persistent>(
+        &'a self,
+        object: Flushed<'e, '_, T>,
+        tag: Tag,
+        batch: &Batch<'e, 'a, M>,
+    ) -> Placed<'a, 'e, P, M> {
+        let word = object.release().get() | tag.get();
+        let stored = self.put(batch.media(), word);
+        if P::MARKS {
+            batch.join((&raw const self.0).cast(), size_of::<u64>());
+        }
+        Placed {
+            stored,
+            word,
+            brand: std::marker::PhantomData,
+        }
+    }
+}
+
+/// A link in a slot that does not count yet.
+#[derive(Debug)]
+#[must_use = "nothing finds the object yet"]
+pub struct Placed<'a, 'e, P: Publication, M: Media> {
+    stored: Published<'a, P, M>,
+    word: u64,
+    brand: super::Brand<'e>,
+}
+
+impl<'a, 'e, P: Publication, M: Media> Placed<'a, 'e, P, M> {
+    /// Stores `value` into the word that makes the slot count (the commit point's store).
+    #[inline]
+    #[track_caller]
+    pub fn publish(self, _fenced: &Fenced<'e>, word: &'a CommitWord, value: u64) -> Published<'a, P, M> {
+        let Published { slot, media, .. } = self.stored;
+        if P::MARKS {
+            media.store(&slot.0, self.word);
+        }
+        word.publish(media, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toy::Toy;
+    use crate::{LinkAndPersist, NonTemporal, Purpose, persist_scope};
+
+    fn insert<P: Publication>(toy: &Toy, slot: &PSlot, word: &CommitWord, value: u64) -> crate::Counts {
+        let media = toy.media();
+        let before = media.counts();
+        persist_scope(media, Purpose::Node, |batch| {
+            let node = toy.draft(7, &batch).flush(&batch);
+            let placed = slot.place::<P, _, _>(node, Tag::new(3 << 48), &batch);
+            let fenced = batch.fence();
+            let _durable = placed.publish(&fenced, word, value).commit();
+        });
+        media.counts() - before
+    }
+
+    /// A child in a slot of its own, and the word that makes it count: three lines, two fences.
+    #[test]
+    fn placing_and_committing_costs_two_fences() {
+        let toy = Toy::new();
+        let (slot, word) = (PSlot::null(), CommitWord::new(1));
+        assert_eq!(word.load(toy.media()), 0);
+        let counts = insert::<LinkAndPersist>(&toy, &slot, &word, 5 << 8 | 1);
+        assert_eq!((counts.node.write_backs, counts.node.fences), (3, 2));
+        assert_eq!(slot.load(toy.media()).tag(), Tag::new(3 << 48));
+        assert_eq!(word.load(toy.media()), 5 << 8);
+        let counts = insert::<NonTemporal>(&toy, &slot, &word, 6 << 8);
+        assert_eq!(
+            (counts.node.write_backs, counts.non_temporal, counts.node.fences),
+            (1, 2, 2)
+        );
+        assert_eq!(word.load(toy.media()), 6 << 8);
+        assert!(toy.given_back.lock().expect("no panic").is_empty());
+    }
+
+    /// A word that is not known to be durable is made so by who meets it, until its holder settles it.
+    #[test]
+    fn marked_words_are_persisted_by_their_readers() {
+        let toy = Toy::new();
+        let media = toy.media();
+        let word = CommitWord::new(0);
+        let published = word.publish::<LinkAndPersist, _>(media, 8);
+        let before = media.counts();
+        assert_eq!(word.load(media), 8);
+        let cost = media.counts() - before;
+        assert_eq!((cost.node.write_backs, cost.node.fences), (1, 1));
+        drop(published); // as a crash would
+        assert_eq!(word.settle(media), 8);
+        let before = media.counts();
+        assert_eq!((word.settle(media), word.load(media)), (8, 8));
+        assert_eq!(media.counts() - before, crate::Counts::default());
+    }
+}

@@ -1,0 +1,98 @@
+//! Non-SMOs (RECIPE §6.4): a child is appended and committed by one store, or removed by one.
+//!
+//! All of it happens under the node's lock. What is appended is durable already.
+
+use super::node::{N48, Node};
+use art::{Kind, Leaf, child_tag};
+use pmem::{Durable, Link, LinkAndPersist, Media, PSlot, Persisted, Uncounted, VWord};
+
+fn change<M: Media>(word: &VWord, media: &M, by: i64) {
+    word.store(word.load(media).wrapping_add_signed(by), media);
+}
+
+impl<'g> Node<'g> {
+    /// Whether a further child for `byte`, which has none, can be appended.
+    pub(super) fn has_room<M: Media>(&self, media: &M) -> bool {
+        match self {
+            Node::N4(node) => self.meta(media).count() < node.slots.len(),
+            Node::N16(node) => self.meta(media).count() < node.slots.len(),
+            Node::N48(node) => (node.used.load(media) as usize) < node.slots.len(),
+            Node::N256(_) => true,
+        }
+    }
+
+    /// Appends a leaf for `byte` to a node that has room. Write-backs and fences: N4 and N256 1, 1; N16 and N48 2, 2.
+    pub(super) fn append<M: Media>(&self, media: &M, leaf: Persisted<'_, Leaf>, byte: u8) -> Durable {
+        let tag = child_tag(Kind::Leaf, byte, 0);
+        let meta = self.meta(media);
+        let entry = meta.count();
+        let counter = &self.header().meta;
+        match self {
+            Node::N4(node) => {
+                // (i) The pointer, where nobody looks yet.
+                let _in_the_counters_line = node.slots[entry].publish::<Uncounted, M, _>(media, leaf, tag);
+                // (ii) Commit: key byte and counter by one store. Its write-back takes the pointer along.
+                let meta = meta.with(Some(byte));
+                counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
+            }
+            Node::N16(node) => {
+                // (i) The pointer.
+                let _durable = node.slots[entry]
+                    .publish::<Uncounted, M, _>(media, leaf, tag)
+                    .commit();
+                // (ii) The key byte, in the counter's line. Nobody looks at it before the counter says so.
+                let (word, shift) = (&node.keys[entry / 8], entry % 8 * 8);
+                let key = word.load(media) & !(0xff << shift) | u64::from(byte) << shift;
+                word.store_unpersisted(key, media);
+                // (iii) Commit: the counter.
+                let meta = meta.with(None);
+                counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
+            }
+            Node::N48(node) => {
+                let used = node.used.load(media);
+                // (i) The pointer.
+                let _durable = node.slots[used as usize]
+                    .publish::<Uncounted, M, _>(media, leaf, tag)
+                    .commit();
+                change(&node.used, media, 1);
+                change(&node.live, media, 1);
+                // (ii) Commit: its number in the child index.
+                let (word, shift) = N48::place(byte);
+                let entry = (used + 1) << 1;
+                let index = node.index[word].load(media) & !(0xff << shift) | entry << shift;
+                node.index[word]
+                    .publish::<LinkAndPersist, M>(media, index)
+                    .commit()
+            }
+            Node::N256(node) => {
+                change(&node.live, media, 1);
+                // Commit: the pointer.
+                let slot = &node.slots[usize::from(byte)];
+                slot.publish::<LinkAndPersist, M, _>(media, leaf, tag).commit()
+            }
+        }
+    }
+
+    /// Empties an entry: "a single atomic store". 1 write-back, 1 fence.
+    pub(super) fn clear<M: Media>(&self, media: &M, slot: &PSlot, byte: Option<u8>) -> Durable {
+        match (self, byte) {
+            (Node::N48(node), Some(_)) => change(&node.live, media, -1),
+            (Node::N256(node), Some(_)) => change(&node.live, media, -1),
+            _ => {}
+        }
+        slot.publish_link::<LinkAndPersist, M>(media, Link::NULL).commit()
+    }
+
+    /// How many children there are, without `ends`.
+    pub(super) fn live<M: Media>(&self, media: &'g M) -> usize {
+        match self {
+            Node::N48(node) => node.live.load(media) as usize,
+            Node::N256(node) => node.live.load(media) as usize,
+            _ => {
+                let mut count = 0;
+                self.each_child(media, 0..256, |_, _| count += 1);
+                count
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Finding the place of a write: the descent that compares every byte.
+//!
+//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that
+//! has compared them all may therefore lock the node later and still be right; what may have changed meanwhile is
+//! only what hangs there, and whether the node is obsolete.
+
+use super::Writer;
+use super::node::Node;
+use super::prefix::Shared;
+use art::{Kind, Missed, Tagged, damaged, prefetch};
+use heap::{Error, Heap};
+use pmem::{Fault, Link, Media};
+
+/// A node whose string the key begins with, and what hangs there for the key.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'g> {
+    pub(super) node: Node<'g>,
+    /// Where the node is.
+    pub(super) at: Link,
+    pub(super) level: usize,
+    /// What hung there when the walk passed: null, a leaf, or an inner node from whose string the key parts.
+    pub(super) link: Link,
+    /// Where the key parts from that inner node's string, and the string's byte there.
+    pub(super) parting: Option<(usize, u8)>,
+}
+
+/// The inner node at `link`, to which `level` bytes lead; afterwards `level` is its own.
+pub(super) fn node_below<'g, M: Media>(
+    heap: &'g Heap<M>,
+    link: Link,
+    level: &mut usize,
+) -> Result<Node<'g>, Fault> {
+    let node = Node::at(heap, link)?;
+    *level = art::Node::level(&node, heap, link, *level)?;
+    Ok(node)
+}
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// The place of the key; an error of the inner kind if the walk must start anew.
+    pub(super) fn locate(&self) -> Result<Result<Place<'a>, Missed>, Error> {
+        let mut at = self.index.root();
+        let mut level = 0;
+        let mut node = node_below(self.heap(), at, &mut level)?;
+        loop {
+            let (_, link) = node.slot(self.media(), self.key.get(level).copied());
+            if level >= self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
+                return Err(damaged("leaf of the key that ends at a node", link).into());
+            }
+            let place = Place {
+                node,
+                at,
+                level,
+                link,
+                parting: None,
+            };
+            if !link.is_inner() {
+                return Ok(Ok(place));
+            }
+            let depth = level + 1;
+            let mut below = depth;
+            let child = node_below(self.heap(), link, &mut below)?;
+            prefetch(child.header());
+            // Detection: the sum of the depth and the prefix's length is not the level (Condition #3).
+            if !child.prefix(self.media()).fits(depth, below) {
+                return Ok(Err(self.finish_interrupted(child, link)?));
+            }
+            match self.compare(child, link, depth, below)? {
+                None => return Ok(Err(Missed::Lost)),
+                Some(Shared::All) => (at, node, level) = (link, child, below),
+                Some(Shared::Until(until, byte)) => {
+                    return Ok(Ok(Place {
+                        parting: Some((until, byte)),
+                        ..place
+                    }));
+                }
+            }
+        }
+    }
+
+    /// Compares the key with the bytes of the node at `link` from `depth` to its level; `None` if a concurrent change
+    /// emptied what was looked at.
+    fn compare(
+        &self,
+        node: Node<'_>,
+        link: Link,
+        depth: usize,
+        level: usize,
+    ) -> Result<Option<Shared>, Fault> {
+        let prefix = node.prefix(self.media());
+        if !prefix.fits(depth, level) {
+            return Ok(None);
+        }
+        let (kept, len) = prefix.kept();
+        let shared = Shared::of(&kept[..len], self.key, depth);
+        if prefix.len() == len || matches!(shared, Shared::Until(..)) {
+            return Ok(Some(shared));
+        }
+        // The rest is in any key below.
+        let Some(leaf) = self.index.any_leaf(link, depth)? else {
+            return Ok(None);
+        };
+        match leaf.key().get(depth..level) {
+            Some(string) => Ok(Some(Shared::of(string, self.key, depth))),
+            None => Err(damaged("key of a leaf", link)),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Locks: write exclusion (ROWEX), and what the first holder after a restart rebuilds.
+//!
+//! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child upward only,
+//! here and everywhere, so that waiting cannot end in a circle. Where a child is locked after its parent, it is only
+//! tried. An obsolete node refuses its lock; who meets one starts anew from the root.
+
+use super::node::{Meta, Node};
+use super::{Writer, locate};
+use art::{Missed, Tagged, Tries, damaged, same_object};
+use heap::Heap;
+use pmem::{Fault, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, Uncounted};
+
+/// The pointer, locked, by which an object hangs in its parent.
+pub(super) struct Parent<'g, M: Media> {
+    pub(super) node: Node<'g>,
+    /// Where the node is.
+    pub(super) at: Link,
+    pub(super) slot: &'g PSlot,
+    /// What the slot holds.
+    pub(super) link: Link,
+    pub(super) level: usize,
+    pub(super) locked: Locked<'g, M>,
+}
+
+impl<'g> Node<'g> {
+    /// Takes the lock.
+    pub(super) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
+        let mut locked = self.header().lock.lock(heap.media(), heap.generation())?;
+        self.rebuild_if_stale(&mut locked, heap.media());
+        Ok(locked)
+    }
+
+    /// Takes the lock if it is free.
+    pub(super) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
+        let lock = &self.header().lock;
+        let mut locked = lock.try_lock(heap.media(), heap.generation()).ok()??;
+        self.rebuild_if_stale(&mut locked, heap.media());
+        Some(locked)
+    }
+
+    fn rebuild_if_stale<M: Media>(&self, locked: &mut Locked<'_, M>, media: &'g M) {
+        if locked.is_stale() {
+            self.rebuild(media);
+            locked.repaired();
+        }
+    }
+
+    /// Counts anew what is counted in words that a restart makes meaningless, takes away the marks that a crash has
+    /// left, and empties what it has left in entries that do not count.
+    #[cold]
+    fn rebuild<M: Media>(&self, media: &'g M) {
+        let header = self.header();
+        header.ends.settle(media);
+        let meta = Meta(header.meta.settle(media));
+        let slots = self.slots();
+        slots.iter().for_each(|slot| _ = slot.settle(media));
+        let mut live = 0;
+        self.each_child(media, 0..256, |_, _| live += 1);
+        match self {
+            Node::N4(_) | Node::N16(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
+            Node::N48(node) => {
+                let words = node.index.iter().map(|word| word.settle(media));
+                let most = words.flat_map(|word| word.to_le_bytes()).max();
+                let used = usize::from(most.unwrap_or(0) >> 1).min(slots.len());
+                empty(&slots[used..], media);
+                node.used.store(used as u64, media);
+                node.live.store(live, media);
+            }
+            Node::N256(node) => node.live.store(live, media),
+        }
+    }
+}
+
+/// Empties pointers that do not count.
+fn empty<M: Media>(slots: &[PSlot], media: &M) {
+    for slot in slots {
+        if !slot.peek(media).is_null() {
+            let _durable = slot.publish_link::<Uncounted, M>(media, Link::NULL).commit();
+        }
+    }
+}
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// Locks the pointer by which `child` hangs. The caller holds the child's lock and the child is not obsolete, so it
+    /// hangs somewhere on the key's way and stays there until the caller changes that.
+    pub(super) fn lock_parent(&self, child: Link) -> Result<Parent<'a, M>, Fault> {
+        let mut tries = Tries::default();
+        loop {
+            let mut missed = Missed::Lost;
+            if let Some((at, level)) = self.find_parent(child)? {
+                let node = Node::at(self.heap(), at)?;
+                match node.lock(self.heap()) {
+                    Err(Obsolete) => missed = Missed::Busy,
+                    Ok(locked) => {
+                        let (slot, link) = node.slot(self.media(), self.key.get(level).copied());
+                        if let Some(slot) = slot
+                            && same_object(link, child)
+                        {
+                            return Ok(Parent {
+                                node,
+                                at,
+                                slot,
+                                link,
+                                level,
+                                locked,
+                            });
+                        }
+                    }
+                }
+            }
+            if !tries.go_on(&missed, self.media()) {
+                return Err(damaged("object without a parent", child));
+            }
+        }
+    }
+
+    /// The node in which `child` hangs on the key's way, and its level; `None` if it was not met.
+    ///
+    /// To who holds the child's lock the level is more than a hint. A node is put above a child, or taken away there,
+    /// under the child's lock only, and what else may replace a parent is of the parent's level. So what was met is a
+    /// parent of now, or was replaced by one of its level.
+    pub(super) fn find_parent(&self, child: Link) -> Result<Option<(Link, usize)>, Fault> {
+        let mut at = self.index.root();
+        let mut level = 0;
+        loop {
+            let node = locate::node_below(self.heap(), at, &mut level)?;
+            let (_, link) = node.slot(self.media(), self.key.get(level).copied());
+            if same_object(link, child) {
+                return Ok(Some((at, level)));
+            }
+            if !link.is_inner() || level >= self.key.len() {
+                return Ok(None);
+            }
+            at = link;
+            level += 1;
+        }
+    }
+
+    /// Swings the parent's pointer: a commit point. 1 write-back, 1 fence.
+    pub(super) fn swing(&self, parent: &Parent<'_, M>, link: Link) {
+        let tag = art::child_tag(link.kind(), parent.link.byte(), 0);
+        let _durable = parent
+            .slot
+            .publish_link::<LinkAndPersist, M>(self.media(), link.with_tag(tag))
+            .commit();
+    }
+}

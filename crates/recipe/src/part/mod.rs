@@ -1,0 +1,92 @@
+//! P-ART: the adaptive radix tree with ROWEX, converted (RECIPE §6.4).
+//!
+//! Inner nodes of 4, 16, 48 and 256 entries that are only ever appended to (`node`, `append`, `build`). Reads take no
+//! lock (`view`, and `art`). Writes lock the node, then its parent (`locate`, `lock`, `write`); a full or nearly empty
+//! node is replaced by a copy (`resize`, `remove`).
+//!
+//! The nodes' prefixes compress paths. When one is to become shorter or longer, two stores that others can see follow
+//! each other (`split`): first the pointer that leads past the node, or to a new node above it, then the node's prefix.
+//! A crash between them leaves a prefix that does not fit. Readers tolerate it, and the next writer that passes tells
+//! it from a change under way, and finishes it: RECIPE's Condition #3 (`repair`).
+
+mod append;
+mod build;
+mod locate;
+mod lock;
+mod node;
+mod prefix;
+mod remove;
+mod repair;
+mod resize;
+mod split;
+mod view;
+mod write;
+
+use art::{Kind, Radix, child_tag};
+use heap::{Error, Heap, Trace};
+use index::{Action, Edit, Guard, OnHeap};
+use pmem::{Batch, Erased, Flushed, Hardware, Link, Media, Tag};
+use std::sync::Arc;
+
+/// P-ART's way to lay out nodes and to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Design;
+
+/// A P-ART in a heap, under a root of its own.
+pub type Part<M = Hardware> = Radix<Design, M>;
+
+/// What the heap's root directory calls a P-ART.
+pub const KIND: u32 = 2;
+
+/// What tells the heap which chunks a P-ART's root keeps alive.
+pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
+    Part::tracer()
+}
+
+impl art::Design for Design {
+    const KIND: u32 = KIND;
+    type Digit = art::Byte;
+    type Node<'g> = node::Node<'g>;
+
+    fn draft_root<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        let root = build::draft_root(heap, batch)?;
+        Ok((root, child_tag(Kind::N256, 0, 0)))
+    }
+
+    fn edit<M: Media>(
+        index: &Part<M>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Action, Error> {
+        Writer { index, key, guard }.edit(edit)
+    }
+}
+
+/// One write.
+#[derive(Clone, Copy)]
+struct Writer<'a, M: Media> {
+    index: &'a Part<M>,
+    key: &'a [u8],
+    guard: &'a Guard,
+}
+
+impl<'a, M: Media> Writer<'a, M> {
+    fn heap(&self) -> &'a Heap<M> {
+        self.index.heap()
+    }
+
+    fn media(&self) -> &'a M {
+        self.heap().media()
+    }
+
+    /// Gives an object's chunk back once no reader can hold it.
+    fn retire(&self, link: Link, len: usize) {
+        if let Some(offset) = link.offset() {
+            self.heap().retire(self.guard, offset, len);
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! P-ART's inner nodes: their bytes (RECIPE §6.4).
+//!
+//! ```text
+//!            0      8      16     24      32
+//!  each      lock | meta | ends | prefix |
+//!  N4                                      4 pointers
+//!  N16                                     16 key bytes | 0 | 16 pointers
+//!  N48                                     live | used | 0 | child index | 48 pointers
+//!  N256                                    live | 0 | 256 pointers
+//!
+//!  meta      mark:1 | counter:7 | kind:4 | 0:4 | level:16 | key bytes of an N4:32
+//! ```
+//!
+//! I1 N4 and N16: what counts is the entries below the counter. Nobody looks at the others. An entry that counts never
+//!    takes another key byte; it is emptied by a null pointer, and stays so.
+//! I2 N48: what counts is the pointers that the child index names. None is named for a second time.
+//! I3 N256: what counts is the pointers that are not null.
+//! I4 A pointer carries its key byte too; where the byte beside it says otherwise, the entry does not count.
+//! I5 Level and kind never change. The prefix is one word (`prefix`).
+//! I6 `live` and `used` mean something only under the lock and while its generation is the pool's.
+//! I7 A node that was replaced keeps its entries as they are.
+
+use art::{Kind, Tagged};
+use heap::Heap;
+use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, Persistent, VWord};
+
+use super::prefix::Prefix;
+
+/// What every node begins with: half a line.
+#[repr(C)]
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) lock: GenerationLock,
+    pub(super) meta: CommitWord,
+    pub(super) ends: PSlot, // the leaf of the key that ends at this level
+    pub(super) prefix: PWord,
+}
+
+/// Up to 4 children in one line.
+#[repr(C, align(64))]
+pub struct N4 {
+    pub(super) header: Header,
+    pub(super) slots: [PSlot; 4],
+}
+
+/// Up to 16 children.
+#[repr(C, align(64))]
+pub struct N16 {
+    pub(super) header: Header,
+    pub(super) keys: [PWord; 2],
+    pub(super) unused: [PWord; 2],
+    pub(super) slots: [PSlot; 16],
+}
+
+/// Up to 48 children.
+#[repr(C, align(64))]
+pub struct N48 {
+    pub(super) header: Header,
+    pub(super) live: VWord,
+    pub(super) used: VWord,
+    pub(super) unused: [PWord; 2],
+    pub(super) index: [CommitWord; 32], // a byte for each key byte: zero, or twice the pointer's number plus one
+    pub(super) slots: [PSlot; 48],
+}
+
+/// A child for each byte.
+#[repr(C, align(64))]
+pub struct N256 {
+    pub(super) header: Header,
+    pub(super) live: VWord,
+    pub(super) unused: [PWord; 3],
+    pub(super) slots: [PSlot; 256],
+}
+
+const _: () = assert!(size_of::<Header>() == 32);
+const _: () = assert!(size_of::<N4>() == 64); // one line, one write-back
+const _: () = assert!(size_of::<N16>() == 3 * 64); // counter and key bytes in the first
+const _: () = assert!(size_of::<N48>() == 11 * 64);
+const _: () = assert!(size_of::<N256>() == 33 * 64);
+
+// SAFETY: `repr(C)` of words only, without padding (the sizes above are the sums).
+unsafe impl Persistent for N4 {}
+// SAFETY: as for `N4`.
+unsafe impl Persistent for N16 {}
+// SAFETY: as for `N4`.
+unsafe impl Persistent for N48 {}
+// SAFETY: as for `N4`.
+unsafe impl Persistent for N256 {}
+
+/// A node's meta word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Meta(pub(super) u64);
+
+impl Meta {
+    /// One more entry.
+    pub(super) const ONE: u64 = 2;
+    const UNUSED: u64 = 0xf << 12;
+
+    pub(super) fn new(kind: Kind, level: usize) -> Meta {
+        Meta((kind as u64) << 8 | (level as u64 & 0xffff) << 16)
+    }
+
+    /// Entries appended.
+    pub(super) fn count(self) -> usize {
+        (self.0 >> 1 & 0x7f) as usize
+    }
+
+    pub(super) fn level(self) -> usize {
+        (self.0 >> 16 & 0xffff) as usize
+    }
+
+    /// With another entry, whose key byte an N4 keeps here.
+    pub(super) fn with(self, byte: Option<u8>) -> Meta {
+        let key = byte.map_or(0, |byte| u64::from(byte) << (32 + 8 * self.count()));
+        Meta((self.0 + Meta::ONE) | key)
+    }
+
+    fn keys(self) -> [u8; 4] {
+        ((self.0 >> 32) as u32).to_le_bytes()
+    }
+
+    /// Whether it is as a node of this kind has it.
+    pub(super) fn is_of(self, kind: Kind) -> bool {
+        let most = match kind {
+            Kind::N4 => 4,
+            Kind::N16 => 16,
+            _ => 0,
+        };
+        let beyond = match kind {
+            Kind::N4 => u32::from_le_bytes(self.keys()).checked_shr(8 * self.count() as u32),
+            _ => Some((self.0 >> 32) as u32),
+        };
+        self.0 >> 8 & 0xf == kind as u64
+            && self.0 & Self::UNUSED == 0
+            && self.count() <= most
+            && beyond.unwrap_or(0) == 0
+    }
+}
+
+/// A node being used.
+#[derive(Clone, Copy)]
+pub enum Node<'g> {
+    /// Of up to 4 children.
+    N4(&'g N4),
+    /// Of up to 16.
+    N16(&'g N16),
+    /// Of up to 48.
+    N48(&'g N48),
+    /// Of up to 256.
+    N256(&'g N256),
+}
+
+impl N48 {
+    /// Which word of the child index has the byte's entry, and by how many bits it stands there to the left.
+    pub(super) fn place(byte: u8) -> (usize, u32) {
+        (usize::from(byte >> 3), u32::from(byte & 7) * 8)
+    }
+
+    /// The byte's pointer, if the index names one.
+    fn named<M: Media>(&self, media: &M, byte: u8) -> Option<&PSlot> {
+        let (word, shift) = Self::place(byte);
+        let entry = self.index[word].load(media) >> shift & 0xff;
+        self.slots.get(((entry >> 1) as usize).checked_sub(1)?)
+    }
+}
+
+/// The pointer, if it leads to the child for `byte`.
+#[inline]
+fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g PSlot, Link)> {
+    let link = slot.load(media);
+    (!link.is_null() && link.byte() == byte).then_some((slot, link))
+}
+
+impl<'g> Node<'g> {
+    /// The node that `link` leads to.
+    #[inline]
+    pub(super) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
+        let offset = link
+            .offset()
+            .ok_or_else(|| art::damaged("null link to a node", link))?;
+        Ok(match link.kind() {
+            Kind::N4 => Node::N4(heap.pool().at(offset)?),
+            Kind::N16 => Node::N16(heap.pool().at(offset)?),
+            Kind::N48 => Node::N48(heap.pool().at(offset)?),
+            Kind::N256 => Node::N256(heap.pool().at(offset)?),
+            _ => return Err(art::damaged("link to a node", link)),
+        })
+    }
+
+    #[inline(always)]
+    pub(super) fn header(&self) -> &'g Header {
+        match self {
+            Node::N4(node) => &node.header,
+            Node::N16(node) => &node.header,
+            Node::N48(node) => &node.header,
+            Node::N256(node) => &node.header,
+        }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Node::N4(_) => Kind::N4,
+            Node::N16(_) => Kind::N16,
+            Node::N48(_) => Kind::N48,
+            Node::N256(_) => Kind::N256,
+        }
+    }
+
+    /// All pointers, whether they count or not.
+    pub(super) fn slots(&self) -> &'g [PSlot] {
+        match self {
+            Node::N4(node) => &node.slots,
+            Node::N16(node) => &node.slots,
+            Node::N48(node) => &node.slots,
+            Node::N256(node) => &node.slots,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn meta<M: Media>(&self, media: &M) -> Meta {
+        Meta(self.header().meta.load(media))
+    }
+
+    pub(super) fn level<M: Media>(&self, media: &M) -> usize {
+        self.meta(media).level()
+    }
+
+    pub(super) fn prefix<M: Media>(&self, media: &M) -> Prefix {
+        Prefix::from_word(self.header().prefix.load(media))
+    }
+
+    /// N4 and N16: the entries below the counter, which is loaded first. Empty for others.
+    #[inline(always)]
+    pub(super) fn counted<M: Media>(
+        &self,
+        media: &'g M,
+    ) -> impl Iterator<Item = (u8, &'g PSlot)> + use<'g, M> {
+        let mut keys = [0; 16];
+        let mut slots: &[PSlot] = &[];
+        match self {
+            Node::N4(node) => {
+                let meta = self.meta(media);
+                keys[..4].copy_from_slice(&meta.keys());
+                slots = &node.slots[..meta.count().min(4)];
+            }
+            Node::N16(node) => {
+                let count = self.meta(media).count();
+                for (bytes, word) in keys.chunks_exact_mut(8).zip(&node.keys) {
+                    bytes.copy_from_slice(&word.load(media).to_le_bytes());
+                }
+                slots = &node.slots[..count.min(16)];
+            }
+            _ => {}
+        }
+        keys.into_iter().zip(slots)
+    }
+
+    /// The child for `byte`, and its pointer.
+    #[inline]
+    pub(super) fn find<M: Media>(&self, media: &'g M, byte: u8) -> Option<(&'g PSlot, Link)> {
+        match self {
+            Node::N4(_) | Node::N16(_) => self
+                .counted(media)
+                .filter(|(key, _)| *key == byte)
+                .find_map(|(_, slot)| matching(media, slot, byte)),
+            Node::N48(node) => matching(media, node.named(media, byte)?, byte),
+            Node::N256(node) => matching(media, &node.slots[usize::from(byte)], byte),
+        }
+    }
+
+    /// What hangs there for a key whose byte at the level is `byte` (`None`: it ends there), with its pointer, if it
+    /// has one.
+    #[inline]
+    pub(super) fn slot<M: Media>(&self, media: &'g M, byte: Option<u8>) -> (Option<&'g PSlot>, Link) {
+        match byte {
+            None => {
+                let ends = &self.header().ends;
+                (Some(ends), ends.load(media))
+            }
+            Some(byte) => match self.find(media, byte) {
+                Some((slot, link)) => (Some(slot), link),
+                None => (None, Link::NULL),
+            },
+        }
+    }
+
+    /// All children that count, each once if nobody writes, without `ends`.
+    pub(super) fn each_child<M: Media>(
+        &self,
+        media: &'g M,
+        bytes: std::ops::Range<usize>,
+        mut each: impl FnMut(u8, Link),
+    ) {
+        match self {
+            Node::N4(_) | Node::N16(_) => {
+                for (byte, slot) in self.counted(media) {
+                    if bytes.contains(&usize::from(byte))
+                        && let Some((_, link)) = matching(media, slot, byte)
+                    {
+                        each(byte, link);
+                    }
+                }
+            }
+            _ => {
+                for byte in (0..=255u8).take(bytes.end).skip(bytes.start) {
+                    if let Some((_, link)) = self.find(media, byte) {
+                        each(byte, link);
+                    }
+                }
+            }
+        }
+    }
+
+    /// All that hangs there, but for one object.
+    pub(super) fn others<M: Media>(&self, media: &'g M, without: Link) -> (Link, Vec<Link>) {
+        let mut children = Vec::new();
+        self.each_child(media, 0..256, |_, link| {
+            if !art::same_object(link, without) {
+                children.push(link);
+            }
+        });
+        let ends = self.header().ends.load(media);
+        let ends = if art::same_object(ends, without) {
+            Link::NULL
+        } else {
+            ends
+        };
+        (ends, children)
+    }
+}
+
+/// Bytes of a node of this kind.
+pub(super) fn node_size(kind: Kind) -> usize {
+    match kind {
+        Kind::N4 => size_of::<N4>(),
+        Kind::N16 => size_of::<N16>(),
+        Kind::N48 => size_of::<N48>(),
+        _ => size_of::<N256>(),
+    }
+}

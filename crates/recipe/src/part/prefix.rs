@@ -1,0 +1,87 @@
+//! Compressed paths: the prefix in a node's header.
+//!
+//! ```text
+//!  63                                  16 15      0
+//! +--------------------------------------+---------+
+//! |   the prefix's first bytes, up to 6  | length  |
+//! +--------------------------------------+---------+
+//! ```
+//!
+//! One word, so that it changes by one store. It stands for the bytes after the byte by which the node hangs in its
+//! parent, up to the node's level. The level never changes (RECIPE §6.4), and so the prefix is right if and only if
+//! its length is what lies between: I1 whatever its length L, its bytes are those that precede the level by L.
+
+use art::common_prefix;
+
+/// A prefix as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Prefix(u64);
+
+/// The most bytes that are kept.
+const KEPT: usize = 6;
+
+impl Prefix {
+    pub(super) const EMPTY: Prefix = Prefix(0);
+
+    /// The prefix for these bytes, at most 65535.
+    pub(super) fn of(bytes: &[u8]) -> Prefix {
+        let mut word = [0; 8];
+        let kept = bytes.len().min(KEPT);
+        word[2..2 + kept].copy_from_slice(&bytes[..kept]);
+        Prefix(u64::from_le_bytes(word) | bytes.len() as u64 & 0xffff)
+    }
+
+    pub(super) fn from_word(word: u64) -> Prefix {
+        Prefix(word)
+    }
+
+    pub(super) fn to_word(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn len(self) -> usize {
+        usize::from(self.0 as u16)
+    }
+
+    /// Whether it lies between `depth` bytes that lead to the node and the node's level.
+    pub(super) fn fits(self, depth: usize, level: usize) -> bool {
+        depth + self.len() == level
+    }
+
+    /// The bytes that are kept.
+    pub(super) fn kept(self) -> ([u8; KEPT], usize) {
+        let [_, _, kept @ ..] = self.0.to_le_bytes();
+        (kept, self.len().min(KEPT))
+    }
+
+    /// All bytes, if all are kept.
+    pub(super) fn whole(&self) -> Option<([u8; KEPT], usize)> {
+        (self.len() <= KEPT).then(|| self.kept())
+    }
+
+    /// Whether the kept bytes are those before `level` in `key`, and no bits are set that mean nothing.
+    pub(super) fn agrees(self, key: &[u8], level: usize) -> bool {
+        level
+            .checked_sub(self.len())
+            .and_then(|from| key.get(from..level))
+            .is_some_and(|bytes| Prefix::of(bytes) == self)
+    }
+}
+
+/// Where a key parts from a string that begins at `from`.
+pub(super) enum Shared {
+    /// The key has all the bytes.
+    All,
+    /// The key differs, or ends, at this position, where the string has this byte.
+    Until(usize, u8),
+}
+
+impl Shared {
+    pub(super) fn of(string: &[u8], key: &[u8], from: usize) -> Shared {
+        let same = common_prefix(string, key.get(from..).unwrap_or_default());
+        match string.get(same) {
+            None => Shared::All,
+            Some(&byte) => Shared::Until(from + same, byte),
+        }
+    }
+}

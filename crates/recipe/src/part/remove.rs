@@ -1,0 +1,116 @@
+//! Removes: a null pointer, and space comes back.
+//!
+//! Where that would leave too little in a node, the node is replaced by a smaller copy without the key, or by its last
+//! child, or goes with the key. What needs memory, or a lock that is taken, is optional: then the pointer is just
+//! emptied.
+
+use super::Writer;
+use super::locate::Place;
+use super::lock::Parent;
+use super::node::{Node, node_size};
+use super::resize::shrink_at;
+use art::{LeafRef, same_object};
+use heap::Error;
+use pmem::{Link, Locked, Media, PSlot};
+
+/// How often a node with one child tries to give it its place while the child is locked by others.
+const MOST_TURNS: u32 = 1000;
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// Takes the leaf at `link` out of its slot in the place's node. Without more ado, 1 write-back, 1 fence.
+    pub(super) fn remove(
+        &self,
+        place: &Place<'a>,
+        locked: Locked<'a, M>,
+        slot: &PSlot,
+        link: Link,
+    ) -> Result<(), Error> {
+        let media = self.media();
+        let extent = LeafRef::at(self.heap(), link)?.extent();
+        let node = place.node;
+        let byte = self.key.get(place.level).copied();
+        let ends = usize::from(!node.header().ends.load(media).is_null());
+        let left = (node.live(media) + ends).saturating_sub(1);
+        let children_left = if byte.is_some() {
+            left.saturating_sub(ends)
+        } else {
+            left
+        };
+        let locked = if same_object(place.at, self.index.root()) {
+            Some(locked)
+        } else if left == 0 {
+            self.cut(place, locked)?;
+            None
+        } else if left == 1 {
+            self.merge(node, place.at, locked, link)?
+        } else if children_left <= shrink_at(node.kind()) {
+            self.shrink(place, locked, link)?
+        } else {
+            Some(locked)
+        };
+        if let Some(locked) = locked {
+            let _durable = node.clear(media, slot, byte);
+            drop(locked);
+            if left == 1 {
+                self.tidy(node, place.at)?;
+            }
+        }
+        self.retire(link, extent);
+        Ok(())
+    }
+
+    /// The last key below a node goes: the pointer of the nearest ancestor that has more is emptied, so that no node is
+    /// ever without a child. (A node with one child is what a crash, or a lock that was taken, may leave.)
+    fn cut(&self, place: &Place<'a>, locked: Locked<'a, M>) -> Result<(), Error> {
+        let media = self.media();
+        let mut dead = vec![(place.at, locked)];
+        let mut parent = self.lock_parent(place.at)?;
+        while !same_object(parent.at, self.index.root()) && is_empty(&parent, media) {
+            let above = self.lock_parent(parent.at)?;
+            dead.push((parent.at, parent.locked));
+            parent = above;
+        }
+        let Parent {
+            node,
+            at,
+            slot,
+            link,
+            locked,
+            ..
+        } = parent;
+        let _durable = node.clear(media, slot, Some(art::Tagged::byte(link)));
+        drop(locked);
+        for (link, locked) in dead {
+            locked.retire();
+            self.retire(link, node_size(art::Tagged::kind(link)));
+        }
+        self.tidy(node, at)
+    }
+
+    /// Gives a node that may have been left with one child a chance to give it its place.
+    fn tidy(&self, node: Node<'a>, at: Link) -> Result<(), Error> {
+        if same_object(at, self.index.root()) {
+            return Ok(());
+        }
+        for turn in 0..MOST_TURNS {
+            let Ok(locked) = node.lock(self.heap()) else {
+                return Ok(());
+            };
+            let ends = usize::from(!node.header().ends.load(self.media()).is_null());
+            if node.live(self.media()) + ends != 1 {
+                return Ok(());
+            }
+            if self.merge(node, at, locked, Link::NULL)?.is_none() {
+                return Ok(());
+            }
+            self.media().wait(turn);
+        }
+        Ok(())
+    }
+}
+
+/// Whether nothing hangs in the parent but what its slot leads to.
+fn is_empty<M: Media>(parent: &Parent<'_, M>, media: &M) -> bool {
+    let (ends, children) = parent.node.others(media, parent.link);
+    ends.is_null() && children.is_empty()
+}

@@ -1,0 +1,94 @@
+//! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the parent
+//! pointer is atomically swapped" (RECIPE §6.4).
+//!
+//! The copy has what hangs there and no emptied entries, so a node full of those may be copied into one of its own size.
+
+use super::Writer;
+use super::build::Children;
+use super::locate::Place;
+use super::node::node_size;
+use art::{Kind, child_tag};
+use heap::Error;
+use pmem::{Erased, Link, LinkAndPersist, Locked, Media, Persisted};
+
+/// Children at or below which a node is replaced by one of the next smaller kind: well below what fills that.
+pub(super) fn shrink_at(kind: Kind) -> usize {
+    match kind {
+        Kind::N256 => 40,
+        Kind::N48 => 12,
+        Kind::N16 => 3,
+        _ => 0,
+    }
+}
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and 2 fences,
+    /// N16 and N48 3 and 3.
+    pub(super) fn insert(
+        &self,
+        place: &Place<'a>,
+        locked: Locked<'a, M>,
+        byte: u8,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let leaf = self.persist_leaf(value)?;
+        if place.node.has_room(self.media()) {
+            let _durable = place.node.append(self.media(), leaf, byte);
+            return Ok(());
+        }
+        let mut children = self.children(place, Link::NULL);
+        children.new = Some((Some(byte), leaf));
+        let copy = self.copy(place, children)?;
+        self.replace(place, locked, copy)
+    }
+
+    /// Replaces the node by a smaller one without the child. Gives the lock back if there is no memory.
+    pub(super) fn shrink(
+        &self,
+        place: &Place<'a>,
+        locked: Locked<'a, M>,
+        without: Link,
+    ) -> Result<Option<Locked<'a, M>>, Error> {
+        match self.copy(place, self.children(place, without)) {
+            Err(Error::Full { .. }) => Ok(Some(locked)),
+            copy => self.replace(place, locked, copy?).map(|()| None),
+        }
+    }
+
+    /// What hangs in the place's node.
+    fn children(&self, place: &Place<'a>, without: Link) -> Children<'a> {
+        let (ends, links) = place.node.others(self.media(), without);
+        Children {
+            links,
+            ends: (!ends.is_null()).then_some(ends),
+            new: None,
+        }
+    }
+
+    fn copy(
+        &self,
+        place: &Place<'a>,
+        children: Children<'a>,
+    ) -> Result<(Persisted<'a, Erased>, Kind), Error> {
+        self.persist_node(place.level, place.node.prefix(self.media()), children)
+    }
+
+    /// Commit: the parent's pointer leads to the copy.
+    fn replace(
+        &self,
+        place: &Place<'a>,
+        locked: Locked<'a, M>,
+        (copy, kind): (Persisted<'a, Erased>, Kind),
+    ) -> Result<(), Error> {
+        let parent = self.lock_parent(place.at)?;
+        let tag = child_tag(kind, art::Tagged::byte(parent.link), 0);
+        let _durable = parent
+            .slot
+            .publish::<LinkAndPersist, M, _>(self.media(), copy, tag)
+            .commit();
+        drop(parent);
+        locked.retire();
+        self.retire(place.at, node_size(place.node.kind()));
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! SMOs (RECIPE §6.4): paths are compressed anew in two ordered steps, under the node's lock and its parent's.
+//!
+//! ```text
+//!  split     (1) parent -> a new N4 over the new leaf and the node     (2) the node's prefix gets shorter
+//!  merge     (1) parent -> the node, past its only sibling's old place  (2) the node's prefix gets longer
+//! ```
+//!
+//! Each step is durable before the next begins. After step (1) everything is found; step (2) concerns writers only.
+
+use super::Writer;
+use super::build::Children;
+use super::locate::Place;
+use super::node::{Node, node_size};
+use super::prefix::Prefix;
+use super::repair::prefix_from;
+use art::{Missed, Tagged, child_tag, common_prefix, same_object};
+use heap::Error;
+use index::{Action, Edit};
+use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// The key parts from the string of the inner node that hangs at the place: it is absent, and if it is to be there,
+    /// a new N4 comes above that node, at the level where they part. 4 write-backs, 4 fences.
+    pub(super) fn edit_above(
+        &self,
+        place: &Place<'a>,
+        (at, byte): (usize, u8),
+        edit: &mut dyn Edit,
+    ) -> Result<Result<Action, Missed>, Error> {
+        // The node, then its parent.
+        let below = Node::at(self.heap(), place.link)?;
+        let Ok(_below_locked) = below.lock(self.heap()) else {
+            return Ok(Err(Missed::Busy));
+        };
+        let Ok(_locked) = place.node.lock(self.heap()) else {
+            return Ok(Err(Missed::Busy));
+        };
+        let (slot, link) = place.node.slot(self.media(), self.key.get(place.level).copied());
+        let (depth, level) = (place.level + 1, below.level(self.media()));
+        let prefix = below.prefix(self.media());
+        let Some(slot) = slot.filter(|_| same_object(link, place.link) && prefix.fits(depth, level)) else {
+            return Ok(Err(Missed::Lost));
+        };
+        let (kept, len);
+        let leaf;
+        let string = match prefix.whole() {
+            Some(whole) => {
+                (kept, len) = whole;
+                &kept[..len]
+            }
+            None => {
+                leaf = self.index.any_leaf(link, depth)?;
+                match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {
+                    Some(string) => string,
+                    None => return Ok(Err(Missed::Lost)),
+                }
+            }
+        };
+        let split = at.wrapping_sub(depth);
+        if string.get(split) != Some(&byte) {
+            return Ok(Err(Missed::Lost));
+        }
+        let action = edit.decide(None);
+        if action != Action::Put {
+            return Ok(Ok(Action::Keep));
+        }
+        let leaf = self.persist_leaf(edit.value())?;
+        let mut children = Children::default();
+        children.add(Some(byte), link);
+        children.new = Some((self.key.get(at).copied(), leaf));
+        let (node, kind) = self.persist_node(at, Prefix::of(&string[..split]), children)?;
+        // (1) Commit: the new node is installed.
+        let tag = child_tag(kind, link.byte(), 0);
+        let _durable = slot
+            .publish::<LinkAndPersist, M, _>(self.media(), node, tag)
+            .commit();
+        // (2) The header below gets the prefix that fits.
+        let _durable = self.store_prefix(below, Prefix::of(&string[split + 1..]));
+        Ok(Ok(action))
+    }
+
+    /// Two keys diverge below the place: an N4 over the old leaf, which hangs in `slot`, and the new one, at the level
+    /// where they part. 3 write-backs, 3 fences.
+    pub(super) fn split_leaf(
+        &self,
+        slot: &PSlot,
+        link: Link,
+        depth: usize,
+        old_key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let level = common_prefix(old_key, self.key);
+        let Some(string) = self.key.get(depth..level) else {
+            return Err(art::damaged("key of a leaf", link).into());
+        };
+        let leaf = self.persist_leaf(value)?;
+        let mut children = Children::default();
+        children.add(old_key.get(level).copied(), link);
+        children.new = Some((self.key.get(level).copied(), leaf));
+        let (node, kind) = self.persist_node(level, Prefix::of(string), children)?;
+        let tag = child_tag(kind, link.byte(), 0);
+        let _durable = slot
+            .publish::<LinkAndPersist, M, _>(self.media(), node, tag)
+            .commit();
+        Ok(())
+    }
+
+    /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Gives the lock back if
+    /// the child's lock is taken. 1 write-back and 1 fence if the child is a leaf, else 2 and 2.
+    pub(super) fn merge(
+        &self,
+        node: Node<'a>,
+        at: Link,
+        locked: Locked<'a, M>,
+        without: Link,
+    ) -> Result<Option<Locked<'a, M>>, Error> {
+        let (ends, children) = node.others(self.media(), without);
+        let child = match children[..] {
+            [] => ends,
+            [child] if ends.is_null() => child,
+            _ => return Ok(Some(locked)),
+        };
+        if child.is_null() {
+            return Ok(Some(locked));
+        }
+        let mut below = None;
+        if child.is_inner() {
+            let depth = node.level(self.media()) + 1;
+            let inner = Node::at(self.heap(), child)?;
+            let (Some(held), Some(leaf)) = (inner.try_lock(self.heap()), self.index.any_leaf(child, depth)?)
+            else {
+                return Ok(Some(locked));
+            };
+            below = Some((inner, leaf, held));
+        }
+        let parent = self.lock_parent(at)?;
+        let mut second_step = None;
+        if let Some((inner, leaf, held)) = below {
+            let prefix = prefix_from(leaf, parent.level + 1, inner.level(self.media()), child)?;
+            second_step = Some((inner, prefix, held));
+        }
+        // (1) Commit: the child hangs in the parent.
+        self.swing(&parent, child);
+        // (2) Its header gets the prefix that fits.
+        if let Some((inner, prefix, _held)) = second_step {
+            let _durable = self.store_prefix(inner, prefix);
+        }
+        drop(parent);
+        locked.retire();
+        self.retire(at, node_size(node.kind()));
+        Ok(None)
+    }
+}

@@ -1,0 +1,105 @@
+//! How P-ART's nodes look to readers.
+//!
+//! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit harms nobody
+//! ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch, the read
+//! simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
+
+use super::node::{N48, Node, node_size};
+use art::{Kind, Site, Tagged, damaged, prefetch, prefetch_range};
+use heap::Heap;
+use pmem::{Fault, Link, Media, Offset, PSlot};
+use std::ops::Range;
+
+impl<'g> art::Node<'g> for Node<'g> {
+    #[inline]
+    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+        Node::at(heap, link)
+    }
+
+    #[inline]
+    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+        let level = Node::level(self, heap.media());
+        if level < depth {
+            return Err(damaged("node's level", link));
+        }
+        Ok(level)
+    }
+
+    #[inline]
+    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
+        self.find(heap.media(), digit)
+            .map_or(Link::NULL, |(_, link)| link)
+    }
+
+    #[inline]
+    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link {
+        self.header().ends.load(heap.media())
+    }
+
+    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, each: impl FnMut(u8, Link)) {
+        self.each_child(heap.media(), digits, each);
+    }
+
+    fn stride(&self) -> usize {
+        match self {
+            Node::N4(_) | Node::N16(_) => 256,
+            Node::N48(_) | Node::N256(_) => 16,
+        }
+    }
+
+    fn size(&self) -> usize {
+        node_size(self.kind())
+    }
+
+    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
+        let media = heap.media();
+        if !self.meta(media).is_of(self.kind()) {
+            return Some("the node's kind, counter or key bytes make no sense");
+        }
+        // It may be longer or shorter than what it stands for, but not say anything else (`repair`).
+        if let Some(key) = site.key
+            && !self.prefix(media).agrees(key, site.level)
+        {
+            return Some("the node's prefix is not that of the keys below");
+        }
+        let of_its_byte = |byte: u8, slot: &PSlot| {
+            let link = slot.load(media);
+            link.is_null() || (link.byte() == byte && link.aux() == 0)
+        };
+        let sound = match self {
+            Node::N4(_) | Node::N16(_) => self.counted(media).all(|(byte, slot)| of_its_byte(byte, slot)),
+            Node::N48(node) => {
+                let mut named = [false; 256];
+                (0..=255).all(|byte| {
+                    let (word, shift) = N48::place(byte);
+                    let entry = (node.index[word].load(media) >> shift) as u8;
+                    let slot = node.slots.get(usize::from(entry >> 1).wrapping_sub(1));
+                    let twice = std::mem::replace(&mut named[usize::from(entry)], true);
+                    entry == 0 || (!twice && slot.is_some_and(|slot| of_its_byte(byte, slot)))
+                })
+            }
+            Node::N256(node) => (0..=255)
+                .zip(&node.slots)
+                .all(|(byte, slot)| of_its_byte(byte, slot)),
+        };
+        if !sound {
+            return Some("a child is not under its byte, or under two");
+        }
+        let ends = self.header().ends.load(media);
+        (!ends.is_null() && (ends.byte(), ends.aux()) != (0, 0))
+            .then_some("the key that ends at a node has a byte")
+    }
+
+    #[inline(always)]
+    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
+        let base = heap.pool().base().as_ptr().cast_const();
+        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+        prefetch(start);
+        match link.kind() {
+            Kind::N16 => prefetch_range(start.wrapping_add(64), 128),
+            Kind::N48 => prefetch(start.wrapping_add(64 + usize::from(digit))),
+            Kind::N256 => prefetch(start.wrapping_add(64 + usize::from(digit) * size_of::<u64>())),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The root object of a tree: the writers' lock, and the slot of the topmost node or leaf.
+//!
+//! One thread at a time writes into a tree (the paper's "global tree locking", WORT §5.4). Readers take no lock and
+//! wait for nobody: every change becomes visible by one store, and what it replaces stays readable while a guard of
+//! that time is held.
+//!
+//! I1 The lock's word carries the generation in which it was taken, so a lock held at a crash is free after it.
+//! I2 The root object stays where it is as long as the tree lives.
+
+use art::damaged;
+use heap::{Error, Heap};
+use pmem::{
+    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Persistent, Tag,
+};
+
+/// What a root of the heap leads to.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Root {
+    lock: GenerationLock,
+    /// What all keys hang from: null, a leaf, or a node.
+    pub(crate) top: PSlot,
+}
+
+const _: () = assert!(size_of::<Root>() == 16);
+
+// SAFETY: `repr(C)` of two words, no padding.
+unsafe impl Persistent for Root {
+    const WORDS_ONLY: bool = true;
+}
+
+/// Builds the root object of an empty tree.
+pub(crate) fn draft<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+    let root = Root {
+        lock: GenerationLock::new(heap.generation()),
+        top: PSlot::null(),
+    };
+    Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), TAG))
+}
+
+/// The tag of a link to a root object: no link in a slot has it.
+const TAG: Tag = Tag::new(0);
+
+impl Root {
+    /// The [`footprint`](heap::footprint) of its draft.
+    pub(crate) const SIZE: usize = size_of::<Root>();
+
+    /// The root object at `link`.
+    #[inline]
+    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Root, Fault> {
+        match link.offset() {
+            Some(offset) if link.tag() == TAG => heap.pool().at(offset),
+            _ => Err(damaged("root object of a tree", link)),
+        }
+    }
+
+    /// What hangs from the root object at `link`.
+    #[inline]
+    pub(crate) fn top<M: Media>(heap: &Heap<M>, link: Link) -> Result<Link, Fault> {
+        Ok(Root::at(heap, link)?.top.load(heap.media()))
+    }
+
+    /// Makes the caller the only writer, waiting for the one there is.
+    pub(crate) fn lock<'g, M: Media>(&'g self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Fault> {
+        let locked = self.lock.lock(heap.media(), heap.generation());
+        // Nobody ever makes a tree obsolete.
+        let mut locked = locked.map_err(|Obsolete| damaged("lock of a tree", Link::NULL))?;
+        if locked.is_stale() {
+            // Nothing here is rebuilt after a crash: marks that it has left are settled by the writers that meet them.
+            locked.repaired();
+        }
+        Ok(locked)
+    }
+}

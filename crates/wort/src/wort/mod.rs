@@ -1,0 +1,132 @@
+//! WORT: the write optimal radix tree (WORT §3.2 to §3.4).
+//!
+//! Nodes of 16 children, one for each half-byte (`node`); paths compressed by an eight-byte header that tells the
+//! node's depth, so that a split changes it by one store (`header`); writes by one writer at a time (`write`), which
+//! recovers headers that a crash left behind (`recover`). Reads, scans, traces and checks are those of all radix
+//! indexes (`art`): without locks, and whether headers are right or not.
+
+mod node;
+mod recover;
+mod write;
+
+use crate::root::{self, Root};
+use art::{Design, Digit, HalfByte, Radix, Site, damaged};
+use heap::{Error, Guard, Heap};
+use index::{Action, Edit};
+use node::{LEAF, NODE, Node};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
+use std::ops::Range;
+
+/// A WORT in a heap, under a root of its own.
+pub type Wort<M = Hardware> = Radix<WriteOptimal, M>;
+
+/// WORT as a design of radix indexes.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptimal;
+
+impl Design for WriteOptimal {
+    const KIND: u32 = 3;
+    const ROOT_OBJECT: Option<usize> = Some(Root::SIZE);
+
+    type Digit = HalfByte;
+
+    type Node<'g> = &'g Node;
+
+    fn draft_root<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        root::draft(heap, batch)
+    }
+
+    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
+        Root::top(heap, root)
+    }
+
+    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+        Root::at(heap, root).map(drop)
+    }
+
+    fn edit<M: Media>(
+        index: &Wort<M>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Action, Error> {
+        write::Writer::edit(index, key, edit, guard)
+    }
+}
+
+impl<'g> art::Node<'g> for &'g Node {
+    #[inline(always)]
+    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+        Node::at(heap, link)
+    }
+
+    #[inline(always)]
+    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+        let level = self.header(heap.media()).level();
+        if level < depth {
+            return Err(damaged("node's level", link));
+        }
+        Ok(level)
+    }
+
+    #[inline(always)]
+    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
+        self.slot(Some(digit)).load(heap.media())
+    }
+
+    #[inline(always)]
+    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link {
+        self.ends.load(heap.media())
+    }
+
+    #[inline(always)]
+    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
+        for digit in digits.start..digits.end.min(16) {
+            let link = self.children[digit].load(heap.media());
+            if !link.is_null() {
+                each(digit as u8, link);
+            }
+        }
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Node>()
+    }
+
+    /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the header.
+    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
+        let media = heap.media();
+        let header = self.header(media);
+        if !header.is_clean() {
+            return Some("the header has bits that mean nothing");
+        }
+        let string = |i| site.key.and_then(|key| HalfByte::at(key, i));
+        if !(header.depth()..)
+            .zip(header.prefix())
+            .all(|(i, digit)| string(i) == Some(digit))
+        {
+            return Some("the node's prefix is not that of the keys below");
+        }
+        let links = || {
+            self.slots()
+                .map(|slot| slot.load(media))
+                .filter(|link| !link.is_null())
+        };
+        if links().count() < 2 {
+            return Some("a node with less than two children");
+        }
+        let tagged = links().all(|link| [NODE, LEAF].contains(&link.tag()));
+        (!tagged).then_some("a link has bits that mean nothing")
+    }
+
+    #[inline(always)]
+    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
+        let base = heap.pool().base().as_ptr().cast_const();
+        let start = base.wrapping_add((link.bits() & pmem::Offset::MASK) as usize);
+        art::prefetch(start);
+        art::prefetch(start.wrapping_add(16 + usize::from(digit) * size_of::<u64>()));
+    }
+}

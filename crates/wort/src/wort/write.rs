@@ -1,0 +1,262 @@
+//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree (`root`).
+//!
+//! 1. Go down to the key's slot, comparing every digit, and recover the headers on the way that need it (`recover`).
+//! 2. Let the edit decide, once.
+//! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point, made
+//!    durable by fence 2. The header of a node that gets another parent changes between them, and is not written back:
+//!    an older one does as well after a crash (`header`, I4).
+//!
+//! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys diverge in a
+//! slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
+
+use super::node::{Header, LEAF, NODE, Node};
+use super::{Wort, recover};
+use crate::root::Root;
+use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, same};
+use heap::{Error, Guard, Heap};
+use index::{Action, Edit, OnHeap};
+use pmem::{Fault, Link, LinkAndPersist, Media, PSlot, Purpose, persist_scope};
+
+/// The tree's one writer, at work on one key.
+pub(super) struct Writer<'g, M: Media> {
+    pub(super) index: &'g Wort<M>,
+    pub(super) heap: &'g Heap<M>,
+    pub(super) guard: &'g Guard,
+    pub(super) key: &'g [u8],
+}
+
+/// The slot where a key belongs.
+struct Place<'g> {
+    slot: &'g PSlot,
+    /// Null, a leaf, or a node from whose prefix the key parts.
+    link: Link,
+    /// Digits that lead to what hangs in the slot.
+    depth: usize,
+    /// Where the key parts from that node's prefix, and the prefix's digit there.
+    parting: Option<(usize, u8)>,
+    /// The node whose slot it is; `None` at the top of the tree.
+    above: Option<Above<'g>>,
+}
+
+/// A node, and where it hangs.
+struct Above<'g> {
+    node: &'g Node,
+    slot: &'g PSlot,
+    link: Link,
+}
+
+impl<'g, M: Media> Writer<'g, M> {
+    /// The one writer, once there is no other, carries out the edit.
+    pub(super) fn edit(
+        index: &'g Wort<M>,
+        key: &'g [u8],
+        edit: &mut dyn Edit,
+        guard: &'g Guard,
+    ) -> Result<Action, Error> {
+        let heap = index.heap();
+        let root = Root::at(heap, index.root())?;
+        let _locked = root.lock(heap)?;
+        let writer = Writer {
+            index,
+            heap,
+            guard,
+            key,
+        };
+        writer.edit_at(&writer.find(root)?, edit)
+    }
+
+    /// Goes down to the key's slot.
+    fn find(&self, root: &'g Root) -> Result<Place<'g>, Fault> {
+        let media = self.heap.media();
+        let mut place = Place {
+            slot: &root.top,
+            link: root.top.settle(media),
+            depth: 0,
+            parting: None,
+            above: None,
+        };
+        while place.link.is_inner() {
+            if let Some(digit) = HalfByte::at(self.key, place.depth) {
+                // Where nothing is skipped, the child's line comes together with the header's.
+                <&Node as art::Node>::prefetch(self.heap, place.link, digit);
+            }
+            let node = Node::at(self.heap, place.link)?;
+            let header = recover::header(self.index, node, place.link, place.depth)?;
+            place.parting = self.parting(header, place.link)?;
+            if place.parting.is_some() {
+                break;
+            }
+            let digit = HalfByte::at(self.key, header.level());
+            let slot = node.slot(digit);
+            let link = slot.settle(media);
+            if digit.is_none() && link.is_inner() {
+                return Err(damaged("leaf of the key that ends at a node", link));
+            }
+            place = Place {
+                slot,
+                link,
+                depth: header.level() + 1,
+                parting: None,
+                above: Some(Above {
+                    node,
+                    slot: place.slot,
+                    link: place.link,
+                }),
+            };
+        }
+        Ok(place)
+    }
+
+    /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. The digits that the header
+    /// does not keep are those of any leaf below.
+    fn parting(&self, header: Header, link: Link) -> Result<Option<(usize, u8)>, Fault> {
+        for (i, digit) in (header.depth()..).zip(header.prefix()) {
+            if HalfByte::at(self.key, i) != Some(digit) {
+                return Ok(Some((i, digit)));
+            }
+        }
+        if header.is_whole() {
+            return Ok(None);
+        }
+        let leaf = recover::leaf_below(self.index, link, header)?;
+        let shared = HalfByte::shared(leaf.key(), self.key);
+        match HalfByte::at(leaf.key(), shared) {
+            _ if shared >= header.level() => Ok(None),
+            Some(digit) if shared >= header.depth() => Ok(Some((shared, digit))),
+            _ => Err(damaged("prefix of a node", link)),
+        }
+    }
+
+    fn edit_at(&self, place: &Place<'g>, edit: &mut dyn Edit) -> Result<Action, Error> {
+        let leaf = match place.link.kind() {
+            Kind::Leaf => Some(LeafRef::at(self.heap, place.link)?),
+            _ if place.link.is_null() || place.parting.is_some() => None,
+            _ => return Err(damaged("link's kind", place.link).into()),
+        };
+        if let Some(leaf) = leaf.filter(|leaf| same(leaf.key(), self.key)) {
+            let action = edit.decide(Some(&leaf.value(self.heap)));
+            match action {
+                Action::Keep => {}
+                Action::Put => self.replace_value(place, leaf, edit.value())?,
+                Action::Remove => self.remove(place, leaf),
+            }
+            return Ok(action);
+        }
+        if edit.decide(None) != Action::Put {
+            return Ok(Action::Keep);
+        }
+        match (leaf, place.parting) {
+            (Some(leaf), _) => self.split_leaf(place, leaf, edit.value())?,
+            (None, Some(parting)) => self.split(place, parting, edit.value())?,
+            (None, None) => self.publish_leaf(place.slot, edit.value())?,
+        }
+        Ok(Action::Put)
+    }
+
+    /// Publishes a new leaf in the key's slot (§3.2: the pointer last).
+    fn publish_leaf(&self, slot: &PSlot, value: &[u8]) -> Result<(), Error> {
+        let media = self.heap.media();
+        persist_scope(media, Purpose::Node, |batch| {
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
+            let fenced = batch.fence();
+            let _durable = slot
+                .publish::<LinkAndPersist, _, _>(media, leaf.persisted(&fenced), LEAF)
+                .commit();
+            Ok(())
+        })
+    }
+
+    /// Gives the key another value: in place if both have eight bytes (1 write-back, 1 fence), else by a new leaf
+    /// (2, 2).
+    fn replace_value(&self, place: &Place<'g>, leaf: LeafRef<'g>, value: &[u8]) -> Result<(), Error> {
+        if let Some(word) = leaf.takes_word(value) {
+            let _durable = leaf.store_word::<LinkAndPersist, _>(self.heap, word);
+            return Ok(());
+        }
+        self.publish_leaf(place.slot, value)?;
+        self.retire(place.link, leaf.extent());
+        Ok(())
+    }
+
+    /// Two keys diverge below a slot: a new node holds both leaves, and what they share becomes its prefix (§3.3:
+    /// nodes are made once they are needed). 5 write-backs, 2 fences.
+    fn split_leaf(&self, place: &Place<'g>, leaf: LeafRef<'g>, value: &[u8]) -> Result<(), Error> {
+        let level = HalfByte::shared(leaf.key(), self.key);
+        if level < place.depth {
+            return Err(damaged("key's place", place.link).into());
+        }
+        self.put_parent(place, level, HalfByte::at(leaf.key(), level), value, None)
+    }
+
+    /// Splits a compressed path (Algorithm 1, SplitCmp): the key parts from a node's prefix, so the node gets a new
+    /// parent, and its header the depth and the prefix that are right below it. 5 write-backs, 2 fences.
+    fn split(&self, place: &Place<'g>, (level, digit): (usize, u8), value: &[u8]) -> Result<(), Error> {
+        let node = Node::at(self.heap, place.link)?;
+        let header = node.header(self.heap.media());
+        let shorter = recover::header_after(self.index, header, place.link, level + 1)?; // lines 5, 6
+        self.put_parent(place, level, Some(digit), value, Some((node, shorter)))
+    }
+
+    /// Hangs what is in the slot, under `digit`, and a new leaf from a new node. Lines of Algorithm 1.
+    fn put_parent(
+        &self,
+        place: &Place<'g>,
+        level: usize,
+        digit: Option<u8>,
+        value: &[u8],
+        below: Option<(&Node, Header)>,
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        persist_scope(media, Purpose::Node, |batch| {
+            // Lines 2 and 3: what the keys share up to the new node's level is its prefix.
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?;
+            let header = Header::of(self.key, place.depth, level);
+            let mut parent = self.heap.draft(Node::new(header), 0, &batch)?;
+            // Line 4.
+            parent.link(|parent| parent.slot_mut(digit), place.link);
+            let own = HalfByte::at(self.key, level);
+            parent.adopt(|parent| parent.slot_mut(own), leaf.flush(&batch), LEAF);
+            let parent = parent.flush(&batch);
+            // Lines 8 to 12.
+            let fenced = batch.fence();
+            // Line 7. From here until the slot leads to the parent, the node's depth is not the one at which it is
+            // reached, and neither is it after a crash in between: who comes there then does without the prefix, or
+            // recovers it.
+            if let Some((node, header)) = below {
+                node.header.store_unpersisted(header.to_word(), media);
+            }
+            // Lines 14 to 17: the commit point.
+            let _durable = place
+                .slot
+                .publish::<LinkAndPersist, _, _>(media, parent.persisted(&fenced), NODE)
+                .commit();
+            Ok(())
+        })
+    }
+
+    /// Removes the key: one store empties its slot, or, if one child would be left in the node, puts that child in the
+    /// node's place (§3.4, merge), so that no node is ever without two children. If that child is a node, its prefix is
+    /// then too short, as its depth says: the next writer that needs it recovers it. 1 write-back, 1 fence.
+    fn remove(&self, place: &Place<'g>, leaf: LeafRef<'g>) {
+        let media = self.heap.media();
+        let last = place.above.as_ref().and_then(|above| {
+            let others = above.node.slots().filter(|slot| !std::ptr::eq(*slot, place.slot));
+            let mut others = others.map(|slot| slot.load(media)).filter(|link| !link.is_null());
+            let last = others.next()?;
+            others.next().is_none().then_some((above, last))
+        });
+        let (slot, link) = last.map_or((place.slot, Link::NULL), |(above, last)| (above.slot, last));
+        let _durable = slot.publish_link::<LinkAndPersist, _>(media, link).commit();
+        self.retire(place.link, leaf.extent());
+        if let Some((above, _)) = last {
+            self.retire(above.link, size_of::<Node>());
+        }
+    }
+
+    /// Gives an object's chunk back once no reader can hold it.
+    fn retire(&self, link: Link, len: usize) {
+        if let Some(offset) = link.offset() {
+            self.heap.retire(self.guard, offset, len);
+        }
+    }
+}

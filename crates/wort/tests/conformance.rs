@@ -1,0 +1,7 @@
+//! The conformance suite over pools in files, with restarts, damage and full pools.
+
+use wollemi_wort::wort::Wort;
+
+index::conformance_on_heap! {
+    wort: Wort,
+}

@@ -1,0 +1,133 @@
+//! A crash after each step of each change.
+
+use super::steps::{Step, Stepping, with_hook};
+use super::{Change, changes};
+use index::conformance::Store;
+use index::{Index, OnHeap};
+use pmem::{Counting, Hardware};
+use std::cell::RefCell;
+use std::ops::Bound;
+use std::rc::Rc;
+use tempfile::TempDir;
+use wollemi_wort::wort::Wort;
+
+/// What a killed process leaves after each step of the change that alters memory, or makes it durable.
+fn images(change: &Change) -> Vec<TempDir> {
+    let store = Rc::new(Store::<Wort<Stepping>>::create_on(Stepping::new()));
+    for (key, value) in &change.before {
+        store.index().upsert(key, value).expect("no error");
+    }
+    let images = Rc::new(RefCell::new(vec![store.image()]));
+    let (source, copies) = (Rc::clone(&store), Rc::clone(&images));
+    let hook = move |step| {
+        if step != Step::Load {
+            copies.borrow_mut().push(source.image());
+        }
+    };
+    with_hook(hook, || change.apply(store.index()));
+    images.take()
+}
+
+/// After a crash at any step all keys are there, and the one that was being changed has its old value or its new one:
+/// the old before the commit point, the new after it. Then the tree takes further changes of all kinds.
+#[test]
+fn every_step_of_every_change_can_be_the_last() {
+    for change in changes() {
+        let (before, after) = (&change.before, &change.after());
+        let mut is_after = false;
+        for (i, image) in images(&change).into_iter().enumerate() {
+            let what = || format!("{}, after step {i}, key {:?}", change.name, change.key);
+            let store = Store::<Wort>::open_in(image, Hardware::detect());
+            let found = {
+                let guard = heap::pin();
+                let value = store.index().get(&change.key, &guard).expect("no error");
+                value.map(|value| value.to_vec())
+            };
+            is_after |= found.as_ref() == after.get(&change.key);
+            let mut model = if is_after { after } else { before }.clone();
+            assert_eq!(found.as_ref(), model.get(&change.key), "{}", what());
+            store.compare(&model);
+            // Down every path: new keys beside all that there are, and then all old ones go.
+            let keys: Vec<_> = model.keys().cloned().collect();
+            for key in &keys {
+                let parts = key.len().saturating_sub(2);
+                for part in [parts, parts + 1, key.len()] {
+                    if let Some(lead) = key.get(..part) {
+                        store.put(&mut model, &[lead, &[0x4f]].concat(), b"8 bytes.");
+                    }
+                }
+            }
+            store.compare(&model);
+            for key in &keys {
+                store.remove(&mut model, key);
+            }
+            store.compare(&model);
+        }
+        assert!(is_after, "{}: the last image has the change", change.name);
+    }
+}
+
+/// What a crash leaves that comes between the two steps of a change, the header's and the slot's.
+fn image_between(change: &Change) -> TempDir {
+    let store = Rc::new(Store::<Wort<Stepping>>::create_on(Stepping::new()));
+    for (key, value) in &change.before {
+        store.index().upsert(key, value).expect("no error");
+    }
+    let image = Rc::new(RefCell::new(None));
+    let (source, copy) = (Rc::clone(&store), Rc::clone(&image));
+    let hook = move |step| {
+        if step == Step::Unpersisted {
+            copy.borrow_mut().get_or_insert_with(|| source.image());
+        }
+    };
+    with_hook(hook, || change.apply(store.index()));
+    image.take().expect("the header is stored")
+}
+
+/// A header that a crash has left behind is recovered by the next writer that comes by, once, by one store. Readers do
+/// without it, and store nothing.
+#[test]
+fn headers_are_recovered_once() {
+    let mut recovered = 0;
+    for change in changes() {
+        let splits = change.name.starts_with("split");
+        if !splits && !change.name.starts_with("a node is left") {
+            continue;
+        }
+        let media = Counting::new(Hardware::detect());
+        let store = Store::<Wort<Counting>>::open_in(image_between(&change), media.clone());
+        store.index().heap().wait_recovered();
+        // Below the node in question.
+        let other = change
+            .before
+            .keys()
+            .find(|key| key.ends_with(&[5, 5, 5, 0x22]))
+            .expect("there");
+        {
+            let guard = heap::pin();
+            let before = media.counts();
+            assert!(store.index().get(other, &guard).expect("no error").is_some());
+            let range = store
+                .index()
+                .range(Bound::Included(other), Bound::Unbounded, &guard);
+            assert!(range.count() > 0);
+            assert_eq!(
+                media.counts(),
+                before,
+                "{}: a reader has stored something",
+                change.name
+            );
+        }
+        let cost = |value: &[u8]| {
+            let before = media.counts();
+            store.index().upsert(other, value).expect("no error");
+            let spent = media.counts() - before;
+            (spent.node.write_backs, spent.node.fences, spent.bytes)
+        };
+        let (first, second) = (cost(b"first"), cost(b"later"));
+        assert_eq!(first, (second.0, second.1, second.2 + 8), "{}", change.name);
+        assert_eq!(cost(b"again"), second, "{}", change.name);
+        recovered += 1;
+    }
+    assert_eq!(recovered, 7 * 7);
+}
