@@ -63,7 +63,7 @@ use index::{
 };
 use key::Key;
 pub use options::Options;
-use pmem::{Fault, Hardware, Media, Purpose, persist_scope};
+use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
 use root::{Root, tag};
 pub use stats::Stats;
 use std::ops::Bound;
@@ -76,7 +76,7 @@ pub const KIND: u32 = 20;
 
 /// A DPTree in a heap, under a root of its own. Clones are handles of the same one.
 ///
-/// A tree is opened once at a time: its buffer trees are in DRAM, and two openings would not know of each other.
+/// Who opens a tree that is open already gets another handle of it, whatever options it gives.
 #[derive(Debug)]
 pub struct DpTree<M: Media = Hardware> {
     owner: Arc<Owner<M>>,
@@ -116,7 +116,7 @@ impl<M: Media> DpTree<M> {
             let draft = heap.draft(Root::new(&options), 0, &batch)?.flush(&batch);
             heap.create_root(name, KIND, draft.persisted(&batch.fence()), tag::ROOT)
         })?;
-        Self::start(Shared::open(heap, link, options)?)
+        Self::attach(heap, link, options)
     }
 
     /// The index under the root `name`, with the default options; `None` if there is no such root.
@@ -145,12 +145,19 @@ impl<M: Media> DpTree<M> {
             }
             .into());
         }
-        Self::start(Shared::open(heap, root.link, options)?).map(Some)
+        Self::attach(heap, root.link, options).map(Some)
     }
 
-    fn start(shared: Shared<M>) -> Result<Self, heap::Error> {
+    /// The tree of this root: the one that is open, or else from the pool.
+    fn attach(heap: &Heap<M>, root: Link, options: Options) -> Result<Self, heap::Error> {
+        let fault = Fault {
+            what: "root of a DPTree",
+            offset: root.bits(),
+        };
+        let at = root.offset().ok_or(fault)?;
+        let owner = heap.attach(at, || Owner::start(Shared::open(heap, root, options)?))?;
         Ok(DpTree {
-            owner: Arc::new(Owner::start(shared)?),
+            owner: owner.ok_or(fault)?,
         })
     }
 

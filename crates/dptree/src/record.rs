@@ -105,7 +105,11 @@ pub(crate) fn draft<'e, 'h, M: Media>(
 /// Takes a record that nothing leads to any more out of use.
 pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
     if let Some(offset) = link.offset() {
-        heap.retire(guard, offset, RecordRef::at(heap, link)?.extent());
+        let record = RecordRef::at(heap, link)?;
+        // What is damaged may not be a record at all.
+        if record.is_whole(heap) {
+            heap.retire(guard, offset, record.extent());
+        }
     }
     Ok(())
 }

@@ -124,7 +124,7 @@ fn replay_all<M: Media>(heap: &Heap<M>, root: &Root, buffer: &Buffer, threads: u
             if partition >= partitions {
                 return;
             }
-            let apply = &mut |entry| Ok(buffer.replay(heap, entry)?);
+            let apply = &mut |entry| Ok(buffer.replay(heap, entry, partition)?);
             if let Err(failed) = replay(heap, root, &buffer.log, partition, apply) {
                 lock(&error).get_or_insert(failed);
                 return;

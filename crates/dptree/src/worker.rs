@@ -42,21 +42,23 @@ pub(crate) struct Owner<M: Media> {
 impl<M: Media> Owner<M> {
     /// Starts the thread, if there is to be one.
     pub(crate) fn start(shared: Shared<M>) -> Result<Owner<M>, heap::Error> {
-        let mut owner = Owner {
-            shared: Arc::new(shared),
-            signal: Arc::default(),
-            thread: None,
-        };
-        if owner.shared.options.workers > 0 {
-            let (shared, signal) = (Arc::clone(&owner.shared), Arc::clone(&owner.signal));
-            let thread = std::thread::Builder::new()
-                .name("wollemi-dptree".into())
-                .spawn(move || work(&shared, &signal))
-                .map_err(heap::Error::Thread)?;
-            owner.thread = Some(thread);
-            if owner.shared.trees().middle.is_some() {
-                owner.want();
+        let (shared, signal) = (Arc::new(shared), Arc::<Signal>::default());
+        let thread = match shared.options.workers {
+            0 => None,
+            _ => {
+                let (shared, signal) = (Arc::clone(&shared), Arc::clone(&signal));
+                let thread = std::thread::Builder::new().name("wollemi-dptree".into());
+                let thread = thread.spawn(move || work(&shared, &signal));
+                Some(thread.map_err(heap::Error::Thread)?)
             }
+        };
+        let owner = Owner {
+            shared,
+            signal,
+            thread,
+        };
+        if owner.thread.is_some() && owner.shared.trees().middle.is_some() {
+            owner.want();
         }
         Ok(owner)
     }
@@ -173,5 +175,8 @@ impl<M: Media> Drop for Owner<M> {
         }
         let shared = &self.shared;
         let _ = shared.cache.clear(&shared.heap, &heap::pin());
+        if let Some(root) = shared.root.offset() {
+            shared.heap.detach(root);
+        }
     }
 }

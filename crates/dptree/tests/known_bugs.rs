@@ -120,6 +120,32 @@ fn the_first_merge_is_like_any_other() {
     }
 }
 
+/// A tree that is opened while it is open is the same one, so that no two buffer trees share a log.
+#[test]
+fn opening_twice_gives_one_tree() {
+    let first = in_memory(Hardware::detect(), options(1));
+    first.insert(b"key", b"value").expect("room");
+    std::thread::scope(|threads| {
+        for thread in 0..4_u64 {
+            let heap = first.heap();
+            threads.spawn(move || {
+                for i in 0..200 {
+                    let index = DpTree::open_with(heap, b"test", options(0))
+                        .expect("sound")
+                        .expect("there");
+                    assert!(index.insert(&key(1000 * thread + i), b"8 bytes!").expect("room"));
+                }
+            });
+        }
+    });
+    let heap = first.heap().clone();
+    drop(first);
+    let again = DpTree::open_with(&heap, b"test", options(1))
+        .expect("sound")
+        .expect("there");
+    assert_eq!(again.check().expect("sound").keys, 801);
+}
+
 /// Write-backs that no fence has followed yet, of each thread.
 #[derive(Clone)]
 struct Unfenced {

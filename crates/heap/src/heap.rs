@@ -4,6 +4,7 @@
 //!    allocation.
 //! I2 A chunk is handed out to one thread only, until it is given back unpublished or retired and its epoch over.
 
+use crate::attach::Attached;
 use crate::class::{SIZES, SMALL, footprint, small};
 use crate::local::{new_id, pairs_up, with_cache};
 use crate::page::{Claim, lock, lock_across};
@@ -53,6 +54,7 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) recovery: Arc<Recovery>,
     /// Held while the root directory is read or changed.
     pub(crate) roots: Mutex<()>,
+    pub(crate) attached: Attached,
     /// Held while pages are added at the end.
     extending: Mutex<()>,
 }
@@ -94,6 +96,7 @@ impl<M: Media> Heap<M> {
                 space,
                 recovery,
                 roots: Mutex::new(()),
+                attached: Attached::default(),
                 extending: Mutex::new(()),
             }),
         })

@@ -37,6 +37,7 @@
 //! | `space` | the pages' places: open pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `root` | the directory of named roots |
+//! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
 //! | `stats`, `audit` | accounting |
@@ -44,6 +45,7 @@
 //! Locks, and so waiting, are short and in this order: roots; a class's open pages; a page; free runs; the pool's
 //! growth. No guard is pinned and no tracer runs under them.
 
+mod attach;
 mod audit;
 mod class;
 mod dram;

@@ -380,6 +380,18 @@ impl<'g> LeafRef<'g> {
             a.0.cmp(&b.0)
                 .then_with(|| a.2.unwrap_or(&a.1).cmp(b.2.unwrap_or(&b.1)))
         });
+        let bytes = |key: &'_ (u64, [u8; 8], Option<&'g [u8]>, u8)| {
+            (key.0, key.2.map_or(key.1.to_vec(), <[u8]>::to_vec))
+        };
+        if keys
+            .windows(2)
+            .any(|pair| pair[0].0 == pair[1].0 && bytes(&pair[0]) == bytes(&pair[1]))
+        {
+            return Err(Fault {
+                what: "a key stands twice in a leaf",
+                offset: self.offset.get(),
+            });
+        }
         self.set_passed(passed, media);
         self.head.lengths.store(0, media);
         let order: Vec<u8> = keys.iter().map(|&(.., slot)| slot).collect();

@@ -12,7 +12,7 @@ use crate::log::{Log, lock};
 use crate::root::Shape;
 use bloom::Bloom;
 use heap::Heap;
-use pmem::{Fault, Link, Media};
+use pmem::{Fault, Link, Media, Offset};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 pub(crate) use tree::{Cursor, LockedLeaf, Tree};
@@ -32,13 +32,17 @@ pub(crate) struct Buffer {
     superseded: Mutex<Vec<Link>>,
 }
 
-/// The count of a buffer's records moves on once for so many of them in a partition.
-const MOST_STEP: usize = 16;
+/// The count of a large buffer's records moves on once for so many of them in a partition, so that it is no bottleneck.
+const STEP: usize = 16;
 
 impl Buffer {
     /// An empty one.
     pub(crate) fn new(number: u64, shape: Shape, threshold: usize) -> Buffer {
-        let step = (threshold / (4 * shape.partitions)).clamp(1, MOST_STEP);
+        let step = if threshold < 4 * STEP * shape.partitions {
+            1
+        } else {
+            STEP
+        };
         Buffer {
             tree: Tree::new(),
             log: Log::new(number, shape),
@@ -89,9 +93,20 @@ impl Buffer {
     }
 
     /// Puts in an entry of its own log.
-    pub(crate) fn replay<M: Media>(&self, heap: &Heap<M>, entry: Entry) -> Result<(), Fault> {
+    pub(crate) fn replay<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        entry: Entry,
+        partition: usize,
+    ) -> Result<(), Fault> {
         let mut bytes = [0; 8];
         let key = entry.key(heap, &mut bytes)?;
+        if self.log.partition(key.hash()) != partition {
+            return Err(Fault {
+                what: "a log record in the wrong partition",
+                offset: entry.link.offset().map_or(0, Offset::get),
+            });
+        }
         let leaf = self.tree.lock(heap, &key)?;
         self.put(leaf, key.hash(), entry);
         self.size.fetch_add(1, Relaxed);

@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicUsize, fence};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use write::Written;
 pub(crate) use write::expected;
 
@@ -67,7 +67,12 @@ pub(crate) struct Turn<'t> {
 impl<M: Media> Shared<M> {
     /// The right to merge, if nobody has it and recovery does not trace.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        let alone = self.merging.try_lock().ok()?;
+        let alone = match self.merging.try_lock() {
+            Ok(alone) => alone,
+            // What a merge that panicked has left does not count.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
         let pause = self.heap.try_pause_trace()?;
         Some(Turn {
             _alone: alone,
@@ -320,7 +325,12 @@ impl<M: Media> Shared<M> {
         for leaf in old.leaves.iter().filter(|leaf| !kept.contains(&leaf.offset())) {
             self.retire_leaf(&guard, *leaf);
         }
-        for link in dead.into_iter().chain(superseded) {
+        // In a damaged pool two entries may have one record.
+        let mut records = dead;
+        records.extend(superseded);
+        records.sort_unstable_by_key(|link| link.offset());
+        records.dedup_by_key(|link| link.offset());
+        for link in records {
             record::retire(&self.heap, &guard, link)?;
         }
         Ok(())

@@ -10,9 +10,9 @@ use crate::base::Base;
 use crate::base::leaf::{Bits, GROUP, LeafRef, has, set};
 use crate::key::{Entry, Key};
 use heap::{Error, Heap};
-use pmem::{Link, Media};
+use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 /// A pair of a piece.
 #[derive(Clone, Copy, Debug)]
@@ -132,6 +132,7 @@ impl<'g> Plan<'g> {
         set(&mut taken, leaf.last(version, media)?);
         let mut order = leaf.order(version, media);
         order.retain(|&slot| has(&live, slot.into()));
+        check_ends(heap, base, i, &leaf, &order)?;
         let number = self.old.len();
         self.old.push(Old { leaf, link, taken });
         let old = |slot: &u8| Item::Old {
@@ -232,6 +233,35 @@ impl<'g> Plan<'g> {
             Item::New(at) => self.entries[at],
         }
     }
+}
+
+/// A damaged pool may have a key, and its record, in a leaf where it does not belong: no merge takes it from there.
+fn check_ends<M: Media>(
+    heap: &Heap<M>,
+    base: &Base,
+    i: usize,
+    leaf: &LeafRef<'_>,
+    order: &[u8],
+) -> Result<(), Error> {
+    let fault = Fault {
+        what: "a key in the wrong leaf",
+        offset: leaf.offset.get(),
+    };
+    let order_of = |bound, slot: &u8| {
+        let entry = leaf.entry((*slot).into(), heap.media());
+        Key::new(bound).compare(heap, entry.prefix, entry.link)
+    };
+    if let (Bound::Excluded(start), Some(first)) = (base.start(i), order.first())
+        && order_of(start, first)? != Ordering::Less
+    {
+        return Err(fault.into());
+    }
+    if let (Bound::Included(end), Some(last)) = (base.end(i), order.last())
+        && order_of(end, last)? == Ordering::Less
+    {
+        return Err(fault.into());
+    }
+    Ok(())
 }
 
 /// How many of the slots, which ascend by their keys, are before the entry's key; and whether the next one has that key.
