@@ -8,7 +8,7 @@ pub(crate) mod leaf;
 mod router;
 
 use crate::key::{Entry, Key};
-use crate::root::{Root, State};
+use crate::root::{Root, State, tag};
 use heap::{Error, Heap};
 use leaf::LeafRef;
 use pmem::{Fault, Link, Media};
@@ -48,7 +48,8 @@ impl Base {
         let mut link = root.heads[state.version].peek(media);
         while let Some(offset) = link.offset() {
             let leaf = LeafRef::at(heap, link)?;
-            if leaf.capacity() != capacity || leaves.len() as u64 >= most {
+            let tagged = link.tag() == tag::LEAF[state.version];
+            if leaf.capacity() != capacity || !tagged || leaves.len() as u64 >= most {
                 return Err(Fault {
                     what: "list of leaves",
                     offset: offset.get(),
