@@ -74,7 +74,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         let heap = self.heap();
         let node = D::Node::at(heap, item.link)?;
         let depth = item.parent.map_or(0, |(above, _)| above + 1);
-        let level = node.level(heap, item.link, depth)?;
+        let level = node.own_level(heap, item.link, depth)?;
         let key = self.any_leaf(item.link, depth)?.map(|leaf| leaf.key());
         if let (Some((above, Some(beside))), Some(key)) = (item.parent, key)
             && (D::Digit::shared(beside, key) < above || D::Digit::at(key, above) != item.digit)

@@ -115,6 +115,17 @@ pub trait Node<'g>: Copy {
     /// As said.
     fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault>;
 
+    /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Whoever follows more than
+    /// one key's way asks for this: levels that ascend end every way through a damaged pool.
+    ///
+    /// # Errors
+    ///
+    /// As said, and where node and link differ.
+    #[inline]
+    fn own_level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+        self.level(heap, link, depth)
+    }
+
     /// The child for a digit, or null.
     fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link;
 
@@ -249,6 +260,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        _guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
         self.scan_range(lower, upper, direction, visit)

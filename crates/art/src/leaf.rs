@@ -9,7 +9,8 @@
 //! I1 A published leaf never changes, but for the word of an eight-byte value and the pending field beside it.
 //! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before the
 //!    value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the value, then
-//!    the header; if it finds the mark it persists the line itself. A mark of an older generation means nothing.
+//!    the header; if it finds a mark it persists the line itself. A mark of an older generation was left by a crash; if
+//!    that was a kill, with the power on, the value is still no more durable than it was. Its first reader takes it away.
 
 use crate::checksum;
 use heap::{Error, Heap};
@@ -116,18 +117,23 @@ impl<'g> LeafRef<'g> {
         }
         let media = heap.media();
         let value = self.leaf.word.load(media);
-        if self.leaf.header.load(media) & PENDING == mark(heap.generation()) {
-            self.persist_word(media);
+        let header = self.leaf.header.load(media);
+        if header & PENDING != 0 {
+            self.persist_word(header, heap);
         }
         Value::Word(value.to_le_bytes())
     }
 
     #[cold]
-    fn persist_word<M: Media>(&self, media: &M) {
-        persist_scope(media, Purpose::Node, |batch| {
+    fn persist_word<M: Media>(&self, header: u64, heap: &Heap<M>) {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
             self.leaf.word.persist_seen(&batch);
             batch.fence();
         });
+        if header & PENDING != mark(heap.generation()) {
+            // Writers store marks of this generation only: if it is still there, so is the value just persisted.
+            self.leaf.header.settle(header, header & !PENDING, heap.media());
+        }
     }
 
     /// Whether a value of `len` bytes can be stored in place.
@@ -156,9 +162,14 @@ impl<'g> LeafRef<'g> {
         })
     }
 
+    /// Whether the key matches its check byte: what is all zeros, say, is no leaf of the empty key.
+    pub fn has_sound_key(&self) -> bool {
+        (self.header >> CHECK_SHIFT) as u8 == checksum(self.key()) as u8
+    }
+
     /// What does not make sense in the leaf itself.
     pub fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
-        if (self.header >> CHECK_SHIFT) as u8 != checksum(self.key()) as u8 {
+        if !self.has_sound_key() {
             return Some("the key does not match its check byte");
         }
         if self.header & UNUSED != 0 {

@@ -5,7 +5,7 @@
 //! the node. The bytes between a parent's branching byte and a child's level are the child's *skip* (path
 //! compression).
 //!
-//! Here are leaves (`leaf`), the tags of links (`entry`), fingerprints, prefixes, prefetching, and what readers of a
+//! Here are leaves (`leaf`), the tags of links (`entry`), fingerprints, prefixes, and what readers of a
 //! radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
 //! only a leaf whose eight-byte value changes in place brings its order along.
 
@@ -16,7 +16,6 @@ mod entry;
 mod fingerprint;
 mod leaf;
 mod multi_get;
-mod prefetch;
 mod prefix;
 mod read;
 mod scan;
@@ -28,6 +27,6 @@ pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, Tagged, child_tag, damaged, leaf_tag, same_object};
 pub use fingerprint::{checksum, fingerprint};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
-pub use prefetch::{prefetch, prefetch_range};
+pub use pmem::{prefetch, prefetch_range};
 pub use prefix::{Prefix, common_prefix, same};
 pub use tries::{Missed, Tries};

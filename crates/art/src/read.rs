@@ -61,7 +61,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         let heap = self.heap();
         while link.is_inner() {
             let node = D::Node::at(heap, link)?;
-            depth = node.level(heap, link, depth)? + 1;
+            depth = node.own_level(heap, link, depth)? + 1;
             link = node.ends(heap);
             let mut digit = 0;
             while link.is_null() && digit < D::Digit::RADIX {

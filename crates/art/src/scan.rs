@@ -286,7 +286,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     fn enter<'g>(&'g self, mut item: Item, walk: &mut Walk<'_, D::Node<'g>>) -> Result<(), Fault> {
         let heap = self.heap();
         let node = D::Node::at(heap, item.link)?;
-        let level = node.level(heap, item.link, item.depth as usize)?;
+        let level = node.own_level(heap, item.link, item.depth as usize)?;
         if !self.narrow_to_node(&mut item, level, &walk.bounds)? {
             return Ok(());
         }

@@ -1,10 +1,11 @@
 //! What every command on a pool takes, and the ways to open the pool.
 
 use crate::exit::Failure;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wollemi::{Db, Level, Map, Options, RecoveryState};
+use wollemi::{Db, IndexKind, Level, Map, Options, RecoveryState};
 
 /// How long a command that writes a little lets recovery find space to reuse before it goes on without.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -18,34 +19,56 @@ pub struct InPool<A: Args> {
     pub context: Context,
 }
 
-/// The options that every command on a pool takes.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
+/// The options that every command on a pool takes, before its name or after it.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Options of every command on a pool")]
 pub struct Context {
-    /// The pool's file
-    #[arg(
-        long,
-        value_name = "PATH",
-        env = "WOLLEMI_POOL",
-        default_value = "./wollemi.pool"
-    )]
-    pub pool: PathBuf,
+    /// The pool's file [env: WOLLEMI_POOL] [default: ./wollemi.pool]
+    #[arg(long, value_name = "PATH")]
+    pool: Option<PathBuf>,
     /// The map in the pool [default: `memcached` for serve, else `default`]
     #[arg(long, value_name = "NAME")]
     map: Option<String>,
     /// Report as JSON, one object a line
     #[arg(long)]
     pub json: bool,
-    /// The least durability that will do
-    #[arg(long, value_enum, default_value = "process")]
-    pub level: LevelArg,
+    /// The least durability that will do [default: process]
+    #[arg(long, value_enum)]
+    level: Option<LevelArg>,
     /// The size to which the pool may grow: a number of bytes, or with K, M, G or T after it [default: 1T]
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    pub max_size: Option<u64>,
+    max_size: Option<u64>,
     /// Open a pool of level `process` even though the machine has crashed since it was last closed: what was not
     /// yet on the device is lost, and the rest may be damaged. Run `check` first
     #[arg(long)]
-    pub after_power_loss: bool,
+    after_power_loss: bool,
+}
+
+/// How the map is made, if it is not there.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct NewMap {
+    /// The index to hold the map if it is made now; a map that is there must be held by it [default: roart]
+    #[arg(long, value_name = "NAME", value_parser = index())]
+    index: Option<IndexKind>,
+}
+
+impl NewMap {
+    /// The map; it is created if it is not there.
+    pub fn open(self, db: &Db, name: &str) -> Result<Map, Failure> {
+        Ok(match self.index {
+            Some(index) => db.map_with(name, index)?,
+            None => db.map(name)?,
+        })
+    }
+}
+
+/// Reads the name of an index. Ablations are for measuring: they are taken, but not offered.
+fn index() -> impl TypedValueParser<Value = IndexKind> {
+    let value = |kind: &IndexKind| PossibleValue::new(kind.name()).help(kind.about());
+    let values = IndexKind::ALL
+        .iter()
+        .map(move |kind| value(kind).hide(kind.is_ablation()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
 /// A durability level on the command line.
@@ -58,11 +81,32 @@ pub enum LevelArg {
 }
 
 impl Context {
+    /// These options, and where they say nothing, those given before the command's name.
+    pub fn after(self, before: Context) -> Context {
+        Context {
+            pool: self.pool.or(before.pool),
+            map: self.map.or(before.map),
+            json: self.json || before.json,
+            level: self.level.or(before.level),
+            max_size: self.max_size.or(before.max_size),
+            after_power_loss: self.after_power_loss || before.after_power_loss,
+        }
+    }
+
+    /// The pool's file.
+    pub fn pool(&self) -> PathBuf {
+        let from_environment = || std::env::var_os("WOLLEMI_POOL").filter(|path| !path.is_empty());
+        match &self.pool {
+            Some(path) => path.clone(),
+            None => from_environment().map_or_else(|| "./wollemi.pool".into(), PathBuf::from),
+        }
+    }
+
     /// How a command wants the pool opened, before it says more.
     pub fn options(&self) -> Options {
         let level = match self.level {
-            LevelArg::Process => Level::Process,
-            LevelArg::Power => Level::Power,
+            None | Some(LevelArg::Process) => Level::Process,
+            Some(LevelArg::Power) => Level::Power,
         };
         let options = Options::new()
             .level(level)
@@ -79,13 +123,13 @@ impl Context {
             .options()
             .create(false)
             .recovery_threads(0)
-            .open(&self.pool)?)
+            .open(self.pool())?)
     }
 
     /// Opens the pool to write a little. Recovery gets a moment first: in a pool of modest size that is enough
     /// to reuse old space, and a large one is not waited for.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
-        let db = self.options().create(create).open(&self.pool)?;
+        let db = self.options().create(create).open(self.pool())?;
         let started = Instant::now();
         while db.recovery_progress().state == RecoveryState::Running && started.elapsed() < PATIENCE {
             std::thread::sleep(Duration::from_millis(1));
@@ -94,8 +138,8 @@ impl Context {
     }
 
     /// The map; it is created if it is not there.
-    pub fn map(&self, db: &Db) -> Result<Map, Failure> {
-        Ok(db.map(self.map_or("default"))?)
+    pub fn map(&self, db: &Db, new: NewMap) -> Result<Map, Failure> {
+        new.open(db, self.map_or("default"))
     }
 
     /// The map, which must be there.

@@ -15,10 +15,13 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "wollemi", version, after_help = exit::CODES, arg_required_else_help = true)]
 struct Cli {
+    #[command(flatten)]
+    before: context::Context,
     #[command(subcommand)]
     command: commands::Command,
 }
 
 fn main() -> ExitCode {
-    exit::report(Cli::parse().command.run())
+    let Cli { before, command } = Cli::parse();
+    exit::report(command.run(before))
 }

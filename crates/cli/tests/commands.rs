@@ -95,6 +95,62 @@ fn pools_and_maps_are_chosen() {
     assert_eq!(run.stdout, b"other");
 }
 
+/// A command's options on the pool may stand before its name as well; what stands after it counts.
+#[test]
+fn options_stand_on_either_side() {
+    let pool = Pool::new();
+    pool.ok(["--pool", "a.pool", "--map", "m", "put", "k", "v"]);
+    assert!(!pool.path().exists());
+    assert_eq!(pool.ok(["--map", "m", "get", "--pool", "a.pool", "k"]), b"v");
+    assert_eq!(
+        pool.ok(["--pool", "b.pool", "get", "--map", "m", "--pool", "a.pool", "k"]),
+        b"v"
+    );
+    let json = pool.ok(["--json", "--pool", "a.pool", "get", "--map", "m", "k"]);
+    assert_eq!(text(&json).trim_end(), r#"{"key":"k","value":"v"}"#);
+    let run = pool
+        .command(["--pool", "a.pool", "get", "--map", "m", "k"])
+        .env("WOLLEMI_POOL", "b.pool")
+        .output()
+        .expect("runs");
+    assert_eq!(run.stdout, b"v");
+    pool.run(["--pool", "a.pool", "completions", "bash"])
+        .fails(2, &["commands on a pool"]);
+    pool.run(["--pool", "a.pool"]).fails(2, &["subcommand"]);
+}
+
+/// The index of a new map is chosen by name, told by `stats` and `check`, and never another's.
+#[test]
+fn indexes_are_chosen_by_name() {
+    let pool = Pool::new();
+    pool.ok(["put", "--map", "plain", "k", "v"]);
+    pool.ok(["put", "--map", "raw", "--index", "roart-raw", "k", "v"]);
+    pool.run_with(["import", "--map", "imported", "--index", "roart"], b"k\tv\n")
+        .ok();
+    for map in ["plain", "raw", "imported"] {
+        assert_eq!(pool.ok(["get", "--map", map, "k"]), b"v");
+        pool.ok(["put", "--map", map, "l", "w"]);
+    }
+    pool.ok(["put", "--map", "plain", "--index", "roart", "k", "v"]);
+    for command in ["put", "serve", "import"] {
+        let key = if command == "put" { &["k"][..] } else { &[] };
+        pool.run([&[command, "--map", "plain", "--index", "roart-raw"], key].concat())
+            .fails(2, &["map 'plain'", "'roart'", "'roart-raw'"]);
+    }
+    pool.run(["put", "--index", "tree", "k", "v"])
+        .fails(2, &["tree", "--index", "possible values: roart"]);
+    let help = pool.ok(["put", "--help"]);
+    assert!(text(&help).contains("- roart:") && !text(&help).contains("roart-raw"));
+    for command in ["stats", "check"] {
+        let report = pool.ok([command]);
+        let found = ["imported (roart)", "plain (roart)", "raw (roart-without-ec)"];
+        let quoted = text(&report).replace('\'', "");
+        assert!(found.iter().all(|map| quoted.contains(map)), "{}", text(&report));
+        let json: serde_json::Value = serde_json::from_slice(&pool.ok([command, "--json"])).expect("JSON");
+        assert_eq!(json["maps"][1]["index"], "roart", "{json}");
+    }
+}
+
 /// Scans have bounds, a direction, a prefix and a limit.
 #[test]
 fn scans_are_bounded() {
@@ -156,7 +212,7 @@ fn reports_are_json() {
     let removed = json(&["del", "--json", "a"]);
     assert_eq!(removed["removed"], 1);
     let plain = pool.ok(["stats", "--count"]);
-    assert!(text(&plain).contains("1 entries"), "{}", text(&plain));
+    assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
 /// A benchmark runs, and reports as JSON.

@@ -18,8 +18,12 @@ struct Server {
 
 impl Server {
     fn start(pool: &Pool) -> Server {
+        Server::start_on(pool, "127.0.0.1:0")
+    }
+
+    fn start_on(pool: &Pool, address: &str) -> Server {
         let mut child = pool
-            .command(["serve", "--memcached", "127.0.0.1:0", "--json"])
+            .command(["serve", "--memcached", address, "--json"])
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
@@ -135,6 +139,47 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
     }
     assert!(!stored.is_empty());
     pool.check();
+}
+
+/// Names are looked up, and a server serves though nobody reads its first line.
+#[test]
+fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
+    let pool = Pool::new();
+    let server = Server::start_on(&pool, "localhost:0");
+    let addresses = server.ready["memcached"].as_array().expect("addresses");
+    assert!(
+        addresses
+            .iter()
+            .any(|address| address.as_str().is_some_and(|a| a.starts_with("127.0.0.1:")))
+    );
+    let mut client = server.client();
+    assert_eq!(client.ask("set k 0 0 1\r\nx\r\n").as_deref(), Some("STORED"));
+    assert_eq!(server.terminate(), Some(0));
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound").to_string();
+    drop(listener);
+    let mut child = pool
+        .command(["serve", "--memcached", &address])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    drop(child.stdout.take());
+    let stream = loop {
+        assert_eq!(child.try_wait().expect("its state"), None, "it has ended");
+        match TcpStream::connect(&address) {
+            Ok(stream) => break stream,
+            Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
+        }
+    };
+    let lines = BufReader::new(stream);
+    assert_eq!(Client { lines }.get("k").as_deref(), Some("x"));
+    let server = Server {
+        child,
+        address,
+        ready: serde_json::Value::Null,
+    };
+    assert_eq!(server.terminate(), Some(0));
 }
 
 /// What cannot be served is said at once.

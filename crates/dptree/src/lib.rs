@@ -58,9 +58,7 @@ mod worker;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{
-    Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit, check_bounds, check_key, write_with,
-};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use key::Key;
 pub use options::Options;
 use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
@@ -193,36 +191,67 @@ impl<M: Media> DpTree<M> {
     }
 }
 
-impl<M: Media> Index for DpTree<M> {
-    #[inline]
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        check_key(key)?;
-        Ok(self.shared().read(key, guard)?)
+/// What a read fails with: reads need no memory, so nothing but damage.
+#[cold]
+fn fault(error: heap::Error) -> Fault {
+    match error {
+        heap::Error::Damaged { what, offset } => Fault { what, offset },
+        _ => Fault {
+            what: "a read that cannot be",
+            offset: 0,
+        },
+    }
+}
+
+impl<M: Media> OnHeap for DpTree<M> {
+    type Media = M;
+    const KIND: u32 = KIND;
+
+    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
+        DpTree::create(heap, name)
     }
 
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        check_key(key)?;
-        let (key, shared) = (Key::new(key), self.shared());
-        let (action, full) = write_with(&shared.heap, edit, |edit, guard| shared.edit(&key, edit, guard))?;
-        if full {
+    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
+        DpTree::open(heap, name)
+    }
+
+    fn tracer() -> Arc<dyn Trace<M>> {
+        tracer()
+    }
+
+    fn heap(&self) -> &Heap<M> {
+        DpTree::heap(self)
+    }
+
+    #[inline]
+    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
+        self.shared().read(key, &heap::pin()).map_err(fault)
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
+        self.shared().edit(&Key::new(key), edit, guard)
+    }
+
+    fn wrote(&self) {
+        if self.shared().is_full() {
             self.owner.make_room();
         }
-        Ok(action)
     }
 
-    fn scan<'g>(
+    fn visit_range<'g>(
         &'g self,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
-        check_bounds(lower, upper)?;
-        Ok(self.shared().visit_range(lower, upper, direction, guard, visit)?)
+    ) -> Result<(), Fault> {
+        self.shared()
+            .visit_range(lower, upper, direction, guard, visit)
+            .map_err(fault)
     }
 
-    fn check(&self) -> Result<Faults, Error> {
-        Ok(self.shared().find_faults())
+    fn find_faults(&self) -> Faults {
+        self.shared().find_faults()
     }
 }

@@ -96,6 +96,11 @@ impl<M: Media> Shared<M> {
         self.current.load(&heap::pin()).clone()
     }
 
+    /// Whether the front is to be merged.
+    pub(crate) fn is_full(&self) -> bool {
+        self.current.load(&heap::pin()).front.is_full()
+    }
+
     /// An empty front for a base tree of so many keys.
     pub(crate) fn new_front(&self, number: u64, keys: usize) -> Buffer {
         Buffer::new(number, self.shape, threshold(&self.options, keys))

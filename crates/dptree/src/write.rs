@@ -17,13 +17,8 @@ use index::{Action, Edit};
 use pmem::{Link, Media, Purpose, persist_scope};
 
 impl<M: Media> Shared<M> {
-    /// Carries the edit out. Says too whether the front tree is to be merged.
-    pub(crate) fn edit(
-        &self,
-        key: &Key<'_>,
-        edit: &mut dyn Edit,
-        guard: &Guard,
-    ) -> Result<(Action, bool), Error> {
+    /// Carries the edit out.
+    pub(crate) fn edit(&self, key: &Key<'_>, edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
         let heap = &self.heap;
         let hash = key.hash();
         let _inside = self.gate.enter(heap.media());
@@ -46,14 +41,14 @@ impl<M: Media> Shared<M> {
             action => action,
         };
         let new = match action {
-            Action::Keep => return Ok((action, false)),
+            Action::Keep => return Ok(action),
             Action::Put => Some(edit.value()),
             Action::Remove => None,
         };
         if let (Some(found), None) = (found, &trees.middle)
             && self.write_in_place(trees, &found, new)?
         {
-            return Ok((action, trees.front.is_full()));
+            return Ok(action);
         }
         let entry = self.entry(key, new)?;
         match trees
@@ -64,7 +59,7 @@ impl<M: Media> Shared<M> {
             Ok(position) => {
                 trees.front.put(leaf, hash, entry);
                 trees.front.count(position);
-                Ok((action, trees.front.is_full()))
+                Ok(action)
             }
             Err(error) => {
                 record::retire(heap, guard, entry.link)?;

@@ -8,12 +8,12 @@ use crate::attach::Attached;
 use crate::class::{SIZES, SMALL, footprint, small};
 use crate::local::{new_id, pairs_up, with_cache};
 use crate::page::{Claim, lock, lock_across};
-use crate::prefetch::prefetch;
 use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
 use crate::{Error, Guard};
 use pmem::{
     Batch, Chunk, Draft, Hardware, LINE, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope,
+    prefetch,
 };
 use std::sync::{Arc, Mutex};
 

@@ -53,7 +53,6 @@ mod error;
 mod heap;
 mod local;
 mod page;
-mod prefetch;
 mod recovery;
 mod root;
 mod runs;

@@ -8,9 +8,8 @@
 //! I2 The trace ends when no thread has work, or with the first error, or when it is told to stop.
 
 use crate::page::lock;
-use crate::prefetch::prefetch;
 use crate::{Error, Heap};
-use pmem::{LINE, Link, Media, Offset};
+use pmem::{LINE, Link, Media, Offset, prefetch};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 

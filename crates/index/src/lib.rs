@@ -7,6 +7,7 @@
 //! The contract is [`Index`]: four calls, [`get`](Index::get), [`write`](Index::write), [`scan`](Index::scan) and
 //! [`check`](Index::check), of which all the rest is made. An index on a heap implements [`OnHeap`] and gets it.
 
+mod ahead;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
@@ -18,12 +19,13 @@ mod on_heap;
 mod range;
 mod value;
 
+pub use ahead::{Batch, ReadAhead, prefix_bounds};
 pub use contract::{Direction, Faults, Index, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
-pub use on_heap::{OnHeap, check_bounds, check_key, write_with};
-pub use range::{Range, reached};
+pub use on_heap::OnHeap;
+pub use range::Range;
 pub use value::Value;
 
 /// The longest key, in bytes.

@@ -80,8 +80,13 @@ pub trait OnHeap: Send + Sync + Sized {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault>;
+
+    /// Called after a write that has changed something, when its guard is gone: for what the index does at leisure.
+    #[inline]
+    fn wrote(&self) {}
 
     /// Walks everything and reports structure faults. Nobody writes meanwhile.
     fn find_faults(&self) -> Faults;
@@ -92,57 +97,12 @@ fn damaged(fault: Fault) -> Error {
     heap::Error::from(fault).into()
 }
 
-/// Refuses a key longer than [`MAX_KEY`].
-///
-/// # Errors
-///
-/// [`Error::KeyTooLong`].
 #[inline]
-pub fn check_key(key: &[u8]) -> Result<(), Error> {
+fn check_key(key: &[u8]) -> Result<(), Error> {
     if key.len() > MAX_KEY {
         Err(Error::KeyTooLong(key.len()))
     } else {
         Ok(())
-    }
-}
-
-/// Refuses bounds of a scan longer than [`MAX_KEY`].
-///
-/// # Errors
-///
-/// [`Error::KeyTooLong`].
-pub fn check_bounds(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<(), Error> {
-    for bound in [lower, upper] {
-        if let Bound::Included(key) | Bound::Excluded(key) = bound {
-            check_key(key)?;
-        }
-    }
-    Ok(())
-}
-
-/// Carries an edit out, under a guard, with the limit on values, and a second try where the pool was full while recovery
-/// was still looking for room.
-///
-/// # Errors
-///
-/// Those of `carry_out`, which has changed nothing then, and [`Error::ValueTooLong`].
-#[inline]
-pub fn write_with<M: Media, R>(
-    heap: &Heap<M>,
-    edit: &mut dyn Edit,
-    carry_out: impl Fn(&mut dyn Edit, &Guard) -> Result<R, heap::Error>,
-) -> Result<R, Error> {
-    let mut edit = Limited { edit, too_long: None };
-    let done = match carry_out(&mut edit, &heap::pin()) {
-        // What recovery finds may make room. It waits for guards, so ours had to go first.
-        Err(heap::Error::Full { recovering: true, .. }) if heap.wait_for_room() => {
-            carry_out(&mut edit, &heap::pin())?
-        }
-        done => done?,
-    };
-    match edit.too_long {
-        Some(len) => Err(Error::ValueTooLong(len)),
-        None => Ok(done),
     }
 }
 
@@ -165,7 +125,22 @@ impl<I: OnHeap> Index for I {
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         check_key(key)?;
-        write_with(self.heap(), edit, |edit, guard| self.edit(key, edit, guard))
+        let mut edit = Limited { edit, too_long: None };
+        let done = self.edit(key, &mut edit, &heap::pin());
+        let action = match done {
+            // Nothing was changed, and what recovery finds may make room. It waits for guards, so ours had to go first.
+            Err(heap::Error::Full { recovering: true, .. }) if self.heap().wait_for_room() => {
+                self.edit(key, &mut edit, &heap::pin())?
+            }
+            done => done?,
+        };
+        if action != Action::Keep {
+            self.wrote();
+        }
+        match edit.too_long {
+            Some(len) => Err(Error::ValueTooLong(len)),
+            None => Ok(action),
+        }
     }
 
     fn scan<'g>(
@@ -173,11 +148,16 @@ impl<I: OnHeap> Index for I {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        _guard: &'g Guard,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
-        check_bounds(lower, upper)?;
-        self.visit_range(lower, upper, direction, visit).map_err(damaged)
+        for bound in [lower, upper] {
+            if let Bound::Included(key) | Bound::Excluded(key) = bound {
+                check_key(key)?;
+            }
+        }
+        self.visit_range(lower, upper, direction, guard, visit)
+            .map_err(damaged)
     }
 
     fn check(&self) -> Result<Faults, Error> {

@@ -33,9 +33,10 @@ macro_rules! indexes {
     ($(
         #[doc = $about:literal]
         $(#[$default:ident])?
-        $kind:ident = $name:literal, $role:ident, $($module:ident)::+, $index:ty $(, root byte $byte:literal)?;
+        $kind:ident = $name:literal, $role:ident, $index:ty $(, root byte $byte:literal)?;
     )+) => {
         use heap::{Heap, Trace};
+        use index::OnHeap;
         use pmem::Media;
         use std::sync::Arc;
 
@@ -85,8 +86,10 @@ macro_rules! indexes {
 
             /// The kind of its roots, as the heap's directory has it.
             const fn root_kind(self) -> u32 {
+                // Any media's will do.
+                type M = pmem::Hardware;
                 match self {
-                    $(IndexKind::$kind => $($module::)+KIND,)+
+                    $(IndexKind::$kind => <$index as OnHeap>::KIND,)+
                 }
             }
 
@@ -100,7 +103,7 @@ macro_rules! indexes {
             /// What traces its objects after a crash, or to give them back.
             pub fn tracer<M: Media>(self) -> Arc<dyn Trace<M>> {
                 match self {
-                    $(IndexKind::$kind => $($module::)+tracer(),)+
+                    $(IndexKind::$kind => <$index as OnHeap>::tracer(),)+
                 }
             }
 
@@ -116,7 +119,7 @@ macro_rules! indexes {
                 then: W,
             ) -> Result<W::Out, heap::Error> {
                 match self {
-                    $(IndexKind::$kind => Ok(then.with(<$index>::create(heap, name)?)),)+
+                    $(IndexKind::$kind => Ok(then.with(<$index as OnHeap>::create(heap, name)?)),)+
                 }
             }
 
@@ -132,7 +135,7 @@ macro_rules! indexes {
                 then: W,
             ) -> Result<Option<W::Out>, heap::Error> {
                 match self {
-                    $(IndexKind::$kind => Ok(<$index>::open(heap, name)?.map(|index| then.with(index))),)+
+                    $(IndexKind::$kind => Ok(<$index as OnHeap>::open(heap, name)?.map(|index| then.with(index))),)+
                 }
             }
         }

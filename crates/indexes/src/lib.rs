@@ -1,37 +1,44 @@
 //! The list of all indexes: whoever makes or opens one by name, or finds one in a pool, asks here.
 //!
-//! A new index is a crate or a folder with an implementation, and one entry below:
+//! A new index is a folder, an implementation of [`index::OnHeap`], and one entry below:
 //!
 //! ```text
 //! /// What people are told of it
-//! Variant = "name", role, module, Type<M>;
+//! Variant = "name", role, Type<M>;
 //! ```
 //!
-//! The module has `KIND`, the number of the index's roots in a heap's directory, and `tracer()`; the type has
-//! `create(&heap, root)` and `open(&heap, root)`. Ablations of one index share its `KIND`; where they keep their bytes
-//! differently, the key byte of the root's link says so (`root byte 1`), and the first entry of a kind and byte is
-//! what such a root is opened as.
+//! Its `OnHeap::KIND` is the number of its roots in a heap's directory, and no other's. Ablations of an index share
+//! its number; where they keep their bytes differently, the key byte of the root's link says so (`root byte 1`), and
+//! the first entry of a number and byte is what such a root is opened as.
 
 mod kind;
 
 pub use kind::{Unknown, WithIndex};
 
 kind::indexes! {
-    /// ROART: a radix tree with leaf arrays, for short scans and few persists (FAST 2021)
+    /// Radix tree with leaf arrays: short scans, few persists (ROART, FAST 2021)
     #[default]
-    Roart = "roart", index, roart, roart::Roart<M, roart::Full>, root byte 0;
+    Roart = "roart", index, roart::Roart<M, roart::Full>, root byte 0;
+    /// Radix tree of append-only nodes, without logging (P-ART, RECIPE, SOSP 2019)
+    Part = "part", index, recipe::part::Part<M>;
+    /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
+    Wort = "wort", index, wort::wort::Wort<M>;
+    /// Adaptive radix tree whose nodes change by one word (WOART, FAST 2017)
+    Woart = "woart", index, wort::woart::Woart<M>;
+    /// Adaptive radix tree with copy-on-write of small nodes (ART+CoW, FAST 2017)
+    ArtCow = "art-cow", index, wort::art_cow::ArtCow<M>;
     /// ROART, published by non-temporal stores as in the paper
-    RoartStreaming = "roart-streaming", ablation, roart, roart::Roart<M, roart::Streaming>, root byte 0;
+    RoartStreaming = "roart-streaming", ablation, roart::Roart<M, roart::Streaming>, root byte 0;
     /// ROART without entry compression
-    RoartWithoutEc = "roart-without-ec", ablation, roart, roart::Roart<M, roart::WithoutEc>, root byte 1;
+    RoartWithoutEc = "roart-without-ec", ablation, roart::Roart<M, roart::WithoutEc>, root byte 1;
     /// ROART without selective metadata persistence
-    RoartWithoutSmp = "roart-without-smp", ablation, roart, roart::Roart<M, roart::WithoutSmp>, root byte 0;
+    RoartWithoutSmp = "roart-without-smp", ablation, roart::Roart<M, roart::WithoutSmp>, root byte 0;
     /// ROART without the minimally ordered split
-    RoartWithoutMo = "roart-without-mo", ablation, roart, roart::Roart<M, roart::WithoutMo>, root byte 0;
+    RoartWithoutMo = "roart-without-mo", ablation, roart::Roart<M, roart::WithoutMo>, root byte 0;
     /// ROART without leaf compaction
-    RoartWithoutLc = "roart-without-lc", ablation, roart, roart::Roart<M, roart::WithoutLc>, root byte 0;
+    RoartWithoutLc = "roart-without-lc", ablation, roart::Roart<M, roart::WithoutLc>, root byte 0;
     /// ROART with none of its techniques
-    RoartRaw = "roart-raw", ablation, roart, roart::Roart<M, roart::Raw>, root byte 1;
-    /// DPTree: a log and a buffer tree in DRAM, merged into a base tree in place, for few persists (PVLDB 2019)
-    DpTree = "dptree", index, dptree, dptree::DpTree<M>;
+    RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 1;
+    /// Log and buffer tree in DRAM, merged into a base tree in place (DPTree, PVLDB 2019)
+    DpTree = "dptree", index, dptree::DpTree<M>;
 }

@@ -68,6 +68,19 @@ fn roots_are_opened_as_what_they_are() -> Outcome {
     Ok(())
 }
 
+/// An index that is no ablation is told by the kind of its roots alone.
+#[test]
+fn kinds_are_distinct() -> Outcome {
+    let heap = heap()?;
+    let mut kinds = HashSet::new();
+    for kind in IndexKind::ALL.iter().filter(|kind| !kind.is_ablation()) {
+        kind.create(&heap, kind.name().as_bytes(), Boxed)?;
+        let root = heap.root(kind.name().as_bytes())?.expect("just made");
+        assert!(kinds.insert(root.kind), "{kind} has the kind of another");
+    }
+    Ok(())
+}
+
 /// Recovery knows what every index keeps alive, by one tracer for each kind of root.
 #[test]
 fn every_root_is_traced() -> Outcome {

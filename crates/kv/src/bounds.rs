@@ -58,16 +58,3 @@ impl<K: AsRef<[u8]>> KeyRange for (Bound<K>, Bound<K>) {
         (self.0.as_ref().map(K::as_ref), self.1.as_ref().map(K::as_ref))
     }
 }
-
-/// The keys with a prefix.
-pub(crate) fn of_prefix(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let upper = match prefix.iter().rposition(|&byte| byte != 0xff) {
-        None => Bound::Unbounded,
-        Some(last) => {
-            let mut after = prefix[..=last].to_vec();
-            after[last] += 1;
-            Bound::Excluded(after)
-        }
-    };
-    (Bound::Included(prefix.to_vec()), upper)
-}

@@ -4,12 +4,9 @@
 //! as one likes and sent to another thread. Iterators that borrow from the pool are in [`reader`](crate::Reader).
 
 use crate::Error;
-use index::{Direction, Index};
-use std::collections::VecDeque;
+use index::{Batch, Direction, Index, ReadAhead};
 use std::ops::{Bound, ControlFlow};
 
-const FIRST_BATCH: usize = 16;
-const LARGEST_BATCH: usize = 512;
 /// Large values end a batch early.
 const BATCH_BYTES: usize = 1 << 20;
 
@@ -22,86 +19,39 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 /// error ends the iteration after it has been yielded once.
 pub struct Iter<'m> {
     index: &'m dyn Index,
-    lower: Bound<Vec<u8>>,
-    upper: Bound<Vec<u8>>,
-    /// Read ahead from the front, in order.
-    front: VecDeque<Entry>,
-    /// Read ahead from the back, in reverse order.
-    back: VecDeque<Entry>,
-    batch: usize,
-    done: bool,
+    ahead: ReadAhead<Vec<u8>, Vec<u8>>,
 }
 
 impl<'m> Iter<'m> {
     pub(crate) fn new(index: &'m dyn Index, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Iter<'m> {
-        Iter {
-            index,
-            lower: lower.map(<[u8]>::to_vec),
-            upper: upper.map(<[u8]>::to_vec),
-            front: VecDeque::new(),
-            back: VecDeque::new(),
-            batch: FIRST_BATCH,
-            done: false,
-        }
+        let ahead = ReadAhead::new(lower, upper);
+        Iter { index, ahead }
     }
 
-    /// Reads the next batch from one end and moves that end's bound behind it.
-    fn fill(&mut self, direction: Direction) -> Result<(), Error> {
-        let limit = self.batch;
-        self.batch = (limit * 2).min(LARGEST_BATCH);
-        let buffer = match direction {
-            Direction::Forward => &mut self.front,
-            Direction::Reverse => &mut self.back,
-        };
-        let lower = self.lower.as_ref().map(Vec::as_slice);
-        let upper = self.upper.as_ref().map(Vec::as_slice);
-        let (mut bytes, mut full) = (0, false);
-        let guard = heap::pin();
-        self.index
-            .scan(lower, upper, direction, &guard, &mut |key, value| {
+    fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
+        let index = self.index;
+        let entry = self.ahead.next(direction, |batch| {
+            let Batch {
+                lower,
+                upper,
+                limit,
+                entries,
+            } = batch;
+            let (mut bytes, mut full) = (0, false);
+            let guard = heap::pin();
+            index.scan(lower, upper, direction, &guard, &mut |key, value| {
                 bytes += key.len() + value.len();
-                buffer.push_back((key.to_vec(), value.to_vec()));
-                full = buffer.len() >= limit || bytes >= BATCH_BYTES;
+                entries.push_back((key.to_vec(), value.to_vec()));
+                full = entries.len() >= limit || bytes >= BATCH_BYTES;
                 if full {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
                 }
             })?;
-        self.done = !full;
-        if let Some((key, _)) = buffer.back() {
-            let reached = index::reached(key, (lower, upper), direction)?;
-            match direction {
-                Direction::Forward => self.lower = reached,
-                Direction::Reverse => self.upper = reached,
-            }
-        }
-        Ok(())
-    }
-
-    fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
-        let near = |iter: &mut Self| match direction {
-            Direction::Forward => iter.front.pop_front(),
-            Direction::Reverse => iter.back.pop_front(),
-        };
-        if let Some(entry) = near(self) {
-            return Some(Ok(entry));
-        }
-        if !self.done
-            && let Err(error) = self.fill(direction)
-        {
-            self.done = true;
-            self.front.clear();
-            self.back.clear();
-            return Some(Err(error));
-        }
-        // What is left was read ahead from the other end.
-        near(self)
-            .or_else(|| match direction {
-                Direction::Forward => self.back.pop_back(),
-                Direction::Reverse => self.front.pop_back(),
-            })
-            .map(Ok)
+            Ok(full)
+        });
+        entry.map(|entry| Ok(entry?))
     }
 }
 
@@ -122,10 +72,7 @@ impl std::iter::FusedIterator for Iter<'_> {}
 
 impl std::fmt::Debug for Iter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Iter")
-            .field("lower", &self.lower)
-            .field("upper", &self.upper)
-            .finish_non_exhaustive()
+        f.debug_tuple("Iter").field(&self.ahead).finish()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Maps: the named, ordered collections of a database.
 
-use crate::bounds::{self, KeyRange};
+use crate::bounds::KeyRange;
 use crate::{Error, IndexKind, Iter, Reader};
 use index::{Action, Edit, Index};
 use std::ops::{Bound, ControlFlow};
@@ -190,7 +190,7 @@ impl Map {
 
     /// The entries whose keys start with `prefix`, copied a batch at a time.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'_> {
-        self.range(bounds::of_prefix(prefix.as_ref()))
+        self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
     /// Counts the entries by visiting each of them, in batches, so that no pin is held for long. Exact if nobody

@@ -18,6 +18,9 @@ pub(crate) struct Store<M: Media> {
     heap: Heap<M>,
 }
 
+/// What a map was opened as, and its index.
+type Opened = (IndexKind, Arc<dyn Index>);
+
 /// An index as a handle that can be shared.
 struct Shared;
 
@@ -45,11 +48,7 @@ impl<M: Media> Store<M> {
     }
 
     /// Opens a map as what it is; as `wanted`, if it can be opened as that.
-    pub fn open(
-        &self,
-        name: &str,
-        wanted: Option<IndexKind>,
-    ) -> Result<Option<(IndexKind, Arc<dyn Index>)>, Error> {
+    pub fn open(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Opened>, Error> {
         let Some(root) = self.heap.root(name.as_bytes())? else {
             return Ok(None);
         };

@@ -7,6 +7,7 @@
 //! Counters are relaxed and spread over the threads: a count is exact once the threads counted have been joined or
 //! are otherwise known to be idle.
 
+use crate::media::pass_on;
 use crate::recent::Recent;
 use crate::{Hardware, Media, Purpose};
 use std::cell::Cell;
@@ -177,13 +178,7 @@ impl<M: Media> Counting<M> {
 
 // SAFETY: all that matters is passed on.
 unsafe impl<M: Media> Media for Counting<M> {
-    const DIRECT: bool = M::DIRECT;
-    const TAKES_TURNS: bool = M::TAKES_TURNS;
-
-    #[inline]
-    fn load(&self, word: &AtomicU64) -> u64 {
-        self.inner.load(word)
-    }
+    pass_on!(to inner: all but stores and persists);
 
     fn store(&self, word: &AtomicU64, value: u64) {
         add(&self.counters.shard().bytes, 8);
@@ -210,21 +205,6 @@ unsafe impl<M: Media> Media for Counting<M> {
             add(&self.counters.shard().bytes, 8);
         }
         result
-    }
-
-    #[inline]
-    fn touched(&self, start: *const u8, len: usize) {
-        self.inner.touched(start, len);
-    }
-
-    #[inline]
-    fn drafting(&self, start: *const u8, len: usize) {
-        self.inner.drafting(start, len);
-    }
-
-    #[inline]
-    fn joined(&self, at: *const u8, len: usize) {
-        self.inner.joined(at, len);
     }
 
     fn store_nt(&self, word: &AtomicU64, value: u64) {
@@ -258,29 +238,6 @@ unsafe impl<M: Media> Media for Counting<M> {
             add(&shard.blocks[purpose as usize], u64::from(new_block));
         });
         self.inner.fence(purpose);
-    }
-
-    #[inline]
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.inner.load_volatile(word)
-    }
-
-    #[inline]
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.inner.store_volatile(word, value);
-    }
-
-    #[inline]
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange_volatile(word, old, new)
-    }
-
-    fn caches_persist(&mut self) {
-        self.inner.caches_persist();
-    }
-
-    fn wait(&self, turn: u32) {
-        self.inner.wait(turn);
     }
 }
 

@@ -5,6 +5,7 @@
 //! each distinct block of 256 bytes (Optane writes nothing smaller, so scattered lines cost up to four times as
 //! much), and one for any wait at all. Reads are not delayed.
 
+use crate::media::pass_on;
 use crate::recent::Recent;
 use crate::{Hardware, Media, Purpose};
 use std::sync::atomic::AtomicU64;
@@ -90,56 +91,12 @@ impl<M: Media> Delaying<M> {
 
 // SAFETY: all that matters is passed on.
 unsafe impl<M: Media> Media for Delaying<M> {
-    const DIRECT: bool = M::DIRECT;
-    const TAKES_TURNS: bool = M::TAKES_TURNS;
-
-    #[inline]
-    fn load(&self, word: &AtomicU64) -> u64 {
-        self.inner.load(word)
-    }
-
-    #[inline]
-    fn store(&self, word: &AtomicU64, value: u64) {
-        self.inner.store(word, value);
-    }
-
-    #[inline]
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange(word, old, new)
-    }
-
-    #[inline]
-    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
-        self.inner.store_unpersisted(word, value);
-    }
-
-    #[inline]
-    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange_unpersisted(word, old, new)
-    }
-
-    #[inline]
-    fn touched(&self, start: *const u8, len: usize) {
-        self.inner.touched(start, len);
-    }
-
-    #[inline]
-    fn drafting(&self, start: *const u8, len: usize) {
-        self.inner.drafting(start, len);
-    }
-
-    #[inline]
-    fn joined(&self, at: *const u8, len: usize) {
-        self.inner.joined(at, len);
-    }
+    pass_on!(to inner: all but stores and persists);
+    pass_on!(to inner: stores);
 
     fn store_nt(&self, word: &AtomicU64, value: u64) {
         self.recent.note(word.as_ptr().cast(), Purpose::Node);
         self.inner.store_nt(word, value);
-    }
-
-    fn drafted(&self, start: *const u8, len: usize) {
-        self.inner.drafted(start, len);
     }
 
     fn write_back(&self, at: *const u8, purpose: Purpose) {
@@ -161,29 +118,6 @@ unsafe impl<M: Media> Media for Delaying<M> {
                 std::hint::spin_loop();
             }
         }
-    }
-
-    #[inline]
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.inner.load_volatile(word)
-    }
-
-    #[inline]
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.inner.store_volatile(word, value);
-    }
-
-    #[inline]
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange_volatile(word, old, new)
-    }
-
-    fn caches_persist(&mut self) {
-        self.inner.caches_persist();
-    }
-
-    fn wait(&self, turn: u32) {
-        self.inner.wait(turn);
     }
 }
 

@@ -21,6 +21,7 @@ mod media;
 #[cfg(doctest)]
 mod misuse;
 pub mod pool;
+mod prefetch;
 mod recent;
 mod token;
 #[cfg(test)]
@@ -33,6 +34,7 @@ pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
 pub use media::{LINE, Media, Purpose};
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
+pub use prefetch::{prefetch, prefetch_range};
 pub use token::{
     Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
     NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,

@@ -35,8 +35,8 @@ pub enum Purpose {
 /// # Safety
 ///
 /// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
-/// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no later than the next `fence` of this
-/// thread; after `write_back(line)` and then `fence()` on one thread every store of that thread to the line before
+/// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no
+/// later than the next `fence` of this thread; after `write_back(line)` and then `fence()` on one thread every store of that thread to the line before
 /// the write-back is durable as far as the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
     /// Whether shared persistent words may be read in bulk, past [`load`](Media::load).
@@ -49,6 +49,13 @@ pub unsafe trait Media: Send + Sync + 'static {
     /// Loads a persistent word (acquire).
     #[track_caller]
     fn load(&self, word: &AtomicU64) -> u64;
+
+    /// Loads a persistent word for a hint on which nothing depends (acquire).
+    #[inline(always)]
+    #[track_caller]
+    fn peek(&self, word: &AtomicU64) -> u64 {
+        self.load(word)
+    }
 
     /// Stores a persistent word (release).
     #[track_caller]
@@ -144,6 +151,84 @@ pub unsafe trait Media: Send + Sync + 'static {
         }
     }
 }
+
+/// The calls that a media leaves to the one in its field: all that are no stores and no persists, or stores too.
+macro_rules! pass_on {
+    (to $inner:ident: all but stores and persists) => {
+        const DIRECT: bool = M::DIRECT;
+        const TAKES_TURNS: bool = M::TAKES_TURNS;
+
+        #[inline]
+        fn load(&self, word: &AtomicU64) -> u64 {
+            self.$inner.load(word)
+        }
+
+        #[inline]
+        fn touched(&self, start: *const u8, len: usize) {
+            self.$inner.touched(start, len);
+        }
+
+        #[inline]
+        fn drafting(&self, start: *const u8, len: usize) {
+            self.$inner.drafting(start, len);
+        }
+
+        #[inline]
+        fn joined(&self, at: *const u8, len: usize) {
+            self.$inner.joined(at, len);
+        }
+
+        #[inline]
+        fn load_volatile(&self, word: &AtomicU64) -> u64 {
+            self.$inner.load_volatile(word)
+        }
+
+        #[inline]
+        fn store_volatile(&self, word: &AtomicU64, value: u64) {
+            self.$inner.store_volatile(word, value);
+        }
+
+        #[inline]
+        fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+            self.$inner.compare_exchange_volatile(word, old, new)
+        }
+
+        fn caches_persist(&mut self) {
+            self.$inner.caches_persist();
+        }
+
+        fn wait(&self, turn: u32) {
+            self.$inner.wait(turn);
+        }
+    };
+    (to $inner:ident: stores) => {
+        #[inline]
+        fn store(&self, word: &AtomicU64, value: u64) {
+            self.$inner.store(word, value);
+        }
+
+        #[inline]
+        fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+            self.$inner.compare_exchange(word, old, new)
+        }
+
+        #[inline]
+        fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+            self.$inner.store_unpersisted(word, value);
+        }
+
+        #[inline]
+        fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+            self.$inner.compare_exchange_unpersisted(word, old, new)
+        }
+
+        #[inline]
+        fn drafted(&self, start: *const u8, len: usize) {
+            self.$inner.drafted(start, len);
+        }
+    };
+}
+pub(crate) use pass_on;
 
 #[cfg(test)]
 mod tests;

@@ -182,6 +182,14 @@ impl PWord {
         media.store_unpersisted(&self.0, value);
     }
 
+    /// Replaces `seen`, if it is still there, by `settled`, which differs only in bits that recovery ignores, without
+    /// persisting it.
+    #[inline]
+    #[track_caller]
+    pub fn settle<M: Media>(&self, seen: u64, settled: u64, media: &M) {
+        let _ = media.compare_exchange_unpersisted(&self.0, seen, settled);
+    }
+
     /// Writes back a value that another thread stored and may not have persisted yet.
     #[inline]
     #[track_caller]

@@ -187,6 +187,7 @@ async fn accept(
         let listener = tokio::net::TcpListener::from_std(listener)?;
         tasks.spawn_local(accept_from(listener, shared.clone(), workers.clone()));
     }
+    tasks.spawn_local(sweep::count(shared.clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }

@@ -7,6 +7,7 @@
 //!
 //! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
 
+mod count;
 mod edit;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use crate::item::{self, Header, Item};
 use crate::number;
 use crate::parse::Verb;
 use crate::record::{self, Record};
+use count::Count;
 use edit::{Change, Remove};
 use index::{Direction, Guard, Index, Value};
 use std::ops::{Bound, ControlFlow};
@@ -70,6 +72,7 @@ pub struct Store {
     flush_at: AtomicU64,
     /// The record as it is stored.
     record: Mutex<Record>,
+    count: Count,
 }
 
 /// What a step of the sweep has done.
@@ -101,6 +104,7 @@ impl Store {
             flushed: AtomicU64::new(record.flushed),
             flush_at: AtomicU64::new(record.flush_at),
             record: Mutex::new(record),
+            count: Count::default(),
         };
         store.reserve()?;
         store.tick(now)?;
@@ -180,7 +184,7 @@ impl Store {
             was_dead = Item::read(value).is_some_and(|item| self.is_dead(&item.header, now));
             was_dead
         });
-        self.index.write(key, &mut edit)?;
+        self.count.edit(&*self.index, key, &mut edit)?;
         Ok(was_dead)
     }
 
@@ -272,7 +276,7 @@ impl Store {
             }
             true
         });
-        self.index.write(key, &mut edit)?;
+        self.count.edit(&*self.index, key, &mut edit)?;
         Ok(outcome)
     }
 
@@ -312,6 +316,17 @@ impl Store {
         Ok(Swept { seen, removed })
     }
 
+    /// How many items there are, dead ones that nobody has met included; and whether that is exact, as it is once
+    /// [`count_on`](Store::count_on) has said so.
+    pub fn items(&self) -> (u64, bool) {
+        self.count.get()
+    }
+
+    /// Counts the next items, at most `limit`; whether all are counted.
+    pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
+        Ok(self.count.step(&*self.index, limit)?)
+    }
+
     #[inline]
     fn is_dead(&self, header: &Header, now: u64) -> bool {
         header.unique < self.flushed.load(Ordering::Acquire)
@@ -336,7 +351,7 @@ impl Store {
             rule,
             outcome: Err(Failure::Foreign),
         };
-        self.index.write(key, &mut change)?;
+        self.count.edit(&*self.index, key, &mut change)?;
         change.outcome
     }
 

@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 
 /// A header, as it was at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header<D: Digit>(u64, PhantomData<D>);
+pub struct Header<D: Digit>(u64, PhantomData<D>);
 
 impl<D: Digit> Header<D> {
     /// Bits that count the digits of the longest key.

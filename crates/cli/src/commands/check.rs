@@ -23,7 +23,7 @@ struct Report<'a> {
 impl Args {
     /// Reports every fault.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let db = context.options().create(false).open(&context.pool)?;
+        let db = context.options().create(false).open(context.pool())?;
         let check = db.check()?;
         let clean = check.is_clean();
         let mut out = output();

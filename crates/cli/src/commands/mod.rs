@@ -8,9 +8,10 @@ mod serve;
 mod stats;
 mod transfer;
 
-use crate::context::InPool;
+use crate::context::{Context, InPool};
 use crate::exit::{Failure, Outcome};
 use clap::Subcommand;
+use indicatif::HumanCount;
 use std::io::{self, BufWriter, StdoutLock};
 
 /// What to do.
@@ -41,22 +42,34 @@ pub enum Command {
 }
 
 impl Command {
-    /// Carries the command out.
-    pub fn run(self) -> Result<Outcome, Failure> {
+    /// Carries the command out, with the options that were given before its name.
+    pub fn run(self, before: Context) -> Result<Outcome, Failure> {
         match self {
-            Command::Serve(InPool { args, context }) => args.run(&context),
-            Command::Get(InPool { args, context }) => args.run(&context),
-            Command::Put(InPool { args, context }) => args.run(&context),
-            Command::Del(InPool { args, context }) => args.run(&context),
-            Command::Scan(InPool { args, context }) => args.run(&context),
-            Command::Import(InPool { args, context }) => args.run(&context),
-            Command::Export(InPool { args, context }) => args.run(&context),
-            Command::Stats(InPool { args, context }) => args.run(&context),
-            Command::Check(InPool { args, context }) => args.run(&context),
+            Command::Bench(_) | Command::Completions(_) if before != Context::default() => Err(
+                Failure::Usage("options before the command's name are for commands on a pool".into()),
+            ),
+            Command::Serve(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Get(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Put(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Del(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Scan(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Import(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Export(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Check(InPool { args, context }) => args.run(&context.after(before)),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
             Command::Completions(args) => args.run(),
         }
     }
+}
+
+/// So many entries, for people.
+fn in_words(entries: u64) -> String {
+    format!(
+        "{} {}",
+        HumanCount(entries),
+        if entries == 1 { "entry" } else { "entries" }
+    )
 }
 
 /// The standard output, buffered. Flush it: an error on dropping would go unseen.

@@ -1,7 +1,7 @@
 //! `get`, `put`, `del`: one key at a time.
 
 use super::output;
-use crate::context::Context;
+use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use crate::format::{json, tsv};
 use serde::Serialize;
@@ -76,6 +76,8 @@ pub struct Put {
     if_present: bool,
     #[command(flatten)]
     escaped: Escaped,
+    #[command(flatten)]
+    new: NewMap,
 }
 
 impl Put {
@@ -94,7 +96,7 @@ impl Put {
                 value
             }
         };
-        let map = context.map(&context.open_to_write(true)?)?;
+        let map = context.map(&context.open_to_write(true)?, self.new)?;
         let written = if self.if_absent {
             map.insert(key, value)?
         } else if self.if_present {

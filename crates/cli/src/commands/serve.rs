@@ -1,14 +1,14 @@
 //! `serve`: the pool for memcached clients.
 
-use super::output;
-use crate::context::Context;
+use super::{in_words, output};
+use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use clap::builder::RangedU64ValueParser;
 use indicatif::HumanCount;
 use serde::Serialize;
-use server::{Config, Server, Shutdown};
-use std::io::{self, Write};
-use std::net::SocketAddr;
+use server::{Config, Report, Server, Shutdown};
+use std::io::{self, ErrorKind, Write};
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ const COUNTING: Duration = Duration::from_millis(20);
 SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once."
 )]
 pub struct Args {
-    /// Where to listen for memcached clients; may be given more than once
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:11211")]
-    memcached: Vec<SocketAddr>,
+    /// Where to listen for memcached clients, by address or name; may be given more than once
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:11211", value_parser = listen_on)]
+    memcached: Vec<Addresses>,
     /// Allow addresses that other machines can reach. The protocol has no passwords
     #[arg(long)]
     allow_remote: bool,
@@ -37,6 +37,24 @@ pub struct Args {
     /// Threads that look for unused space in the background after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
     recovery_threads: usize,
+    #[command(flatten)]
+    new: NewMap,
+}
+
+/// The addresses of one name.
+type Addresses = Box<[SocketAddr]>;
+
+/// Looks up an address, or a name's addresses, without those of a family that this machine does not have: `localhost`
+/// often stands for `::1` even there.
+fn listen_on(text: &str) -> Result<Addresses, String> {
+    let all: Addresses = text
+        .to_socket_addrs()
+        .map_err(|error| error.to_string())?
+        .collect();
+    let usable = |address: &&SocketAddr| TcpListener::bind((address.ip(), 0)).is_ok();
+    let some: Addresses = all.iter().filter(usable).copied().collect();
+    // With none, the server will say what is wrong with the first.
+    Ok(if some.is_empty() { all } else { some })
 }
 
 /// Reads a number of threads.
@@ -50,6 +68,7 @@ struct Ready<'a> {
     pool: &'a Path,
     level: String,
     map: &'a str,
+    index: &'static str,
     entries: u64,
     /// Whether these are all entries, or as many as could be counted without making clients wait.
     entries_exact: bool,
@@ -61,14 +80,15 @@ struct Ready<'a> {
 impl Args {
     /// Serves until told to stop.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let path = context.pool();
         let db = context
             .options()
             .recovery_threads(self.recovery_threads)
-            .open(&context.pool)?;
+            .open(&path)?;
         let name = context.map_or("memcached");
-        let map = db.map(name)?;
+        let map = self.new.open(&db, name)?;
         let config = Config {
-            listen: self.memcached,
+            listen: self.memcached.concat(),
             allow_remote: self.allow_remote,
             threads: self.threads,
             more_stats: Some(Arc::new({
@@ -81,32 +101,47 @@ impl Args {
         let stats = db.stats()?;
         let (entries, entries_exact) = count(&map)?;
         let ready = Ready {
-            pool: &context.pool,
+            pool: &path,
             level: stats.level,
             map: name,
+            index: map.index_kind().name(),
             entries,
             entries_exact,
             opened_in: stats.opened_in,
             recovery: stats.recovery.state,
             memcached: server.addresses(),
         };
-        announce(&ready, context.json)?;
+        heard_or_not(announce(&ready, context.json))?;
         let report = server.run(&Shutdown::on_signals())?;
         if !context.json {
-            writeln!(
-                output(),
-                "stopped after {:.1} s: {} connections, {} gets, {} sets",
-                report.elapsed.as_secs_f64(),
-                HumanCount(report.connections),
-                HumanCount(report.gets),
-                HumanCount(report.sets)
-            )?;
+            heard_or_not(say_goodbye(&report))?;
         }
         Ok(Outcome::Done)
     }
 }
 
-fn announce(ready: &Ready<'_>, json: bool) -> Result<(), Failure> {
+/// A server serves its clients, whether or not anybody reads what it says.
+fn heard_or_not(said: io::Result<()>) -> io::Result<()> {
+    match said {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        said => said,
+    }
+}
+
+fn say_goodbye(report: &Report) -> io::Result<()> {
+    let mut out = output();
+    writeln!(
+        out,
+        "stopped after {:.1} s: {} connections, {} gets, {} sets",
+        report.elapsed.as_secs_f64(),
+        HumanCount(report.connections),
+        HumanCount(report.gets),
+        HumanCount(report.sets)
+    )?;
+    out.flush()
+}
+
+fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
     let mut out = output();
     if json {
         serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
@@ -115,17 +150,17 @@ fn announce(ready: &Ready<'_>, json: bool) -> Result<(), Failure> {
         let listening: Vec<_> = ready.memcached.iter().map(SocketAddr::to_string).collect();
         writeln!(
             out,
-            "pool {}, level {}, {}{} entries, opened in {:.1} ms, recovery {}; memcached on {}",
+            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}",
             ready.pool.display(),
             ready.level,
             if ready.entries_exact { "" } else { "more than " },
-            HumanCount(ready.entries),
+            in_words(ready.entries),
             ready.opened_in * 1e3,
             ready.recovery,
             listening.join(", ")
         )?;
     }
-    Ok(out.flush()?)
+    out.flush()
 }
 
 /// Counts items, for a moment: how many, and whether these are all. The server's own record, under the empty key, is

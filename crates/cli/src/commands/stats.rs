@@ -1,6 +1,6 @@
 //! `stats`: what is in the pool.
 
-use super::output;
+use super::{in_words, output};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, HumanCount};
@@ -102,7 +102,7 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
     for map in &stats.maps {
         write!(out, "map         {} ({})", map.name, map.index)?;
         if let Some(entries) = entries.as_ref().and_then(|entries| entries.get(&map.name)) {
-            write!(out, ": {} entries", HumanCount(*entries))?;
+            write!(out, ": {}", in_words(*entries))?;
         }
         writeln!(out)?;
     }

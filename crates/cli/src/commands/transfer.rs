@@ -1,10 +1,10 @@
 //! `import` and `export`: whole maps as text.
 
-use super::output;
-use crate::context::Context;
+use super::{in_words, output};
+use crate::context::{Context, NewMap};
 use crate::exit::{Failure, Outcome};
 use crate::format::{Entry, Format, tsv};
-use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -21,12 +21,14 @@ pub struct Import {
     /// The file to read, `-` for the standard input
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The file's format; told by its name if not given (.jsonl and .ndjson, else tsv)
+    /// The file's format; if not given, its name tells: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// Take backslashes in tab-separated values as they are
     #[arg(long)]
     no_escapes: bool,
+    #[command(flatten)]
+    new: NewMap,
 }
 
 /// The arguments of `export`.
@@ -35,7 +37,7 @@ pub struct Export {
     /// The file to write, `-` for the standard output
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The file's format; told by its name if not given (.jsonl and .ndjson, else tsv)
+    /// The file's format; if not given, its name tells: .jsonl, .ndjson and .json are jsonl, all others and `-` are tsv
     #[arg(long, value_enum)]
     format: Option<Format>,
 }
@@ -63,7 +65,7 @@ impl Import {
             (Box::new(BufReader::with_capacity(1 << 16, file)), len)
         };
 
-        let map = context.map(&context.open_to_write(true)?)?;
+        let map = context.map(&context.open_to_write(true)?, self.new)?;
         let started = Instant::now();
         let progress = bar(len, "{wide_bar} {bytes}/{total_bytes} {msg}");
         let (mut line, mut bytes, mut entries) = (Vec::new(), 0, 0);
@@ -85,7 +87,7 @@ impl Import {
             entries += 1;
             if entries % STRIDE == 0 {
                 progress.set_position(bytes);
-                progress.set_message(format!("{} entries", HumanCount(entries)));
+                progress.set_message(in_words(entries));
             }
         }
         progress.finish_and_clear();
@@ -114,7 +116,7 @@ impl Export {
             return Ok(Outcome::Done);
         }
         let name = name_of(&self.file, "");
-        if same_file(&self.file, &context.pool) {
+        if same_file(&self.file, &context.pool()) {
             return Err(Failure::Usage(format!(
                 "{name} is the pool itself: export to another file"
             )));
@@ -137,7 +139,7 @@ fn write_all(map: &wollemi::Map, format: Format, out: &mut impl Write) -> Result
         format.write(out, &key, &value)?;
         entries += 1;
         if entries % STRIDE == 0 {
-            progress.set_message(format!("{} entries", HumanCount(entries)));
+            progress.set_message(in_words(entries));
             progress.tick();
         }
     }
@@ -161,11 +163,7 @@ fn summarize(
         out.flush()?;
     } else {
         // The work is done whether or not anybody hears of it.
-        let _ = writeln!(
-            io::stderr(),
-            "{done} {} entries in {seconds:.2} s",
-            HumanCount(entries)
-        );
+        let _ = writeln!(io::stderr(), "{done} {} in {seconds:.2} s", in_words(entries));
     }
     Ok(Outcome::Done)
 }

@@ -42,6 +42,13 @@ impl CheckedWord {
     pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
         self.0.store(seal(value), batch);
     }
+
+    /// Makes the value that is there durable, whoever stored it; durable once the batch is fenced.
+    #[inline]
+    #[track_caller]
+    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+        self.0.persist_seen(batch);
+    }
 }
 
 /// The word that holds the lower 48 bits of `value`.

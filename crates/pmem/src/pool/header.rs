@@ -25,7 +25,7 @@
 //!
 //! I1 Every word in use carries its check ([`CheckedWord`]) and all other bytes are zero, so any damage is seen.
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
-//! I3 A generation is durable before anything else is stored in it.
+//! I3 A generation is durable before anything else is stored in it, and so is what it takes for the end of the pages.
 
 use super::checked::{CheckedWord, unseal};
 use super::{ErrorKind, LastShutdown, Level};
@@ -179,6 +179,16 @@ impl Header {
         });
     }
 
+    /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored that
+    /// and not made it durable, and what is in those pages soon depends on it.
+    pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
+        persist_scope(media, Purpose::Alloc, |batch| {
+            self.allocated.persist_seen(&batch);
+            self.state.store(state.to_word(), &batch);
+            let _durable = batch.fence().durable();
+        });
+    }
+
     /// Persists the state.
     pub(super) fn set_state<M: Media>(&self, state: State, media: &M) {
         persist_scope(media, Purpose::Alloc, |batch| {
@@ -250,7 +260,7 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
     let unused = [48..64, 96..128, 136..HEADER];
     if unused
         .into_iter()
-        .any(|range| bytes[range].iter().any(|&byte| byte != 0))
+        .any(|range| bytes[range].iter().fold(0, |all, byte| all | byte) != 0)
     {
         return Err(ErrorKind::Damaged {
             what: "bytes that are not in use are not zero",

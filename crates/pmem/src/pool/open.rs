@@ -180,7 +180,7 @@ impl Opened {
             last_shutdown,
             huge_pages: false,
         };
-        opened.header().set_state(state, media);
+        opened.header().set_opened(state, media);
         Ok(opened)
     }
 
@@ -230,7 +230,7 @@ impl Opened {
         if boot_id != contents.boot_id {
             opened.header().set_boot_id(boot_id, media);
         }
-        opened.header().set_state(state, media);
+        opened.header().set_opened(state, media);
         let synced = opened.mapping.sync(HEADER as u64);
         synced.map_err(|e| ErrorKind::io("writing to the medium", e))?;
         Ok(opened)

@@ -4,6 +4,7 @@ mod bad;
 mod files;
 mod full;
 mod memory;
+mod neighbours;
 
 use super::*;
 use crate::{PWord, Purpose, persist_scope};

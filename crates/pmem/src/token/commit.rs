@@ -21,7 +21,9 @@ use crate::{Link, Media, Persistent, Tag};
 pub struct CommitWord(PSlot);
 
 // SAFETY: one atomic word; any bits are valid.
-unsafe impl Persistent for CommitWord {}
+unsafe impl Persistent for CommitWord {
+    const WORDS_ONLY: bool = true;
+}
 
 impl CommitWord {
     /// The bits that are the user's.
@@ -31,6 +33,12 @@ impl CommitWord {
     #[inline]
     pub const fn new(value: u64) -> CommitWord {
         CommitWord(PSlot(std::sync::atomic::AtomicU64::new(value & Self::BITS)))
+    }
+
+    /// The value of a word that nobody else can reach yet.
+    #[inline]
+    pub fn private(&self) -> u64 {
+        self.0.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// The value (acquire), durable by the reader's own help if need be.

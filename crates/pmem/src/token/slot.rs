@@ -60,7 +60,7 @@ impl PSlot {
     #[inline(always)]
     #[track_caller]
     pub fn peek<M: Media>(&self, media: &M) -> Link {
-        Link::from_word(media.load(&self.0))
+        Link::from_word(media.peek(&self.0))
     }
 
     #[cold]

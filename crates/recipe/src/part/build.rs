@@ -161,7 +161,7 @@ fn draft<'e, 'h, T: Inner, M: Media>(
         lock: GenerationLock::new(heap.generation()),
         meta: CommitWord::new(meta.0),
         ends: PSlot::null(),
-        prefix: PWord::new(prefix.to_word()),
+        prefix: CommitWord::new(prefix.to_word()),
     };
     let Children { links, ends, new } = children;
     let mut bytes: Vec<u8> = links.iter().map(|link| link.byte()).collect();

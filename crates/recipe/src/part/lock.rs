@@ -8,7 +8,9 @@ use super::node::{Meta, Node};
 use super::{Writer, locate};
 use art::{Missed, Tagged, Tries, damaged, same_object};
 use heap::Heap;
-use pmem::{Fault, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, Uncounted};
+use pmem::{
+    Fault, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted, persist_scope,
+};
 
 /// The pointer, locked, by which an object hangs in its parent.
 pub(super) struct Parent<'g, M: Media> {
@@ -51,13 +53,18 @@ impl<'g> Node<'g> {
     fn rebuild<M: Media>(&self, media: &'g M) {
         let header = self.header();
         header.ends.settle(media);
+        header.prefix.settle(media);
         let meta = Meta(header.meta.settle(media));
         let slots = self.slots();
         slots.iter().for_each(|slot| _ = slot.settle(media));
         let mut live = 0;
         self.each_child(media, 0..256, |_, _| live += 1);
         match self {
-            Node::N4(_) | Node::N16(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
+            Node::N4(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
+            Node::N16(node) => {
+                empty(slots.get(meta.count()..).unwrap_or_default(), media);
+                forget(&node.keys, meta.count(), media);
+            }
             Node::N48(node) => {
                 let words = node.index.iter().map(|word| word.settle(media));
                 let most = words.flat_map(|word| word.to_le_bytes()).max();
@@ -76,6 +83,20 @@ fn empty<M: Media>(slots: &[PSlot], media: &M) {
     for slot in slots {
         if !slot.peek(media).is_null() {
             let _durable = slot.publish_link::<Uncounted, M>(media, Link::NULL).commit();
+        }
+    }
+}
+
+/// Forgets key bytes that do not count.
+fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
+    for (word, count) in keys.iter().zip([count.min(8), count.saturating_sub(8).min(8)]) {
+        let all = word.load(media);
+        let counted = all & !u64::MAX.checked_shl(8 * count as u32).unwrap_or(0);
+        if counted != all {
+            persist_scope(media, Purpose::Node, |batch| {
+                word.store(counted, &batch);
+                batch.fence();
+            });
         }
     }
 }

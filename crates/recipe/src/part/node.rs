@@ -16,7 +16,7 @@
 //! I2 N48: what counts is the pointers that the child index names. None is named for a second time.
 //! I3 N256: what counts is the pointers that are not null.
 //! I4 A pointer carries its key byte too; where the byte beside it says otherwise, the entry does not count.
-//! I5 Level and kind never change. The prefix is one word (`prefix`).
+//! I5 Level and kind never change.
 //! I6 `live` and `used` mean something only under the lock and while its generation is the pool's.
 //! I7 A node that was replaced keeps its entries as they are.
 
@@ -33,7 +33,7 @@ pub(super) struct Header {
     pub(super) lock: GenerationLock,
     pub(super) meta: CommitWord,
     pub(super) ends: PSlot, // the leaf of the key that ends at this level
-    pub(super) prefix: PWord,
+    pub(super) prefix: CommitWord,
 }
 
 /// Up to 4 children in one line.

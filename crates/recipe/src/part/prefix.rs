@@ -1,13 +1,13 @@
 //! Compressed paths: the prefix in a node's header.
 //!
 //! ```text
-//!  63                                  16 15      0
-//! +--------------------------------------+---------+
-//! |   the prefix's first bytes, up to 6  | length  |
-//! +--------------------------------------+---------+
+//!  63                           24 23        8 7   1   0
+//! +-------------------------------+-----------+-----+------+
+//! | its first bytes, at most five |  length   |  0  | mark |
+//! +-------------------------------+-----------+-----+------+
 //! ```
 //!
-//! One word, so that it changes by one store. It stands for the bytes after the byte by which the node hangs in its
+//! One commit word, so that it changes by one store, and whoever acts upon it makes it durable. It stands for the bytes after the byte by which the node hangs in its
 //! parent, up to the node's level. The level never changes (RECIPE §6.4), and so the prefix is right if and only if
 //! its length is what lies between: I1 whatever its length L, its bytes are those that precede the level by L.
 
@@ -18,7 +18,7 @@ use art::common_prefix;
 pub(super) struct Prefix(u64);
 
 /// The most bytes that are kept.
-const KEPT: usize = 6;
+const KEPT: usize = 5;
 
 impl Prefix {
     pub(super) const EMPTY: Prefix = Prefix(0);
@@ -27,8 +27,8 @@ impl Prefix {
     pub(super) fn of(bytes: &[u8]) -> Prefix {
         let mut word = [0; 8];
         let kept = bytes.len().min(KEPT);
-        word[2..2 + kept].copy_from_slice(&bytes[..kept]);
-        Prefix(u64::from_le_bytes(word) | bytes.len() as u64 & 0xffff)
+        word[3..3 + kept].copy_from_slice(&bytes[..kept]);
+        Prefix(u64::from_le_bytes(word) | (bytes.len() as u64 & 0xffff) << 8)
     }
 
     pub(super) fn from_word(word: u64) -> Prefix {
@@ -40,7 +40,7 @@ impl Prefix {
     }
 
     pub(super) fn len(self) -> usize {
-        usize::from(self.0 as u16)
+        usize::from((self.0 >> 8) as u16)
     }
 
     /// Whether it lies between `depth` bytes that lead to the node and the node's level.
@@ -50,7 +50,7 @@ impl Prefix {
 
     /// The bytes that are kept.
     pub(super) fn kept(self) -> ([u8; KEPT], usize) {
-        let [_, _, kept @ ..] = self.0.to_le_bytes();
+        let [_, _, _, kept @ ..] = self.0.to_le_bytes();
         (kept, self.len().min(KEPT))
     }
 

@@ -19,7 +19,7 @@ use super::node::Node;
 use super::prefix::Prefix;
 use art::{LeafRef, Missed, damaged};
 use heap::Error;
-use pmem::{Durable, Link, Media, Purpose, persist_scope};
+use pmem::{Durable, Link, LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
     /// Finishes what a crash has left half done at the node at `link`, or lets who is at work finish. The walk then
@@ -46,10 +46,9 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// The second step of an SMO: the node's prefix. The caller holds the node's lock. 1 write-back, 1 fence.
     pub(super) fn store_prefix(&self, node: Node<'_>, prefix: Prefix) -> Durable {
-        persist_scope(self.media(), Purpose::Node, |batch| {
-            node.header().prefix.store(prefix.to_word(), &batch);
-            batch.fence().durable()
-        })
+        let word = &node.header().prefix;
+        word.publish::<LinkAndPersist, M>(self.media(), prefix.to_word())
+            .commit()
     }
 }
 

@@ -41,6 +41,9 @@ impl Session {
         line("max_connections", &shared.config.max_connections);
         line("curr_connections", &shared.connections());
         line("rejected_connections", &shared.rejected.load(Ordering::Relaxed));
+        let (items, exact) = shared.store.items();
+        line("curr_items", &items);
+        line("curr_items_exact", if exact { &"yes" } else { &"no" });
         line("swept_items", &shared.swept.load(Ordering::Relaxed));
         for (name, sum) in counters::sums(shared.workers.iter()) {
             line(name, &sum);

@@ -288,6 +288,33 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Items are counted beside writers, and exactly.
+#[test]
+fn items_are_counted_beside_writers() {
+    let index = Model::new();
+    let store = &open(&index, NOW);
+    let key = |thread: u32, i: u32| format!("{}/{thread}", i * 7919 % 1000);
+    (0..1000).for_each(|i| set(store, &key(0, i), "old", 0, NOW));
+    let store = &open(&index, NOW);
+    assert_eq!(store.items(), (0, false));
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            scope.spawn(move || {
+                for i in 0..1000 {
+                    set(store, &key(thread, i), "new", 0, NOW);
+                    if i % 3 == 0 {
+                        store.delete(key(thread, i).as_bytes(), NOW).expect("no failure");
+                    }
+                }
+            });
+        }
+        scope.spawn(|| while !store.count_on(10).expect("no failure") {});
+    });
+    assert_eq!(store.items(), (2 * (1000 - 334), true));
+    set(store, "one", "more", 0, NOW);
+    assert_eq!(store.items(), (2 * (1000 - 334) + 1, true));
+}
+
 /// What the model holds of an item: its data and its expiry.
 type Plain = HashMap<u8, (Vec<u8>, u32)>;
 
@@ -300,8 +327,15 @@ proptest! {
         let mut now = NOW;
         let mut plain = Plain::new();
         let mut scratch = Vec::new();
-        for step in steps {
-            plain.retain(|_, (_, expiry)| *expiry == 0 || u64::from(*expiry) > now);
+        for (turn, step) in (0..).zip(steps) {
+            if turn % 5 == 0 {
+                prop_assert!(store.count_on(1).is_ok());
+            }
+            while !store.count_on(2).expect("the model does not fail") {}
+        // All keys but the record's.
+        let keys = index.check().expect("the model does not fail").keys;
+        prop_assert_eq!(store.items(), (keys - 1, true));
+        plain.retain(|_, (_, expiry)| *expiry == 0 || u64::from(*expiry) > now);
             match step {
                 Step::Store(verb, key, lifetime, data) => {
                     let expiry = item::expiry(lifetime.into(), now);
@@ -369,6 +403,10 @@ proptest! {
                 Step::Reopen => store = open(&index, now),
             }
         }
+        while !store.count_on(2).expect("the model does not fail") {}
+        // All keys but the record's.
+        let keys = index.check().expect("the model does not fail").keys;
+        prop_assert_eq!(store.items(), (keys - 1, true));
         plain.retain(|_, (_, expiry)| *expiry == 0 || u64::from(*expiry) > now);
         let keys: Vec<[u8; 1]> = (0..4).map(|key| [key]).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 1]>::as_slice).collect();

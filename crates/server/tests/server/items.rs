@@ -149,30 +149,36 @@ fn uniques_are_shown_and_taken() {
 #[test]
 fn stats_count() {
     let more = Config {
-        more_stats: Some(Arc::new(|| vec![("curr_items".into(), "42".into())])),
+        more_stats: Some(Arc::new(|| vec![("pool_level".into(), "process".into())])),
         ..config()
     };
     let server = Running::over(more, Arc::new(Model::new()));
     let mut client = server.connect();
     client.ask(
-        "set k 0 0 1\r\nx\r\nget k a b\r\ndelete k\r\n",
-        "STORED\r\nVALUE k 0 1\r\nx\r\nEND\r\nDELETED\r\n",
+        "set k 0 0 1\r\nx\r\nset l 0 0 1\r\nx\r\nget k a b\r\ndelete k\r\n",
+        "STORED\r\nSTORED\r\nVALUE k 0 1\r\nx\r\nEND\r\nDELETED\r\n",
     );
-    client.send(b"stats\r\n");
-    let mut lines = Vec::new();
-    while lines.last().is_none_or(|line| line != "END") {
-        lines.push(client.line());
+    let mut lines: Vec<String> = Vec::new();
+    // The items are counted beside the clients.
+    while !lines.iter().any(|line| line == "STAT curr_items_exact yes") {
+        client.send(b"stats\r\n");
+        lines.clear();
+        while lines.last().is_none_or(|line| line != "END") {
+            lines.push(client.line());
+        }
     }
     for line in [
         "cmd_get 3",
         "get_hits 1",
         "get_misses 2",
-        "cmd_set 1",
+        "cmd_set 2",
         "delete_hits 1",
         "threads 2",
         "curr_connections 1",
         "total_connections 1",
-        "curr_items 42",
+        "curr_items 1",
+        "curr_items_exact yes",
+        "pool_level process",
         "pointer_size 64",
     ] {
         assert!(

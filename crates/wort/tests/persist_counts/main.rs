@@ -3,6 +3,7 @@
 //! What an operation costs depends on its structure alone, so each test builds one, and asserts both numbers. The
 //! heap's own persists (one write-back and one fence for each page taken) are counted apart, as in the papers.
 
+mod adaptive;
 mod averages;
 mod wort;
 

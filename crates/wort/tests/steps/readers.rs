@@ -1,17 +1,17 @@
 //! Readers amid a walk, while a writer changes what they walk through.
 
 use super::steps::{Step, Stepping, with_hook};
-use super::{Change, changes};
+use super::{Change, changes, for_each_tree};
 use index::conformance::Store;
-use index::{Direction, Index};
+use index::{Direction, OnHeap};
 use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
-use wollemi_wort::wort::Wort;
 
 /// Carries the change out after the `nth` load of `read`; `false` if there are not so many.
-fn amid(change: &Change, nth: usize, read: impl FnOnce(&Wort<Stepping>)) -> bool {
-    let store = Rc::new(Store::<Wort<Stepping>>::create_on(Stepping::new()));
+fn amid<I: OnHeap<Media = Stepping> + 'static>(change: &Change, nth: usize, read: impl FnOnce(&I)) -> bool {
+    use index::Index;
+    let store = Rc::new(Store::<I>::create_on(Stepping::new()));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }
@@ -35,8 +35,8 @@ fn amid(change: &Change, nth: usize, read: impl FnOnce(&Wort<Stepping>)) -> bool
 
 /// A key that is there all the while is found, by a get and by a scan both ways, whatever changes at whichever moment
 /// of the walk; and the key that changes has its old value or its new one.
-#[test]
-fn readers_find_what_is_there_all_the_while() {
+fn what_is_there_all_the_while_is_found<I: OnHeap<Media = Stepping> + 'static>() {
+    use index::Index;
     for change in changes() {
         let (before, after) = (&change.before, &change.after());
         let changing = |value: Option<&[u8]>| {
@@ -45,7 +45,7 @@ fn readers_find_what_is_there_all_the_while() {
         };
         let get = |key: &[u8]| {
             let mut nth = 1;
-            while amid(&change, nth, |tree| {
+            while amid::<I>(&change, nth, |tree| {
                 let guard = heap::pin();
                 let found = tree.get(key, &guard).expect("no error");
                 let expected = before.get(key).map(|value| &value[..]);
@@ -79,7 +79,7 @@ fn readers_find_what_is_there_all_the_while() {
                     expected.reverse();
                 }
                 let mut nth = 1;
-                while amid(&change, nth, |tree| {
+                while amid::<I>(&change, nth, |tree| {
                     let guard = heap::pin();
                     let mut found = Vec::new();
                     let mut visit = |key: &[u8], value: index::Value<'_>| {
@@ -99,4 +99,8 @@ fn readers_find_what_is_there_all_the_while() {
             }
         }
     }
+}
+
+for_each_tree! {
+    readers_find_what_is_there_all_the_while => what_is_there_all_the_while_is_found [Stepping];
 }

@@ -1,7 +1,7 @@
 //! A crash after each step of each change.
 
 use super::steps::{Step, Stepping, with_hook};
-use super::{Change, changes};
+use super::{Change, changes, for_each_tree};
 use index::conformance::Store;
 use index::{Index, OnHeap};
 use pmem::{Counting, Hardware};
@@ -9,11 +9,12 @@ use std::cell::RefCell;
 use std::ops::Bound;
 use std::rc::Rc;
 use tempfile::TempDir;
+use wollemi_wort::woart::Woart;
 use wollemi_wort::wort::Wort;
 
 /// What a killed process leaves after each step of the change that alters memory, or makes it durable.
-fn images(change: &Change) -> Vec<TempDir> {
-    let store = Rc::new(Store::<Wort<Stepping>>::create_on(Stepping::new()));
+fn images<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> Vec<TempDir> {
+    let store = Rc::new(Store::<S>::create_on(Stepping::new()));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }
@@ -30,14 +31,13 @@ fn images(change: &Change) -> Vec<TempDir> {
 
 /// After a crash at any step all keys are there, and the one that was being changed has its old value or its new one:
 /// the old before the commit point, the new after it. Then the tree takes further changes of all kinds.
-#[test]
-fn every_step_of_every_change_can_be_the_last() {
+fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Hardware>>() {
     for change in changes() {
         let (before, after) = (&change.before, &change.after());
         let mut is_after = false;
-        for (i, image) in images(&change).into_iter().enumerate() {
+        for (i, image) in images::<S>(&change).into_iter().enumerate() {
             let what = || format!("{}, after step {i}, key {:?}", change.name, change.key);
-            let store = Store::<Wort>::open_in(image, Hardware::detect());
+            let store = Store::<T>::open_in(image, Hardware::detect());
             let found = {
                 let guard = heap::pin();
                 let value = store.index().get(&change.key, &guard).expect("no error");
@@ -68,8 +68,8 @@ fn every_step_of_every_change_can_be_the_last() {
 }
 
 /// What a crash leaves that comes between the two steps of a change, the header's and the slot's.
-fn image_between(change: &Change) -> TempDir {
-    let store = Rc::new(Store::<Wort<Stepping>>::create_on(Stepping::new()));
+fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> TempDir {
+    let store = Rc::new(Store::<S>::create_on(Stepping::new()));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }
@@ -86,8 +86,7 @@ fn image_between(change: &Change) -> TempDir {
 
 /// A header that a crash has left behind is recovered by the next writer that comes by, once, by one store. Readers do
 /// without it, and store nothing.
-#[test]
-fn headers_are_recovered_once() {
+fn headers_are_recovered<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Counting>>() {
     let mut recovered = 0;
     for change in changes() {
         let splits = change.name.starts_with("split");
@@ -95,7 +94,7 @@ fn headers_are_recovered_once() {
             continue;
         }
         let media = Counting::new(Hardware::detect());
-        let store = Store::<Wort<Counting>>::open_in(image_between(&change), media.clone());
+        let store = Store::<T>::open_in(image_between::<S>(&change), media.clone());
         store.index().heap().wait_recovered();
         // Below the node in question.
         let other = change
@@ -130,4 +129,14 @@ fn headers_are_recovered_once() {
         recovered += 1;
     }
     assert_eq!(recovered, 7 * 7);
+}
+
+for_each_tree! {
+    every_step_of_every_change_can_be_the_last => any_step_can_be_the_last [Stepping, Hardware];
+}
+
+#[test]
+fn headers_are_recovered_once() {
+    headers_are_recovered::<Wort<Stepping>, Wort<Counting>>();
+    headers_are_recovered::<Woart<Stepping>, Woart<Counting>>();
 }

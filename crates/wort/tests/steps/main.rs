@@ -1,12 +1,14 @@
-//! What is WORT's own: headers that a crash or a concurrent writer leaves behind, at every step of every change.
+//! A crash, a reader, at every step of every change: what either may find that no whole operation leaves behind. And
+//! headers, which crashes leave behind.
 
 mod crashes;
 mod headers;
 mod readers;
 mod steps;
+mod turnover;
 
+use index::Index;
 use index::conformance::Entries;
-use wollemi_wort::wort::Wort;
 
 /// A change of a tree: a name, what is there before, and the change.
 struct Change {
@@ -18,8 +20,7 @@ struct Change {
 }
 
 impl Change {
-    fn apply<M: pmem::Media>(&self, tree: &Wort<M>) {
-        use index::Index;
+    fn apply(&self, tree: &impl Index) {
         match self.value {
             Some(value) => tree.upsert(&self.key, value).expect("no error"),
             None => assert!(tree.remove(&self.key).expect("no error")),
@@ -35,6 +36,29 @@ impl Change {
         after
     }
 }
+
+/// Runs a test for each of the three trees, on the media that it names.
+macro_rules! for_each_tree {
+    ($($name:ident => $property:ident [$($media:ty),+];)+) => {$(
+        mod $name {
+            use super::*;
+            use wollemi_wort::{art_cow::ArtCow, woart::Woart, wort::Wort};
+            #[test]
+            fn wort() {
+                $property::<$(Wort<$media>),+>();
+            }
+            #[test]
+            fn woart() {
+                $property::<$(Woart<$media>),+>();
+            }
+            #[test]
+            fn art_cow() {
+                $property::<$(ArtCow<$media>),+>();
+            }
+        }
+    )+};
+}
+use for_each_tree;
 
 /// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more digits than a header keeps,
 /// and depths that a byte does not count.
@@ -85,6 +109,23 @@ fn changes() -> Vec<Change> {
         change("a node is left for long", &beside(&[5, 5, 6]), &[5, 5, 6], None);
         change("a key that ended is removed", &beside(&[5, 5]), &[5, 5], None);
         change("last key", &[&[1]], &[1], None);
+    }
+    for children in [3, 4, 5, 13, 16, 17, 48, 49] {
+        let before: Entries = (0..children)
+            .map(|byte| (vec![7, 7, byte, 7], vec![byte]))
+            .collect();
+        let mut change = |name, key: &[u8], value| {
+            changes.push(Change {
+                name,
+                before: before.clone(),
+                key: key.to_vec(),
+                value,
+            });
+        };
+        change("into a node of some kind", &[7, 7, 200], Some(b"new"));
+        change("from a node of some kind", &[7, 7, 1, 7], None);
+        change("a node of some kind splits", &[7, 8], Some(b"new"));
+        change("a key that ends at a node of some kind", &[7, 7], Some(b"new"));
     }
     changes
 }

@@ -1,6 +1,6 @@
 //! Prefetching.
 
-use pmem::LINE;
+use crate::LINE;
 
 /// Asks for the line at `at`; never faults.
 #[inline(always)]

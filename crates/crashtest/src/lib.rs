@@ -1,0 +1,43 @@
+//! A crash-testing kit for persistent structures: every image that a crash may leave, judged.
+//!
+//! A structure that is generic over its [`pmem::Media`] is run on [`Crash`], which records what passes. From the log
+//! follows, for every moment, which images a crash may leave ([`Model`]); each of them is opened, recovered and judged
+//! ([`Subject::judge`]), lazily: only lines that are read are decided. Nothing is ever copied whole.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `log` | what a run did |
+//! | `model` | the memory model: which images a crash may leave |
+//! | `media` | the media that records, and makes images as they are read |
+//! | `choose` | which version of each line an image has |
+//! | `explore` | crash points, images, second crashes |
+//! | `schedule` | logical threads under a deterministic scheduler |
+//! | `expect`, `dirty` | durable linearizability; dirty reads |
+//! | `subject`, `map`, `blobs` | what is tested; any index; the heap alone |
+//! | `history` | histories that reach every structure modification |
+//! | `mutate` | persists left out |
+//! | `report` | what was explored and found |
+
+pub mod blobs;
+mod choose;
+mod dirty;
+mod expect;
+mod explore;
+pub mod history;
+pub mod log;
+pub mod map;
+mod media;
+mod model;
+mod mutate;
+mod report;
+mod schedule;
+mod subject;
+
+pub use choose::Random;
+pub use explore::{Explorer, Settings};
+pub use history::History;
+pub use media::Crash;
+pub use model::{Mode, Model};
+pub use mutate::{Fate, Hunted, Lacks, Mutant};
+pub use report::{Failure, Missing, Report};
+pub use subject::{Depth, Subject, Verdict};

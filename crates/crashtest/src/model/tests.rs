@@ -1,0 +1,317 @@
+//! Litmus histories: for each, what a crash at its end may leave.
+
+use super::*;
+use std::collections::BTreeSet;
+use std::panic::Location;
+
+/// Words 0 to 7 are one line, 8 to 15 the next.
+struct Litmus {
+    tracker: Tracker,
+    base: Memory,
+    place: u32,
+    thread: u32,
+}
+
+#[derive(Default)]
+struct Memory([u64; 16]);
+
+impl Base for Memory {
+    fn guarantee(&mut self, word: u32, value: u64) {
+        self.0[word as usize] = value;
+    }
+    fn unsettled(&mut self, _line: u32, _unsettled: bool) {}
+}
+
+impl Litmus {
+    fn new(model: impl Into<Model>) -> Litmus {
+        Litmus {
+            tracker: Tracker::new(model.into()),
+            base: Memory::default(),
+            place: 0,
+            thread: 0,
+        }
+    }
+
+    fn step(mut self, what: What) -> Litmus {
+        let event = Event {
+            what,
+            thread: self.thread,
+            site: Location::caller(),
+        };
+        self.tracker.step(self.place, &event, &mut self.base);
+        self.place += 1;
+        self
+    }
+
+    fn thread(self, thread: u32) -> Litmus {
+        Litmus { thread, ..self }
+    }
+
+    fn store_as(self, word: u32, value: u64, kind: Store) -> Litmus {
+        self.step(What::Store { word, value, kind })
+    }
+
+    fn store(self, word: u32, value: u64) -> Litmus {
+        self.store_as(word, value, Store::Plain)
+    }
+
+    fn past_cache(self, word: u32, value: u64) -> Litmus {
+        self.store_as(word, value, Store::NonTemporal)
+    }
+
+    fn write_back(self, line: u32) -> Litmus {
+        self.step(What::WriteBack { line, joins: 0 })
+    }
+
+    fn fence(self) -> Litmus {
+        self.step(What::Fence)
+    }
+
+    fn locked(self) -> Litmus {
+        self.step(What::Locked)
+    }
+
+    /// The values that two words may have.
+    fn leaves(&self, a: u32, b: u32) -> BTreeSet<(u64, u64)> {
+        let contents = |line: u32| -> Vec<Content> {
+            let base: Content = std::array::from_fn(|i| self.base.0[line as usize * 8 + i]);
+            match self.tracker.line(line) {
+                Some(line) => {
+                    let versions = line.versions(base, self.tracker.model().mode, 0);
+                    versions.into_iter().map(|version| version.content).collect()
+                }
+                None => vec![base],
+            }
+        };
+        let mut all = BTreeSet::new();
+        for first in contents(a / 8) {
+            for second in contents(b / 8) {
+                let second = if a / 8 == b / 8 { first } else { second };
+                all.insert((first[a as usize % 8], second[b as usize % 8]));
+            }
+        }
+        all
+    }
+
+    #[track_caller]
+    fn may_leave<const N: usize>(self, a: u32, b: u32, expected: [(u64, u64); N]) {
+        assert_eq!(self.leaves(a, b), BTreeSet::from(expected));
+    }
+}
+
+/// Stores to one line become durable in their order, each alone.
+#[test]
+fn stores_to_a_line_are_prefix_ordered() {
+    let both = || Litmus::new(Mode::Power).store(0, 1).store(1, 1);
+    both().may_leave(0, 1, [(0, 0), (1, 0), (1, 1)]);
+    both()
+        .store(0, 2)
+        .may_leave(0, 1, [(0, 0), (1, 0), (1, 1), (2, 1)]);
+}
+
+/// Stores to different lines know no order.
+#[test]
+fn lines_are_independent() {
+    Litmus::new(Mode::Power)
+        .store(0, 1)
+        .store(8, 1)
+        .may_leave(0, 8, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+}
+
+/// A write-back alone guarantees nothing; a fence alone neither; the one and then the other does.
+#[test]
+fn a_write_back_and_a_fence_make_durable() {
+    let stored = || Litmus::new(Mode::Power).store(0, 1).store(8, 1);
+    let anything = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    stored().write_back(0).may_leave(0, 8, anything);
+    stored().fence().may_leave(0, 8, anything);
+    stored().fence().write_back(0).may_leave(0, 8, anything);
+    stored().write_back(0).fence().may_leave(0, 8, [(1, 0), (1, 1)]);
+}
+
+/// What is stored between the write-back and the fence is not guaranteed.
+#[test]
+fn a_write_back_is_of_its_moment() {
+    Litmus::new(Mode::Power)
+        .store(0, 1)
+        .write_back(0)
+        .store(0, 2)
+        .store(1, 2)
+        .fence()
+        .may_leave(0, 1, [(1, 0), (2, 0), (2, 2)]);
+}
+
+/// A fence completes its own thread's write-backs, whoever has stored; not another thread's.
+#[test]
+fn fences_are_of_their_thread() {
+    let written_back = || Litmus::new(Mode::Power).store(0, 1).thread(1).write_back(0);
+    written_back().thread(0).fence().may_leave(0, 1, [(0, 0), (1, 0)]);
+    written_back().thread(1).fence().may_leave(0, 1, [(1, 0)]);
+}
+
+/// A locked instruction completes write-backs where the model says so.
+#[test]
+fn locked_instructions_complete() {
+    let locked = |model: Model| Litmus::new(model).store(0, 1).write_back(0).locked();
+    locked(Model::default()).may_leave(0, 1, [(1, 0)]);
+    let strict = Model {
+        locked_completes: false,
+        ..Model::default()
+    };
+    locked(strict).may_leave(0, 1, [(0, 0), (1, 0)]);
+    locked(strict).fence().may_leave(0, 1, [(1, 0)]);
+}
+
+/// `clflush` takes its place among the stores.
+#[test]
+fn clflush_needs_no_fence() {
+    let model = Model {
+        clflush: true,
+        ..Model::default()
+    };
+    Litmus::new(model)
+        .store(0, 1)
+        .write_back(0)
+        .store(1, 1)
+        .may_leave(0, 1, [(1, 0), (1, 1)]);
+}
+
+/// Stores past the cache know no order, even in a line, until their thread's fence.
+#[test]
+fn stores_past_the_cache_are_unordered() {
+    let stored = || Litmus::new(Mode::Power).past_cache(0, 1).past_cache(1, 1);
+    let anything = [(0, 0), (0, 1), (1, 0), (1, 1)];
+    stored().may_leave(0, 1, anything);
+    stored().thread(1).fence().may_leave(0, 1, anything);
+    stored().fence().may_leave(0, 1, [(1, 1)]);
+    // And none with the ordered ones.
+    Litmus::new(Mode::Power)
+        .store(0, 1)
+        .past_cache(1, 1)
+        .may_leave(0, 1, anything);
+}
+
+/// A killed process takes nothing with it, and nobody fences what it has written back.
+#[test]
+fn a_kill_makes_nothing_durable() {
+    let killed = || {
+        Litmus::new(Mode::Power)
+            .store(0, 1)
+            .past_cache(8, 1)
+            .write_back(0)
+            .step(What::Killed)
+    };
+    killed().may_leave(0, 8, [(0, 1), (1, 1)]);
+    killed().fence().may_leave(0, 8, [(0, 1), (1, 1)]);
+    killed().write_back(0).fence().may_leave(0, 8, [(1, 1)]);
+}
+
+/// To one word, the last store wins, whichever way it went.
+#[test]
+fn a_word_keeps_its_order() {
+    Litmus::new(Mode::Power)
+        .past_cache(0, 1)
+        .store(0, 2)
+        .may_leave(0, 1, [(0, 0), (1, 0), (2, 0)]);
+    Litmus::new(Mode::Power)
+        .past_cache(0, 1)
+        .store(0, 2)
+        .write_back(0)
+        .thread(1)
+        .fence()
+        .thread(0)
+        .fence()
+        .may_leave(0, 1, [(2, 0)]);
+}
+
+/// In word mode not even the stores to one line are ordered, but those to one word are.
+#[test]
+fn words_may_be_torn_apart() {
+    let both = || Litmus::new(Mode::Word).store(0, 1).store(1, 1);
+    both().may_leave(0, 1, [(0, 0), (1, 0), (0, 1), (1, 1)]);
+    both()
+        .store(0, 2)
+        .may_leave(0, 1, [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)]);
+    both().write_back(0).fence().may_leave(0, 1, [(1, 1)]);
+}
+
+/// With more combinations than are looked at one by one, each word is still seen to lag and to lead.
+#[test]
+fn torn_lines_are_sampled() {
+    let mut litmus = Litmus::new(Mode::Word);
+    for word in 0..8 {
+        for value in 1..=3 {
+            litmus = litmus.store(word, value);
+        }
+    }
+    let pairs = litmus.leaves(2, 5);
+    for pair in [(0, 0), (3, 3), (0, 3), (3, 0)] {
+        assert!(pairs.contains(&pair), "{pair:?} of {pairs:?}");
+    }
+}
+
+/// Where the process ends and its memory stays, everything is there.
+#[test]
+fn a_process_crash_loses_nothing() {
+    Litmus::new(Mode::Process)
+        .store(0, 1)
+        .past_cache(8, 1)
+        .may_leave(0, 8, [(1, 1)]);
+}
+
+/// Versions that differ only in bits that recovery ignores are one.
+#[test]
+fn ignored_bits_make_no_versions() {
+    let marked = || Litmus::new(Mode::Power).store(0, 0x11).write_back(0).fence();
+    marked()
+        .store_as(0, 0x10, Store::Unpersisted)
+        .may_leave(0, 1, [(0x11, 0)]);
+    let later = marked().store_as(0, 0x10, Store::Unpersisted).store(1, 7);
+    assert_eq!(later.leaves(1, 1), BTreeSet::from([(0, 0), (7, 7)]));
+    // A volatile word is no reason to branch, whatever it holds.
+    Litmus::new(Mode::Power)
+        .store_as(0, 5, Store::Volatile)
+        .store(1, 1)
+        .may_leave(1, 1, [(0, 0), (1, 1)]);
+}
+
+/// Volatile words come back as anything, locks of no generation to come; others come back as they are.
+#[test]
+fn volatile_words_are_spoilt() {
+    let litmus = Litmus::new(Mode::Power)
+        .store_as(0, 3 << 32 | 1, Store::Lock)
+        .store_as(0, 3 << 32, Store::Lock)
+        .store_as(1, 6, Store::Volatile)
+        .store_as(1, 7, Store::Volatile)
+        .store(2, 9);
+    let line = litmus.tracker.line(0).expect("stored to");
+    let spoilt = |policy| {
+        let mut content = [0; 8];
+        content[2] = 9;
+        let mut random = 0_u64;
+        line.spoil(&mut content, policy, || {
+            random = random
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(0x1405_7b7e_f767_814f);
+            random
+        });
+        assert_eq!(content[2..], [9, 0, 0, 0, 0, 0], "{policy:?}");
+        (content[0], content[1])
+    };
+    assert_eq!(spoilt(Volatile::Before), (3 << 32 | 1, 6));
+    assert_eq!(spoilt(Volatile::Last), (3 << 32, 7));
+    assert_eq!(spoilt(Volatile::Zero), (0, 0));
+    let (lock, other) = spoilt(Volatile::Garbage);
+    assert!([0, 3].contains(&(lock >> 32)), "{lock:#x}");
+    assert!(![0, 6, 7].contains(&other), "{other:#x}");
+}
+
+/// A word that becomes part of a new object is no volatile one any more.
+#[test]
+fn drafts_begin_anew() {
+    let reused = Litmus::new(Mode::Power)
+        .store_as(0, 5, Store::Lock)
+        .step(What::Drafted { word: 0, words: 8 })
+        .store_as(0, 8, Store::Draft);
+    reused.may_leave(0, 1, [(0, 0), (8, 0)]);
+}

@@ -1,0 +1,194 @@
+//! What was explored, and what was found.
+
+use crate::History;
+use crate::log::{Log, Site, What};
+use crate::model::Model;
+use crate::mutate::Lacks;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// A store that a failing image lacks.
+#[derive(Clone, Debug)]
+pub struct Missing {
+    /// Who made it.
+    pub site: Site,
+    /// The word: its offset in the pool divided by 8.
+    pub word: u32,
+    /// What it stored.
+    pub value: u64,
+    /// What is there instead.
+    pub there: u64,
+}
+
+/// An image that was judged and is wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Failure {
+    /// What is wrong.
+    pub message: String,
+    /// The seed of its history.
+    pub seed: u64,
+    /// The operations of its history.
+    pub operations: Vec<String>,
+    /// How many crashes led to it.
+    pub crashes: u32,
+    /// The crash came before this event of the (last) log...
+    pub place: usize,
+    /// ...which is this one...
+    pub event: Option<What>,
+    /// ...of this line of source. `None`: after the last.
+    pub site: Option<Site>,
+    /// The operations in flight.
+    pub in_flight: Vec<String>,
+    /// The stores that did not become durable.
+    pub missing: Vec<Missing>,
+}
+
+impl Failure {
+    /// Says which history it is one of.
+    pub(crate) fn of<O: fmt::Debug>(&mut self, history: &History<O>) {
+        self.seed = history.seed;
+        self.operations = history.ops.iter().map(|op| format!("{op:?}")).collect();
+    }
+
+    /// A failure that needed no image.
+    pub(crate) fn outright(message: String) -> Box<Failure> {
+        Box::new(Failure {
+            message,
+            ..Failure::default()
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.message)?;
+        write!(
+            f,
+            "  history of seed {}, {} operations, crash {}",
+            self.seed,
+            self.operations.len(),
+            self.crashes
+        )?;
+        match self.site {
+            Some(site) => writeln!(f, " before event {} ({:?}) at {site}", self.place, self.event)?,
+            None => writeln!(f, " at the end")?,
+        }
+        for op in &self.in_flight {
+            writeln!(f, "  in flight: {op}")?;
+        }
+        for store in &self.missing {
+            let Missing {
+                site,
+                word,
+                value,
+                there,
+            } = store;
+            writeln!(
+                f,
+                "  not durable: word {:#x} = {value:#x} (there: {there:#x}), stored at {site}",
+                word * 8
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// The sum of an exploration.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was tested.
+    pub subject: String,
+    /// The memory model.
+    pub model: Model,
+    /// The seed of it all.
+    pub seed: u64,
+    /// Histories explored.
+    pub histories: u64,
+    /// Their operations.
+    pub operations: u64,
+    /// Moments at which a crash was looked at.
+    pub crash_points: u64,
+    /// Of these, those with more images than could be judged one by one.
+    pub sampled_points: u64,
+    /// Images opened, recovered and judged.
+    pub images: u64,
+    /// Of these, those that differ in what was read of them or in what was expected.
+    pub states: u64,
+    /// Images from which a history of its own went on to another crash.
+    pub again: u64,
+    /// Time taken.
+    pub elapsed: Duration,
+    /// How often each line of source has asked for a persist.
+    pub sites: BTreeMap<(&'static str, u32, u32, Lacks), (Site, u64)>,
+    /// What is wrong.
+    pub failures: Vec<Failure>,
+}
+
+impl Report {
+    pub(crate) fn new(subject: String, model: Model, seed: u64) -> Report {
+        Report {
+            subject,
+            model,
+            seed,
+            histories: 0,
+            operations: 0,
+            crash_points: 0,
+            sampled_points: 0,
+            images: 0,
+            states: 0,
+            again: 0,
+            elapsed: Duration::ZERO,
+            sites: BTreeMap::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    pub(crate) fn note_history(&mut self, log: &Log, operations: usize) {
+        self.histories += 1;
+        self.operations += operations as u64;
+        self.note_sites(log);
+    }
+
+    /// Notes who has asked for persists.
+    pub(crate) fn note_sites(&mut self, log: &Log) {
+        for event in &log.events {
+            let lacks = match event.what {
+                What::WriteBack { .. } => Lacks::WriteBack,
+                What::Fence => Lacks::Fence,
+                _ => continue,
+            };
+            for site in log.sites(event) {
+                let key = (site.file(), site.line(), site.column(), lacks);
+                self.sites.entry(key).or_insert((site, 0)).1 += 1;
+            }
+        }
+    }
+
+    /// Distinct states judged a second.
+    pub fn states_per_s(&self) -> f64 {
+        self.states as f64 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({} model, seed {}): {} histories of {} operations, {} crash points, {} images, {} distinct states, \
+             {} second crashes, {:.1} s, {:.0} states/s, {} failures",
+            self.subject,
+            self.model.mode,
+            self.seed,
+            self.histories,
+            self.operations,
+            self.crash_points,
+            self.images,
+            self.states,
+            self.again,
+            self.elapsed.as_secs_f64(),
+            self.states_per_s(),
+            self.failures.len()
+        )
+    }
+}

@@ -1,0 +1,74 @@
+//! What is tested: a persistent structure, its sequential specification, and how to judge what a crash left of it.
+
+use crate::{Crash, Random};
+use pmem::Pool;
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// How thoroughly a recovered structure is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Everything it holds is read, and it is written to a little: for every image.
+    Shallow,
+    /// It is also validated, filled until everything has grown, and emptied: for a share of the images.
+    Deep,
+}
+
+/// What is known to a judge.
+#[derive(Debug)]
+pub struct Verdict<'v, S: Subject> {
+    /// The states that durable linearizability allows: what was acknowledged is in all of them, what was in flight in
+    /// some.
+    pub allowed: &'v [&'v S::State],
+    /// The operations in flight at the crash.
+    pub in_flight: &'v [&'v S::Op],
+    /// How thorough to be.
+    pub depth: Depth,
+    /// A source of numbers, the same for the same image.
+    pub random: Random,
+}
+
+/// A persistent structure under test.
+///
+/// Everything it does must depend on nothing but its arguments and what it reads from the pool.
+pub trait Subject: Send + Sync + 'static {
+    /// An operation.
+    type Op: Clone + Debug + Send + Sync;
+    /// What an operation answers.
+    type Answer: Clone + Debug + PartialEq + Send;
+    /// What its sequential specification makes of it.
+    type State: Clone + Debug + Default + Eq + Hash;
+    /// The structure in use.
+    type Live: Send + Sync;
+
+    /// What reports call it.
+    fn name(&self) -> String;
+
+    /// Makes it in a pool, where nothing is but what a crash amid an earlier attempt may have left.
+    fn create(&self, pool: Pool<Crash>) -> Result<Self::Live, String>;
+
+    /// Finds it in a pool, ready for use; `None` if its creation has not come to its commit point.
+    fn open(&self, pool: Pool<Crash>) -> Result<Option<Self::Live>, String>;
+
+    /// Carries out, in the calling thread, what recovery does beside the use of a structure that was opened.
+    fn recover(&self, live: &Self::Live) -> Result<(), String> {
+        let _ = live;
+        Ok(())
+    }
+
+    /// Carries out an operation. What it answers is durable when it returns.
+    fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;
+
+    /// What the operation does to the specification's state, and answers.
+    fn specify(&self, state: &mut Self::State, op: &Self::Op) -> Self::Answer;
+
+    /// Whether the recovered structure is in one of the allowed states and in order; says in which, or what is wrong.
+    /// It may be changed: the image is thrown away.
+    fn judge(&self, live: &Self::Live, verdict: Verdict<'_, Self>) -> Result<usize, String>
+    where
+        Self: Sized;
+
+    /// Operations that somebody might do after a crash, for the histories that a second crash interrupts. Who reads what
+    /// was `in_flight` may see what is not durable.
+    fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
+}

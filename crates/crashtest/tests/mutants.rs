@@ -1,0 +1,43 @@
+//! The kit sees: without a persist that ROART needs, some explored image is wrong.
+
+mod common;
+
+use common::{Full, subject};
+use wollemi_crashtest::{Explorer, Fate, Settings, history};
+
+/// Of the persists that make ROART's new objects durable and publish them, not one can be left out. (What is not
+/// asserted here: persists by which a reader helps a publication that is still under way, since here nothing else is.)
+#[test]
+fn persists_are_needed() {
+    let subject = subject::<Full>("roart");
+    let settings = Settings {
+        deep_share: 0,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(subject, settings).expect("memory");
+    let hunted = explorer
+        .hunt((0..14).map(|seed| history::of_map(seed, 60, 1)))
+        .expect("no failure");
+    for one in &hunted {
+        println!("{one}");
+    }
+    let of = |file: &str| {
+        let file = format!("roart/src/{file}.rs");
+        hunted
+            .iter()
+            .filter(move |one| one.mutant.site.file().ends_with(&file))
+    };
+    for one in of("write")
+        .chain(of("grow"))
+        .chain(of("shrink"))
+        .chain(of("node/build"))
+    {
+        assert!(matches!(one.fate, Fate::Killed(_)), "{one}");
+    }
+    assert!(of("write").count() >= 8, "{}", explorer.report());
+    assert!(
+        of("grow").count() + of("shrink").count() >= 12,
+        "{}",
+        explorer.report()
+    );
+}

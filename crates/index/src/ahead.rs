@@ -1,0 +1,159 @@
+//! Reading ahead: what an iterator over an index keeps between two scans.
+//!
+//! Entries are read a batch at a time from either end of a range, and the next batch begins behind the last key read;
+//! so an iterator holds no place inside the index that a writer could move. How a batch is scanned and what its
+//! entries are (borrowed, copied) is the iterator's own.
+
+use crate::{Direction, Error};
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::{Bound, RangeBounds};
+
+const FIRST_BATCH: usize = 16;
+const LARGEST_BATCH: usize = 512;
+
+/// The entries read and not yet yielded, and the range not yet read.
+pub struct ReadAhead<K, V> {
+    lower: Bound<Vec<u8>>,
+    upper: Bound<Vec<u8>>,
+    /// From the front, in order.
+    front: VecDeque<(K, V)>,
+    /// From the back, in reverse order.
+    back: VecDeque<(K, V)>,
+    batch: usize,
+    done: bool,
+}
+
+/// A batch to be scanned.
+#[derive(Debug)]
+pub struct Batch<'b, K, V> {
+    /// Where the range begins.
+    pub lower: Bound<&'b [u8]>,
+    /// Where it ends.
+    pub upper: Bound<&'b [u8]>,
+    /// How many entries are enough.
+    pub limit: usize,
+    /// What takes them, in the order of the scan.
+    pub entries: &'b mut VecDeque<(K, V)>,
+}
+
+impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
+    /// Nothing read yet of what lies between the bounds.
+    pub fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> ReadAhead<K, V> {
+        ReadAhead {
+            lower: lower.map(<[u8]>::to_vec),
+            upper: upper.map(<[u8]>::to_vec),
+            front: VecDeque::new(),
+            back: VecDeque::new(),
+            batch: FIRST_BATCH,
+            done: false,
+        }
+    }
+
+    /// The next entry from an end. Where none is left from there, `scan` fills a batch and says whether it stopped
+    /// before the range was at its end. An error ends the iteration after it has been returned once.
+    pub fn next(
+        &mut self,
+        direction: Direction,
+        scan: impl FnOnce(Batch<'_, K, V>) -> Result<bool, Error>,
+    ) -> Option<Result<(K, V), Error>> {
+        let near = |ahead: &mut Self| match direction {
+            Direction::Forward => ahead.front.pop_front(),
+            Direction::Reverse => ahead.back.pop_front(),
+        };
+        if let Some(entry) = near(self) {
+            return Some(Ok(entry));
+        }
+        if !self.done
+            && let Err(error) = self.fill(direction, scan)
+        {
+            self.done = true;
+            self.front.clear();
+            self.back.clear();
+            return Some(Err(error));
+        }
+        // What is left was read ahead from the other end.
+        let entry = near(self).or_else(|| match direction {
+            Direction::Forward => self.back.pop_back(),
+            Direction::Reverse => self.front.pop_back(),
+        });
+        entry.map(Ok)
+    }
+
+    fn fill(
+        &mut self,
+        direction: Direction,
+        scan: impl FnOnce(Batch<'_, K, V>) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let entries = match direction {
+            Direction::Forward => &mut self.front,
+            Direction::Reverse => &mut self.back,
+        };
+        let lower = self.lower.as_ref().map(Vec::as_slice);
+        let upper = self.upper.as_ref().map(Vec::as_slice);
+        let batch = Batch {
+            lower,
+            upper,
+            limit: self.batch,
+            entries: &mut *entries,
+        };
+        self.batch = (self.batch * 2).min(LARGEST_BATCH);
+        self.done = !scan(batch)?;
+        if let Some((key, _)) = entries.back() {
+            let reached = reached(key.as_ref(), (lower, upper), direction)?;
+            match direction {
+                Direction::Forward => self.lower = reached,
+                Direction::Reverse => self.upper = reached,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<K, V> fmt::Debug for ReadAhead<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadAhead")
+            .field("lower", &self.lower)
+            .field("upper", &self.upper)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The bound at which a scan between `bounds` goes on, after a batch of it that ended with `key`.
+///
+/// # Errors
+///
+/// [`Error::Heap`] where `key` lies before the bound that the batch began at. In a damaged pool keys may come in any
+/// order, and the next batch could be the same one again, for ever.
+fn reached(
+    key: &[u8],
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Result<Bound<Vec<u8>>, Error> {
+    let goes_on = match direction {
+        Direction::Forward => (lower, Bound::Unbounded).contains(key),
+        Direction::Reverse => (Bound::Unbounded, upper).contains(key),
+    };
+    if goes_on {
+        Ok(Bound::Excluded(key.to_vec()))
+    } else {
+        Err(Error::Heap(heap::Error::Damaged {
+            what: "a key out of order",
+            offset: 0,
+        }))
+    }
+}
+
+/// The bounds between which lie exactly the keys with this prefix.
+pub fn prefix_bounds(prefix: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let upper = match prefix.iter().rposition(|&byte| byte != 0xff) {
+        // No key is above all of these.
+        None => Bound::Unbounded,
+        Some(last) => {
+            let mut after = prefix[..=last].to_vec();
+            after[last] += 1;
+            Bound::Excluded(after)
+        }
+    };
+    (Bound::Included(prefix.to_vec()), upper)
+}

@@ -1,0 +1,89 @@
+//! Pools beside what other threads map.
+
+use super::files::Place;
+use super::*;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// As long as a pool's first page, so that it would fit into a hole in the pool's place.
+const LEN: usize = 64 << 10;
+
+/// Mapped by a thread until it unmaps them all. The system takes the highest hole that fits: these fill all above a
+/// pool soon, so that one in the pool's place would be next.
+const HELD: usize = 1 << 14;
+
+/// Memory of a thread's own, with a number in it.
+struct Mapped(*mut AtomicU64, u64);
+
+impl Mapped {
+    fn new(number: u64) -> Mapped {
+        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), LEN, prot, MapFlags::PRIVATE) };
+        let mapped = Mapped(start.expect("memory").cast(), number);
+        mapped.word().store(number, Ordering::Relaxed);
+        mapped
+    }
+
+    fn word(&self) -> &AtomicU64 {
+        // SAFETY: the mapping is this value's alone, and longer than a word.
+        unsafe { &*self.0 }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        assert_eq!(self.word().load(Ordering::Relaxed), self.1, "another's memory");
+        // SAFETY: the mapping is this value's alone, and nothing refers to it any more.
+        unsafe { munmap(self.0.cast(), LEN) }.expect("unmapped");
+    }
+}
+
+/// Tells the others to stop, also on the way out of a panic.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A pool that is opened never lets go of addresses it has reserved: what other threads map meanwhile stays theirs,
+/// and what is the pool's stays the pool's.
+#[test]
+fn mappings_of_other_threads_are_left_alone() {
+    let stop = &AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut held = Vec::new();
+                while !stop.load(Ordering::Relaxed) {
+                    held.push(Mapped::new(held.len() as u64 + 1));
+                    if held.len() == HELD {
+                        held.clear();
+                    }
+                }
+            });
+        }
+        let _stop = Stop(stop);
+        let openers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (place, _) = Place::with_pool();
+                    // Little is reserved, so that little is free between two openings.
+                    let options = PoolOptions {
+                        max_size: 2 << 20,
+                        ..small()
+                    };
+                    for opened in 2..200 {
+                        let pool = Pool::open(&place.path, &options, Hardware::detect()).expect("the pool");
+                        assert_eq!(pool.generation(), opened);
+                    }
+                })
+            })
+            .collect();
+        for opener in openers {
+            opener.join().expect("no panic");
+        }
+    });
+}

@@ -1,0 +1,327 @@
+//! RECIPE's Condition #3 in P-ART: what a crash between the two steps of an SMO leaves is tolerated by reads, told from
+//! a change under way by writes, and finished by the first that passes.
+//!
+//! A media stops a thread at a step of its own choice. There the test copies the pool's file, which is what a killed
+//! process would leave, or lets another write go by.
+
+use index::Index;
+use index::conformance::{Entries, Store, folder};
+use pmem::{Hardware, Media, Purpose};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wollemi_recipe::Part;
+
+/// The steps at which a thread can be stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Before a load, while the thread has not come to a lock.
+    Load,
+    /// Before a store to a word that others can see.
+    Store,
+}
+
+type Hook = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// At which step of which kind, counted from 1, this thread calls what.
+    static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
+}
+
+static STORES: AtomicU64 = AtomicU64::new(0);
+
+/// Lets this thread call `hook` when it comes to the `nth` such step of `work`; `false` if it does not come so far.
+fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static, work: impl FnOnce()) -> bool {
+    let called = Rc::new(Cell::new(false));
+    let calls = Rc::clone(&called);
+    let hook = move || {
+        calls.set(true);
+        hook();
+    };
+    HOOK.set(Some((step, nth, Box::new(hook))));
+    work();
+    HOOK.take();
+    called.get()
+}
+
+fn pass(step: Step) {
+    let hook = HOOK.with_borrow_mut(|slot| match slot {
+        Some((wanted, left, _)) if *wanted == step => {
+            *left -= 1;
+            if *left == 0 { slot.take() } else { None }
+        }
+        _ => None,
+    });
+    if let Some((_, _, hook)) = hook {
+        hook();
+    }
+}
+
+#[derive(Clone)]
+struct Stopping(Hardware);
+
+impl Stopping {
+    fn new() -> Self {
+        Stopping(Hardware::detect())
+    }
+}
+
+// SAFETY: each call is the hardware's.
+unsafe impl Media for Stopping {
+    fn load(&self, word: &AtomicU64) -> u64 {
+        pass(Step::Load);
+        self.0.load(word)
+    }
+    fn store(&self, word: &AtomicU64, value: u64) {
+        pass(Step::Store);
+        STORES.fetch_add(1, Relaxed);
+        self.0.store(word, value);
+    }
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.0.compare_exchange(word, old, new)
+    }
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        self.0.store_nt(word, value);
+    }
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        self.0.write_back(at, purpose);
+    }
+    fn fence(&self, purpose: Purpose) {
+        self.0.fence(purpose);
+    }
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.0.load_volatile(word)
+    }
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        self.0.store_volatile(word, value);
+    }
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step == Step::Load));
+        self.0.compare_exchange_volatile(word, old, new)
+    }
+}
+
+type Tree = Store<Part<Stopping>>;
+
+const VALUE: &[u8] = b"8 bytes!";
+
+/// One test at a time: they share what is counted.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Stores that an operation makes to words that others can see.
+fn stores(operation: impl FnOnce()) -> u64 {
+    let before = STORES.load(Relaxed);
+    operation();
+    STORES.load(Relaxed) - before
+}
+
+/// What opens from the file as it is before the `nth` store of an operation.
+fn crash_before_store(store: &Tree, nth: usize, operation: impl FnOnce()) -> Tree {
+    let image = Rc::new(RefCell::new(None));
+    let (taken, pool) = (Rc::clone(&image), store.path());
+    let hook = move || {
+        let folder = folder();
+        std::fs::copy(pool, folder.path().join("pool")).expect("a copy");
+        *taken.borrow_mut() = Some(folder);
+    };
+    assert!(
+        at(Step::Store, nth, hook, operation),
+        "the operation has fewer stores"
+    );
+    Tree::open_in(image.take().expect("taken"), Stopping::new())
+}
+
+/// A key that shares `len` bytes with those of [`pair`], and then has this one.
+fn aside(len: usize, last: u8) -> Vec<u8> {
+    [&b"p"[..], &vec![b'-'; len], &[last]].concat()
+}
+
+/// An index that holds two keys that share `len` bytes after their first.
+fn pair(len: usize) -> (Tree, Entries) {
+    let store = Tree::create_on(Stopping::new());
+    let mut model = Entries::new();
+    for last in [b'1', b'2'] {
+        store.put(&mut model, &aside(len, last), VALUE);
+    }
+    (store, model)
+}
+
+/// Sees to it that the heap has chunks at hand, and stores nothing when they are taken.
+fn warm_up(store: &Tree) {
+    for len in 0..50 {
+        let keys = [0, 1].map(|last| [&b"warm"[..], &vec![b'x'; len], &[last]].concat());
+        for key in &keys {
+            store.index().upsert(key, VALUE).expect("no error");
+        }
+        for key in &keys {
+            assert!(store.index().remove(key).expect("no error"));
+        }
+    }
+}
+
+/// Stores of a write that changes nothing, all the way down to where the pair parts: those of repairs.
+fn repairs(store: &Tree, len: usize) -> u64 {
+    stores(|| assert!(!store.index().remove(&aside(len, b'z')).expect("no error")))
+}
+
+/// What holds is found before any write; the first write repairs one prefix (and takes its mark away), and only the
+/// first.
+fn assert_repaired_once(store: &Tree, model: &Entries, len: usize) {
+    store.compare(model);
+    assert_eq!([repairs(store, len), repairs(store, len)], [2, 0]);
+    store.compare(model);
+}
+
+/// The prefix lengths to try: kept whole in a node, and not.
+const LENGTHS: [usize; 4] = [1, 5, 7, 40];
+
+/// What is stored first by either SMO: the pointer, and the pointer without its mark. Then comes the prefix.
+const AMID: [usize; 2] = [2, 3];
+
+/// A crash after the first step of a split leaves a prefix that is too long.
+#[test]
+fn an_interrupted_split_is_finished() {
+    let _alone = alone();
+    for len in LENGTHS {
+        for (parting, nth) in (0..len).flat_map(|parting| AMID.map(|nth| (parting, nth))) {
+            let (store, mut model) = pair(len);
+            let new = aside(parting, b'!');
+            warm_up(&store);
+            let image = crash_before_store(&store, nth, || {
+                store.index().upsert(&new, VALUE).expect("no error");
+            });
+            model.insert(new, VALUE.to_vec());
+            assert_repaired_once(&image, &model, len);
+        }
+    }
+}
+
+/// A crash after the first step of a merge leaves a prefix that is too short.
+#[test]
+fn an_interrupted_merge_is_finished() {
+    let _alone = alone();
+    for len in LENGTHS {
+        for (parting, nth) in (0..len).flat_map(|parting| AMID.map(|nth| (parting, nth))) {
+            let (store, model) = pair(len);
+            let other = aside(parting, b'!');
+            store.index().upsert(&other, VALUE).expect("no error");
+            let image = crash_before_store(&store, nth, || {
+                assert!(store.index().remove(&other).expect("no error"));
+            });
+            assert_repaired_once(&image, &model, len);
+        }
+    }
+}
+
+/// Each split is interrupted, and the next, having repaired what the one before has left, is too.
+#[test]
+fn crashes_follow_crashes() {
+    let _alone = alone();
+    let len = 20;
+    let (mut store, mut model) = pair(len);
+    for parting in 0..len {
+        let new = aside(parting, b'!');
+        warm_up(&store);
+        // The repair stores a prefix first, and takes its mark away.
+        let nth = if parting == 0 { 3 } else { 5 };
+        let image = crash_before_store(&store, nth, || {
+            store.index().upsert(&new, VALUE).expect("no error");
+        });
+        store = image;
+        model.insert(new, VALUE.to_vec());
+        if parting % 4 == 0 {
+            // Amid the repair: again as before it.
+            store = crash_before_store(&store, 1, || _ = repairs(&store, len));
+        }
+        store.compare(&model);
+    }
+    assert_repaired_once(&store, &model, len);
+}
+
+/// Many writers at once meet what a crash has left.
+#[test]
+fn writers_race_to_finish() {
+    let _alone = alone();
+    for round in 0..20 {
+        let (store, mut model) = pair(9);
+        let new = aside(4, b'!');
+        warm_up(&store);
+        let image = crash_before_store(&store, 3, || {
+            store.index().upsert(&new, VALUE).expect("no error");
+        });
+        model.insert(new, VALUE.to_vec());
+        let key = |thread: u8, i: u8| aside(usize::from((i + round) % 10), b'A' + 8 * thread + i);
+        std::thread::scope(|threads| {
+            for thread in 0..4 {
+                let index = image.index();
+                threads.spawn(move || {
+                    for i in 0..6 {
+                        index.upsert(&key(thread, i), VALUE).expect("no error");
+                    }
+                });
+            }
+        });
+        let keys = (0..4).flat_map(|thread| (0..6).map(move |i| key(thread, i)));
+        model.extend(keys.map(|key| (key, VALUE.to_vec())));
+        image.compare(&model);
+        assert_eq!(repairs(&image, 9), 0);
+    }
+}
+
+/// A writer has read where it is, or a prefix, when another write goes by and changes it. Then its own lock can be had
+/// though no crash has happened, and nothing may be "repaired". Tried at each load that a write makes before it takes a
+/// lock, for writes above and below each other, in all pairs.
+#[test]
+fn a_lock_that_can_be_had_does_not_mean_a_crash() {
+    let _alone = alone();
+    type Write = (bool, usize, u8);
+    let writes: [Write; 6] = [
+        (true, 2, b'!'),
+        (true, 5, b'!'),
+        (true, 9, b'7'),
+        (false, 3, b'?'),
+        (false, 6, b'?'),
+        (false, 9, b'2'),
+    ];
+    let carry_out = |index: &Part<Stopping>, (put, len, last): Write| {
+        let key = aside(len, last);
+        if put {
+            index.upsert(&key, VALUE).expect("no error");
+        } else {
+            assert!(index.remove(&key).expect("no error"));
+        }
+    };
+    let mut tried = 0;
+    for (first, second) in writes
+        .iter()
+        .flat_map(|first| writes.iter().map(move |second| (*first, *second)))
+    {
+        if first == second {
+            continue;
+        }
+        for nth in 1.. {
+            let (store, mut model) = pair(9);
+            store.put(&mut model, &aside(3, b'?'), VALUE);
+            store.put(&mut model, &aside(6, b'?'), VALUE);
+            let index = store.index().clone();
+            let hook = move || carry_out(&index, second);
+            if !at(Step::Load, nth, hook, || carry_out(store.index(), first)) {
+                break;
+            }
+            for (put, len, last) in [first, second] {
+                match put {
+                    true => drop(model.insert(aside(len, last), VALUE.to_vec())),
+                    false => drop(model.remove(&aside(len, last))),
+                }
+            }
+            store.compare(&model);
+            assert_eq!(repairs(&store, 9), 0, "{first:?} and, at load {nth}, {second:?}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 200, "{tried} interleavings");
+}

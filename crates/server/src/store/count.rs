@@ -1,0 +1,103 @@
+//! How many items there are, dead ones that nobody has met included.
+//!
+//! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
+//! the writers, and edits keep the number up.
+//!
+//! I1 An edit of a key up to the cursor changes the number; one of a key above it does not, since the count is yet to
+//!    come there.
+//! I2 Until the count is through, a step excludes edits, so that each edit comes wholly before or after it. Edits do not
+//!    exclude each other, and afterwards nothing is excluded.
+
+use index::{Action, Direction, Edit, Error, Index};
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+/// A count of the keys behind the first, which is the server's own record.
+#[derive(Debug, Default)]
+pub struct Count {
+    /// Below zero for a moment where the edit that follows another is the first to say so.
+    items: AtomicI64,
+    through: AtomicBool,
+    /// The last key counted.
+    cursor: RwLock<Vec<u8>>,
+}
+
+impl Count {
+    /// The number, and whether it is exact or will still grow by keys not counted yet.
+    pub fn get(&self) -> (u64, bool) {
+        let exact = self.through.load(Ordering::Acquire);
+        (self.items.load(Ordering::Relaxed).max(0) as u64, exact)
+    }
+
+    /// Counts the next keys, at most `limit`; whether it is through.
+    pub fn step(&self, index: &dyn Index, limit: usize) -> Result<bool, Error> {
+        // What a panic leaves is a cursor that fits the number: both change after the scan.
+        let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
+        if self.through.load(Ordering::Acquire) {
+            return Ok(true);
+        }
+        let (mut seen, mut last) = (0, Vec::new());
+        let lower = Bound::Excluded(cursor.as_slice());
+        let guard = heap::pin();
+        index.scan(
+            lower,
+            Bound::Unbounded,
+            Direction::Forward,
+            &guard,
+            &mut |key, _| {
+                seen += 1;
+                if seen < limit {
+                    return ControlFlow::Continue(());
+                }
+                last = key.to_vec();
+                ControlFlow::Break(())
+            },
+        )?;
+        self.items.fetch_add(seen as i64, Ordering::Relaxed);
+        *cursor = last;
+        let through = seen < limit;
+        if through {
+            self.through.store(true, Ordering::Release);
+        }
+        Ok(through)
+    }
+
+    /// Carries out an edit of an item.
+    pub fn edit(&self, index: &dyn Index, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        let cursor = match self.through.load(Ordering::Acquire) {
+            true => None,
+            false => Some(self.cursor.read().unwrap_or_else(PoisonError::into_inner)),
+        };
+        // Asked again: the last step may just have been.
+        let counted = self.through.load(Ordering::Acquire)
+            || cursor.as_ref().is_none_or(|cursor| key <= cursor.as_slice());
+        let mut watched = Watched { edit, present: false };
+        let action = index.write(key, &mut watched)?;
+        let change = match (watched.present, action) {
+            (false, Action::Put) => 1,
+            (true, Action::Remove) => -1,
+            _ => 0,
+        };
+        if counted && change != 0 {
+            self.items.fetch_add(change, Ordering::Relaxed);
+        }
+        Ok(action)
+    }
+}
+
+/// An edit, and whether the key was present when it decided.
+struct Watched<'e> {
+    edit: &'e mut dyn Edit,
+    present: bool,
+}
+
+impl Edit for Watched<'_> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        self.present = current.is_some();
+        self.edit.decide(current)
+    }
+    fn value(&self) -> &[u8] {
+        self.edit.value()
+    }
+}

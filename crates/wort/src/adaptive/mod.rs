@@ -1,0 +1,134 @@
+//! What WOART and ART+CoW share: adaptive nodes, and the writes to them.
+//!
+//! Both are ART (nodes of 4, 16, 48 and 256 children, path compression) made failure-atomic. They keep the same N48 and
+//! N256 and differ in a [`Scheme`]: how the two small kinds look and take a child, and how a prefix changes. WOART does
+//! all that in place, by one word; ART+CoW builds a new node and swings the pointer to it.
+//!
+//! Writers, one at a time (`root`), walk down from the root's slot, settling what a crash has left on their way
+//! (`walk`), and then change one node (`write`, `grow`, `shrink`):
+//!
+//! W1 A change commits by one store to one word: a slot, or a node's commit word.
+//! W2 A node that is replaced stays as it was, so that readers who came before go on through it.
+//! W3 A link names its kind, the byte by which it hangs and its skip, so that readers know a slot that serves another
+//!    byte by now, and need no header to find a level.
+//! W4 A node has two children at least, its ending key counted. The last but one to go takes the node along.
+//!
+//! Here: `node` (what all kinds have, and readers see), `n48`, `n256`, `build` (nodes under construction).
+
+pub(crate) mod build;
+mod grow;
+mod n256;
+mod n48;
+pub(crate) mod node;
+pub(crate) mod shrink;
+pub(crate) mod walk;
+pub(crate) mod write;
+
+use crate::header::Header;
+use crate::root::{self, Root};
+use art::{Byte, Design, Radix};
+use heap::{Error, Guard, Heap};
+use index::{Action, Edit};
+use node::{Inner, NodeRef};
+use pmem::{Batch, Erased, Fault, Flushed, Link, LinkAndPersist, Media, Tag};
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use walk::Place;
+
+/// The policy by which everything is published.
+pub(crate) type Publish = LinkAndPersist;
+
+/// A header of byte digits.
+pub(crate) type Prefix = Header<Byte>;
+
+/// A tree of some scheme.
+pub(crate) type Tree<S, M> = Radix<Adaptive<S>, M>;
+
+/// How the two small kinds of node look and take a child, and how a prefix changes.
+pub trait Scheme: Debug + Send + Sync + Sized + 'static {
+    /// What the heap's root directory calls such a tree.
+    const KIND: u32;
+    /// Up to 4 children.
+    type N4: Inner;
+    /// Up to 16 children.
+    type N16: Inner;
+
+    /// The header of a node whose depth is not the one at which the walk has arrived: a split or merge that a crash
+    /// has cut short, or that a full pool has left as it is.
+    ///
+    /// # Errors
+    ///
+    /// If the pool makes no sense.
+    fn recover_header<M: Media>(
+        tree: &Tree<Self, M>,
+        place: &Place<'_>,
+        node: NodeRef<'_, Self>,
+        found: Prefix,
+    ) -> Result<Prefix, Fault>;
+
+    /// Puts a node above `node`, whose prefix a new key leaves after `parting` bytes, to hold both.
+    ///
+    /// # Errors
+    ///
+    /// If the pool is full. Nothing was changed then.
+    fn split_prefix<M: Media>(
+        tree: &Tree<Self, M>,
+        place: &Place<'_>,
+        node: NodeRef<'_, Self>,
+        parting: (usize, u8),
+        key: &[u8],
+        value: &[u8],
+        guard: &Guard,
+    ) -> Result<(), Error>;
+
+    /// Gives the inner node at `child`, to which `depth` bytes lead, the place of the node above it, whose only child it
+    /// is, and so a longer prefix.
+    ///
+    /// # Errors
+    ///
+    /// If the pool makes no sense.
+    fn merge_prefix<M: Media>(
+        tree: &Tree<Self, M>,
+        place: &Place<'_>,
+        child: Link,
+        depth: usize,
+        guard: &Guard,
+    ) -> Result<(), Error>;
+}
+
+/// An adaptive radix tree of some scheme.
+#[derive(Debug)]
+pub struct Adaptive<S>(PhantomData<S>);
+
+impl<S: Scheme> Design for Adaptive<S> {
+    const KIND: u32 = S::KIND;
+    const ROOT_OBJECT: Option<usize> = Some(Root::SIZE);
+
+    type Digit = Byte;
+
+    type Node<'g> = NodeRef<'g, S>;
+
+    fn draft_root<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        root::draft(heap, batch)
+    }
+
+    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
+        Root::top(heap, root)
+    }
+
+    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+        Root::at(heap, root).map(drop)
+    }
+
+    fn edit<M: Media>(
+        tree: &Tree<S, M>,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        guard: &Guard,
+    ) -> Result<Action, Error> {
+        write::edit(tree, key, edit, guard)
+    }
+}

@@ -1,0 +1,107 @@
+//! N256, in both schemes (WORT §3.5): a slot for each byte, as in the original radix tree.
+
+use super::Publish;
+use super::node::{Common, Inner, link_for, slot_fault};
+use art::Kind;
+use heap::{Error, Heap};
+use pmem::{Link, Media, PSlot, PWord, Persistent};
+use std::ops::Range;
+
+/// A child for each byte.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct N256 {
+    common: Common,
+    unused: [PWord; 5],
+    slots: [PSlot; 256],
+}
+
+const _: () = assert!(size_of::<N256>() == 33 * 64);
+
+// SAFETY: `repr(C)` of words only, without padding (the size is the sum).
+unsafe impl Persistent for N256 {
+    const WORDS_ONLY: bool = true;
+}
+
+/// Slots of a line.
+const NEAR: usize = 8;
+
+impl N256 {
+    /// Where in the node the slot for a byte is.
+    pub(crate) const fn slot_at(byte: u8) -> usize {
+        std::mem::offset_of!(N256, slots) + byte as usize * size_of::<PSlot>()
+    }
+
+    fn count<M: Media>(media: &M, slots: &[PSlot]) -> usize {
+        slots.iter().filter(|slot| !slot.load(media).is_null()).count()
+    }
+}
+
+impl Inner for N256 {
+    const KIND: Kind = Kind::N256;
+
+    fn new(common: Common) -> Self {
+        N256 {
+            common,
+            unused: [const { PWord::new(0) }; 5],
+            slots: [const { PSlot::null() }; 256],
+        }
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn ends_mut(&mut self) -> &mut PSlot {
+        &mut self.common.ends
+    }
+
+    fn fill(&mut self, _i: usize, byte: u8) -> &mut PSlot {
+        &mut self.slots[usize::from(byte)]
+    }
+
+    #[inline(always)]
+    fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
+        let slot = &self.slots[usize::from(byte)];
+        Some((slot, link_for(media, slot, byte)))
+    }
+
+    fn children<M: Media>(&self, media: &M, bytes: Range<usize>, mut each: impl FnMut(u8, Link)) {
+        for byte in bytes.start..bytes.end.min(256) {
+            let link = link_for(media, &self.slots[byte], byte as u8);
+            if !link.is_null() {
+                each(byte as u8, link);
+            }
+        }
+    }
+
+    fn settle<M: Media>(&self, _media: &M, _byte: u8) {}
+
+    /// There is a slot for every byte: the writer publishes into it.
+    fn add<M: Media>(&self, _: &Heap<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// 1 write-back, 1 fence.
+    fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
+        let slot = &self.slots[usize::from(byte)];
+        let _durable = slot.publish_link::<Publish, M>(media, Link::NULL).commit();
+        true
+    }
+
+    /// Three in the line of the one that goes show that there are enough, without a look at the other lines.
+    fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
+        let line = usize::from(byte) / NEAR * NEAR;
+        match Self::count(media, &self.slots[line..line + NEAR]) {
+            ..3 => Self::count(media, &self.slots),
+            _ => usize::MAX,
+        }
+    }
+
+    fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {
+        (0..=255)
+            .zip(&self.slots)
+            .filter(|(_, slot)| !slot.load(media).is_null())
+            .find_map(|(byte, slot)| slot_fault(media, slot, byte))
+    }
+}

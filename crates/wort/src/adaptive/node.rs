@@ -1,0 +1,301 @@
+//! What all kinds of node have, and how they look to readers.
+//!
+//! I1 A node begins with its header and the slot of the key that ends at its level.
+//! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words name the slot
+//!    for that byte. A reader who has come to a slot through a commit word looks at the word again (`CommitWord`, I3).
+//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was replaced in this
+//!    generation, so that a damaged pool that leads to a node twice does not have it freed twice.
+
+use super::n48::N48;
+use super::n256::N256;
+use super::{Prefix, Scheme};
+use art::{Kind, Site, Tagged, child_tag, damaged, prefetch, prefetch_range};
+use heap::{Error, Heap};
+use pmem::{Fault, Link, Media, Offset, PSlot, PWord, Persistent, VWord};
+use std::ops::Range;
+
+/// Aux of a link to a node that skips as many bytes or more: its header tells how many.
+pub(crate) const LONG_SKIP: u8 = 255;
+
+/// What every node begins with.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Common {
+    /// A [`Prefix`].
+    pub(crate) header: PWord,
+    /// The leaf of the key that ends at the node's level.
+    pub(crate) ends: PSlot,
+    /// The generation in which the node was replaced, and 1 below it.
+    retired: VWord,
+}
+
+impl Common {
+    pub(crate) fn new(header: Prefix) -> Common {
+        Common {
+            header: PWord::new(header.to_word()),
+            ends: PSlot::null(),
+            retired: VWord::new(0),
+        }
+    }
+
+    /// Whether the node was replaced in this generation.
+    pub(crate) fn is_retired<M: Media>(&self, heap: &Heap<M>) -> bool {
+        self.retired.load(heap.media()) == Self::retired_in(heap)
+    }
+
+    /// Notes that the node was replaced; `false` if it was before.
+    pub(crate) fn retire<M: Media>(&self, heap: &Heap<M>) -> bool {
+        let first = !self.is_retired(heap);
+        self.retired.store(Self::retired_in(heap), heap.media());
+        first
+    }
+
+    fn retired_in<M: Media>(heap: &Heap<M>) -> u64 {
+        u64::from(heap.generation()) << 32 | 1
+    }
+}
+
+/// A kind of node: how its children are found, and change in place.
+pub trait Inner: Persistent + Sized {
+    /// The kind.
+    const KIND: Kind;
+
+    /// A node without children, for a draft.
+    fn new(common: Common) -> Self;
+
+    /// What every node has.
+    fn common(&self) -> &Common;
+
+    /// The slot of the key that ends at the node's level, of a draft.
+    fn ends_mut(&mut self) -> &mut PSlot;
+
+    /// The slot for the `i`-th child of a draft, made to count for `byte`. Children come in ascending order.
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot;
+
+    /// The slot for `byte`, and what it holds, which may be null. For readers, and for the writer.
+    fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)>;
+
+    /// Tells each child whose byte is in the range, in any order.
+    fn children<M: Media>(&self, media: &M, bytes: Range<usize>, each: impl FnMut(u8, Link));
+
+    /// Takes away the mark that a crash may have left in the commit word for `byte`. For the writer.
+    fn settle<M: Media>(&self, media: &M, byte: u8);
+
+    /// Adds a leaf for `byte`, which no slot is for; `false` where the node does not take it in place.
+    ///
+    /// # Errors
+    ///
+    /// If the pool is full.
+    fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+
+    /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do that in place.
+    fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
+
+    /// How many children there are; or more, if those beside the one for `byte` make it likely that they are not few.
+    fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
+        let _ = byte;
+        let mut count = 0;
+        self.children(media, 0..256, |_, _| count += 1);
+        count
+    }
+
+    /// What does not make sense in how the node names its slots.
+    fn fault<M: Media>(&self, media: &M) -> Option<&'static str>;
+}
+
+/// What does not make sense in a slot for `byte`.
+pub(crate) fn slot_fault<M: Media>(media: &M, slot: &PSlot, byte: u8) -> Option<&'static str> {
+    let link = slot.load(media);
+    match link.kind() {
+        Kind::Leaf if link.tag() != child_tag(Kind::Leaf, byte, 0) => {
+            Some("a link to a leaf has bits that mean nothing")
+        }
+        _ if link.byte() != byte => Some("a slot holds a link for another byte"),
+        _ => None,
+    }
+}
+
+/// The link that a slot holds for `byte`, or null: the slot may serve another byte by now.
+#[inline(always)]
+pub(crate) fn link_for<M: Media>(media: &M, slot: &PSlot, byte: u8) -> Link {
+    let link = slot.load(media);
+    if link.byte() == byte { link } else { Link::NULL }
+}
+
+/// A node being used.
+pub enum NodeRef<'g, S: Scheme> {
+    /// Up to 4 children.
+    N4(&'g S::N4),
+    /// Up to 16 children.
+    N16(&'g S::N16),
+    /// Up to 48 children.
+    N48(&'g N48),
+    /// Up to 256 children.
+    N256(&'g N256),
+}
+
+impl<S: Scheme> Clone for NodeRef<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Scheme> Copy for NodeRef<'_, S> {}
+
+/// The same for a node of any kind.
+macro_rules! each {
+    ($node:expr, $inner:ident => $result:expr) => {
+        match $node {
+            NodeRef::N4($inner) => $result,
+            NodeRef::N16($inner) => $result,
+            NodeRef::N48($inner) => $result,
+            NodeRef::N256($inner) => $result,
+        }
+    };
+}
+
+impl<'g, S: Scheme> NodeRef<'g, S> {
+    pub(crate) fn common(&self) -> &'g Common {
+        each!(*self, node => node.common())
+    }
+
+    pub(crate) fn header<M: Media>(&self, media: &M) -> Prefix {
+        Prefix::from_word(self.common().header.load(media))
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        fn kind<N: Inner>(_: &N) -> Kind {
+            N::KIND
+        }
+        each!(*self, node => kind(node))
+    }
+
+    pub(crate) fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&'g PSlot, Link)> {
+        each!(*self, node => node.find(media, byte))
+    }
+
+    pub(crate) fn settle<M: Media>(&self, media: &M, byte: u8) {
+        each!(*self, node => node.settle(media, byte));
+    }
+
+    pub(crate) fn add<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        byte: u8,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<bool, Error> {
+        each!(*self, node => node.add(heap, byte, key, value))
+    }
+
+    pub(crate) fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
+        each!(*self, node => node.remove(media, byte))
+    }
+
+    pub(crate) fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
+        each!(*self, node => node.count_near(media, byte))
+    }
+
+    pub(crate) fn all<M: Media>(&self, media: &M, mut each: impl FnMut(u8, Link)) {
+        each!(*self, node => node.children(media, 0..256, &mut each));
+    }
+}
+
+impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
+    #[inline]
+    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+        let offset = link.offset().ok_or(damaged("null link", link))?;
+        Ok(match link.kind() {
+            Kind::N4 => NodeRef::N4(heap.pool().at(offset)?),
+            Kind::N16 => NodeRef::N16(heap.pool().at(offset)?),
+            Kind::N48 => NodeRef::N48(heap.pool().at(offset)?),
+            Kind::N256 => NodeRef::N256(heap.pool().at(offset)?),
+            _ => return Err(damaged("link to a node", link)),
+        })
+    }
+
+    #[inline(always)]
+    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+        match link.aux() {
+            LONG_SKIP => {
+                let level = self.header(heap.media()).level();
+                if level < depth {
+                    return Err(damaged("node's level", link));
+                }
+                Ok(level)
+            }
+            skip => Ok(depth + usize::from(skip)),
+        }
+    }
+
+    fn own_level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+        let level = self.header(heap.media()).level();
+        if level < depth || level != self.level(heap, link, depth)? {
+            return Err(damaged("node's level", link));
+        }
+        Ok(level)
+    }
+
+    #[inline(always)]
+    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
+        self.find(heap.media(), digit)
+            .map_or(Link::NULL, |(_, link)| link)
+    }
+
+    #[inline]
+    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link {
+        self.common().ends.load(heap.media())
+    }
+
+    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
+        each!(*self, node => node.children(heap.media(), digits, &mut each));
+    }
+
+    fn stride(&self) -> usize {
+        match self {
+            NodeRef::N256(_) => 32,
+            _ => 256,
+        }
+    }
+
+    fn size(&self) -> usize {
+        each!(*self, node => size_of_val(node))
+    }
+
+    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
+        let media = heap.media();
+        let header = self.header(media);
+        // A depth that is not that of the place is no fault: the next writer recovers the header.
+        if !header.is_clean() {
+            return Some("the node's header has bits that mean nothing");
+        }
+        let right = site
+            .key
+            .map(|key| Prefix::of(key, header.depth(), header.level()));
+        if right.is_some_and(|right| right != header) {
+            return Some("the node's prefix is not that of the keys below");
+        }
+        let ends = self.common().ends.load(media);
+        if !ends.is_null() && ends.tag() != child_tag(Kind::Leaf, 0, 0) {
+            return Some("the link to the key that ends at the node has bits that mean nothing");
+        }
+        let mut count = usize::from(!ends.is_null());
+        self.all(media, |_, _| count += 1);
+        if count < 2 {
+            return Some("a node with less than two children");
+        }
+        each!(*self, node => node.fault(media))
+    }
+
+    #[inline(always)]
+    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
+        let base = heap.pool().base().as_ptr().cast_const();
+        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+        match link.kind() {
+            Kind::N256 => prefetch(start.wrapping_add(N256::slot_at(digit))),
+            Kind::N48 => prefetch(start.wrapping_add(N48::index_at(digit))),
+            Kind::N16 => prefetch_range(start, size_of::<S::N16>()),
+            _ => prefetch(start),
+        }
+    }
+}

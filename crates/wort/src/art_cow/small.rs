@@ -1,0 +1,119 @@
+//! ART+CoW's N4 and N16: ART's, with partial keys and slots in parallel, sorted (WORT §3.6).
+//!
+//! I1 Partial keys never change. A slot goes on holding a link for its byte, but for one that a remove has emptied
+//!    because there was no memory for a copy; it stays empty.
+
+use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
+use art::Kind;
+use heap::{Error, Heap};
+use pmem::{Link, Media, PSlot, PWord, Persistent};
+use std::ops::Range;
+
+/// Up to `SLOTS` children; `KEYS` words of partial keys.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Small<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> {
+    common: Common,
+    keys: [PWord; KEYS],
+    slots: [PSlot; SLOTS],
+    unused: [PWord; UNUSED],
+}
+
+/// Up to 4 children.
+pub type N4 = Small<4, 1, 0>;
+
+/// Up to 16 children.
+pub type N16 = Small<16, 2, 2>;
+
+const _: () = assert!(size_of::<N4>() == 64);
+const _: () = assert!(size_of::<N16>() == 3 * 64);
+
+// SAFETY: `repr(C)` of words only, without padding (the size is the sum, for the two that there are).
+unsafe impl<const S: usize, const K: usize, const U: usize> Persistent for Small<S, K, U> {
+    const WORDS_ONLY: bool = true;
+}
+
+impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KEYS, UNUSED> {
+    fn key<M: Media>(&self, media: &M, i: usize) -> u8 {
+        (self.keys[i / 8].load(media) >> (i % 8 * 8)) as u8
+    }
+
+    /// The slots in use, in ascending order, with their bytes and what they hold.
+    fn entries<M: Media>(&self, media: &M) -> impl Iterator<Item = (u8, &PSlot, Link)> {
+        self.slots.iter().enumerate().filter_map(|(i, slot)| {
+            let byte = self.key(media, i);
+            let link = link_for(media, slot, byte);
+            (!link.is_null()).then_some((byte, slot, link))
+        })
+    }
+}
+
+impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Inner for Small<SLOTS, KEYS, UNUSED> {
+    const KIND: Kind = if SLOTS == 4 { Kind::N4 } else { Kind::N16 };
+
+    fn new(common: Common) -> Self {
+        Small {
+            common,
+            keys: [const { PWord::new(0) }; KEYS],
+            slots: [const { PSlot::null() }; SLOTS],
+            unused: [const { PWord::new(0) }; UNUSED],
+        }
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn ends_mut(&mut self) -> &mut PSlot {
+        &mut self.common.ends
+    }
+
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        let word = &mut self.keys[i / 8];
+        *word = PWord::new(word.private() | u64::from(byte) << (i % 8 * 8));
+        &mut self.slots[i]
+    }
+
+    #[inline]
+    fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
+        let slots = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| self.key(media, *i) == byte);
+        let mut used = slots.map(|(_, slot)| (slot, link_for(media, slot, byte)));
+        used.find(|(_, link)| !link.is_null())
+    }
+
+    fn children<M: Media>(&self, media: &M, bytes: Range<usize>, mut each: impl FnMut(u8, Link)) {
+        for (byte, _, link) in self.entries(media) {
+            if bytes.contains(&usize::from(byte)) {
+                each(byte, link);
+            }
+        }
+    }
+
+    fn settle<M: Media>(&self, _media: &M, _byte: u8) {}
+
+    /// By a copy only.
+    fn add<M: Media>(&self, _: &Heap<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// By a copy only.
+    fn remove<M: Media>(&self, _: &M, _: u8) -> bool {
+        false
+    }
+
+    fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {
+        if !self.entries(media).is_sorted_by(|a, b| a.0 < b.0) {
+            return Some("the partial keys are not sorted");
+        }
+        let used = self.slots.iter().filter(|slot| !slot.load(media).is_null());
+        if used.count() != self.entries(media).count() {
+            return Some("a slot holds a link for another byte");
+        }
+        self.entries(media)
+            .find_map(|(byte, slot, _)| slot_fault(media, slot, byte))
+    }
+}

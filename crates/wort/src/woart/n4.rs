@@ -1,0 +1,217 @@
+//! WOART's N4 (WORT §3.5, Fig. 5): partial keys and slot array in one word, which commits.
+//!
+//! ```text
+//!  63      32 31       0
+//! +----------+----------+
+//! |  4 keys  | 4 slots  |   key i, in ascending order, is that of the child in slot i of the array;
+//! +----------+----------+   a slot's number is counted from 1 and doubled, zero is none
+//! ```
+//!
+//! I1 The word names a slot at most once, and a byte at most once.
+//! I2 A slot that the word does not name may hold anything: what was removed, or what a crash has left there before the
+//!    word named it. It serves again.
+
+use crate::adaptive::Publish;
+use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
+use art::{Kind, child_tag, draft_leaf};
+use heap::{Error, Heap};
+use pmem::{CommitWord, Link, Media, PSlot, Persistent, Purpose, persist_scope};
+use std::ops::Range;
+
+/// Up to 4 children.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct N4 {
+    common: Common,
+    word: CommitWord, // partial keys and slot array
+    slots: [PSlot; 4],
+}
+
+const _: () = assert!(size_of::<N4>() == 64);
+
+// SAFETY: `repr(C)` of words only, without padding (the size is the sum).
+unsafe impl Persistent for N4 {
+    const WORDS_ONLY: bool = true;
+}
+
+/// A value of the word, taken apart.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Names {
+    len: usize,
+    /// Partial key and slot of each child.
+    list: [(u8, u8); 4],
+}
+
+impl Names {
+    fn of(word: u64) -> Names {
+        let bytes = word.to_le_bytes();
+        let mut names = Names {
+            len: 0,
+            list: [(0, 0); 4],
+        };
+        for (&slot, &key) in bytes[..4].iter().zip(&bytes[4..]) {
+            if let Some(slot) = (slot >> 1).checked_sub(1) {
+                names.list[names.len] = (key, slot);
+                names.len += 1;
+            }
+        }
+        names
+    }
+
+    fn as_slice(&self) -> &[(u8, u8)] {
+        &self.list[..self.len]
+    }
+
+    fn to_word(self) -> u64 {
+        let mut bytes = [0; 8];
+        for (i, &(key, slot)) in self.as_slice().iter().enumerate() {
+            bytes[i] = (slot + 1) << 1;
+            bytes[4 + i] = key;
+        }
+        u64::from_le_bytes(bytes)
+    }
+
+    /// With one more, of which there are at most three.
+    fn with(mut self, key: u8, slot: u8) -> Names {
+        self.list[self.len] = (key, slot);
+        self.len += 1;
+        self.list[..self.len].sort_unstable();
+        self
+    }
+
+    fn without(mut self, key: u8) -> Names {
+        let kept = self.list.into_iter().take(self.len).filter(|name| name.0 != key);
+        let mut list = [(0, 0); 4];
+        self.len = kept.zip(&mut list).map(|(name, place)| *place = name).count();
+        self.list = list;
+        self
+    }
+
+    /// A slot that is not named, if one more can be.
+    fn vacant(&self) -> Option<u8> {
+        if self.len == 4 {
+            return None;
+        }
+        (0..4).find(|slot| self.as_slice().iter().all(|name| name.1 != *slot))
+    }
+}
+
+/// The slot that a word names for a partial key.
+#[inline(always)]
+fn named(word: u64, key: u8) -> Option<usize> {
+    let bytes = word.to_le_bytes();
+    (0..4)
+        .find(|&i| bytes[4 + i] == key && bytes[i] > 1)
+        .map(|i| usize::from(bytes[i] >> 1) - 1)
+}
+
+impl Inner for N4 {
+    const KIND: Kind = Kind::N4;
+
+    fn new(common: Common) -> Self {
+        N4 {
+            common,
+            word: CommitWord::new(0),
+            slots: [const { PSlot::null() }; 4],
+        }
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn ends_mut(&mut self) -> &mut PSlot {
+        &mut self.common.ends
+    }
+
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        let names = Names::of(self.word.private());
+        self.word = CommitWord::new(names.with(byte, i as u8).to_word());
+        &mut self.slots[i]
+    }
+
+    #[inline]
+    fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
+        loop {
+            let word = self.word.load(media);
+            let slot = self.slots.get(named(word, byte)?)?;
+            let link = link_for(media, slot, byte);
+            if self.word.load(media) == word {
+                return Some((slot, link));
+            }
+        }
+    }
+
+    fn children<M: Media>(&self, media: &M, bytes: Range<usize>, mut each: impl FnMut(u8, Link)) {
+        loop {
+            let word = self.word.load(media);
+            let names = Names::of(word);
+            let links = names.list.map(|(byte, slot)| {
+                let slot = self.slots.get(usize::from(slot));
+                slot.map_or(Link::NULL, |slot| link_for(media, slot, byte))
+            });
+            if self.word.load(media) != word {
+                continue;
+            }
+            for (&(byte, _), link) in names.as_slice().iter().zip(links) {
+                if !link.is_null() && bytes.contains(&usize::from(byte)) {
+                    each(byte, link);
+                }
+            }
+            return;
+        }
+    }
+
+    fn settle<M: Media>(&self, media: &M, _byte: u8) {
+        self.word.settle(media);
+    }
+
+    /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which nobody finds yet.
+    fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+        let media = heap.media();
+        let names = Names::of(self.word.settle(media));
+        let Some(vacant) = names.vacant() else {
+            return Ok(false); // line 14
+        };
+        let with_child = names.with(byte, vacant).to_word(); // lines 3, 4
+        persist_scope(media, Purpose::Node, |batch| {
+            let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
+            let slot = &self.slots[usize::from(vacant)];
+            let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 5
+            let fenced = batch.fence(); // lines 6 to 8
+            let _durable = placed.publish(&fenced, &self.word, with_child).commit(); // lines 9 to 12
+            Ok(true)
+        })
+    }
+
+    /// 1 write-back, 1 fence.
+    fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
+        let names = Names::of(self.word.settle(media)).without(byte);
+        let _durable = self.word.publish::<Publish, _>(media, names.to_word()).commit();
+        true
+    }
+
+    fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {
+        let word = self.word.load(media);
+        let names = Names::of(word);
+        let list = names.as_slice();
+        if names.to_word() != word || !list.is_sorted_by(|a, b| a.0 < b.0) {
+            return Some("partial keys and slot array make no sense");
+        }
+        for (i, &(byte, slot)) in list.iter().enumerate() {
+            let Some(at) = self.slots.get(usize::from(slot)) else {
+                return Some("the slot array names a slot that there is not");
+            };
+            if list[..i].iter().any(|name| name.1 == slot) {
+                return Some("the slot array names a slot twice");
+            }
+            if at.load(media).is_null() {
+                return Some("the slot array names an empty slot");
+            }
+            if let Some(fault) = slot_fault(media, at, byte) {
+                return Some(fault);
+            }
+        }
+        None
+    }
+}
