@@ -260,6 +260,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        _guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
         self.scan_range(lower, upper, direction, visit)

@@ -110,6 +110,12 @@ impl<M: Media> Heap<M> {
                 Ok(false)
             }
         })?;
+        for &offset in &*lock(&space.held) {
+            let place = Offset::new(offset).ok_or("not a place");
+            if let Err(what) = place.and_then(|place| self.meet(&met, place, 0)) {
+                lock(&audit).fault(format!("held object at offset {offset:#x}: {what}"));
+            }
+        }
         let mut audit = lock(&audit).clone();
         audit.reachable = traced.load(Relaxed);
         audit.reachable_bytes = bytes.load(Relaxed);
@@ -118,7 +124,8 @@ impl<M: Media> Heap<M> {
         Ok(audit)
     }
 
-    /// Marks an object as met; `false` if it was before, an error if it is nowhere an object can be.
+    /// Marks an object of `len` bytes (0: of any length) as met; `false` if it was before, an error if it is nowhere
+    /// an object can be.
     fn meet(&self, met: &Met, offset: Offset, len: u64) -> Result<bool, &'static str> {
         let space = &*self.inner.space;
         let number = space.page_of(offset.get());
@@ -136,7 +143,11 @@ impl<M: Media> Heap<M> {
                 }
                 slot
             }
-            Kind::Large { pages } if within == 0 && len.div_ceil(space.page_size()) == u64::from(*pages) => 0,
+            Kind::Large { pages }
+                if within == 0 && (len == 0 || len.div_ceil(space.page_size()) == u64::from(*pages)) =>
+            {
+                0
+            }
             Kind::Large { .. } => return Err("not the large object that is there"),
             Kind::Rest => return Err("inside a large object"),
             Kind::Free => return Err("its page is free"),

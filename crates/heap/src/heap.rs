@@ -4,6 +4,7 @@
 //!    allocation.
 //! I2 A chunk is handed out to one thread only, until it is given back unpublished or retired and its epoch over.
 
+use crate::attach::Attached;
 use crate::class::{SIZES, SMALL, footprint, small};
 use crate::local::{new_id, pairs_up, with_cache};
 use crate::page::{Claim, lock, lock_across};
@@ -53,6 +54,7 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) recovery: Arc<Recovery>,
     /// Held while the root directory is read or changed.
     pub(crate) roots: Mutex<()>,
+    pub(crate) attached: Attached,
     /// Held while pages are added at the end.
     extending: Mutex<()>,
 }
@@ -94,6 +96,7 @@ impl<M: Media> Heap<M> {
                 space,
                 recovery,
                 roots: Mutex::new(()),
+                attached: Attached::default(),
                 extending: Mutex::new(()),
             }),
         })
@@ -125,6 +128,16 @@ impl<M: Media> Heap<M> {
     #[inline(always)]
     pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Error> {
         Ok(self.inner.pool.at(offset)?)
+    }
+
+    /// `len` objects, one after the other, from `offset` on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where they would lie outside the pool or be misaligned.
+    #[inline(always)]
+    pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Error> {
+        Ok(self.inner.pool.slice(offset, len)?)
     }
 
     /// `len` bytes at `offset`, which do not change while they are reachable.
@@ -202,6 +215,17 @@ impl<M: Media> Heap<M> {
             let space = Arc::clone(space);
             guard.defer(move || space.free(offset));
         }
+    }
+
+    /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:
+    /// [`audit`](Heap::audit) does not count it as leaked. After a crash it is found unreachable.
+    pub fn hold(&self, offset: Offset) {
+        lock(&self.inner.space.held).insert(offset.get());
+    }
+
+    /// Says that the object at `offset`, held until now, is about to be reachable again, or to be retired.
+    pub fn unhold(&self, offset: Offset) {
+        lock(&self.inner.space.held).remove(&offset.get());
     }
 
     /// Closes the heap and its pool, if this is the last handle; else the last handle to be dropped does.

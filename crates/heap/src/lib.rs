@@ -37,14 +37,18 @@
 //! | `space` | the pages' places: open pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `root` | the directory of named roots |
+//! | `attach` | DRAM state that belongs to a persistent object |
+//! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
 //! | `stats`, `audit` | accounting |
 //!
 //! Locks, and so waiting, are short and in this order: roots; a class's open pages; a page; free runs; the pool's
 //! growth. No guard is pinned and no tracer runs under them.
 
+mod attach;
 mod audit;
 mod class;
+mod dram;
 mod error;
 mod heap;
 mod local;
@@ -60,15 +64,21 @@ mod trace;
 
 pub use audit::Audit;
 pub use class::footprint;
+pub use dram::{Swap, keep};
 pub use error::Error;
 pub use heap::Heap;
-pub use recovery::{Progress, State};
+pub use recovery::{Progress, State, TracePause};
 pub use root::{MAX_NAME, Root};
 pub use stats::Stats;
 pub use trace::{Trace, Tracers};
 
 /// A pin of the current epoch: what it protects is not reused until it is dropped.
 pub use crossbeam_epoch::Guard;
+
+/// Whether this thread holds a guard: then it does not wait for what waits for guards.
+pub fn is_pinned() -> bool {
+    crossbeam_epoch::is_pinned()
+}
 
 /// Pins the current epoch.
 #[inline]

@@ -88,6 +88,8 @@ struct Course {
     started: Option<Instant>,
     taken: Duration,
     thread: Option<JoinHandle<()>>,
+    /// Holders of a [`TracePause`].
+    pauses: usize,
 }
 
 #[derive(Debug)]
@@ -98,6 +100,18 @@ pub(crate) struct Recovery {
     traced: AtomicU64,
     swept: AtomicU32,
     to_sweep: u32,
+}
+
+/// While it lives, recovery does not trace: see [`Heap::pause_trace`].
+#[derive(Debug)]
+#[must_use]
+pub struct TracePause(Arc<Recovery>);
+
+impl Drop for TracePause {
+    fn drop(&mut self) {
+        lock(&self.0.course).pauses -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 /// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped.
@@ -125,6 +139,7 @@ impl Recovery {
                 started: None,
                 taken: Duration::ZERO,
                 thread: None,
+                pauses: 0,
             }),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -255,6 +270,29 @@ impl<M: Media> Heap<M> {
         self.recovery().state
     }
 
+    /// For structure modifications too large to keep the rule of [`Trace`](crate::Trace): keeps recovery from tracing
+    /// until the pause is dropped. If it is tracing now, waits until the trace has ended. (Recovery traces once, after
+    /// an opening; it waits for pauses before it begins.)
+    pub fn pause_trace(&self) -> TracePause {
+        let recovery = &self.inner.recovery;
+        let course = recovery
+            .changed
+            .wait_while(lock(&recovery.course), |course| course.phase == Phase::Tracing);
+        course.unwrap_or_else(PoisonError::into_inner).pauses += 1;
+        TracePause(Arc::clone(recovery))
+    }
+
+    /// Like [`pause_trace`](Heap::pause_trace), for who would rather come later: `None` if recovery is tracing now.
+    pub fn try_pause_trace(&self) -> Option<TracePause> {
+        let recovery = &self.inner.recovery;
+        let mut course = lock(&recovery.course);
+        if course.phase == Phase::Tracing {
+            return None;
+        }
+        course.pauses += 1;
+        Some(TracePause(Arc::clone(recovery)))
+    }
+
     /// For who was told that the pool is full: if recovery is under way, waits until it has ended, and says that it is
     /// worth trying again. Returns `false` at once to a thread that holds a guard.
     pub fn wait_for_room(&self) -> bool {
@@ -262,8 +300,10 @@ impl<M: Media> Heap<M> {
     }
 
     fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {
-        // Taking the lock waits until `recover` has written down that we run.
-        drop(lock(&self.inner.recovery.course));
+        // Taking the lock waits until `recover` has written down that we run; no pause begins after that.
+        let recovery = &*self.inner.recovery;
+        let course = lock(&recovery.course);
+        drop(recovery.changed.wait_while(course, |course| course.pauses > 0));
         let ended = catch_unwind(AssertUnwindSafe(|| self.trace_and_sweep(tracers, threads)));
         let phase = match ended {
             Ok(Ok(true)) => Phase::Done,
@@ -275,7 +315,7 @@ impl<M: Media> Heap<M> {
             // What is old stays, as nothing of it is swept; what is new can serve again.
             let _ = self.close_aside(&|_, _| Ok(()));
         }
-        self.inner.recovery.enter(phase);
+        recovery.enter(phase);
     }
 
     /// The whole of it; `false` if it was stopped.

@@ -35,6 +35,8 @@ pub(crate) struct Space {
     pub(crate) runs: Mutex<Runs>,
     /// The caches of the threads that use the heap.
     pub(crate) caches: Mutex<Vec<Arc<Cache>>>,
+    /// Objects that the program keeps, out of every root's reach.
+    pub(crate) held: Mutex<BTreeSet<u64>>,
     page_shift: u32,
     /// The end of the pages of earlier generations.
     old_end: u32,
@@ -56,6 +58,7 @@ impl Space {
             table: Table::default(),
             runs: Mutex::new(Runs::new(end)),
             caches: Mutex::default(),
+            held: Mutex::default(),
             page_shift: page_size.ilog2(),
             old_end: end,
             aside: Mutex::new(set_aside.then(Vec::new)),

@@ -80,8 +80,13 @@ pub trait OnHeap: Send + Sync + Sized {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault>;
+
+    /// Called after a write that has changed something, when its guard is gone: for what the index does at leisure.
+    #[inline]
+    fn wrote(&self) {}
 
     /// Walks everything and reports structure faults. Nobody writes meanwhile.
     fn find_faults(&self) -> Faults;
@@ -129,6 +134,9 @@ impl<I: OnHeap> Index for I {
             }
             done => done?,
         };
+        if action != Action::Keep {
+            self.wrote();
+        }
         match edit.too_long {
             Some(len) => Err(Error::ValueTooLong(len)),
             None => Ok(action),
@@ -140,7 +148,7 @@ impl<I: OnHeap> Index for I {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        _guard: &'g Guard,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         for bound in [lower, upper] {
@@ -148,7 +156,8 @@ impl<I: OnHeap> Index for I {
                 check_key(key)?;
             }
         }
-        self.visit_range(lower, upper, direction, visit).map_err(damaged)
+        self.visit_range(lower, upper, direction, guard, visit)
+            .map_err(damaged)
     }
 
     fn check(&self) -> Result<Faults, Error> {

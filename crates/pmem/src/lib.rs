@@ -43,4 +43,4 @@ pub use token::{
     NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use tracing::Tracing;
-pub use word::{Link, Offset, PWord, Persistent, Tag, VWord};
+pub use word::{Link, Offset, PEither, PWord, Persistent, Tag, VWord};

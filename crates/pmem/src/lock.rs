@@ -59,6 +59,14 @@ impl GenerationLock {
         (word >> 32) as u32 == generation && word & OBSOLETE != 0
     }
 
+    /// Whether somebody of `generation` holds the lock.
+    #[inline]
+    #[track_caller]
+    pub fn is_locked<M: Media>(&self, media: &M, generation: u32) -> bool {
+        let word = self.0.load(media);
+        (word >> 32) as u32 == generation && word & LOCKED != 0
+    }
+
     /// Takes the lock, waiting for it; refused once the object is obsolete.
     #[inline]
     #[track_caller]

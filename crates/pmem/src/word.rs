@@ -110,6 +110,11 @@ impl Link {
         Tag::new(self.0)
     }
 
+    #[inline]
+    pub(crate) const fn with_offset(self, offset: Offset) -> Link {
+        Link(self.0 & !Offset::MASK | offset.0)
+    }
+
     /// The same object under another tag.
     #[inline]
     pub const fn with_tag(self, tag: Tag) -> Link {
@@ -183,6 +188,71 @@ impl PWord {
     #[track_caller]
     pub fn settle<M: Media>(&self, seen: u64, settled: u64, media: &M) {
         let _ = media.compare_exchange_unpersisted(&self.0, seen, settled);
+    }
+
+    /// Writes back a value that another thread stored and may not have persisted yet.
+    #[inline]
+    #[track_caller]
+    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    }
+}
+
+/// Eight persistent bytes that hold a value or a link; which of the two, its owner knows by other means, and asks for
+/// nothing else.
+///
+/// For arrays of pairs where short values stand in place and longer ones behind a link. A link read where a value
+/// stands names an arbitrary place: its use is bounds-checked, as of any link.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct PEither(AtomicU64);
+
+// SAFETY: one atomic word; any bits are valid.
+unsafe impl Persistent for PEither {
+    const WORDS_ONLY: bool = true;
+}
+
+impl PEither {
+    /// A word of a draft that holds a value.
+    #[inline]
+    pub const fn value(value: u64) -> PEither {
+        PEither(AtomicU64::new(value))
+    }
+
+    /// A word of a draft that holds a link to something that is durable.
+    #[inline]
+    pub const fn link(link: Link) -> PEither {
+        PEither(AtomicU64::new(link.bits()))
+    }
+
+    /// All bits (acquire).
+    #[inline]
+    #[track_caller]
+    pub fn load<M: Media>(&self, media: &M) -> u64 {
+        media.load(&self.0)
+    }
+
+    /// The link (acquire), where it holds one.
+    #[inline]
+    #[track_caller]
+    pub fn load_link<M: Media>(&self, media: &M) -> Link {
+        Link::from_word(media.load(&self.0))
+    }
+
+    /// Stores a value in place (release); it is durable once the batch is fenced.
+    #[inline]
+    #[track_caller]
+    pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+        batch.media().store(&self.0, value);
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    }
+
+    /// Stores a link in place (release); it is durable once the batch is fenced. Nobody acts on it before that: see
+    /// [`PSlot::store`](crate::PSlot::store).
+    #[inline]
+    #[track_caller]
+    pub fn store_link<M: Media>(&self, link: Link, batch: &Batch<'_, '_, M>) {
+        self.store(link.bits(), batch);
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.

@@ -137,6 +137,7 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        _guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
         self.scan_range(lower, upper, direction, visit)

@@ -223,6 +223,26 @@ impl<M: Media> Pool<M> {
         Ok(unsafe { start.cast::<T>().as_ref() })
     }
 
+    /// `len` objects, one after the other, from `offset` on. Only the place is checked, as by [`at`](Pool::at).
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] where they would lie outside the pool or be misaligned.
+    #[inline(always)]
+    pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
+        let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
+        let start = self.place(offset, offset.get().saturating_add(bytes))?;
+        if align_of::<T>() > 16 && !offset.get().is_multiple_of(align_of::<T>() as u64) {
+            return Err(misaligned(offset));
+        }
+        if !T::WORDS_ONLY {
+            self.media.touched(start.as_ptr(), len * size_of::<T>());
+        }
+        // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and aligned; any bytes are
+        // valid `T`s, and of reachable objects only words change.
+        Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>().as_ptr(), len) })
+    }
+
     /// `len` bytes at `offset`, which do not change while something durable leads to them.
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 use super::{Batch, Brand, Fenced, PSlot};
 use crate::{Link, Media, Offset, Persistent, Tag};
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
 /// Who lent the chunk of a draft, and takes it back.
@@ -148,6 +148,28 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
             object: PhantomData,
         }
     }
+
+    /// Like [`flush`](Draft::flush), for an object of which only parts were written, each a range of bytes from its
+    /// start: their lines join the batch. What the other lines hold after a crash is unknown.
+    #[inline]
+    #[track_caller]
+    pub fn flush_parts<M: Media>(
+        self,
+        parts: impl IntoIterator<Item = Range<usize>>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Flushed<'e, 'h, T> {
+        for part in parts {
+            assert!(part.end <= self.chunk.len, "a part outside its object");
+            let start = self.chunk.start.as_ptr().wrapping_add(part.start);
+            batch.media().drafted(start, part.len());
+            batch.join(start, part.len());
+        }
+        Flushed {
+            chunk: self.chunk,
+            brand: PhantomData,
+            object: PhantomData,
+        }
+    }
 }
 
 impl<T: Persistent> Deref for Draft<'_, '_, T> {
@@ -224,6 +246,13 @@ impl<T: Persistent> Persisted<'_, T> {
     #[inline]
     pub fn offset(&self) -> Offset {
         self.chunk.offset
+    }
+
+    /// A link to the object, which is the caller's from now on: it stores the link in a
+    /// [dormant slot](PSlot::store) or a log, or retires the object.
+    #[inline]
+    pub fn into_link(self, tag: Tag) -> Link {
+        Link::NULL.with_offset(self.release()).with_tag(tag)
     }
 
     /// Something reaches the object from now on, so that it is not given back.

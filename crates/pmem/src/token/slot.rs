@@ -6,7 +6,7 @@
 //!    links and hold the same one again (null; an object that hung here before), published anew and not durable yet.
 //!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
 
-use super::{Contended, Durable, Persisted, Publication};
+use super::{Batch, Contended, Durable, Persisted, Publication};
 use crate::{Link, Media, Persistent, Purpose, Tag};
 use std::marker::PhantomData;
 
@@ -93,6 +93,16 @@ impl PSlot {
         link: Link,
     ) -> Published<'a, P, M> {
         self.put(media, link.bits())
+    }
+
+    /// Stores a link in a dormant slot: one that neither readers nor recovery follow before some later store, made
+    /// after the batch's fence, says so (the unused half of metadata kept twice; the tail of a log). Durable once
+    /// the batch is fenced.
+    #[inline]
+    #[track_caller]
+    pub fn store<M: Media>(&self, link: Link, batch: &Batch<'_, '_, M>) {
+        batch.media().store(&self.0, link.bits());
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
     /// Publishes `object` only if the slot still holds `current`, as [settled](PSlot::settle); otherwise the object is

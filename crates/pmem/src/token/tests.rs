@@ -1,6 +1,8 @@
 use super::*;
 use crate::toy::{Node, Toy};
-use crate::{Counting, Counts, GenerationLock, LINE, Link, Media, Offset, PWord, Purpose, Tag, VWord};
+use crate::{
+    Counting, Counts, GenerationLock, LINE, Link, Media, Offset, PEither, PWord, Purpose, Tag, VWord,
+};
 
 fn cost<R>(toy: &Toy, f: impl FnOnce(&Counting) -> R) -> (Counts, R) {
     let before = toy.media().counts();
@@ -353,4 +355,47 @@ fn publications_are_seen_in_order() {
             });
         }
     });
+}
+
+/// Of an object of which parts were written, only the lines of these are written back.
+#[test]
+fn parts_are_written_back_alone() {
+    let toy = Toy::new();
+    let (counts, link) = cost(&toy, |media| {
+        persist_scope(media, Purpose::Node, |batch| {
+            let mut draft = Draft::new(toy.chunk(20 * LINE), Node::default(), &batch);
+            draft.tail_mut()[10 * LINE..][..8].fill(0xab);
+            let from = size_of::<Node>() + 10 * LINE;
+            let flushed = draft.flush_parts([0..size_of::<Node>(), from..from + 8], &batch);
+            flushed.persisted(&batch.fence()).into_link(Tag::new(2))
+        })
+    });
+    let lines = size_of::<Node>().div_ceil(LINE) as u64 + 1;
+    assert_eq!((counts.node.write_backs, counts.node.fences), (lines, 1));
+    assert_eq!((key(&toy, link), link.tag()), (0, Tag::new(2)));
+    assert_eq!(given_back(&toy), 0);
+}
+
+/// A dormant slot, and a word that holds a value or a link, take links and join a batch: one line, one write-back.
+#[test]
+fn links_join_a_batch() {
+    let toy = Toy::new();
+    let link = persist(&toy, 9).into_link(Tag::new(4));
+    let node = toy.pool.at::<Node>(persist(&toy, 1).offset()).expect("inside");
+    let either = PEither::value(5);
+    assert_eq!(either.load(toy.media()), 5);
+    let (counts, ()) = cost(&toy, |media| {
+        persist_scope(media, Purpose::Log, |batch| {
+            node.child.store(link, &batch);
+            node.sibling.store(Link::NULL, &batch);
+            let _durable = batch.fence().durable();
+        });
+    });
+    assert_eq!((counts.log.write_backs, counts.log.fences), (1, 1));
+    assert_eq!(key(&toy, node.child.load(toy.media())), 9);
+    persist_scope(toy.media(), Purpose::Log, |batch| {
+        either.store_link(link, &batch);
+        let _durable = batch.fence().durable();
+    });
+    assert_eq!(either.load_link(toy.media()), link);
 }

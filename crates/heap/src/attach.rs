@@ -1,0 +1,52 @@
+//! DRAM state that belongs to a persistent object, as an index's buffer belongs to its root: whoever opens the object again
+//! shares it.
+//!
+//! I1 Of each object there is at most one attached value at a time, from its making to the end of its drop.
+
+use crate::Heap;
+use crate::page::lock;
+use pmem::{Media, Offset};
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+/// What is attached to which object.
+#[derive(Default)]
+pub(crate) struct Attached(Mutex<HashMap<Offset, Weak<dyn Any + Send + Sync>>>);
+
+impl<M: Media> Heap<M> {
+    /// The value attached to the object at `at`, made if there is none; `None` if it is of another type. Whoever makes it
+    /// sees to it that its drop ends with [`detach`](Heap::detach). While it is being made, or dropped, others wait.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`; nothing is attached then.
+    pub fn attach<T: Send + Sync + 'static, E>(
+        &self,
+        at: Offset,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Option<Arc<T>>, E> {
+        let mut turn = 0;
+        loop {
+            let mut attached = lock(&self.inner.attached.0);
+            match attached.get(&at).map(Weak::upgrade) {
+                Some(Some(value)) => return Ok(value.downcast().ok()),
+                // On its way out: its drop needs this lock to end.
+                Some(None) => drop(attached),
+                None => {
+                    let value = Arc::new(make()?);
+                    let weak: Weak<dyn Any + Send + Sync> = Arc::<T>::downgrade(&value);
+                    attached.insert(at, weak);
+                    return Ok(Some(value));
+                }
+            }
+            self.media().wait(turn);
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    /// Ends what was [attached](Heap::attach) to the object at `at`; called when nothing of it is at work any more.
+    pub fn detach(&self, at: Offset) {
+        lock(&self.inner.attached.0).remove(&at);
+    }
+}

@@ -1,0 +1,77 @@
+//! What an index may ask of the heap besides objects: that it does not trace for a while, and that an object out of every
+//! root's reach is not counted as lost.
+
+use pmem::{Hardware, Media, Offset, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use wollemi_heap::{Heap, State, footprint, pin};
+
+#[repr(C)]
+struct Object(PWord);
+
+// SAFETY: one word.
+unsafe impl Persistent for Object {}
+
+/// An object that nothing leads to.
+fn loose<M: Media>(heap: &Heap<M>) -> Offset {
+    let link = persist_scope(heap.media(), Purpose::Node, |batch| {
+        let draft = heap.draft(Object(PWord::new(7)), 100, &batch).expect("room");
+        draft
+            .flush(&batch)
+            .persisted(&batch.fence())
+            .into_link(Tag::default())
+    });
+    link.offset().expect("not null")
+}
+
+/// While a trace is paused, recovery does not begin one; while it traces, nobody else pauses it.
+#[test]
+fn recovery_waits_for_pauses() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let options = PoolOptions {
+        max_size: 1 << 26,
+        ..PoolOptions::default()
+    };
+    {
+        let heap =
+            Heap::new(Pool::create(&path, &options, Hardware::detect()).expect("a pool")).expect("a heap");
+        loose(&heap);
+    }
+    let heap =
+        Heap::new(Pool::open(&path, &options, Hardware::detect()).expect("the pool")).expect("the heap");
+    let first = heap.pause_trace();
+    let second = heap.try_pause_trace().expect("nobody traces");
+    heap.recover(Vec::new(), 1).expect("a thread");
+    assert_eq!(heap.recovery().state, State::Running);
+    assert!(
+        heap.try_pause_trace().is_none(),
+        "from here on it is recovery's turn"
+    );
+    drop(first);
+    assert_eq!(heap.recovery().pages_swept, 0);
+    drop(second);
+    assert_eq!(heap.wait_recovered(), State::Done);
+    drop(heap.pause_trace());
+    let audit = heap.audit(&Vec::new(), 1).expect("an audit");
+    assert!(audit.is_clean(), "{audit:?}");
+}
+
+/// What is held is not lost, and nothing else is hidden by it.
+#[test]
+fn what_is_held_is_not_lost() {
+    let options = PoolOptions {
+        max_size: 1 << 26,
+        ..PoolOptions::default()
+    };
+    let heap = Heap::new(Pool::anonymous(&options, Hardware::detect()).expect("memory")).expect("a heap");
+    let (held, lost) = (loose(&heap), loose(&heap));
+    heap.hold(held);
+    let leaked = || heap.audit(&Vec::new(), 1).expect("an audit").leaked();
+    assert_eq!(leaked(), 1);
+    let len = footprint::<Object>(100).expect("small");
+    heap.retire(&pin(), lost, len);
+    assert_eq!(leaked(), 0);
+    heap.unhold(held);
+    assert_eq!(leaked(), 1);
+    heap.retire(&pin(), held, len);
+    assert_eq!(leaked(), 0);
+}
