@@ -30,12 +30,14 @@ impl<S: Subject> Explorer<S> {
             let found = explorer.explore(&history).err();
             found.map(|failure| *least = (history, failure)).is_some()
         };
-        for crashes in 1..least.1.crashes {
+        let most = least.1.crashes.max(1);
+        self.settings.crashes = most;
+        for crashes in 1..most {
             self.settings.crashes = crashes;
             if attempt(self, least.0.clone(), &mut least) {
                 break;
             }
-            self.settings.crashes = settings.crashes;
+            self.settings.crashes = most;
         }
         for threads in 1..history.threads {
             let history = History {
@@ -68,7 +70,7 @@ impl<S: Subject> Explorer<S> {
     pub(super) fn least(&self, found: Probed, probe: impl Fn(&Self, Plan) -> Probed) -> Probed {
         let mut contents: Contents = found.picked.iter().map(|one| (one.line, one.content)).collect();
         let mut least = found;
-        let mut fails = |contents: &Contents, least: &mut Probed| {
+        let fails = |contents: &Contents, least: &mut Probed| {
             let probed = probe(self, Plan::But(contents.clone()));
             let fails = probed.result.is_err();
             if fails {
