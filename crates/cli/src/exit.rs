@@ -7,7 +7,7 @@ use wollemi::{Error, IndexError, PoolErrorKind};
 /// The exit codes, as `--help` tells them.
 pub const CODES: &str = "Exit codes:
   0  done
-  1  no such key or map, or the condition of a put was not met
+  1  no such key or map, the condition of a put was not met, or torture has found something
   2  wrong usage
   3  the pool could not be opened or used
   4  damage was found
@@ -21,6 +21,8 @@ pub enum Outcome {
     Done,
     /// The key is not there, or the condition was not met. Scripts see it; nobody needs to read about it.
     NotFound,
+    /// `torture` has found something and has reported it.
+    Found,
     /// `check` has found faults and has reported them.
     Damaged,
 }
@@ -44,6 +46,8 @@ pub enum Failure {
     Server(#[from] server::Error),
     #[error(transparent)]
     Bench(#[from] bench::Error),
+    #[error("torture cannot begin: {0}")]
+    Torture(String),
 }
 
 impl Failure {
@@ -65,7 +69,7 @@ impl Failure {
             Failure::Bench(bench::Error::Exists(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
-            Failure::Server(_) | Failure::Bench(_) => 3,
+            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) => 3,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
     }
@@ -96,7 +100,7 @@ fn hint(failure: &Failure) -> &'static str {
 pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
     let code = match end {
         Ok(Outcome::Done) => 0,
-        Ok(Outcome::NotFound) => 1,
+        Ok(Outcome::NotFound | Outcome::Found) => 1,
         Ok(Outcome::Damaged) => 4,
         Err(Failure::Output(error) | Failure::Bench(bench::Error::Output(error)))
             if error.kind() == ErrorKind::BrokenPipe =>

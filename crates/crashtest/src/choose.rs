@@ -40,6 +40,8 @@ pub(crate) enum Plan {
     Seeded,
     /// These contents; other lines are as the base.
     Fixed(Contents),
+    /// These contents; other lines have their newest version.
+    But(Contents),
 }
 
 /// Decides, and writes down.
@@ -111,6 +113,9 @@ impl Chooser {
         let mut content = version.content;
         let random = &mut self.random;
         line.spoil(&mut content, self.volatile, || random.next());
+        if let Plan::But(contents) = &self.plan {
+            content = contents.get(&number).copied().unwrap_or(content);
+        }
         self.picked.push(Picked {
             line: number,
             content,
@@ -145,6 +150,7 @@ impl Chooser {
             Plan::PointersFirst(early) => newest(met < *early),
             Plan::Lag(which) => newest(!which.contains(&met)),
             Plan::Lead(which) => newest(which.contains(&met)),
+            Plan::But(_) => newest(true),
             Plan::Seeded | Plan::Path(_) | Plan::Fixed(_) => (self.random.next() % of as u64) as usize,
         }
     }

@@ -7,6 +7,8 @@
 //! 4. *Again.* A share of the images is opened, recovered and used a little with a log of its own, which is walked in
 //!    the same way: a second crash, and a third. So is what a killed process leaves, while the power stays on.
 //!
+//! What fails is made as small as possible: `shrink`.
+//!
 //! I1 An image that has none of the stores since the last crash point of the same acknowledgement was judged there,
 //!    and is not judged again.
 //! I2 The same seed explores the same images in the same order.
@@ -22,11 +24,14 @@ use crate::mutate::Mutant;
 use crate::report::{Failure, Missing, Report};
 use crate::{Crash, Depth, Subject, Verdict, schedule};
 use pmem::{Memory, Pool, PoolOptions};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
+
+mod shrink;
 
 /// What the log calls the creation of the structure.
 const CREATION: u32 = u32::MAX;
@@ -474,14 +479,22 @@ impl<S: Subject> Explorer<S> {
             Depth::Shallow
         };
         let chooser = Chooser::new(plan, Volatile::of(chance), Random(chance), fresh);
-        let probed = self.probe(at, chooser, depth, Random(!chance));
+        let random = Random(!chance);
+        let mut probed = self.probe(at, chooser, depth, random);
         self.report.images += 1;
         if self.seen.insert(probed.ended.signature ^ at.known.hash) {
             self.report.states += 1;
         }
-        let state = match probed.result {
-            Ok(which) => Rc::clone(&at.known.allowed[which]),
-            Err(message) => return Err(self.failure(run, at, &probed.picked, message)),
+        let state = match &probed.result {
+            Ok(which) => Rc::clone(&at.known.allowed[*which]),
+            Err(_) => {
+                probed = self.least(probed, |explorer, plan| {
+                    let chooser = Chooser::new(plan, Volatile::of(chance), Random(chance), Fresh::any());
+                    explorer.probe(at, chooser, depth, random)
+                });
+                let message = probed.result.err().unwrap_or_default();
+                return Err(self.failure(run, at, &probed.picked, message));
+            }
         };
         if at.crashes < self.settings.crashes && share(again_share, dice >> 16 & 0xffff) {
             self.again(run, at, &probed.picked, &state)?;
@@ -531,14 +544,18 @@ impl<S: Subject> Explorer<S> {
         state: &S::State,
     ) -> Result<(), Box<Failure>> {
         let contents = picked.iter().map(|picked| (picked.line, picked.content));
-        let run = self.go_on(run, at, contents.collect(), state)?;
+        let after = self.go_on(run, at, contents.collect(), state)?;
         let mark = self.crash.mark_base();
         for picked in picked {
             self.crash.guarantee_line(picked.line, &picked.content);
         }
-        let walked = self.walk(&run, self.beginning(), at.known.left(), at.created);
+        let walked = self.walk(&after, self.beginning(), at.known.left(), at.created);
         self.crash.reset_base(mark);
-        walked
+        walked.map_err(|mut failure| {
+            let earlier = self.failure(run, at, picked, "the power was lost".into());
+            failure.earlier.insert(0, *earlier);
+            failure
+        })
     }
 
     /// A history that starts after the process was killed: nothing is lost by that, and nothing becomes durable either.
@@ -568,7 +585,7 @@ impl<S: Subject> Explorer<S> {
             }
             event
         }));
-        let run = Run {
+        let whole = Run {
             log: Log { events, joins },
             ops: run.ops.iter().cloned().chain(after.ops).collect(),
             answers: run.answers.iter().cloned().chain(after.answers).collect(),
@@ -576,7 +593,12 @@ impl<S: Subject> Explorer<S> {
             crashes: at.crashes,
             threads: run.threads,
         };
-        self.walk(&run, (at.place, tracker), at.known.left(), at.created)
+        let walked = self.walk(&whole, (at.place, tracker), at.known.left(), at.created);
+        walked.map_err(|mut failure| {
+            let earlier = self.failure(run, at, &[], "the process was killed".into());
+            failure.earlier.insert(0, *earlier);
+            failure
+        })
     }
 
     /// Recovers what these contents are the image of, and uses it a little.
@@ -613,13 +635,21 @@ impl<S: Subject> Explorer<S> {
             let Some(line) = slow.tracker.line(picked.line) else {
                 continue;
             };
-            for (word, value, event, matters) in line.pending() {
-                if matters && picked.content[word as usize] != value {
+            let pending: Vec<_> = line.pending().collect();
+            for (i, &(word, value, event, matters)) in pending.iter().enumerate() {
+                let there = picked.content[word as usize];
+                // What a later store has replaced is not missed.
+                let replaced = || {
+                    pending[i + 1..]
+                        .iter()
+                        .any(|later| later.0 == word && later.1 == there)
+                };
+                if matters && there != value && !replaced() {
                     missing.push(Missing {
                         site: run.log.events[event as usize].site,
                         word: picked.line * 8 + word,
                         value,
-                        there: picked.content[word as usize],
+                        there,
                     });
                 }
             }
@@ -813,9 +843,27 @@ fn strategies(random: &mut Random, samples: usize) -> Vec<Plan> {
     plans
 }
 
+thread_local! {
+    /// Whether a panic is a finding.
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on, panics of what is tested are reported as what they are, findings, and not on standard error too.
+pub fn silence_findings() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !CATCHING.get() {
+            hook(panic);
+        }
+    }));
+}
+
 /// What a run comes to; a panic is an error.
 fn caught<R>(run: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+    let outer = CATCHING.replace(true);
+    let ran = catch_unwind(AssertUnwindSafe(run));
+    CATCHING.set(outer);
+    ran.unwrap_or_else(|panic| {
         let said = panic
             .downcast_ref::<String>()
             .cloned()

@@ -11,11 +11,12 @@
 //! | `media` | the media that records, and makes images as they are read |
 //! | `choose` | which version of each line an image has |
 //! | `explore` | crash points, images, second crashes |
+//! | `explore::shrink` | of what fails, as little as still fails |
 //! | `schedule` | logical threads under a deterministic scheduler |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject`, `map`, `blobs` | what is tested; any index; the heap alone |
 //! | `history` | histories that reach every structure modification |
-//! | `mutate` | persists left out |
+//! | `mutate`, `justify` | persists left out; why some are not missed |
 //! | `report` | what was explored and found |
 
 pub mod blobs;
@@ -24,6 +25,7 @@ mod dirty;
 mod expect;
 mod explore;
 pub mod history;
+mod justify;
 pub mod log;
 pub mod map;
 mod media;
@@ -34,8 +36,9 @@ mod schedule;
 mod subject;
 
 pub use choose::Random;
-pub use explore::{Explorer, Settings};
+pub use explore::{Explorer, Settings, silence_findings};
 pub use history::History;
+pub use justify::Justified;
 pub use media::Crash;
 pub use model::{Mode, Model};
 pub use mutate::{Fate, Hunted, Lacks, Mutant};

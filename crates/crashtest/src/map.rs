@@ -5,6 +5,7 @@ use heap::{Heap, State, Tracers};
 use index::{Direction, Index, Value};
 use pmem::Pool;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ pub type Bytes = Arc<[u8]>;
 pub type Map = BTreeMap<Bytes, Bytes>;
 
 /// An operation of one key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Op {
     /// Add it if it is absent.
     Insert(Bytes, Bytes),
@@ -36,6 +37,19 @@ impl Op {
             Op::Insert(key, _) | Op::Upsert(key, _) | Op::Update(key, _) | Op::Remove(key) | Op::Get(key) => {
                 key
             }
+        }
+    }
+}
+
+impl fmt::Debug for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = shown(self.key());
+        match self {
+            Op::Insert(_, value) => write!(f, "insert {key} = {}", shown(value)),
+            Op::Upsert(_, value) => write!(f, "upsert {key} = {}", shown(value)),
+            Op::Update(_, value) => write!(f, "update {key} = {}", shown(value)),
+            Op::Remove(_) => write!(f, "remove {key}"),
+            Op::Get(_) => write!(f, "get {key}"),
         }
     }
 }

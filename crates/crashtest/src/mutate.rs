@@ -8,7 +8,7 @@
 
 use crate::explore::{Start, Walk};
 use crate::log::{Event, Log, Site, What};
-use crate::{Explorer, Failure, History, Subject};
+use crate::{Explorer, Failure, History, Report, Subject};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -99,7 +99,7 @@ impl fmt::Display for Hunted {
 
 impl<S: Subject> Explorer<S> {
     /// Puts the mutants of all lines of source that the histories meet to these histories; those that survive, to the
-    /// first few again, with most of the images crashing again.
+    /// first few again, with most of the images crashing again. `more` says whether to go on to the next history.
     ///
     /// # Errors
     ///
@@ -107,13 +107,17 @@ impl<S: Subject> Explorer<S> {
     pub fn hunt(
         &mut self,
         histories: impl IntoIterator<Item = History<S::Op>>,
+        mut more: impl FnMut(&Report) -> bool,
     ) -> Result<Vec<Hunted>, Box<Failure>> {
-        let histories: Vec<_> = histories.into_iter().collect();
+        let mut first = Vec::new();
         let mut all: BTreeMap<_, Hunted> = BTreeMap::new();
         // Those that are missed by what runs before the first crash.
-        for history in &histories {
-            self.explore(history)?;
-            let run = self.record(history, Start::Empty, 0)?;
+        for history in histories {
+            if !more(self.report()) {
+                break;
+            }
+            self.explore(&history)?;
+            let run = self.record(&history, Start::Empty, 0)?;
             self.meet(&mut all);
             for hunted in all.values_mut() {
                 let events = run.log.events.iter();
@@ -122,14 +126,17 @@ impl<S: Subject> Explorer<S> {
                     .count();
                 if lacking > 0 && !matches!(hunted.fate, Fate::Killed(_)) {
                     hunted.put_to(
-                        self.walk_as(history, &run, Walk::Differing(hunted.mutant)),
+                        self.walk_as(&history, &run, Walk::Differing(hunted.mutant)),
                         lacking as u64,
                     );
                 }
             }
+            if first.len() < AGAIN {
+                first.push(history);
+            }
         }
         // Those that only a second crash can miss.
-        for history in histories.iter().take(AGAIN) {
+        for history in &first {
             let run = self.record(history, Start::Empty, 0)?;
             for hunted in all.values_mut() {
                 if matches!(hunted.fate, Fate::Killed(_)) {

@@ -32,6 +32,8 @@ pub struct Failure {
     pub operations: Vec<String>,
     /// How many crashes led to it.
     pub crashes: u32,
+    /// Those before the last, in order; the message says what kind of crash it was.
+    pub earlier: Vec<Failure>,
     /// The crash came before this event of the (last) log...
     pub place: usize,
     /// ...which is this one...
@@ -63,19 +65,40 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
-        write!(
-            f,
-            "  history of seed {}, {} operations, crash {}",
-            self.seed,
-            self.operations.len(),
-            self.crashes
-        )?;
-        match self.site {
-            Some(site) => writeln!(f, " before event {} ({:?}) at {site}", self.place, self.event)?,
-            None => writeln!(f, " at the end")?,
+        writeln!(f, "  history of seed {}:", self.seed)?;
+        for op in &self.operations {
+            writeln!(f, "    {op}")?;
+        }
+        for earlier in &self.earlier {
+            write!(f, "  {}", earlier.message)?;
+            earlier.crash(f)?;
+        }
+        write!(f, "  crash {}", self.crashes)?;
+        self.crash(f)
+    }
+}
+
+impl Failure {
+    /// The crash: where, amid what, and what it took.
+    fn crash(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.event, self.site) {
+            (Some(What::Ack(_)), _) => writeln!(f, " before the answer (event {})", self.place)?,
+            (Some(What::Invoke(_)), _) | (None, _) | (_, None) => {
+                writeln!(f, " between operations (event {})", self.place)?;
+            }
+            (Some(event), Some(site)) => {
+                let event = match event {
+                    What::Fence => "the fence",
+                    What::Locked => "the locked instruction",
+                    What::Store { .. } => "the store",
+                    What::WriteBack { .. } => "the write-back",
+                    _ => "the event",
+                };
+                writeln!(f, " before {event} at {site} (event {})", self.place)?;
+            }
         }
         for op in &self.in_flight {
-            writeln!(f, "  in flight: {op}")?;
+            writeln!(f, "    in flight: {op}")?;
         }
         for store in &self.missing {
             let Missing {
@@ -86,7 +109,7 @@ impl fmt::Display for Failure {
             } = store;
             writeln!(
                 f,
-                "  not durable: word {:#x} = {value:#x} (there: {there:#x}), stored at {site}",
+                "    not durable: word {:#x} = {value:#x} (there: {there:#x}), stored at {site}",
                 word * 8
             )?;
         }

@@ -16,7 +16,7 @@ fn persists_are_needed() {
     };
     let mut explorer = Explorer::new(subject, settings).expect("memory");
     let hunted = explorer
-        .hunt((0..14).map(|seed| history::of_map(seed, 60, 1)))
+        .hunt((0..14).map(|seed| history::of_map(seed, 60, 1)), |_| true)
         .expect("no failure");
     for one in &hunted {
         println!("{one}");

@@ -214,6 +214,46 @@ fn second_crashes_are_looked_at() {
     assert!(failure.message.contains("hangs"), "{failure}");
 }
 
+/// A history that fails is shrunk to what fails by itself: one push, and the stores that were not made durable; two
+/// crashes where it takes two.
+#[test]
+fn failures_are_shrunk() {
+    let shrunk = |broken, threads| {
+        let settings = Settings {
+            memory: 2 << 20,
+            again_share: 1,
+            ..Settings::default()
+        };
+        let mut explorer = Explorer::new(Toy(broken), settings).expect("memory");
+        let history = History {
+            seed: 1,
+            ops: (0..20).collect(),
+            prepared: 10,
+            threads,
+        };
+        let failure = explorer.explore(&history).expect_err("it is broken");
+        let histories = explorer.report().histories;
+        let (history, failure) = explorer.shrink(&history, failure, 300);
+        assert_eq!(
+            explorer.report().histories,
+            histories,
+            "only what was asked for is reported"
+        );
+        assert_eq!(history.threads, 1);
+        assert_eq!(history.ops.len(), failure.operations.len());
+        (history, failure)
+    };
+    for broken in [Broken::NoFence, Broken::HalfTheNode, Broken::NodeNotPersisted] {
+        let (history, failure) = shrunk(broken, 1);
+        assert!(history.ops.len() <= 2, "{broken:?}: {failure}");
+        assert_eq!(failure.crashes, 1, "{failure}");
+        assert_eq!(failure.missing.len(), 1, "one store is enough: {failure}");
+    }
+    let (history, failure) = shrunk(Broken::RecoveryWaits, 1);
+    assert!(history.ops.is_empty(), "{failure}");
+    assert_eq!((failure.crashes, failure.earlier.len()), (2, 1), "{failure}");
+}
+
 /// The same seed finds the same.
 #[test]
 fn explorations_are_repeatable() {

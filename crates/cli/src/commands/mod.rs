@@ -6,6 +6,7 @@ mod point;
 mod scan;
 mod serve;
 mod stats;
+mod torture;
 mod transfer;
 
 use crate::context::{Context, InPool};
@@ -37,6 +38,8 @@ pub enum Command {
     Check(InPool<check::Args>),
     /// Measure the indexes: speed, persists, space, and how soon a pool is open
     Bench(bench::Args),
+    /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
+    Torture(torture::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -45,9 +48,13 @@ impl Command {
     /// Carries the command out, with the options that were given before its name.
     pub fn run(self, before: Context) -> Result<Outcome, Failure> {
         match self {
-            Command::Bench(_) | Command::Completions(_) if before != Context::default() => Err(
-                Failure::Usage("options before the command's name are for commands on a pool".into()),
-            ),
+            Command::Bench(_) | Command::Torture(_) | Command::Completions(_)
+                if before != Context::default() =>
+            {
+                Err(Failure::Usage(
+                    "options before the command's name are for commands on a pool".into(),
+                ))
+            }
             Command::Serve(InPool { args, context }) => args.run(&context.after(before)),
             Command::Get(InPool { args, context }) => args.run(&context.after(before)),
             Command::Put(InPool { args, context }) => args.run(&context.after(before)),
@@ -58,6 +65,7 @@ impl Command {
             Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
+            Command::Torture(args) => args.run(),
             Command::Completions(args) => args.run(),
         }
     }

@@ -1,0 +1,258 @@
+//! `torture`: judges what crashes leave of an index, or of the heap alone.
+//!
+//! What is judged, and how, is `crashtest`'s; here are the subjects by their names, the budget, and the report
+//! (`report`).
+
+mod report;
+
+use super::output;
+use crate::exit::{Failure, Outcome};
+use clap::ValueEnum;
+use crashtest::blobs::{self, Blobs};
+use crashtest::map::OfIndex;
+use crashtest::{Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
+use index::Index;
+use indexes::{IndexKind, WithIndex};
+use indicatif::{ProgressBar, ProgressStyle};
+use report::Finding;
+use std::io::Write;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+/// Explorations of shorter histories, at most, to shrink one that fails.
+const TRIES: usize = 300;
+
+/// Longer than what shares a line with the root's link.
+const ROOT: &[u8] = &[b'r'; 100];
+
+/// The arguments of `torture`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code 0 if nothing was found, 1 with a shrunk counterexample if something was.")]
+pub struct Args {
+    /// An index (ablations too), `heap` for the heap alone, or `all`
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    index: Target,
+    /// Operations of a history, beside those that prepare it
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    ops: usize,
+    /// Logical threads of a history; 0: one to four, history by history
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=16))]
+    threads: u32,
+    /// What a crash may take
+    #[arg(long, value_enum, default_value_t = ModelArg::Power)]
+    model: ModelArg,
+    /// Begin no further history of an index after this time: 60s, 5m, 1h [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
+    budget: Option<Duration>,
+    /// Begin no further history of an index once so many distinct states were judged
+    #[arg(long, value_name = "N")]
+    states: Option<u64>,
+    /// What everything left to chance depends on
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Also leave out each write-back and each fence in turn, and report those that nothing misses
+    #[arg(long)]
+    mutants: bool,
+    /// Report as JSON, one object a line for each index
+    #[arg(long)]
+    json: bool,
+}
+
+/// What to torture.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    All,
+    Heap,
+    Index(IndexKind),
+}
+
+impl FromStr for Target {
+    type Err = indexes::Unknown;
+    fn from_str(name: &str) -> Result<Target, indexes::Unknown> {
+        Ok(match name {
+            "all" => Target::All,
+            "heap" => Target::Heap,
+            name => Target::Index(name.parse()?),
+        })
+    }
+}
+
+impl Target {
+    /// The single ones.
+    fn each(self) -> Vec<Target> {
+        match self {
+            Target::All => std::iter::once(Target::Heap)
+                .chain(IndexKind::ALL.iter().copied().map(Target::Index))
+                .collect(),
+            one => vec![one],
+        }
+    }
+}
+
+/// A memory model on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModelArg {
+    /// The power: of each line any prefix of its stores is durable
+    Power,
+    /// More than any hardware: of each line any of its words
+    Word,
+    /// The process: every store is there
+    Process,
+}
+
+/// Reads a time: a number of seconds, or with s, m or h after it.
+fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(['s', 'm', 'h']);
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err("one unit is enough: s, m or h".into()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "not a time such as 60s, 5m or 1h")?;
+    let seconds = number.checked_mul(unit).ok_or("too long")?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// Puts an index into a box.
+struct Boxed;
+
+impl WithIndex for Boxed {
+    type Out = Box<dyn Index>;
+    fn with<I: Index + 'static>(self, index: I) -> Box<dyn Index> {
+        Box::new(index)
+    }
+}
+
+fn subject(kind: IndexKind) -> OfIndex {
+    OfIndex::new(
+        kind.name(),
+        move |heap| kind.create(heap, ROOT, Boxed),
+        move |heap| kind.open(heap, ROOT, Boxed),
+        IndexKind::tracers::<Crash>(),
+    )
+}
+
+impl Args {
+    /// Tortures one after the other, and reports.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        crashtest::silence_findings();
+        let mut found = false;
+        let mut findings = Vec::new();
+        for target in self.index.each() {
+            let finding = match target {
+                Target::Index(kind) => self.torture(subject(kind), history::of_map),
+                Target::Heap | Target::All => self.torture(Blobs, blobs::history),
+            };
+            let finding = finding.map_err(Failure::Torture)?;
+            found |= finding.is_bad();
+            if self.json {
+                let mut out = output();
+                finding.write_json(&mut out)?;
+                out.flush()?;
+            }
+            findings.push(finding);
+        }
+        if !self.json {
+            let mut out = output();
+            report::print(&mut out, &findings)?;
+            out.flush()?;
+        }
+        Ok(if found { Outcome::Found } else { Outcome::Done })
+    }
+
+    fn torture<S: Subject>(
+        &self,
+        subject: S,
+        history: impl Fn(u64, usize, u32) -> History<S::Op>,
+    ) -> Result<Finding, String> {
+        let mode = match self.model {
+            ModelArg::Power => Mode::Power,
+            ModelArg::Word => Mode::Word,
+            ModelArg::Process => Mode::Process,
+        };
+        let settings = Settings {
+            model: Model::from(mode),
+            seed: self.seed,
+            ..Settings::default()
+        };
+        let bar = self.bar(&subject.name());
+        let started = Instant::now();
+        let more = |report: &Report| {
+            let done = match self.states {
+                Some(_) => report.states,
+                None => started.elapsed().as_millis() as u64,
+            };
+            bar.set_position(done);
+            bar.set_message(format!(
+                "{} states, {} histories",
+                report.states, report.histories
+            ));
+            done < self.limit()
+        };
+        let threads = |number: u64| match self.threads {
+            0 => 1 + (number % 4) as u32,
+            threads => threads,
+        };
+        let nth = |number: u64| history(self.seed.wrapping_add(number), self.ops, threads(number));
+        let mut explorer = Explorer::new(subject, settings)?;
+        let mut hunted = None;
+        let mut counterexample = None;
+        if self.mutants {
+            match explorer.hunt((0..).map(nth), more) {
+                Ok(all) => hunted = Some(all),
+                Err(failure) => counterexample = Some(failure),
+            }
+        } else {
+            for history in (0..).map(nth) {
+                if !more(explorer.report()) {
+                    break;
+                }
+                if let Err(failure) = explorer.explore(&history) {
+                    bar.set_message("shrinking the counterexample");
+                    counterexample = Some(explorer.shrink(&history, failure, TRIES).1);
+                    break;
+                }
+            }
+        }
+        bar.finish_and_clear();
+        Ok(Finding {
+            report: explorer.into_report(),
+            threads: self.threads,
+            counterexample,
+            hunted,
+        })
+    }
+
+    /// States, or milliseconds.
+    fn limit(&self) -> u64 {
+        let budget = self.budget.unwrap_or(Duration::from_secs(60));
+        self.states.unwrap_or(budget.as_millis() as u64)
+    }
+
+    /// A bar on a terminal; nothing elsewhere.
+    fn bar(&self, name: &str) -> ProgressBar {
+        let bar = ProgressBar::new(self.limit());
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {msg} [{elapsed}]") {
+            bar.set_style(style);
+        }
+        bar.with_prefix(name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times are read as they are meant, and nothing else is.
+    #[test]
+    fn times() {
+        assert_eq!(time("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(time("1h"), Ok(Duration::from_secs(3600)));
+        for text in ["", "s", "5ms", "-1", "99999999999999999h", "1\u{e9}"] {
+            time(text).expect_err(text);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What `torture` says: a table, the mutants, the counterexamples; or a line of JSON for each.
+
+use crashtest::{Failure, Fate, Hunted, Justified, Report};
+use indicatif::HumanCount;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// What became of one index.
+pub struct Finding {
+    pub report: Report,
+    /// As asked for: 0 is a mix.
+    pub threads: u32,
+    /// The shrunk failure.
+    pub counterexample: Option<Box<Failure>>,
+    /// The mutants, if they were asked for.
+    pub hunted: Option<Vec<Hunted>>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    index: &'a str,
+    model: String,
+    seed: u64,
+    threads: u32,
+    histories: u64,
+    operations: u64,
+    crash_points: u64,
+    images: u64,
+    states: u64,
+    again: u64,
+    seconds: f64,
+    states_per_s: f64,
+    failures: usize,
+    mutants: Option<usize>,
+    survivors: Option<Vec<Survivor>>,
+    counterexample: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Survivor {
+    persist: String,
+    left_out: u64,
+    reason: Option<&'static str>,
+}
+
+impl Finding {
+    /// Whether anything failed, or survived for no known reason.
+    pub fn is_bad(&self) -> bool {
+        self.counterexample.is_some() || self.survivors().iter().any(|one| one.reason.is_none())
+    }
+
+    fn survivors(&self) -> Vec<Justified<'_>> {
+        Justified::of(self.hunted.as_deref().unwrap_or_default())
+    }
+
+    /// Writes one line of JSON.
+    pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        let report = &self.report;
+        let survivor = |one: Justified<'_>| Survivor {
+            persist: one.hunted.mutant.to_string(),
+            left_out: one.hunted.lacking,
+            reason: one.reason,
+        };
+        let line = Line {
+            index: &report.subject,
+            model: report.model.mode.to_string(),
+            seed: report.seed,
+            threads: self.threads,
+            histories: report.histories,
+            operations: report.operations,
+            crash_points: report.crash_points,
+            images: report.images,
+            states: report.states,
+            again: report.again,
+            seconds: report.elapsed.as_secs_f64(),
+            states_per_s: report.states_per_s(),
+            failures: report.failures.len(),
+            mutants: self.hunted.as_ref().map(Vec::len),
+            survivors: self
+                .hunted
+                .is_some()
+                .then(|| self.survivors().into_iter().map(survivor).collect()),
+            counterexample: self.counterexample.as_ref().map(ToString::to_string),
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        writeln!(out)
+    }
+}
+
+/// Writes the table, then the mutants, then the counterexamples.
+pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<20} {:>7} {:>9} {:>12} {:>12} {:>12} {:>7} {:>8} {:>8}",
+        "index", "model", "histories", "crash points", "images", "states", "again", "states/s", "failures"
+    )?;
+    for Finding { report, .. } in findings {
+        writeln!(
+            out,
+            "{:<20} {:>7} {:>9} {:>12} {:>12} {:>12} {:>7} {:>8} {:>8}",
+            report.subject,
+            report.model.mode.to_string(),
+            HumanCount(report.histories).to_string(),
+            HumanCount(report.crash_points).to_string(),
+            HumanCount(report.images).to_string(),
+            HumanCount(report.states).to_string(),
+            HumanCount(report.again).to_string(),
+            HumanCount(report.states_per_s() as u64).to_string(),
+            report.failures.len(),
+        )?;
+    }
+    for finding in findings {
+        print_mutants(out, finding)?;
+    }
+    for Finding {
+        report,
+        counterexample,
+        ..
+    } in findings
+    {
+        if let Some(failure) = counterexample {
+            write!(
+                out,
+                "\n{} FAILS (model {}, seed {}): {failure}",
+                report.subject, report.model.mode, report.seed
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
+    let Some(hunted) = &finding.hunted else {
+        return Ok(());
+    };
+    let survivors = finding.survivors();
+    writeln!(out, "\nmutants of {}:", finding.report.subject)?;
+    for one in hunted {
+        let (fate, why) = match &one.fate {
+            Fate::Killed(failure) => ("killed", failure.message.as_str()),
+            Fate::Shared => ("shared", "others ask for the same write-backs"),
+            Fate::Survived => {
+                let same = survivors.iter().find(|other| std::ptr::eq(other.hunted, one));
+                match same.and_then(|one| one.reason) {
+                    Some(reason) => ("kept", reason),
+                    None => ("SURVIVED", "for no known reason"),
+                }
+            }
+        };
+        let why = why.lines().next().unwrap_or_default();
+        writeln!(out, "  {fate:<8}  {}: {why}", one.mutant)?;
+    }
+    let unexplained = survivors.iter().filter(|one| one.reason.is_none()).count();
+    writeln!(
+        out,
+        "  {} mutants, {} survivors, {unexplained} of them for no known reason",
+        hunted.len(),
+        survivors.len()
+    )
+}

@@ -1,0 +1,119 @@
+//! Shrinking: of what fails, as little as still fails.
+//!
+//! 1. *The image.* As soon as one fails, lines get their newest version one by one, and those that must lag, the newest
+//!    version that still fails. What remains is withheld for a reason.
+//! 2. *The history.* It is explored again with fewer crashes, with fewer threads and with fewer operations: chunks of
+//!    them are left out, ever smaller ones (as in delta debugging, without its complements).
+//!
+//! I1 What comes out fails by the same settings. It need not fail by the same message.
+
+use super::{Explorer, Plan, Probed};
+use crate::choose::Contents;
+use crate::{Failure, History, Subject};
+
+impl<S: Subject> Explorer<S> {
+    /// A history with as few crashes, threads and operations as a few hundred (`tries`) attempts leave of one that
+    /// fails, and how it fails. Nothing of this is added to the report.
+    pub fn shrink(
+        &mut self,
+        history: &History<S::Op>,
+        failure: Box<Failure>,
+        mut tries: usize,
+    ) -> (History<S::Op>, Box<Failure>) {
+        let (report, settings) = (self.report.clone(), self.settings.clone());
+        let mut least = (history.clone(), failure);
+        let mut attempt = |explorer: &mut Self, history: History<S::Op>, least: &mut (_, _)| {
+            if tries == 0 {
+                return false;
+            }
+            tries -= 1;
+            let found = explorer.explore(&history).err();
+            found.map(|failure| *least = (history, failure)).is_some()
+        };
+        let most = least.1.crashes.max(1);
+        self.settings.crashes = most;
+        for crashes in 1..most {
+            self.settings.crashes = crashes;
+            if attempt(self, least.0.clone(), &mut least) {
+                break;
+            }
+            self.settings.crashes = most;
+        }
+        for threads in 1..history.threads {
+            let history = History {
+                threads,
+                ..least.0.clone()
+            };
+            if attempt(self, history, &mut least) {
+                break;
+            }
+        }
+        let mut chunk = least.0.ops.len().div_ceil(2);
+        while chunk > 0 {
+            // From the end, since what comes after the crash is of no use.
+            let mut end = least.0.ops.len();
+            while end > 0 {
+                let start = end.saturating_sub(chunk);
+                let fewer = without(&least.0, start, end);
+                attempt(self, fewer, &mut least);
+                end = start;
+            }
+            chunk /= 2;
+        }
+        self.report = report;
+        self.settings = settings;
+        least
+    }
+
+    /// Of an image that fails, one that lacks as few stores as still fail; `probe` judges the image that has these
+    /// contents and the newest version of all other lines.
+    pub(super) fn least(&self, found: Probed, probe: impl Fn(&Self, Plan) -> Probed) -> Probed {
+        let mut contents: Contents = found.picked.iter().map(|one| (one.line, one.content)).collect();
+        let mut least = found;
+        let fails = |contents: &Contents, least: &mut Probed| {
+            let probed = probe(self, Plan::But(contents.clone()));
+            let fails = probed.result.is_err();
+            if fails {
+                *least = probed;
+            }
+            fails
+        };
+        let lines: Vec<u32> = least.picked.iter().map(|one| one.line).collect();
+        for line in lines.into_iter().rev() {
+            if let Some(content) = contents.remove(&line)
+                && !fails(&contents, &mut least)
+            {
+                contents.insert(line, content);
+            }
+        }
+        let lines: Vec<u32> = contents.keys().copied().collect();
+        for line in lines {
+            let first = contents[&line];
+            let versions = {
+                let slow = self.crash.slow();
+                let mode = slow.tracker.model().mode;
+                let base = self.crash.content(line);
+                let versions = slow.tracker.line(line).map(|line| line.versions(base, mode, 0));
+                versions.unwrap_or_default()
+            };
+            let as_new = versions.iter().rev().skip(1).any(|version| {
+                contents.insert(line, version.content);
+                fails(&contents, &mut least)
+            });
+            if !as_new {
+                contents.insert(line, first);
+            }
+        }
+        least
+    }
+}
+
+/// The history without the operations from `start` to `end`.
+fn without<O: Clone>(history: &History<O>, start: usize, end: usize) -> History<O> {
+    let mut fewer = history.clone();
+    fewer.ops.drain(start..end);
+    let prepared = history.prepared as usize;
+    let gone = end.min(prepared).saturating_sub(start);
+    fewer.prepared -= gone as u32;
+    fewer
+}
