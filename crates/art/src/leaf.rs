@@ -154,7 +154,9 @@ impl<'g> LeafRef<'g> {
                 self.leaf.word.store_nt(value, &batch);
                 return batch.fence().durable();
             }
-            self.leaf.header.store(settled | mark(heap.generation()), &batch);
+            // The mark goes where the value goes, and means nothing without it.
+            let marked = settled | mark(heap.generation());
+            self.leaf.header.store_unpersisted(marked, media);
             self.leaf.word.store(value, &batch);
             let durable = batch.fence().durable();
             self.leaf.header.store_unpersisted(settled, media);

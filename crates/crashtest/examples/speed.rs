@@ -1,32 +1,42 @@
-//! How many states a second are judged of a hundred operations on a ROART: `speed [histories] [first seed]`.
+//! How many states a second are judged of a hundred operations on an index: `speed [histories] [first seed] [index]`.
 
 use index::Index;
-use roart::{Full, KIND, Roart, tracer};
+use indexes::{IndexKind, WithIndex};
 use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Crash, Explorer, Settings, history};
+use wollemi_crashtest::{Explorer, Settings, history};
 
-fn main() {
-    let mut numbers = std::env::args().skip(1).map_while(|number| number.parse().ok());
-    let (histories, seed) = (numbers.next().unwrap_or(50), numbers.next().unwrap_or(1));
+struct Boxed;
+
+impl WithIndex for Boxed {
+    type Out = Box<dyn Index>;
+    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
+        Box::new(index)
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let histories: u64 = arguments.next().map_or(Ok(50), |number| number.parse())?;
+    let seed: u64 = arguments.next().map_or(Ok(1), |number| number.parse())?;
+    let kind: IndexKind = arguments
+        .next()
+        .map_or(Ok(IndexKind::default()), |name| name.parse())?;
     let subject = OfIndex::new(
-        "roart",
-        |heap| Ok(Box::new(Roart::<Crash, Full>::create(heap, b"test")?)),
-        |heap| Ok(Roart::<Crash, Full>::open(heap, b"test")?.map(|index| Box::new(index) as Box<dyn Index>)),
-        vec![(KIND, tracer())],
+        kind.name(),
+        move |heap| kind.create(heap, b"test", Boxed),
+        move |heap| kind.open(heap, b"test", Boxed),
+        IndexKind::tracers(),
     );
     let settings = Settings {
         seed,
         ..Settings::default()
     };
-    let explorer = Explorer::new(subject, settings);
-    let mut explorer = match explorer {
-        Ok(explorer) => explorer,
-        Err(error) => return eprintln!("{error}"),
-    };
+    let mut explorer = Explorer::new(subject, settings)?;
     for number in 0..histories {
         if let Err(failure) = explorer.explore(&history::of_map(seed + number, 100, 1)) {
             eprintln!("{failure}");
         }
     }
     println!("{}", explorer.report());
+    Ok(())
 }

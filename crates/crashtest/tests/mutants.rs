@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{Full, subject};
+use common::{IndexKind, subject};
 use wollemi_crashtest::{Explorer, Fate, Settings, history};
 
 /// Of the persists that make ROART's new objects durable and publish them, not one can be left out. (What is not
 /// asserted here: persists by which a reader helps a publication that is still under way, since here nothing else is.)
 #[test]
 fn persists_are_needed() {
-    let subject = subject::<Full>("roart");
+    let subject = subject(IndexKind::Roart);
     let settings = Settings {
         deep_share: 0,
         ..Settings::default()

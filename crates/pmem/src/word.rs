@@ -158,6 +158,14 @@ impl PWord {
         media.load(&self.0)
     }
 
+    /// The value (acquire), of which nobody believes more than a commit word says counts, which was durable before that
+    /// word said so: what else is there may not be durable, and nothing depends on it.
+    #[inline]
+    #[track_caller]
+    pub fn peek<M: Media>(&self, media: &M) -> u64 {
+        media.peek(&self.0)
+    }
+
     /// Stores `value` in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]

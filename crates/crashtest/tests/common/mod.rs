@@ -1,23 +1,55 @@
-//! ROART as a subject.
+//! Any index of the list as a subject.
 
-#![allow(dead_code, unused_imports, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test file uses its part")]
 
-pub use roart::{Full, Raw, Streaming, Variant, WithoutEc, WithoutLc, WithoutMo, WithoutSmp};
+pub use indexes::IndexKind;
 
 use index::Index;
-use roart::{KIND, Roart, tracer};
-use wollemi_crashtest::Crash;
+use indexes::WithIndex;
 use wollemi_crashtest::map::OfIndex;
+use wollemi_crashtest::{Explorer, History, Report, Settings};
 
 /// Longer than what shares a line with the root's link.
 const ROOT: &[u8] = &[b'r'; 100];
 
-/// ROART in a variant.
-pub fn subject<V: Variant>(name: &str) -> OfIndex {
+/// The index, as one type.
+struct Boxed;
+
+impl WithIndex for Boxed {
+    type Out = Box<dyn Index>;
+    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
+        Box::new(index)
+    }
+}
+
+/// An index of the list.
+pub fn subject(kind: IndexKind) -> OfIndex {
     OfIndex::new(
-        name,
-        |heap| Ok(Box::new(Roart::<Crash, V>::create(heap, ROOT)?)),
-        |heap| Ok(Roart::<Crash, V>::open(heap, ROOT)?.map(|index| Box::new(index) as Box<dyn Index>)),
-        vec![(KIND, tracer())],
+        kind.name(),
+        move |heap| kind.create(heap, ROOT, Boxed),
+        move |heap| kind.open(heap, ROOT, Boxed),
+        IndexKind::tracers(),
     )
+}
+
+/// The indexes that are no ablations.
+pub fn whole() -> impl Iterator<Item = IndexKind> {
+    IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation())
+}
+
+/// Explores histories of an index; a failure is the test's.
+pub fn explore(
+    kind: IndexKind,
+    settings: Settings,
+    histories: impl IntoIterator<Item = History<wollemi_crashtest::map::Op>>,
+) -> Report {
+    let mut explorer = Explorer::new(subject(kind), settings).expect("memory");
+    for history in histories {
+        if let Err(failure) = explorer.explore(&history) {
+            panic!("{failure}\n{}", explorer.report());
+        }
+    }
+    let report = explorer.into_report();
+    println!("{report}");
+    report
 }

@@ -103,7 +103,8 @@ impl<'a, 'e, P: Publication, M: Media> Placed<'a, 'e, P, M> {
     pub fn publish(self, _fenced: &Fenced<'e>, word: &'a CommitWord, value: u64) -> Published<'a, P, M> {
         let Published { slot, media, .. } = self.stored;
         if P::MARKS {
-            media.store(&slot.0, self.word);
+            // The link is durable; only its mark goes.
+            media.store_unpersisted(&slot.0, self.word);
         }
         word.publish(media, value)
     }

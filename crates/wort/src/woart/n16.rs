@@ -49,11 +49,12 @@ fn with_key(word: u64, entry: usize, key: u8) -> u64 {
 }
 
 impl N16 {
+    /// The partial keys; those count whose bits the bitmap has. The others may be on their way to be durable.
     #[inline(always)]
     fn keys<M: Media>(&self, media: &M) -> [u8; 16] {
         let mut keys = [0; 16];
         for (word, bytes) in self.keys.iter().zip(keys.as_chunks_mut::<8>().0) {
-            *bytes = word.load(media).to_le_bytes();
+            *bytes = word.peek(media).to_le_bytes();
         }
         keys
     }

@@ -1,0 +1,61 @@
+//! Every index of the list survives every crash that is looked at.
+
+mod common;
+
+use common::{IndexKind, explore, whole};
+use wollemi_crashtest::{Mode, Model, Settings, history};
+
+/// Runs the property for an index and a model, with a seed that can be given (`SEED`).
+fn property(kind: IndexKind, mode: Mode) {
+    let seed = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(1);
+    let settings = Settings {
+        seed,
+        model: Model::from(mode),
+        again_share: 50,
+        kill_share: 30,
+        ..Settings::default()
+    };
+    let report = explore(
+        kind,
+        settings,
+        (seed..seed + 12).map(|seed| history::of_map(seed, 60, 1)),
+    );
+    let least = if mode == Mode::Process { 500 } else { 2000 };
+    assert!(report.states > least, "{report}");
+}
+
+/// Whatever a crash leaves of it, what was acknowledged is there, what was in flight is there or not, and it works on.
+#[test]
+fn what_was_acknowledged_is_there() {
+    for &kind in IndexKind::ALL {
+        property(kind, Mode::Power);
+    }
+}
+
+/// The same where the stores of a line become durable in any order, and where the memory outlives the process.
+#[test]
+fn what_was_acknowledged_is_there_in_other_models() {
+    for kind in whole().chain([IndexKind::RoartStreaming]) {
+        property(kind, Mode::Word);
+        property(kind, Mode::Process);
+    }
+}
+
+/// What a killed process had stored and not persisted is seen after it, and acted upon: whoever does so persists it, or
+/// a loss of power takes it away. (Of values stored in place, and of the end of the allocated pages, it once did.)
+#[test]
+fn what_was_seen_after_a_kill_is_there() {
+    for kind in whole() {
+        let settings = Settings {
+            kill_share: 10,
+            again_share: 0,
+            deep_share: 0,
+            ..Settings::default()
+        };
+        let report = explore(kind, settings, (1..7).map(|seed| history::of_map(seed, 60, 1)));
+        assert!(report.again > 100, "{report}");
+    }
+}
