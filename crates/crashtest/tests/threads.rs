@@ -4,7 +4,8 @@
 mod common;
 
 use common::{explore, whole};
-use wollemi_crashtest::{Mode, Model, Settings, history};
+use wollemi_crashtest::map::Op;
+use wollemi_crashtest::{History, Mode, Model, Settings, history};
 
 /// Whatever a crash leaves of it, what was acknowledged is there; nobody answers what a crash may take back.
 #[test]
@@ -19,5 +20,26 @@ fn what_threads_were_told_is_there() {
             let report = explore(kind, settings, histories);
             assert!(report.states > 200, "{report}");
         }
+    }
+}
+
+/// Who looks for another key and meets a leaf whose value is being changed depends on its key alone. (The mark beside
+/// the value once counted as something that a crash must not take back.)
+#[test]
+fn keys_are_what_they_are_while_values_change() {
+    let changes = (0..20u64).flat_map(|value| {
+        let change = Op::Update(b"aa"[..].into(), value.to_le_bytes()[..].into());
+        [change, Op::Get(b"ab"[..].into())]
+    });
+    let first = Op::Insert(b"aa"[..].into(), [7; 8][..].into());
+    let ops: Vec<Op> = std::iter::once(first).chain(changes).collect();
+    for kind in whole() {
+        let histories = (0..6).map(|seed| History {
+            seed,
+            ops: ops.clone(),
+            prepared: 1,
+            threads: 2,
+        });
+        explore(kind, Settings::default(), histories);
     }
 }
