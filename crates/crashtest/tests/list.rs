@@ -1,7 +1,7 @@
 //! The worked example of `docs/crash-testing.md`: a persistent list with a missing fence, what the kit says of it, and
 //! the mended list.
 
-use pmem::{Media, Offset, PWord, Pool, Purpose, persist_scope};
+use pmem::{Offset, PWord, Pool, Purpose, persist_scope};
 use wollemi_crashtest::{Crash, Explorer, Failure, History, Random, Settings, Subject, Verdict};
 
 const DOCUMENT: &str = include_str!("../../../docs/crash-testing.md");
