@@ -69,7 +69,7 @@ pub trait Design: Debug + Send + Sync + Sized + 'static {
         Ok(root)
     }
 
-    /// If the root's link leads to an object that is no node (its tag is then no [`Kind`]'s) and from which only
+    /// If the root's link leads to an object that is no node (its tag is then no [`Kind`](crate::Kind)'s) and from which only
     /// [`top`](Design::top) hangs: the object's [`footprint`](heap::footprint).
     const ROOT_OBJECT: Option<usize> = None;
 
