@@ -5,13 +5,20 @@
 //! array when it has come half way, so that the misses of a scan overlap. The walk stops at an inner node until the
 //! queue has come to it. The keys of a leaf array are sorted when it is met (§3.2).
 //!
+//! An inline leaf array (`inline`) is read line by line when the walk comes to it; of those in the queue the next have
+//! been asked for.
+//!
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
 use crate::array::{ArrayRef, array_size, capacity_of};
+use crate::inline::shape::Shape;
+use crate::inline::word::{KeyWord, LONGEST};
+use crate::inline::{InlineRef, Kept, Through, Words};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, LeafRef, Prefix, Tagged, damaged, prefetch, prefetch_range};
+use heap::Guard;
 use index::{Direction, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
@@ -21,6 +28,8 @@ use std::ops::{Bound, ControlFlow};
 const AHEAD: usize = 32;
 /// How many are put at a time.
 const REFILL: usize = 8;
+/// Lines of an inline leaf array that are asked for before the walk comes to it.
+const LINES_STAGED: usize = 8;
 
 /// How what is to be visited lies to a bound.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,6 +63,8 @@ struct Item {
     /// Bytes that lead to it.
     depth: u32,
     edges: Edges,
+    /// The first of them.
+    first: u8,
 }
 
 /// A node on the walk's path: what of it is still to come.
@@ -68,6 +79,8 @@ struct Frame<'g> {
     next: usize,
     end: usize,
     edges: Edges,
+    /// The first byte of all keys, but in the root.
+    first: u8,
 }
 
 struct Bounds<'a> {
@@ -100,6 +113,25 @@ impl Bounds<'_> {
         above && below
     }
 
+    /// What lies between the bounds in an inline leaf array, whose keys share their first byte with those of the bounds
+    /// that matter.
+    fn words(&self, edges: Edges) -> Words {
+        let mut words = Words::ALL;
+        if edges.low != Edge::Free
+            && let Some((word, exact)) = word_of(key_of(self.lower))
+        {
+            let included = exact && matches!(self.lower, Bound::Included(_));
+            words.least = word.bits() + u64::from(!included);
+        }
+        if edges.high != Edge::Free
+            && let Some((word, exact)) = word_of(key_of(self.upper))
+        {
+            let excluded = exact && matches!(self.upper, Bound::Excluded(_));
+            words.most = word.bits() - u64::from(excluded);
+        }
+        words
+    }
+
     fn cross(&self) -> bool {
         match (self.lower, self.upper) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -107,6 +139,13 @@ impl Bounds<'_> {
             (lower, upper) => key_of(lower) >= key_of(upper),
         }
     }
+}
+
+/// The word of a bound, and whether it is the bound's whole key; a longer key lies behind all short ones that its start
+/// does not.
+fn word_of(key: &[u8]) -> Option<(KeyWord, bool)> {
+    let word = KeyWord::of(&key[..key.len().min(LONGEST)])?;
+    Some((word, key.len() <= LONGEST))
 }
 
 /// Where a subtree lies, given the bytes `string` that lead to it from byte `from` on; `outside` is the side of the
@@ -151,6 +190,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
         let bounds = Bounds { lower, upper };
@@ -171,6 +211,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 low: edge(lower),
                 high: edge(upper),
             },
+            first: 0,
         };
         let mut walk = Walk {
             bounds,
@@ -185,6 +226,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             waits: true,
         };
         let mut sorted = Vec::new();
+        let (mut kept, mut gathered) = (Kept::new(guard), Vec::new());
         loop {
             if walk.put - walk.taken <= AHEAD - REFILL {
                 self.fill(&mut walk);
@@ -196,8 +238,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             walk.taken += 1;
             if walk.staged < walk.taken {
                 walk.staged = walk.taken;
-            } else if item.link.kind() == Kind::Array {
-                walk.entries -= capacity_of(item.link);
+            } else {
+                walk.entries -= entries_of(item.link);
             }
             let flow = match item.link.kind() {
                 Kind::Leaf => {
@@ -205,6 +247,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     self.visit_leaf(&leaf, item.edges, &walk.bounds, visit)
                 }
                 Kind::Array => self.visit_array(&item, &walk, &mut sorted, visit)?,
+                Kind::Inline if V::INLINE => {
+                    let through = Through {
+                        first: item.first,
+                        words: walk.bounds.words(item.edges),
+                        kept: &mut kept,
+                        gathered: &mut gathered,
+                        visit: &mut *visit,
+                    };
+                    let array = InlineRef::at(&self.heap, item.link)?;
+                    array.scan(through, direction, item.depth as usize, self.heap.media())
+                }
                 _ => {
                     walk.waits = false;
                     self.enter(item, &mut walk)?;
@@ -283,6 +336,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 level,
                 end,
                 edges,
+                first,
                 ..
             } = *frame;
             let (limit, mut put, mut next) = (walk.taken + AHEAD, walk.put, frame.next);
@@ -299,12 +353,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     continue;
                 }
                 let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
-                prefetch(start);
                 let item = match link == ends {
                     true => Item {
                         link,
                         depth: level,
                         edges,
+                        first,
                     },
                     false => {
                         let edges = edges_of(&walk.bounds, edges, level as usize, link.byte());
@@ -312,11 +366,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
                             link,
                             depth: level + 1,
                             edges,
+                            first: if level == 0 { link.byte() } else { first },
                         }
                     }
                 };
                 walk.queue[put % AHEAD] = item;
                 put += 1;
+                if link.kind() == Kind::Inline {
+                    continue;
+                }
+                prefetch(start);
                 if !link.is_plain(Kind::Leaf) {
                     if link.kind() != Kind::Array {
                         walk.waits = true;
@@ -338,16 +397,21 @@ impl<M: Media, V: Variant> Roart<M, V> {
         while walk.staged < arrived && walk.entries < AHEAD {
             let link = walk.queue[walk.staged % AHEAD].link;
             walk.staged += 1;
-            if link.kind() == Kind::Array {
-                walk.entries += capacity_of(link);
-                self.prefetch_array(link);
-            }
+            walk.entries += entries_of(link);
+            self.prefetch_array(link);
         }
     }
 
     fn prefetch_array(&self, link: Link) {
-        if let Ok(array) = ArrayRef::at(&self.heap, link) {
+        if link.kind() == Kind::Array
+            && let Ok(array) = ArrayRef::at(&self.heap, link)
+        {
             array.prefetch_leaves(&self.heap);
+        }
+        if link.kind() == Kind::Inline
+            && let Ok(array) = InlineRef::at(&self.heap, link)
+        {
+            (0..LINES_STAGED).for_each(|line| array.prefetch_line(line));
         }
     }
 
@@ -420,6 +484,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             next,
             end,
             edges: item.edges,
+            first: item.first,
         });
         Ok(())
     }
@@ -474,6 +539,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             _ => Ok(false),
         }
+    }
+}
+
+/// Entries of the array that a link leads to; none, if it leads to something else.
+#[inline(always)]
+fn entries_of(link: Link) -> usize {
+    match link.kind() {
+        Kind::Array => capacity_of(link),
+        Kind::Inline => Shape::of(link).map_or(0, Shape::capacity),
+        _ => 0,
     }
 }
 

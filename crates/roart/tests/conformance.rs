@@ -7,7 +7,8 @@ use index::conformance::{Reopen, Subject};
 use pmem::{Hardware, Pool, PoolOptions};
 use tempfile::TempDir;
 use wollemi_roart::{
-    Full, KIND, Raw, Roart, Streaming, Variant, WithoutEc, WithoutLc, WithoutMo, WithoutSmp, tracer,
+    Full, KIND, Raw, Roart, Streaming, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSmp,
+    tracer,
 };
 
 struct InFile<V: Variant> {
@@ -64,6 +65,7 @@ impl<V: Variant> Subject for InFile<V> {
 index::conformance! {
     full: InFile<Full>,
     streaming: InFile<Streaming>; scale = 0.2,
+    without_inline: InFile<WithoutInline>; scale = 0.5,
     raw: InFile<Raw>; scale = 0.1,
     without_ec: InFile<WithoutEc>; scale = 0.2,
     without_smp: InFile<WithoutSmp>; scale = 0.2,

@@ -44,7 +44,8 @@ fn images(ordinary: u64) -> u64 {
     variable("DAMAGE_IMAGES").unwrap_or(ordinary)
 }
 
-/// Objects of every kind: nodes of all sizes, leaf arrays, leaves in place and long, deep and skipping prefixes.
+/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and skipping
+/// prefixes.
 fn entries() -> Model {
     let mut model = Model::new();
     for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
@@ -68,6 +69,14 @@ fn entries() -> Model {
             b"12345678".to_vec(),
         );
     }
+    for i in 0..300u64 {
+        // Short pairs: many in one array, and a few of text.
+        let spread = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        model.insert([b"g", &spread[..7]].concat(), spread.to_vec());
+        if i < 9 {
+            model.insert(format!("h{}", i * 7).into_bytes(), b"of text!".to_vec());
+        }
+    }
     model
 }
 
@@ -81,6 +90,8 @@ struct Original {
     leaves: Vec<(usize, usize)>,
     /// Nodes.
     nodes: Vec<usize>,
+    /// Key words of inline leaf arrays.
+    pairs: Vec<usize>,
     /// Places of words that are not zero.
     words: Vec<usize>,
 }
@@ -92,7 +103,7 @@ impl Original {
         for (key, value) in &model {
             assert!(store.index.insert(key, value).expect("no error"));
         }
-        let (mut links, mut leaves, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut links, mut leaves, mut nodes, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let heap = store.index.heap();
         let root = heap.root(b"test").expect("no error").expect("the root").link;
         let mut stack = vec![root];
@@ -103,6 +114,12 @@ impl Original {
             let place = at.get() as usize;
             if link.kind() == Kind::Leaf {
                 leaves.push((place, len));
+                continue;
+            }
+            if link.kind() == Kind::Inline {
+                let object = heap.pool().bytes(at, len).expect("inside");
+                let used = (16..len).step_by(16).filter(|&at| object[at..at + 8] != [0; 8]);
+                pairs.extend(used.map(|at| place + at));
                 continue;
             }
             if link.kind() != Kind::Array {
@@ -117,7 +134,8 @@ impl Original {
             }
             stack.append(&mut children);
         }
-        assert!(leaves.len() == model.len() && links.len() >= model.len());
+        assert!(leaves.len() + pairs.len() == model.len() && links.len() >= leaves.len());
+        assert_eq!(pairs.is_empty(), !V::INLINE);
         let folder = store.close();
         let bytes = std::fs::read(folder.path().join("pool")).expect("read");
         let words = (HEADER..bytes.len())
@@ -130,6 +148,7 @@ impl Original {
             links,
             leaves,
             nodes,
+            pairs,
             words,
         }
     }
@@ -154,6 +173,7 @@ impl Original {
                     0 => HEADER + random.below(self.bytes.len() - HEADER) / 8 * 8,
                     1 => *random.pick(&self.nodes) + random.below(8) * 8,
                     2..4 => *random.pick(&self.links),
+                    4 if !self.pairs.is_empty() => *random.pick(&self.pairs),
                     _ => *random.pick(&self.words),
                 };
                 let word = self.word(at);
@@ -331,7 +351,8 @@ fn damaged_pools_without_techniques_are_survived() {
 }
 
 /// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers settle),
-/// leaves' headers (but for the pending mark), keys and values, levels, prefixes. A leaf whose value is updated in
+/// leaves' headers (but for the pending mark), keys and values, short pairs' key words (but for the mark), levels,
+/// prefixes. A leaf whose value is updated in
 /// place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
 #[test]
 fn checks_find_every_flipped_bit() {
@@ -341,13 +362,18 @@ fn checks_find_every_flipped_bit() {
     let mut missed = Vec::new();
     let (mut by_chance, mut missed_by_chance) = (0, 0);
     for i in 0..images(1200) {
-        let (what, at, bit) = match i % 6 {
+        let (what, at, bit) = match i % 7 {
             0..2 => ("link", *random.pick(&original.links), 1 + random.below(63)),
             2 => {
                 let (leaf, _) = *random.pick(&original.leaves);
                 let bit = random.below(56);
                 ("leaf's header", leaf, if bit >= 48 { bit + 8 } else { bit })
             }
+            5 => (
+                "key word of a pair",
+                *random.pick(&original.pairs),
+                1 + random.below(63),
+            ),
             3 => {
                 let node = *random.pick(&original.nodes);
                 ("level", node + 8, random.below(32))

@@ -29,7 +29,9 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use wollemi_roart::{Full, Raw, Roart, Streaming, Variant, WithoutEc, WithoutLc, WithoutMo, WithoutSmp};
+use wollemi_roart::{
+    Full, Raw, Roart, Streaming, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSmp,
+};
 
 const VALUE: &[u8] = b"8 bytes!";
 
@@ -46,6 +48,7 @@ macro_rules! each_variant {
     ($property:ident) => {{
         $property::<Full>();
         $property::<Streaming>();
+        $property::<WithoutInline>();
         $property::<WithoutEc>();
         $property::<WithoutSmp>();
         $property::<WithoutMo>();
@@ -387,7 +390,8 @@ fn memory_of_ended_threads_is_reused() {
     store.compare(&Model::new());
 }
 
-/// Nodes with and without entry compression keep their key bytes in different places: neither opens the other's.
+/// Nodes with and without entry compression keep their key bytes in different places, as do indexes with and without
+/// inline leaf arrays their pairs: neither opens the other's.
 #[test]
 fn variants_do_not_misread_each_other() {
     let store = Store::<Full>::create();
@@ -397,6 +401,10 @@ fn variants_do_not_misread_each_other() {
         Err(heap::Error::Damaged { .. })
     ));
     assert!(Roart::<Hardware, Streaming>::open(heap, b"test").is_ok_and(|index| index.is_some()));
+    assert!(matches!(
+        Roart::<Hardware, WithoutInline>::open(heap, b"test"),
+        Err(heap::Error::Damaged { .. })
+    ));
     let raw = Store::<Raw>::create();
     assert!(matches!(
         Roart::<Hardware, Full>::open(raw.index.heap(), b"test"),
