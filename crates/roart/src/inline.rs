@@ -32,7 +32,7 @@ pub(crate) mod word;
 
 pub(crate) use build::{Fill, Image, draft_inline};
 pub(crate) use check::fault;
-pub(crate) use scan::{Kept, Through, Words};
+pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
 
 use art::{damaged, prefetch};
 use heap::Heap;

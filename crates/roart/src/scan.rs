@@ -10,14 +10,17 @@
 //!
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
+mod bounds;
+mod leaves;
+
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::inline::shape::Shape;
-use crate::inline::word::{KeyWord, LONGEST};
-use crate::inline::{InlineRef, Kept, Through, Words};
+use crate::inline::{InlineRef, LINES_AHEAD, Scratch, inline_size};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, LeafRef, Prefix, Tagged, damaged, prefetch, prefetch_range};
+use bounds::{Bounds, Edge, Edges, edges_of, key_of, narrow};
 use heap::Guard;
 use index::{Direction, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
@@ -28,33 +31,8 @@ use std::ops::{Bound, ControlFlow};
 const AHEAD: usize = 32;
 /// How many are put at a time.
 const REFILL: usize = 8;
-/// Lines of an inline leaf array that are asked for before the walk comes to it.
-const LINES_STAGED: usize = 8;
-
-/// How what is to be visited lies to a bound.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Edge {
-    /// Inside.
-    Free,
-    /// The bytes so far are those of the bound.
-    Along,
-    /// Not known: each key must be compared.
-    Unknown,
-}
-
-/// How it lies to both.
-#[derive(Clone, Copy)]
-struct Edges {
-    low: Edge,
-    high: Edge,
-}
-
-impl Edges {
-    #[inline(always)]
-    fn are_free(self) -> bool {
-        self.low == Edge::Free && self.high == Edge::Free
-    }
-}
+/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on its way.
+const PAIRS_AHEAD: usize = 256;
 
 /// A link to visit.
 #[derive(Clone, Copy)]
@@ -83,88 +61,6 @@ struct Frame<'g> {
     first: u8,
 }
 
-struct Bounds<'a> {
-    lower: Bound<&'a [u8]>,
-    upper: Bound<&'a [u8]>,
-}
-
-fn key_of(bound: Bound<&[u8]>) -> &[u8] {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key,
-        Bound::Unbounded => &[],
-    }
-}
-
-impl Bounds<'_> {
-    fn hold(&self, key: &[u8], edges: Edges) -> bool {
-        let Edges { low, high } = edges;
-        let above = low == Edge::Free
-            || match self.lower {
-                Bound::Included(bound) => key >= bound,
-                Bound::Excluded(bound) => key > bound,
-                Bound::Unbounded => true,
-            };
-        let below = high == Edge::Free
-            || match self.upper {
-                Bound::Included(bound) => key <= bound,
-                Bound::Excluded(bound) => key < bound,
-                Bound::Unbounded => true,
-            };
-        above && below
-    }
-
-    /// What lies between the bounds in an inline leaf array, whose keys share their first byte with those of the bounds
-    /// that matter.
-    fn words(&self, edges: Edges) -> Words {
-        let mut words = Words::ALL;
-        if edges.low != Edge::Free
-            && let Some((word, exact)) = word_of(key_of(self.lower))
-        {
-            let included = exact && matches!(self.lower, Bound::Included(_));
-            words.least = word.bits() + u64::from(!included);
-        }
-        if edges.high != Edge::Free
-            && let Some((word, exact)) = word_of(key_of(self.upper))
-        {
-            let excluded = exact && matches!(self.upper, Bound::Excluded(_));
-            words.most = word.bits() - u64::from(excluded);
-        }
-        words
-    }
-
-    fn cross(&self) -> bool {
-        match (self.lower, self.upper) {
-            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-            (lower, upper) => key_of(lower) >= key_of(upper),
-        }
-    }
-}
-
-/// The word of a bound, and whether it is the bound's whole key; a longer key lies behind all short ones that its start
-/// does not.
-fn word_of(key: &[u8]) -> Option<(KeyWord, bool)> {
-    let word = KeyWord::of(&key[..key.len().min(LONGEST)])?;
-    Some((word, key.len() <= LONGEST))
-}
-
-/// Where a subtree lies, given the bytes `string` that lead to it from byte `from` on; `outside` is the side of the
-/// bound that the scan leaves out. `None`: outside as a whole.
-fn narrow(edge: Edge, bound: &[u8], from: usize, string: &[u8], outside: Ordering) -> Option<Edge> {
-    if edge != Edge::Along {
-        return Some(edge);
-    }
-    let rest = bound.get(from..).unwrap_or_default();
-    if rest.starts_with(string) {
-        return Some(Edge::Along);
-    }
-    if string.cmp(rest) == outside {
-        None
-    } else {
-        Some(Edge::Free)
-    }
-}
-
 /// The state of one scan.
 struct Walk<'a, 'g> {
     bounds: Bounds<'a>,
@@ -179,6 +75,8 @@ struct Walk<'a, 'g> {
     /// Items whose leaf arrays have had their leaves asked for, ever, and entries of those not yet taken.
     staged: usize,
     entries: usize,
+    /// Pairs for which the inline leaf arrays in the queue have room.
+    pairs: usize,
     /// The last item put is an inner node.
     waits: bool,
 }
@@ -223,12 +121,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             put: 1,
             staged: 1,
             entries: 0,
+            pairs: 0,
             waits: true,
         };
-        let mut sorted = Vec::new();
-        let (mut kept, mut gathered) = (Kept::new(guard), Vec::new());
+        let mut sorted = (Vec::new(), Vec::new());
+        let mut scratch = Scratch::new(guard);
         loop {
-            if walk.put - walk.taken <= AHEAD - REFILL {
+            if walk.put - walk.taken <= AHEAD - REFILL && walk.pairs < PAIRS_AHEAD {
                 self.fill(&mut walk);
                 if walk.taken == walk.put {
                     return Ok(());
@@ -238,8 +137,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             walk.taken += 1;
             if walk.staged < walk.taken {
                 walk.staged = walk.taken;
-            } else {
-                walk.entries -= entries_of(item.link);
+            } else if item.link.kind() == Kind::Array {
+                walk.entries -= capacity_of(item.link);
             }
             let flow = match item.link.kind() {
                 Kind::Leaf => {
@@ -248,15 +147,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
                 Kind::Array => self.visit_array(&item, &walk, &mut sorted, visit)?,
                 Kind::Inline if V::INLINE => {
-                    let through = Through {
-                        first: item.first,
-                        words: walk.bounds.words(item.edges),
-                        kept: &mut kept,
-                        gathered: &mut gathered,
-                        visit: &mut *visit,
-                    };
                     let array = InlineRef::at(&self.heap, item.link)?;
-                    array.scan(through, direction, item.depth as usize, self.heap.media())
+                    let words = walk.bounds.words(item.edges);
+                    let path = (item.depth as usize, item.first);
+                    walk.pairs -= array.shape.capacity();
+                    array.scan(words, path, direction, &mut scratch, visit, self.heap.media())
                 }
                 _ => {
                     walk.waits = false;
@@ -270,66 +165,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    #[inline(always)]
-    fn visit_leaf<'g>(
-        &'g self,
-        leaf: &LeafRef<'g>,
-        edges: Edges,
-        bounds: &Bounds<'_>,
-        visit: &mut Visit<'_, 'g>,
-    ) -> ControlFlow<()> {
-        if edges.are_free() || bounds.hold(leaf.key(), edges) {
-            visit(leaf.key(), leaf.value(&self.heap))
-        } else {
-            ControlFlow::Continue(())
-        }
-    }
-
-    fn visit_array<'g>(
-        &'g self,
-        item: &Item,
-        walk: &Walk<'_, 'g>,
-        sorted: &mut Vec<(u64, LeafRef<'g>)>,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<ControlFlow<()>, Fault> {
-        sorted.clear();
-        let array = ArrayRef::at(&self.heap, item.link)?;
-        for link in array.leaves(self.heap.media()) {
-            let leaf = LeafRef::at(&self.heap, link)?;
-            sorted.push((first_bytes(leaf.key(), item.depth as usize), leaf));
-        }
-        // Almost always the first bytes after what all share decide.
-        let order = |a: &(u64, LeafRef<'_>), b: &(u64, LeafRef<'_>)| {
-            a.0.cmp(&b.0).then_with(|| a.1.key().cmp(b.1.key()))
-        };
-        match (&mut sorted[..], walk.direction) {
-            ([a, b], _) if a.0 != b.0 => {
-                if (a.0 > b.0) == (walk.direction == Direction::Forward) {
-                    std::mem::swap(a, b);
-                }
-            }
-            (all, Direction::Forward) => all.sort_unstable_by(order),
-            (all, Direction::Reverse) => all.sort_unstable_by(|a, b| order(b, a)),
-        }
-        // A key twice: it was removed and inserted again, into another entry, meanwhile.
-        if sorted.len() > 2 || matches!(sorted[..], [a, b] if a.0 == b.0) {
-            sorted.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
-        }
-        for (_, leaf) in sorted {
-            if self.visit_leaf(leaf, item.edges, &walk.bounds, visit).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
     /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
     /// for what the new ones lead to, and for the leaves of an array that has come half way.
     #[inline(always)]
     fn fill(&self, walk: &mut Walk<'_, '_>) {
         let media = self.heap.media();
         let base = self.heap.pool().base().as_ptr().cast_const();
-        while !walk.waits && walk.put - walk.taken < AHEAD {
+        while !walk.waits && walk.put - walk.taken < AHEAD && walk.pairs < PAIRS_AHEAD {
             let Some(frame) = walk.path.last_mut() else { break };
             let Frame {
                 ends,
@@ -373,6 +215,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 walk.queue[put % AHEAD] = item;
                 put += 1;
                 if link.kind() == Kind::Inline {
+                    walk.pairs += pairs_of(link);
+                    if edges.are_free() {
+                        let len = inline_size(link).unwrap_or_default();
+                        prefetch_range(start, len.min(LINES_AHEAD * LINE));
+                    }
+                    if walk.pairs >= PAIRS_AHEAD {
+                        break;
+                    }
                     continue;
                 }
                 prefetch(start);
@@ -397,21 +247,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
         while walk.staged < arrived && walk.entries < AHEAD {
             let link = walk.queue[walk.staged % AHEAD].link;
             walk.staged += 1;
-            walk.entries += entries_of(link);
-            self.prefetch_array(link);
+            if link.kind() == Kind::Array {
+                walk.entries += capacity_of(link);
+                self.prefetch_array(link);
+            }
         }
     }
 
     fn prefetch_array(&self, link: Link) {
-        if link.kind() == Kind::Array
-            && let Ok(array) = ArrayRef::at(&self.heap, link)
-        {
+        if let Ok(array) = ArrayRef::at(&self.heap, link) {
             array.prefetch_leaves(&self.heap);
-        }
-        if link.kind() == Kind::Inline
-            && let Ok(array) = InlineRef::at(&self.heap, link)
-        {
-            (0..LINES_STAGED).for_each(|line| array.prefetch_line(line));
         }
     }
 
@@ -542,14 +387,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
-/// Entries of the array that a link leads to; none, if it leads to something else.
+/// Pairs for which the inline leaf array has room that a link leads to.
 #[inline(always)]
-fn entries_of(link: Link) -> usize {
-    match link.kind() {
-        Kind::Array => capacity_of(link),
-        Kind::Inline => Shape::of(link).map_or(0, Shape::capacity),
-        _ => 0,
-    }
+fn pairs_of(link: Link) -> usize {
+    Shape::of(link).map_or(0, Shape::capacity)
 }
 
 impl Walk<'_, '_> {
@@ -561,36 +402,4 @@ impl Walk<'_, '_> {
             self.gathered.truncate(frame.start);
         }
     }
-}
-
-/// The edges of the child for `byte` of a node at `level`.
-#[inline(always)]
-fn edges_of(bounds: &Bounds<'_>, edges: Edges, level: usize, byte: u8) -> Edges {
-    if edges.are_free() {
-        return edges;
-    }
-    let narrow = |edge, bound| match edge {
-        Edge::Along if key_of(bound).get(level) != Some(&byte) => Edge::Free,
-        edge => edge,
-    };
-    Edges {
-        low: narrow(edges.low, bounds.lower),
-        high: narrow(edges.high, bounds.upper),
-    }
-}
-
-/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with zeros.
-#[inline(always)]
-fn first_bytes(key: &[u8], from: usize) -> u64 {
-    let rest = key.get(from..).unwrap_or_default();
-    if let Some(bytes) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let bits = 8 * (8 - rest.len() as u32);
-    if let Some(bytes) = key.last_chunk::<8>() {
-        return u64::from_be_bytes(*bytes).checked_shl(bits).unwrap_or(0);
-    }
-    let mut bytes = [0; 8];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
 }

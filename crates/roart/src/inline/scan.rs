@@ -5,18 +5,21 @@
 //! Downward the whole array is read first.
 
 use super::InlineRef;
-use super::shape::WINDOW;
+use super::shape::{PER_LINE, WINDOW};
 use super::word::{KeyWord, LONGEST};
 use heap::Guard;
 use index::{Direction, Value, Visit};
 use pmem::Media;
-use std::ops::ControlFlow::{self, Break, Continue};
+use std::ops::ControlFlow::{self, Continue};
 
 /// Lines asked for ahead.
-const LINES_AHEAD: usize = 8;
+pub(crate) const LINES_AHEAD: usize = 8;
 
-/// Bytes kept at first.
-const FIRST_KEPT: usize = 128 * LONGEST;
+/// Bytes kept at a time.
+const KEPT: usize = 128 * LONGEST;
+
+/// Pairs for which there is room at first.
+const AT_ONCE: usize = 64;
 
 /// The keys between two words, both included.
 #[derive(Clone, Copy)]
@@ -30,90 +33,108 @@ impl Words {
         least: 0,
         most: u64::MAX,
     };
+
+    #[inline(always)]
+    fn are_none(self) -> bool {
+        self.least > self.most
+    }
+
+    #[inline(always)]
+    fn contain(self, key: KeyWord) -> bool {
+        (self.least..=self.most).contains(&key.bits())
+    }
 }
 
-/// Keys for a visitor: an array has them in words, which change.
-pub(crate) struct Kept<'g> {
+/// What a scan keeps from one array to the next.
+pub(crate) struct Scratch<'g> {
     guard: &'g Guard,
-    rest: &'g mut [u8],
+    /// Room for keys that visitors get: an array has them in words, which change.
+    kept: &'g mut [u8],
+    /// Pairs that are not visited yet, ascending, come first.
+    pairs: Vec<(KeyWord, u64)>,
 }
 
-impl<'g> Kept<'g> {
+impl<'g> Scratch<'g> {
     pub(crate) fn new(guard: &'g Guard) -> Self {
-        Kept { guard, rest: &mut [] }
+        Scratch {
+            guard,
+            kept: &mut [],
+            pairs: Vec::new(),
+        }
     }
 
+    /// Room for another line's pairs.
     #[inline(always)]
-    fn key(&mut self, word: KeyWord, first: u8) -> &'g [u8] {
-        if self.rest.len() < LONGEST {
-            self.rest = heap::keep(self.guard, vec![0; FIRST_KEPT].into());
+    fn reserve(&mut self, count: usize) -> &mut [(KeyWord, u64)] {
+        if self.pairs.len() < count + PER_LINE {
+            let len = (count + PER_LINE).next_multiple_of(AT_ONCE);
+            self.pairs.resize(len, (KeyWord::from_bits(0), 0));
         }
-        let (place, rest) = std::mem::take(&mut self.rest).split_at_mut(LONGEST);
-        self.rest = rest;
-        let (bytes, len) = word.key(first);
-        place.copy_from_slice(&bytes);
-        &place[..len]
-    }
-}
-
-/// What goes through an array for a visitor.
-pub(crate) struct Through<'s, 'f, 'g> {
-    pub(crate) first: u8,
-    pub(crate) words: Words,
-    pub(crate) kept: &'s mut Kept<'g>,
-    pub(crate) gathered: &'s mut Vec<(KeyWord, u64)>,
-    pub(crate) visit: &'s mut Visit<'f, 'g>,
-}
-
-impl Through<'_, '_, '_> {
-    #[inline(always)]
-    fn visit(&mut self, (key, value): (KeyWord, u64)) -> ControlFlow<()> {
-        let key = self.kept.key(key, self.first);
-        (self.visit)(key, Value::Word(value.to_le_bytes()))
+        &mut self.pairs
     }
 
-    /// Visits what was gathered, which ascends; no more is visited of what does not lie behind it.
+    /// Visits the first `count` pairs, upward or downward.
     #[inline(always)]
-    fn flush(&mut self) -> ControlFlow<()> {
-        for i in 0..self.gathered.len() {
-            let pair = self.gathered[i];
-            self.visit(pair)?;
+    fn visit(
+        &mut self,
+        count: usize,
+        reverse: bool,
+        first: u8,
+        visit: &mut Visit<'_, 'g>,
+    ) -> ControlFlow<()> {
+        if self.kept.len() < count * LONGEST {
+            let len = (count * LONGEST).next_multiple_of(KEPT);
+            self.kept = heap::keep(self.guard, vec![0; len].into());
         }
-        if let Some((last, _)) = self.gathered.last() {
-            self.words.least = last.bits() + 1;
+        let (places, rest) = std::mem::take(&mut self.kept).split_at_mut(count * LONGEST);
+        self.kept = rest;
+        let (places, _) = places.as_chunks_mut::<LONGEST>();
+        let pairs = &mut self.pairs[..count];
+        if reverse {
+            pairs.reverse();
         }
-        self.gathered.clear();
+        for (place, (key, value)) in places.iter_mut().zip(pairs) {
+            let (bytes, len) = key.key(first);
+            *place = bytes;
+            visit(&place[..len], Value::Word(value.to_le_bytes()))?;
+        }
         Continue(())
     }
 }
 
 impl InlineRef<'_> {
-    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead.
-    pub(crate) fn scan<M: Media>(
+    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is `first`.
+    pub(crate) fn scan<'g, M: Media>(
         &self,
-        mut through: Through<'_, '_, '_>,
+        mut words: Words,
+        (depth, first): (usize, u8),
         direction: Direction,
-        depth: usize,
+        scratch: &mut Scratch<'g>,
+        visit: &mut Visit<'_, 'g>,
         media: &M,
     ) -> ControlFlow<()> {
-        through.gathered.clear();
-        let Some(lines) = self.lines_of(&mut through.words, depth, media) else {
+        let reverse = direction == Direction::Reverse;
+        let Some(lines) = self.lines_of(&mut words, depth, media) else {
             return Continue(());
         };
+        for line in lines.clone().take(LINES_AHEAD) {
+            self.prefetch_line(line);
+        }
+        let mut count = 0;
         for line in lines {
             self.prefetch_line(line + LINES_AHEAD);
-            let ends = self.gather(line, &mut through, media);
-            if ends && direction == Direction::Forward && through.flush().is_break() {
-                return Break(());
+            let ends = self.gather(line, words, scratch.reserve(count), &mut count, media);
+            if ends && !reverse && count > 0 {
+                scratch.visit(count, false, first, visit)?;
+                // What comes behind and does not lie behind was inserted meanwhile.
+                words.least = scratch.pairs[count - 1].0.bits() + 1;
+                if words.are_none() {
+                    return Continue(());
+                }
+                count = 0;
             }
         }
-        if direction == Direction::Forward {
-            return through.flush();
-        }
-        while let Some(pair) = through.gathered.pop() {
-            through.visit(pair)?;
-        }
-        Continue(())
+        scratch.visit(count, reverse, first, visit)
     }
 
     /// The lines in which there may be keys between the words.
@@ -155,26 +176,31 @@ impl InlineRef<'_> {
 
     /// Adds a line's pairs to those gathered, in order; says whether the line has an entry that was never used.
     #[inline(always)]
-    fn gather<M: Media>(&self, line: usize, through: &mut Through<'_, '_, '_>, media: &M) -> bool {
+    fn gather<M: Media>(
+        &self,
+        line: usize,
+        words: Words,
+        gathered: &mut [(KeyWord, u64)],
+        count: &mut usize,
+        media: &M,
+    ) -> bool {
         let mut ends = false;
-        let Words { least, most } = through.words;
         for entry in self.line(line) {
             let Some(key) = KeyWord::stored(entry.key.peek(media)) else {
                 ends = true;
                 continue;
             };
-            if key.bits() < least || key.bits() > most {
+            if !words.contain(key) {
                 continue;
             }
             let Some(value) = entry.read(media) else { continue };
-            let gathered = &mut *through.gathered;
-            let mut at = gathered.len();
-            gathered.push((key, value));
+            let mut at = *count;
             while at > 0 && gathered[at - 1].0 > key {
                 gathered[at] = gathered[at - 1];
                 at -= 1;
             }
             gathered[at] = (key, value);
+            *count += 1;
         }
         ends
     }
