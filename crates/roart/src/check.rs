@@ -13,6 +13,9 @@ use std::ops::{Bound, ControlFlow};
 /// Faults that are kept.
 const MOST: usize = 1000;
 
+/// Keys that are compared with their gets under one guard.
+const AT_ONCE: usize = 100_000;
+
 /// Something still to check.
 struct Item {
     link: Link,
@@ -184,36 +187,47 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
     /// Every key that a scan finds is above the one before, and a get finds the same leaf.
     fn check_order(&self, faults: &mut Faults) {
-        let mut last: Option<&[u8]> = None;
         let mut keys = 0;
         let mut found = Vec::new();
-        let guard = heap::pin();
-        let done = self.scan_range(
-            Bound::Unbounded,
-            Bound::Unbounded,
-            Direction::Forward,
-            &guard,
-            &mut |key, value| {
-                keys += 1;
-                if last.is_some_and(|last| last >= key) {
-                    found.push(format!("key {}: out of order", key.escape_ascii()));
-                }
-                last = Some(key);
-                if !matches!(self.read(key), Ok(Some(read)) if read == value) {
-                    found.push(format!(
-                        "key {}: a scan finds it, a get does not",
-                        key.escape_ascii()
-                    ));
-                }
-                if found.len() < MOST {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            },
-        );
-        if let Err(error) = done {
-            found.push(error.to_string());
+        let mut behind: Option<Vec<u8>> = None;
+        loop {
+            // What a scan keeps for its visitor goes with its guard.
+            let guard = heap::pin();
+            let mut last: Option<&[u8]> = None;
+            let mut left = AT_ONCE;
+            let lower = behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let done = self.scan_range(
+                lower,
+                Bound::Unbounded,
+                Direction::Forward,
+                &guard,
+                &mut |key, value| {
+                    keys += 1;
+                    left -= 1;
+                    if last.or(behind.as_deref()).is_some_and(|last| last >= key) {
+                        found.push(format!("key {}: out of order", key.escape_ascii()));
+                    }
+                    last = Some(key);
+                    if !matches!(self.read(key), Ok(Some(read)) if read == value) {
+                        found.push(format!(
+                            "key {}: a scan finds it, a get does not",
+                            key.escape_ascii()
+                        ));
+                    }
+                    if found.len() < MOST && left > 0 {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
+                },
+            );
+            if let Err(error) = done {
+                found.push(error.to_string());
+            }
+            if left > 0 || !found.is_empty() {
+                break;
+            }
+            behind = last.map(<[u8]>::to_vec);
         }
         if found.is_empty() && keys != faults.keys {
             found.push(format!("a scan finds {keys} keys of {}", faults.keys));

@@ -113,41 +113,54 @@ impl<M: Media, V: Variant> Roart<M, V> {
             first,
         } = target;
         let shape = array.shape;
-        let used = array
-            .entries()
-            .iter()
-            .filter(|entry| entry.stored(media).is_some());
-        let used = used.count();
-        let others = array.pairs(media).filter(|(word, _)| Some(*word) != replaced);
-        let mut members: Vec<Member<'_>> = others
-            .map(|(word, value)| Member::Pair(first, word, value))
-            .collect();
-        let dead = used - members.len();
+        let mut pairs = Vec::with_capacity(shape.capacity() + 1);
+        let mut used = 0;
+        for entry in array.entries() {
+            if let Some((word, present)) = entry.stored(media) {
+                used += 1;
+                if present && Some(word) != replaced {
+                    add_pair(&mut pairs, (word, entry.value(media)));
+                }
+            }
+        }
+        let others = pairs.len();
+        let mut members: Vec<Member<'_>> = Vec::new();
+        let short = pair_of(key, value);
+        if let Some(new) = short {
+            add_pair(&mut pairs, new);
+            let least = if !array.takes(new.0, place.level + 1, media) {
+                0
+            } else if (used - others) * 8 < shape.capacity() {
+                // Else the next key would find as little room.
+                shape.class + 1
+            } else {
+                shape.class
+            };
+            if let Some(image) = Image::of(&pairs, least, Fill::Tight) {
+                self.publish_image(place, &image, key)?;
+                locked.retire();
+                self.retire(guard, place.link, shape.size());
+                return Ok(());
+            }
+            pairs.retain(|(word, _)| *word != new.0);
+        }
+        members.extend(
+            pairs
+                .into_iter()
+                .map(|(word, value)| Member::Pair(first, word, value)),
+        );
         members.push(Member::New(key, value));
         let level = shared_by(&members);
-        let parts = replaced.is_none() && level < usize::from(shape.from) && members.len() > 1;
-        let pairs = Self::pairs_of(&members);
-        let least = match parts {
-            true => 0,
-            // Else the next key would find as little room.
-            false if dead * 8 < shape.capacity() => shape.class + 1,
-            false => shape.class,
-        };
-        let image = pairs
-            .as_ref()
-            .and_then(|pairs| Image::of(pairs, least, Fill::Tight));
-        let stays = parts && image.is_none();
+        let stays = replaced.is_none() && others > 0 && level < usize::from(shape.from);
         let parent = self.lock_parent(key, place.link)?;
         let depth = parent.level + 1;
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let top = if let Some(image) = &image {
-                self.draft_image(&batch, image, &members, &mut built)?
-            } else if stays {
+            let top = if stays {
                 self.draft_beside(&batch, depth, &key[..level], place.link, &members, &mut built)?
             } else if members.len() == 1 {
                 self.draft_group(&batch, depth, members, &mut built)?
-            } else if pairs.is_none() && members.len() <= CONVERT {
+            } else if short.is_none() && members.len() <= CONVERT {
                 self.draft_leaves(&batch, members, &mut built)?
             } else {
                 self.draft_over(&batch, depth, level, members, &mut built)?
@@ -162,6 +175,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
             self.retire(guard, place.link, shape.size());
         }
         done
+    }
+
+    /// Swings the slot of the place's array, which is locked, to another one.
+    fn publish_image(&self, place: &Place<'_>, image: &Image, key: &[u8]) -> Result<(), Error> {
+        let parent = self.lock_parent(key, place.link)?;
+        persist_scope(self.heap.media(), Purpose::Node, |batch| {
+            let top = self.draft_image(&batch, image, &[], &mut Built::default())?;
+            self.publish_top(&parent, top, batch);
+            Ok(())
+        })
     }
 
     /// Removes a key that is present. 1 write-back, 1 fence; a smaller array, if few keys are left, costs its lines, the
@@ -202,22 +225,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         // Not each time that few are left: keys may lie too close together for a smaller array.
         if left * 8 <= shape.capacity() && left.is_power_of_two() {
-            let mut pairs: Vec<_> = array.pairs(media).filter(|(other, _)| *other != word).collect();
-            pairs.sort_unstable();
+            let mut pairs = Vec::with_capacity(left);
+            for pair in array.pairs(media).filter(|(other, _)| *other != word) {
+                add_pair(&mut pairs, pair);
+            }
             let image = Image::of(&pairs, 0, Fill::Loose).filter(|image| image.shape.class < shape.class);
-            if let Some(image) = image {
-                let parent = self.lock_parent(key, place.link)?;
-                let done = persist_scope(media, Purpose::Node, |batch| {
-                    let top = self.draft_image(&batch, &image, &[], &mut Built::default())?;
-                    self.publish_top(&parent, top, batch);
-                    Ok(())
-                });
-                drop(parent);
-                if !no_memory(done)? {
-                    locked.retire();
-                    self.retire(guard, place.link, shape.size());
-                    return Ok(());
-                }
+            if let Some(image) = image
+                && !no_memory(self.publish_image(place, &image, key))?
+            {
+                locked.retire();
+                self.retire(guard, place.link, shape.size());
+                return Ok(());
             }
         }
         entry.remove::<V::Publish, M>(word, media);
@@ -225,4 +243,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         drop(locked);
         Ok(())
     }
+}
+
+/// Adds a pair to others that ascend, mostly behind them.
+fn add_pair(pairs: &mut Vec<(KeyWord, u64)>, pair: (KeyWord, u64)) {
+    let above = pairs.iter().rev().take_while(|(key, _)| *key > pair.0).count();
+    pairs.insert(pairs.len() - above, pair);
 }
