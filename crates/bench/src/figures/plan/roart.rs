@@ -62,7 +62,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                         series: index.name().into(),
                         place: crate::figures::svg::short(keys as f64),
                         cell: open(index, keys),
-                        pick: ("after", "kill".into()),
+                        pick: vec![("after", "kill".into())],
                         measure: Measure::Field(field),
                     }
                 })
