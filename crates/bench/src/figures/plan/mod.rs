@@ -230,7 +230,7 @@ impl Maker {
             shape: Shape::Lines,
             unit: "M chunks/s",
             points: threads
-                .flat_map(|threads| ["dcmm", "malloc"].map(|name| point(threads, name)))
+                .flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)))
                 .collect(),
         }
     }
