@@ -22,6 +22,7 @@ mod scan;
 mod trace;
 mod tries;
 
+pub use check::report;
 pub use design::{Design, Node, Radix, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, Tagged, child_tag, damaged, leaf_tag, same_object};
