@@ -9,6 +9,7 @@
 //! radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
 //! only a leaf whose eight-byte value changes in place brings its order along.
 
+pub mod bounds;
 mod check;
 mod design;
 mod digit;
