@@ -19,8 +19,9 @@ use crate::inline::{InlineRef, LINES_AHEAD, Scratch, inline_size};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
+use art::bounds::{Bounds, Edge, Edges, key_of};
 use art::{Kind, LeafRef, Prefix, Tagged, damaged, prefetch, prefetch_range};
-use bounds::{Bounds, Edge, Edges, edges_of, key_of, narrow};
+use bounds::{edges_of, narrow, words_between};
 use heap::Guard;
 use index::{Direction, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
@@ -95,20 +96,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if bounds.cross() {
             return Ok(());
         }
-        let edge = |bound| {
-            if matches!(bound, Bound::Unbounded) {
-                Edge::Free
-            } else {
-                Edge::Along
-            }
-        };
         let root = Item {
             link: self.root,
             depth: 0,
-            edges: Edges {
-                low: edge(lower),
-                high: edge(upper),
-            },
+            edges: bounds.edges(),
             first: 0,
         };
         let mut walk = Walk {
@@ -148,7 +139,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Kind::Array => self.visit_array(&item, &walk, &mut sorted, visit)?,
                 Kind::Inline if V::INLINE => {
                     let array = InlineRef::at(&self.heap, item.link)?;
-                    let words = walk.bounds.words(item.edges);
+                    let words = words_between(&walk.bounds, item.edges);
                     let path = (item.depth as usize, item.first);
                     walk.pairs -= array.shape.capacity();
                     array.scan(words, path, direction, &mut scratch, visit, self.heap.media())
@@ -357,8 +348,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Some(string) => string,
                 None => {
                     // Emptied meanwhile, or damaged: what is left is compared key by key.
-                    let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
-                    (item.edges.low, item.edges.high) = (unknown(item.edges.low), unknown(item.edges.high));
+                    item.edges = item.edges.unknown();
                     return Ok(true);
                 }
             }

@@ -1,12 +1,9 @@
 //! Inline leaf arrays: what they cost, what becomes of them, and what a crash leaves in them.
 
-mod common;
-
 use art::{Kind, Tagged};
-use common::{Model, Store};
 use heap::Heap;
 use index::Index;
-use index::conformance::Random;
+use index::conformance::{Entries, Random, Store};
 use pmem::{Counting, Hardware, Link, Media, Pool, PoolOptions};
 use std::ops::{Bound, ControlFlow};
 use wollemi_roart::{Full, Roart, Streaming, Variant, tracer};
@@ -15,6 +12,8 @@ const VALUE: &[u8; 8] = b"8 bytes!";
 
 /// Write-backs, non-temporal stores and fences.
 type Cost = (u64, u64, u64);
+
+type InFile = Roart<Hardware, Full>;
 
 struct Rig<V: Variant> {
     media: Counting,
@@ -147,8 +146,8 @@ fn all_shapes_of_keys_agree_with_the_model() {
         "random", "dense", "sparse", "digits", "prefixes", "words", "mixed",
     ] {
         for odd in [0, 40, 4] {
-            let mut store = Store::<Full>::create();
-            let mut model = Model::new();
+            let mut store = Store::<InFile>::create();
+            let mut model = Entries::new();
             for turn in 0..6000 {
                 let key = keys_of(shape, &mut random);
                 let len = if odd > 0 && random.below(odd) == 0 {
@@ -189,8 +188,8 @@ fn all_shapes_of_keys_agree_with_the_model() {
 fn scans_keep_to_their_bounds() {
     let mut random = Random::new(13);
     for shape in ["random", "digits", "prefixes", "words", "mixed"] {
-        let store = Store::<Full>::create();
-        let mut model = Model::new();
+        let store = Store::<InFile>::create();
+        let mut model = Entries::new();
         for _ in 0..1500 {
             let mut key = keys_of(shape, &mut random);
             if shape == "random" {
@@ -222,7 +221,12 @@ fn scans_keep_to_their_bounds() {
                 (low, high).contains(&key[..])
             };
             let expected: Vec<&Vec<u8>> = model.keys().filter(inside).collect();
-            let range = || store.index.range(low, high, &guard).map(|entry| entry.unwrap().0);
+            let range = || {
+                store
+                    .index()
+                    .range(low, high, &guard)
+                    .map(|entry| entry.unwrap().0)
+            };
             assert!(range().eq(expected.iter().copied()), "{lower:?} {upper:?}");
             assert!(
                 range().rev().eq(expected.iter().rev().copied()),
@@ -235,28 +239,28 @@ fn scans_keep_to_their_bounds() {
 /// Keys that come and go leave no room taken: entries of removed keys go when the array is next replaced.
 #[test]
 fn removed_keys_give_their_room_back() {
-    let store = Store::<Full>::create();
+    let store = Store::<InFile>::create();
     let mut random = Random::new(17);
     let mut keys: Vec<[u8; 8]> = Vec::new();
     let mut most = 0;
     for turn in 0..60_000 {
         if keys.len() == 150 {
             let key = keys.swap_remove(random.below(150));
-            assert!(store.index.remove(&key).unwrap());
+            assert!(store.index().remove(&key).unwrap());
         }
         let mut key = random.number().to_be_bytes();
         key[..2].copy_from_slice(b"ab");
-        if store.index.insert(&key, VALUE).unwrap() {
+        if store.index().insert(&key, VALUE).unwrap() {
             keys.push(key);
         }
         if turn % 1000 == 999 {
             heap::pin().flush();
-            let stats = store.index.heap().stats();
+            let stats = store.index().heap().stats();
             most = most.max(stats.used);
         }
     }
     assert!(most < 1 << 20, "{most} bytes for 150 keys");
-    assert_eq!(store.index.check().unwrap().found, [""; 0]);
+    assert_eq!(store.index().check().unwrap().found, [""; 0]);
 }
 
 /// The places of an index's inline leaf arrays in its file, with their lengths.
@@ -276,11 +280,11 @@ fn arrays<M: Media>(heap: &Heap<M>) -> Vec<(u64, u64)> {
 
 /// Changes the key words in the index's file by `change`, which gets each one's number, and opens what comes of it.
 fn with_words(
-    store: Store<Full>,
+    store: Store<InFile>,
     media: Counting,
     change: impl Fn(usize, u64) -> u64,
-) -> Store<Full, Counting> {
-    let arrays = arrays(store.index.heap());
+) -> Store<Roart<Counting>> {
+    let arrays = arrays(store.index().heap());
     let folder = store.close();
     let path = folder.path().join("pool");
     let mut bytes = std::fs::read(&path).expect("read");
@@ -298,8 +302,8 @@ fn with_words(
 /// A mark that a crash has left: every reader persists the line until the first write, in whatever generation.
 #[test]
 fn marks_of_a_crash_are_heeded_until_they_are_settled() {
-    let store = Store::<Full>::create();
-    let mut model = Model::new();
+    let store = Store::<InFile>::create();
+    let mut model = Entries::new();
     for i in 0..20u8 {
         store.put(&mut model, &[b'k', i * 12], VALUE);
     }
@@ -314,13 +318,13 @@ fn marks_of_a_crash_are_heeded_until_they_are_settled() {
         let guard = heap::pin();
         for (key, present) in [([b'k', 0], true), ([b'k', 12], false), ([b'k', 36], true)] {
             let before = media.counts();
-            let found = store.index.get(&key, &guard).unwrap();
+            let found = store.index().get(&key, &guard).unwrap();
             assert_eq!(found.is_some(), present);
             let cost = media.counts() - before;
             assert_eq!((cost.node.write_backs, cost.node.fences), (1, 1));
         }
         drop(guard);
-        store = store.reopen_on(media.clone());
+        store = Store::open_in(store.close(), media.clone());
     }
     store.compare(&model);
     // The first to take the lock settles them all.
@@ -334,23 +338,23 @@ fn marks_of_a_crash_are_heeded_until_they_are_settled() {
 #[test]
 fn wrong_entries_are_found() {
     let faults = |change: &dyn Fn(usize, u64) -> u64| {
-        let store = Store::<Full>::create();
+        let store = Store::<InFile>::create();
         for i in 0..100u64 {
             let key = [b"kk", &i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[..6]].concat();
-            assert!(store.index.insert(&key, VALUE).unwrap());
+            assert!(store.index().insert(&key, VALUE).unwrap());
         }
         let store = with_words(store, Counting::new(Hardware::detect()), change);
-        let found = store.index.check().unwrap().found;
+        let found = store.index().check().unwrap().found;
         let guard = heap::pin();
         let all = &mut |_: &[u8], _: index::Value<'_>| ControlFlow::Continue(());
         for direction in [index::Direction::Forward, index::Direction::Reverse] {
             let _ = store
-                .index
+                .index()
                 .scan(Bound::Unbounded, Bound::Unbounded, direction, &guard, all);
         }
         drop(guard);
         for i in 0..50u8 {
-            let _ = store.index.insert(&[b'k', b'k', i * 5, 1], VALUE);
+            let _ = store.index().insert(&[b'k', b'k', i * 5, 1], VALUE);
         }
         found
     };

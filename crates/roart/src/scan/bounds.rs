@@ -2,90 +2,27 @@
 
 use crate::inline::Words;
 use crate::inline::word::{KeyWord, LONGEST};
+use art::bounds::{Bounds, Edge, Edges, key_of};
 use std::cmp::Ordering;
 use std::ops::Bound;
 
-/// How what is to be visited lies to a bound.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Edge {
-    /// Inside.
-    Free,
-    /// The bytes so far are those of the bound.
-    Along,
-    /// Not known: each key must be compared.
-    Unknown,
-}
-
-/// How it lies to both.
-#[derive(Clone, Copy)]
-pub(super) struct Edges {
-    pub(super) low: Edge,
-    pub(super) high: Edge,
-}
-
-impl Edges {
-    #[inline(always)]
-    pub(super) fn are_free(self) -> bool {
-        self.low == Edge::Free && self.high == Edge::Free
+/// What lies between the bounds in an inline leaf array, whose keys share their first byte with those of the bounds
+/// that matter.
+pub(super) fn words_between(bounds: &Bounds<'_>, edges: Edges) -> Words {
+    let mut words = Words::ALL;
+    if edges.low != Edge::Free
+        && let Some((word, exact)) = word_of(key_of(bounds.lower))
+    {
+        let included = exact && matches!(bounds.lower, Bound::Included(_));
+        words.least = word.bits() + u64::from(!included);
     }
-}
-
-pub(super) struct Bounds<'a> {
-    pub(super) lower: Bound<&'a [u8]>,
-    pub(super) upper: Bound<&'a [u8]>,
-}
-
-pub(super) fn key_of(bound: Bound<&[u8]>) -> &[u8] {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key,
-        Bound::Unbounded => &[],
+    if edges.high != Edge::Free
+        && let Some((word, exact)) = word_of(key_of(bounds.upper))
+    {
+        let excluded = exact && matches!(bounds.upper, Bound::Excluded(_));
+        words.most = word.bits() - u64::from(excluded);
     }
-}
-
-impl Bounds<'_> {
-    pub(super) fn hold(&self, key: &[u8], edges: Edges) -> bool {
-        let Edges { low, high } = edges;
-        let above = low == Edge::Free
-            || match self.lower {
-                Bound::Included(bound) => key >= bound,
-                Bound::Excluded(bound) => key > bound,
-                Bound::Unbounded => true,
-            };
-        let below = high == Edge::Free
-            || match self.upper {
-                Bound::Included(bound) => key <= bound,
-                Bound::Excluded(bound) => key < bound,
-                Bound::Unbounded => true,
-            };
-        above && below
-    }
-
-    /// What lies between the bounds in an inline leaf array, whose keys share their first byte with those of the bounds
-    /// that matter.
-    pub(super) fn words(&self, edges: Edges) -> Words {
-        let mut words = Words::ALL;
-        if edges.low != Edge::Free
-            && let Some((word, exact)) = word_of(key_of(self.lower))
-        {
-            let included = exact && matches!(self.lower, Bound::Included(_));
-            words.least = word.bits() + u64::from(!included);
-        }
-        if edges.high != Edge::Free
-            && let Some((word, exact)) = word_of(key_of(self.upper))
-        {
-            let excluded = exact && matches!(self.upper, Bound::Excluded(_));
-            words.most = word.bits() - u64::from(excluded);
-        }
-        words
-    }
-
-    pub(super) fn cross(&self) -> bool {
-        match (self.lower, self.upper) {
-            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-            (lower, upper) => key_of(lower) >= key_of(upper),
-        }
-    }
+    words
 }
 
 /// The word of a bound, and whether it is the bound's whole key; a longer key lies behind all short ones that its start

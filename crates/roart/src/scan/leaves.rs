@@ -1,10 +1,10 @@
 //! Visiting leaves, and leaf arrays in order.
 
-use super::bounds::{Bounds, Edges};
 use super::{Item, Walk};
 use crate::array::ArrayRef;
 use crate::{Roart, Variant};
 use art::LeafRef;
+use art::bounds::{Bounds, Edges};
 use index::{Direction, Visit};
 use pmem::{Fault, Media};
 use std::ops::ControlFlow;
