@@ -10,7 +10,7 @@ use crate::exit::{Failure, Outcome};
 use clap::ValueEnum;
 use crashtest::blobs::{self, Blobs};
 use crashtest::map::OfIndex;
-use crashtest::{Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
+use crashtest::{Bounds, Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
 use index::Index;
 use indexes::{IndexKind, WithIndex};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -131,6 +131,7 @@ fn subject(kind: IndexKind) -> OfIndex {
         move |heap| kind.open(heap, ROOT, Boxed),
         IndexKind::tracers::<Crash>(),
     )
+    .named_by(IndexKind::name_object)
 }
 
 impl Args {
@@ -180,13 +181,20 @@ impl Args {
         let started = Instant::now();
         let more = |report: &Report| {
             let done = match self.states {
-                Some(_) => report.states,
+                Some(_) => report.states + report.mutant_states,
                 None => started.elapsed().as_millis() as u64,
             };
             bar.set_position(done);
+            let (mutants, killed) = report.mutants;
+            let hunted = if mutants > 0 {
+                format!(", {killed} of {mutants} mutants killed")
+            } else {
+                String::new()
+            };
             bar.set_message(format!(
-                "{} states, {} histories",
-                report.states, report.histories
+                "{} states, {} histories{hunted}",
+                report.states + report.mutant_states,
+                report.histories
             ));
             done < self.limit()
         };
@@ -199,7 +207,7 @@ impl Args {
         let mut hunted = None;
         let mut counterexample = None;
         if self.mutants {
-            match explorer.hunt((0..).map(nth), more) {
+            match explorer.hunt((0..).map(nth), Bounds::default(), more) {
                 Ok(all) => hunted = Some(all),
                 Err(failure) => counterexample = Some(failure),
             }

@@ -1,0 +1,36 @@
+//! Panics of what is tested: findings, not failures of the kit.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+thread_local! {
+    /// Whether a panic is a finding.
+    static CATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// From now on, panics of what is tested are reported as what they are, findings, and not on standard error too.
+pub fn silence_findings() {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !CATCHING.get() {
+            hook(panic);
+        }
+    }));
+}
+
+/// What a run comes to; a panic is an error.
+pub(super) fn caught<R>(run: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    let outer = CATCHING.replace(true);
+    let ran = catch_unwind(AssertUnwindSafe(run));
+    CATCHING.set(outer);
+    ran.unwrap_or_else(|panic| {
+        let said = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|said| (*said).to_string()));
+        Err(match said {
+            Some(said) => format!("it panics: {said}"),
+            None => "it panics".into(),
+        })
+    })
+}
