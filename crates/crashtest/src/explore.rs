@@ -121,6 +121,8 @@ pub struct Explorer<S: Subject> {
     subject: Arc<S>,
     settings: Settings,
     walk: Walk,
+    /// Events that the walk's mutant has left out or put off.
+    lacking: u64,
     /// Images that the walk may still judge.
     left: u64,
     /// At one of so many crash points a walk that looks for second crashes goes on.
@@ -206,6 +208,7 @@ impl<S: Subject> Explorer<S> {
             seen: HashSet::new(),
             settings,
             walk: Walk::Whole,
+            lacking: 0,
             left: u64::MAX,
             one_in: 1,
         })
@@ -249,23 +252,25 @@ impl<S: Subject> Explorer<S> {
         })
     }
 
-    /// Judges at most so many images of a mutant of a history that has run. The report is told of nothing but how many
-    /// states that were.
+    /// Judges at most so many images of a mutant of a history that has run; also says how many events that left out or
+    /// put off. The report is told of nothing but how many states that were.
     pub(crate) fn walk_as(
         &mut self,
         history: &History<S::Op>,
         run: &Run<S>,
         walk: Walk,
         images: u64,
-    ) -> Result<(), Box<Failure>> {
+    ) -> (Result<(), Box<Failure>>, u64) {
         let report = self.report.clone();
         self.seen.clear();
         self.walk = walk;
+        self.lacking = 0;
         self.left = images;
         self.one_in = (run.crash_points() / again::PLACES).max(1);
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         let walked = match walk.mutant().and_then(|mutant| mutant.swapped(&run.log)) {
             Some((log, swapped)) => {
+                self.lacking += swapped.len() as u64;
                 let run = Run {
                     log,
                     swapped,
@@ -280,10 +285,11 @@ impl<S: Subject> Explorer<S> {
         let judged = self.report.states - report.states;
         self.report = report;
         self.report.mutant_states += judged;
-        walked.map_err(|mut failure| {
+        let walked = walked.map_err(|mut failure| {
             failure.of(history);
             failure
-        })
+        });
+        (walked, self.lacking)
     }
 
     /// What is expected before anything was done.

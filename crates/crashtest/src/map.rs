@@ -278,20 +278,35 @@ impl Subject for OfIndex {
     }
 
     fn follow_up(&self, state: &Map, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        let present: Vec<&Bytes> = state.keys().collect();
+        // Keys close to what was in flight share its nodes.
+        let around = in_flight.first().map(|op| op.key().clone());
+        let mut near: Vec<&Bytes> = match &around {
+            Some(key) => {
+                let below = state.range(..key.clone()).rev().take(3);
+                let above = state.range(key.clone()..).take(3);
+                below.chain(above).map(|(key, _)| key).collect()
+            }
+            None => Vec::new(),
+        };
+        if near.is_empty() || random.below(4) == 0 {
+            near = state.keys().collect();
+        }
+        // What was in flight comes up at any of these.
+        let first = random.below(3) as usize;
         let mut ops = Vec::new();
-        for number in 0..3 {
-            let key: Bytes = if let Some(op) = in_flight.get(number) {
+        for number in 0..4_usize {
+            let of_flight = number.checked_sub(first).and_then(|number| in_flight.get(number));
+            let key: Bytes = if let Some(op) = of_flight {
                 op.key().clone()
-            } else if present.is_empty() {
+            } else if near.is_empty() {
                 [b'n', random.below(256) as u8].into()
             } else {
-                (*random.pick(&present)).clone()
+                (*random.pick(&near)).clone()
             };
             let mut neighbour = key.to_vec();
             neighbour.push(random.below(256) as u8);
             let value: Bytes = random.next().to_le_bytes()[..8 - random.below(2) as usize].into();
-            let reads = if number < in_flight.len() { 4 } else { 0 };
+            let reads = if of_flight.is_some() { 4 } else { 0 };
             ops.push(match random.below(5 + reads) {
                 0 | 5.. => Op::Get(key),
                 1 => Op::Remove(key),

@@ -92,7 +92,7 @@ pub enum Fate {
 pub struct Hunted {
     /// Which.
     pub mutant: Mutant,
-    /// How many events it lacks in all the histories that it was put to.
+    /// How many events it left out or put off in all that was followed of it.
     pub lacking: u64,
     /// What became of it.
     pub fate: Fate,
@@ -173,10 +173,6 @@ impl<S: Subject> Explorer<S> {
             for hunted in all.values_mut().filter(|hunted| !hunted.is_killed()) {
                 let mutant = hunted.mutant;
                 let lacking = mutant.lacking(&run.log);
-                hunted.lacking += lacking;
-                if hunted.lacking > 0 {
-                    hunted.fate = Fate::Survived;
-                }
                 let walks = [Walk::Differing(mutant), Walk::Again(mutant)];
                 // Where it lacks nothing before the first crash, it may lack something after it.
                 for walk in walks.into_iter().skip(usize::from(lacking == 0)) {
@@ -184,9 +180,15 @@ impl<S: Subject> Explorer<S> {
                         break 'hunt;
                     }
                     let started = Instant::now();
-                    if let Err(failure) = self.walk_as(&history, &run, walk, bounds.images) {
-                        let shrunk = self.shrink_as(walk, bounds, &history, failure, &mut more);
-                        hunted.fate = Fate::Killed(shrunk);
+                    let (walked, lacking) = self.walk_as(&history, &run, walk, bounds.images);
+                    hunted.lacking += lacking;
+                    match walked {
+                        Err(failure) => {
+                            let shrunk = self.shrink_as(walk, bounds, &history, failure, &mut more);
+                            hunted.fate = Fate::Killed(shrunk);
+                        }
+                        Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
+                        Ok(()) => {}
                     }
                     let report = self.report_mut();
                     report.mutant_elapsed += started.elapsed();

@@ -22,7 +22,7 @@ impl<S: Subject> Explorer<S> {
         whole: Option<&Tracker>,
     ) -> Result<(), Box<Failure>> {
         let chance = self.random.next();
-        if chance.is_multiple_of(3) {
+        if chance.is_multiple_of(2) {
             return self.after_kill(run, at, whole);
         }
         let plans = strategies(&mut self.random, 8);

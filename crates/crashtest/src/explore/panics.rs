@@ -1,7 +1,9 @@
 //! Panics of what is tested: findings, not failures of the kit.
 
+use crate::schedule;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
 
 thread_local! {
     /// Whether a panic is a finding.
@@ -10,12 +12,18 @@ thread_local! {
 
 /// From now on, panics of what is tested are reported as what they are, findings, and not on standard error too.
 pub fn silence_findings() {
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        if !CATCHING.get() {
-            hook(panic);
-        }
-    }));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let hook = std::panic::take_hook();
+        // The scheduler's own hook, which tells of schedules, comes with its first run, once and for all.
+        schedule::install_hook();
+        drop(std::panic::take_hook());
+        std::panic::set_hook(Box::new(move |panic| {
+            if !CATCHING.get() {
+                hook(panic);
+            }
+        }));
+    });
 }
 
 /// What a run comes to; a panic is an error.

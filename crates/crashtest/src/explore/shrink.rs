@@ -50,7 +50,7 @@ impl<S: Subject> Explorer<S> {
                 return None;
             }
             let run = explorer.record(history, Start::Empty, 0).ok()?;
-            explorer.walk_as(history, &run, walk, bounds.images).err()
+            explorer.walk_as(history, &run, walk, bounds.images).0.err()
         };
         self.shrink_by(history, failure, found).1
     }

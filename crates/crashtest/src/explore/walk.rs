@@ -90,6 +90,7 @@ impl<S: Subject> Explorer<S> {
                 .walk
                 .mutant()
                 .is_some_and(|mutant| mutant.leaves_out(&run.log, event));
+            self.lacking += u64::from(left_out);
             let tells = match event.what {
                 What::Invoke(_) => true,
                 _ => !left_out && self.crash.slow().tracker.raises(event),
