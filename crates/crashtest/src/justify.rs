@@ -96,12 +96,35 @@ const REASONS: &[Reason] = &[
          again; another thread that takes chunks of that page has not"
     ),
     reason!(
+        "heap/src/heap.rs",
+        "fn take_pages(",
+        Order,
+        1,
+        "the end of the allocated pages, and then an object in them: each must be durable before the link to the object, \
+         neither before the other; they are persisted in different layers, that the heap owe nothing to its users"
+    ),
+    reason!(
         "pmem/src/pool/header.rs",
         "fn set_opened<",
+        WriteBack,
+        1,
+        "the end of the pages, seen by an opening: it is not durable only where the process was killed between storing \
+         and persisting it, and then what is put into these pages is lost by the next loss of power"
+    ),
+    reason!(
+        "pmem/src/pool/header.rs",
+        "fn set_state<",
+        WriteBack,
+        1,
+        "the mark of a clean close: without it the next opening counts a crash that was none. No data rests on it, and no \
+         operation tells of it"
+    ),
+    reason!(
+        "pmem/src/pool/header.rs",
+        "fn set_state<",
         Fence,
         1,
-        "the state of an opening: on x86-64 the first locked instruction of the generation completes the write-back, on \
-         other machines nothing does"
+        "the mark of a clean close, as its write-back"
     ),
     reason!(
         "roart/src/lib.rs",
@@ -110,6 +133,88 @@ const REASONS: &[Reason] = &[
         1,
         "the fence of a new index: the heap fences its root entry before the link too, which the tokens cannot show; \
          once an index"
+    ),
+    reason!(
+        "roart/src/lib.rs",
+        "pub fn create(",
+        Order,
+        1,
+        "a new index, and then its name: each must be durable before the link of the root entry, neither before the other"
+    ),
+    reason!(
+        "art/src/design.rs",
+        "fn create(heap",
+        Fence,
+        1,
+        "the fence of a new index: the heap fences its root entry before the link too, which the tokens cannot show; \
+         once an index"
+    ),
+    reason!(
+        "art/src/design.rs",
+        "fn create(heap",
+        Order,
+        1,
+        "a new index, and then its name: each must be durable before the link of the root entry, neither before the other"
+    ),
+    reason!(
+        "crashtest/src/blobs.rs",
+        "fn create(&self",
+        Fence,
+        1,
+        "the fence of a new table: the heap fences its root entry before the link too, which the tokens cannot show"
+    ),
+    reason!(
+        "crashtest/src/blobs.rs",
+        "fn create(&self",
+        Order,
+        1,
+        "a new table, and then its name: each must be durable before the link of the root entry, neither before the other"
+    ),
+    reason!(
+        "recipe/src/part/append.rs",
+        "fn append<",
+        Fence,
+        1,
+        "the pointer of an N16: an entry that counts and has no pointer is an empty one after a crash, but a reader who \
+         meets the counter's mark persists the counter's line and not the pointer's; RECIPE's conversion fences each step"
+    ),
+    reason!(
+        "recipe/src/part/append.rs",
+        "fn append<",
+        Order,
+        1,
+        "the pointer of an N16, and then its counter: as the fence between them"
+    ),
+    reason!(
+        "recipe/src/part/lock.rs",
+        "fn empty<",
+        WriteBack,
+        1,
+        "an emptied pointer: it does not count, and the next restart would empty it again. Pointers have no store that is \
+         not persisted, and this one is made once a node and restart"
+    ),
+    reason!(
+        "recipe/src/part/lock.rs",
+        "fn empty<",
+        Fence,
+        1,
+        "an emptied pointer, as its write-back"
+    ),
+    reason!(
+        "wort/src/woart/n16.rs",
+        "fn add<",
+        WriteBack,
+        1,
+        "a key byte: it shares its line with the bitmap, whose write-back follows; where the words of a line can be torn \
+         apart (model word) only its own makes it durable first"
+    ),
+    reason!(
+        "wort/src/woart/n4.rs",
+        "fn add<",
+        WriteBack,
+        1,
+        "a pointer: it shares its line with the word that names it, whose write-back follows; where the words of a line \
+         can be torn apart (model word) only its own makes it durable first"
     ),
 ];
 

@@ -218,3 +218,47 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
         finding.report.mutant_elapsed.as_secs_f64(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crashtest::blobs::{self, Blobs};
+    use crashtest::{Explorer, Settings};
+
+    fn finding(counterexample: Option<Box<Failure>>) -> Finding {
+        let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
+        explorer.explore(&blobs::history(1, 2, 1)).expect("no failure");
+        Finding {
+            report: explorer.into_report(),
+            threads: 1,
+            counterexample,
+            hunted: None,
+        }
+    }
+
+    /// A failure is bad, is printed whole, and stands in the JSON.
+    #[test]
+    fn failures_are_told() {
+        assert!(!finding(None).is_bad());
+        let failure = Failure {
+            message: "it holds nothing".into(),
+            operations: vec!["put 1".into()],
+            ..Failure::default()
+        };
+        let finding = finding(Some(Box::new(failure)));
+        assert!(finding.is_bad());
+        let mut json = Vec::new();
+        finding.write_json(&mut json).expect("memory");
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("one line of JSON");
+        let counterexample = json["counterexample"].as_str().unwrap_or_default();
+        assert!(counterexample.contains("it holds nothing"), "{json}");
+        let mut table = Vec::new();
+        print(&mut table, &[finding]).expect("memory");
+        let table = String::from_utf8(table).expect("text");
+        assert!(
+            table.contains("heap FAILS (model power, seed 1): it holds nothing"),
+            "{table}"
+        );
+        assert!(table.contains("    put 1\n"), "{table}");
+    }
+}
