@@ -4,16 +4,17 @@
 //! line all keys read so far are in front of all to come: upward, what lies between two of them is sorted and visited.
 //! Downward the whole array is read first.
 
-use super::InlineRef;
 use super::shape::{PER_LINE, WINDOW};
-use super::word::{KeyWord, LONGEST};
+use super::word::{KeyWord, LONGEST, MARK, is_present};
+use super::{Entry, InlineRef};
 use heap::Guard;
 use index::{Direction, Value, Visit};
 use pmem::Media;
+use std::array::from_fn;
 use std::ops::ControlFlow::{self, Continue};
 
 /// Lines asked for ahead.
-pub(crate) const LINES_AHEAD: usize = 8;
+pub(crate) const LINES_AHEAD: usize = 12;
 
 /// Bytes kept at a time.
 const KEPT: usize = 128 * LONGEST;
@@ -44,7 +45,7 @@ impl Words {
 
     #[inline(always)]
     fn contain(self, key: KeyWord) -> bool {
-        (self.least..=self.most).contains(&key.bits())
+        (key.bits() >= self.least) & (key.bits() <= self.most)
     }
 }
 
@@ -187,24 +188,100 @@ impl InlineRef<'_> {
         count: &mut usize,
         media: &M,
     ) -> bool {
+        let Some(sorted) = self.sorted(line, words, media) else {
+            return self.gather_slowly(line, words, gathered, count, media);
+        };
+        let Sorted { pairs, present, ends } = sorted;
+        if *count > 0 && present > 0 && gathered[*count - 1].0 > pairs[0].0 {
+            pairs[..present]
+                .iter()
+                .for_each(|&pair| put(gathered, count, pair));
+        } else {
+            gathered[*count..*count + PER_LINE].copy_from_slice(&pairs);
+            *count += present;
+        }
+        ends
+    }
+
+    /// A line's pairs between the words; `None` if an entry is marked or was changing. Nothing of it depends on what the
+    /// entries hold, since that cannot be foreseen: all are read, and sorted by exchanges.
+    #[inline(always)]
+    fn sorted<M: Media>(&self, line: usize, words: Words, media: &M) -> Option<Sorted> {
+        let entries: &[Entry; PER_LINE] = self.slots[line * PER_LINE..].first_chunk()?;
+        // The head's place counts as used, by no key.
+        let head = |i: usize| line == 0 && i == 0;
+        let keys = || from_fn(|i| if head(i) { HEAD } else { entries[i].key.peek(media) });
+        let before: [u64; PER_LINE] = keys();
+        let values: [u64; PER_LINE] = from_fn(|i| entries[i].value.peek(media));
+        // The words again: whoever has stored another value meanwhile had marked it before.
+        let after = keys();
+        let changes = |i: usize| before[i] ^ after[i] | before[i] & MARK;
+        if changes(0) | changes(1) | changes(2) | changes(3) != 0 {
+            return None;
+        }
+        let counts = |i: usize| is_present(before[i]) & words.contain(KeyWord::in_use(before[i]));
+        let mut pairs = from_fn(|i| {
+            let key = KeyWord::in_use(before[i]);
+            (if counts(i) { key } else { KeyWord::BEHIND }, values[i])
+        });
+        for (low, high) in [(0, 1), (2, 3), (0, 2), (1, 3), (1, 2)] {
+            let (a, b) = (pairs[low], pairs[high]);
+            let ascend = a.0 < b.0;
+            pairs[low] = if ascend { a } else { b };
+            pairs[high] = if ascend { b } else { a };
+        }
+        Some(Sorted {
+            pairs,
+            present: (0..PER_LINE).map(|i| usize::from(counts(i))).sum(),
+            ends: before.contains(&0),
+        })
+    }
+
+    /// As [`gather`](InlineRef::gather), an entry at a time.
+    #[cold]
+    fn gather_slowly<M: Media>(
+        &self,
+        line: usize,
+        words: Words,
+        gathered: &mut [(KeyWord, u64)],
+        count: &mut usize,
+        media: &M,
+    ) -> bool {
         let mut ends = false;
         for entry in self.line(line) {
             let Some(key) = KeyWord::stored(entry.key.peek(media)) else {
                 ends = true;
                 continue;
             };
-            if !words.contain(key) {
-                continue;
+            if words.contain(key)
+                && let Some(value) = entry.read(media)
+            {
+                put(gathered, count, (key, value));
             }
-            let Some(value) = entry.read(media) else { continue };
-            let mut at = *count;
-            while at > 0 && gathered[at - 1].0 > key {
-                gathered[at] = gathered[at - 1];
-                at -= 1;
-            }
-            gathered[at] = (key, value);
-            *count += 1;
         }
         ends
     }
+}
+
+/// A word of the head's place: used, not present.
+const HEAD: u64 = MARK << 1;
+
+/// What a line has between two words.
+struct Sorted {
+    /// Those present first, ascending.
+    pairs: [(KeyWord, u64); PER_LINE],
+    present: usize,
+    /// Whether an entry was never used.
+    ends: bool,
+}
+
+/// Puts a pair where it belongs among those that ascend.
+fn put(gathered: &mut [(KeyWord, u64)], count: &mut usize, pair: (KeyWord, u64)) {
+    let mut at = *count;
+    while at > 0 && gathered[at - 1].0 > pair.0 {
+        gathered[at] = gathered[at - 1];
+        at -= 1;
+    }
+    gathered[at] = pair;
+    *count += 1;
 }

@@ -46,7 +46,16 @@ impl KeyWord {
     /// The key in a word as it stands in an entry; `None` if the entry was never used.
     #[inline(always)]
     pub(crate) fn stored(word: u64) -> Option<KeyWord> {
-        (word != 0).then_some(KeyWord(word & KEY))
+        (word != 0).then_some(KeyWord::in_use(word))
+    }
+
+    /// Behind every key.
+    pub(crate) const BEHIND: KeyWord = KeyWord(u64::MAX);
+
+    /// The key in a word of an entry that was used.
+    #[inline(always)]
+    pub(crate) fn in_use(word: u64) -> KeyWord {
+        KeyWord(word & KEY)
     }
 
     /// The word as a number, in the order of the keys; each is above the one before by more than one.
