@@ -1,8 +1,10 @@
 //! The validator: walks everything and says what does not make sense.
 
+use crate::base::Base;
 use crate::base::leaf::{LeafRef, has};
 use crate::buffer::Buffer;
 use crate::key::Entry;
+use crate::log::lock_patiently;
 use crate::merge::expected;
 use crate::record::RecordRef;
 use crate::tree::Shared;
@@ -18,12 +20,14 @@ impl<M: Media> Shared<M> {
     /// Every fault that can be found.
     pub(crate) fn find_faults(&self) -> Faults {
         let mut faults = Faults::default();
-        let trees = self.trees();
-        self.noting(&mut faults, |faults| self.check_base(faults));
+        // No merge rewrites what is looked at, nor takes it out of use.
+        let _alone = lock_patiently(&self.merging, self.heap.media());
+        let guard = heap::pin();
+        let trees = self.current.load(&guard);
+        self.noting(&mut faults, |faults| self.check_base(&trees.base, faults));
         for buffer in [Some(&trees.front), trees.middle.as_ref()].into_iter().flatten() {
             self.noting(&mut faults, |faults| self.check_buffer(buffer, faults));
         }
-        let guard = heap::pin();
         let mut keys = 0;
         for direction in [Direction::Forward, Direction::Reverse] {
             let mut count = 0;
@@ -92,8 +96,8 @@ impl<M: Media> Shared<M> {
         Ok(())
     }
 
-    fn check_base(&self, faults: &mut Faults) -> Result<(), Error> {
-        let (base, media) = (self.trees().base, self.heap.media());
+    fn check_base(&self, base: &Base, faults: &mut Faults) -> Result<(), Error> {
+        let media = self.heap.media();
         let version = base.state.version;
         let mut next = self.root()?.heads[version].peek(media);
         let mut last: Option<Entry> = None;

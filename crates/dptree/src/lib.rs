@@ -100,7 +100,7 @@ impl<M: Media> DpTree<M> {
     ///
     /// If the name is taken or not a name, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        Self::create_with(heap, name, Options::default())
+        Self::create_with(heap, name, Options::on::<M>())
     }
 
     /// Makes an empty index under the root `name`. Options that cannot be are replaced by the nearest that can.
@@ -123,7 +123,7 @@ impl<M: Media> DpTree<M> {
     ///
     /// If the root is of another kind, or damaged.
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
-        Self::open_with(heap, name, Options::default())
+        Self::open_with(heap, name, Options::on::<M>())
     }
 
     /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in proportion

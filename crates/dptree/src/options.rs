@@ -1,5 +1,7 @@
 //! What can be chosen.
 
+use pmem::Media;
+
 /// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), but for the smaller log pages.
 ///
 /// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from the
@@ -46,6 +48,31 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The options of whoever gives none: the default ones, or the [smallest](Options::SMALL) on a media whose threads take
+    /// turns, which would wait for a thread of the tree's own for ever, and whose histories are short.
+    pub(crate) fn on<M: Media>() -> Options {
+        if M::TAKES_TURNS {
+            Options::SMALL
+        } else {
+            Options::default()
+        }
+    }
+
+    /// Trees of a few dozen keys are merged every few writes, by who writes, and their leaves split and are consolidated:
+    /// for tests that are to meet every phase of a merge.
+    pub const SMALL: Options = Options {
+        merge_threshold: 0.1,
+        merge_floor: 12,
+        leaf_capacity: 64,
+        consolidation_threshold: 0.34,
+        fill_rate: 0.7,
+        partitions: 2,
+        log_page: 256,
+        workers: 0,
+        merge_partition: 2,
+        backlog: 4,
+    };
+
     /// The nearest options that can be.
     pub(crate) fn sane(self) -> Options {
         let share = |value: f64, low, high, default| {

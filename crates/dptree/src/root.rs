@@ -13,12 +13,14 @@
 //!    may be under way into the base tree, and n + 2.
 //! I2 The version tells which half of all leaves' metadata counts, and which head. The other half may hold anything
 //!    while a merge is under way, and after a crash.
-//! I3 The links of a log that is not alive are null, or lead to pages with its number, or an older one; they are made null
+//! I3 Whoever acts on what another process has left here [persists](Root::persist_seen) it first: that process may have been
+//!    killed between a store and its fence.
+//! I4 The links of a log that is not alive are null, or lead to pages with its number, or an older one; they are made null
 //!    before these pages serve again.
 
 use crate::Options;
 use heap::{Error, Heap};
-use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Tag};
+use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
 
 /// The most partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
@@ -132,6 +134,21 @@ impl Root {
             what: "shape of a DPTree",
             offset: word,
         })
+    }
+
+    /// Makes durable what is seen here: before it is acted upon in a process that has not stored it. One fence.
+    pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
+        let partitions = self.shape(media)?.partitions;
+        persist_scope(media, Purpose::Log, |batch| {
+            self.state.persist_seen(&batch);
+            for log in &self.logs {
+                log[..partitions]
+                    .iter()
+                    .for_each(|slot| slot.persist_seen(&batch));
+            }
+            let _durable = batch.fence().durable();
+        });
+        Ok(())
     }
 
     /// The newest pages of log `number`, for each partition.

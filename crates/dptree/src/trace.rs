@@ -61,6 +61,8 @@ impl<M: Media> Trace<M> for Tracer {
 fn trace_root<M: Media>(heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<(), Error> {
     let media = heap.media();
     let root = Root::at(heap, link)?;
+    // What it does not lead to is about to serve again.
+    root.persist_seen(media)?;
     let state = root.state(media);
     for slot in root.logs() {
         let page = slot.peek(media);

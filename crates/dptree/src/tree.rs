@@ -51,6 +51,7 @@ impl<M: Media> Shared<M> {
         let options = options.sane();
         let persistent = Root::at(heap, root)?;
         let shape = persistent.shape(heap.media())?;
+        persistent.persist_seen(heap.media())?;
         let merged = persistent.state(heap.media()).merged;
         crate::log::forget_merged(heap, persistent, merged)?;
         let base = Base::open(heap, persistent, shape.leaf)?;

@@ -2,7 +2,8 @@
 //! are held back.
 //!
 //! I1 A write that was acknowledged is not undone by a merge that fails: writers go on, and it is tried again later.
-//! I2 Writers wait only while a merge runs, and only if they hold no guard, which recovery might wait for.
+//! I2 Writers wait while a merge runs that the front has outrun, or recovery's trace keeps one from beginning; but only if
+//!    they hold no guard, which recovery might wait for. So the buffer trees are bounded.
 
 use crate::log::lock;
 use crate::tree::Shared;
@@ -93,7 +94,7 @@ impl<M: Media> Owner<M> {
                 return;
             }
             // Another writer merges, or recovery traces.
-            if !self.is_outrun() || heap::is_pinned() || self.shared.merging.try_lock().is_ok() {
+            if !self.is_outrun() || heap::is_pinned() {
                 return;
             }
             self.shared.heap.media().wait(turn);
@@ -114,13 +115,13 @@ impl<M: Media> Owner<M> {
         front.size() >= front.threshold.saturating_mul(self.shared.options.backlog)
     }
 
-    /// Waits while a merge is under way that the front has outrun.
+    /// Waits while a merge is under way, or wanted, that the front has outrun.
     fn hold_back(&self) {
         if !self.is_outrun() || heap::is_pinned() {
             return;
         }
         let mut wishes = lock(&self.signal.wishes);
-        while wishes.merging && !wishes.stop && self.is_outrun() {
+        while (wishes.merging || wishes.wanted) && !wishes.stop && self.is_outrun() {
             let waited = self
                 .signal
                 .changed

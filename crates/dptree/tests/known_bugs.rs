@@ -120,6 +120,27 @@ fn the_first_merge_is_like_any_other() {
     }
 }
 
+/// A check that finds the background thread merging, as it may be long after the last write, finds no faults. (It once
+/// walked leaves that two merges had gone over meanwhile.)
+#[test]
+fn checks_do_not_mind_merges() {
+    let index = in_memory(
+        Hardware::detect(),
+        Options {
+            merge_floor: 50,
+            ..options(2)
+        },
+    );
+    for i in 0..20_000 {
+        index.upsert(&key(i * i % 3000), &i.to_le_bytes()).expect("room");
+        if i % 60 == 0 {
+            let faults = index.check().expect("sound");
+            assert_eq!(faults.found, [""; 0], "after {i} writes");
+        }
+    }
+    assert!(index.stats().merges > 50);
+}
+
 /// A tree that is opened while it is open is the same one, so that no two buffer trees share a log.
 #[test]
 fn opening_twice_gives_one_tree() {

@@ -26,7 +26,7 @@
 //! I3 What is volatile is rebuilt from the rest by the first who touches the leaf in a generation (partial persistence);
 //!    the lock's generation is the paper's restart count.
 //! I4 While an in-place change may not be durable yet, the lock is held: a reader that finds it held persists what it
-//!    has read.
+//!    has read; and the first to touch a leaf in a generation, what a killed process may have left of it.
 
 use crate::key::{Entry, Key};
 use crate::record::RecordRef;
@@ -202,9 +202,9 @@ impl<'g> LeafRef<'g> {
         bits
     }
 
-    /// The slots whose values are links to records.
+    /// The slots whose values are links to records; of slots in use, since a merge may be changing the bits of others.
     pub(crate) fn records<M: Media>(&self, media: &M) -> Bits {
-        std::array::from_fn(|group| self.head.records[group].load(media))
+        std::array::from_fn(|group| self.head.records[group].peek(media))
     }
 
     /// The slot of the greatest key.
@@ -224,7 +224,7 @@ impl<'g> LeafRef<'g> {
     pub(crate) fn entry<M: Media>(&self, slot: usize, media: &M) -> Entry {
         let pair = &self.slots[slot];
         let prefix = pair.prefix.load(media);
-        let is_record = self.head.records[slot / GROUP].load(media) >> (slot % GROUP) & 1 == 1;
+        let is_record = self.head.records[slot / GROUP].peek(media) >> (slot % GROUP) & 1 == 1;
         let (link, word) = if is_record {
             (pair.value.load_link(media).with_tag(tag::RECORD), 0)
         } else {
@@ -351,6 +351,7 @@ impl<'g> LeafRef<'g> {
             offset: self.offset.get(),
         })?;
         if locked.is_stale() {
+            self.persist_left(heap, version, locked.was_left());
             self.rebuild(heap, version)?;
             locked.repaired();
         }
@@ -414,6 +415,26 @@ impl<'g> LeafRef<'g> {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
                 self.slots[usize::from(slot)].value.persist_seen(&batch);
+            }
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Persists what a process before this one may have left of an in-place change, if it held the lock, and of a merge: the
+    /// next merge leaves words of `records` alone that are as they should be.
+    fn persist_left<M: Media>(&self, heap: &Heap<M>, version: usize, was_locked: bool) {
+        let slots = if was_locked {
+            slots_of(self.bitmap(version, heap.media())).collect()
+        } else {
+            Vec::new()
+        };
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            self.head.records[0].persist_seen(&batch);
+            if was_locked {
+                self.meta(version).bitmap[0].persist_seen(&batch);
+            }
+            for slot in slots {
+                self.slots[slot].value.persist_seen(&batch);
             }
             let _durable = batch.fence().durable();
         });

@@ -50,36 +50,37 @@ impl Cache {
             }
             lists[usize::from(page.first.sense)].push(page);
         }
-        trim(&mut lists, heap, guard, bound)
+        drop(lists);
+        self.trim(heap, guard, bound)
     }
 
     /// Lets go of all.
     pub(crate) fn clear<M: Media>(&self, heap: &Heap<M>, guard: &Guard) -> Result<(), Error> {
-        trim(&mut lock(&self.0), heap, guard, 0)
+        self.trim(heap, guard, 0)
+    }
+
+    /// Lets go of what is more than the bound. (The lock is not held where the pool is read.)
+    fn trim<M: Media>(&self, heap: &Heap<M>, guard: &Guard, bound: usize) -> Result<(), Error> {
+        let mut surplus = Vec::new();
+        let mut lists = lock(&self.0);
+        while lists[0].len() + lists[1].len() > bound {
+            let longer = usize::from(lists[1].len() > lists[0].len());
+            surplus.extend(lists[longer].pop());
+        }
+        drop(lists);
+        for page in surplus {
+            if let Some(offset) = page.link.offset() {
+                heap.unhold(offset);
+            }
+            retire(heap, guard, page.link)?;
+        }
+        Ok(())
     }
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         lock(&self.0).iter().map(Vec::len).sum()
     }
-}
-
-fn trim<M: Media>(
-    lists: &mut [Vec<Ready>; 2],
-    heap: &Heap<M>,
-    guard: &Guard,
-    bound: usize,
-) -> Result<(), Error> {
-    while lists[0].len() + lists[1].len() > bound {
-        let longer = usize::from(lists[1].len() > lists[0].len());
-        if let Some(page) = lists[longer].pop() {
-            if let Some(offset) = page.link.offset() {
-                heap.unhold(offset);
-            }
-            retire(heap, guard, page.link)?;
-        }
-    }
-    Ok(())
 }
 
 /// Takes a page that nothing leads to any more out of use.

@@ -193,6 +193,11 @@ impl LogRecord {
         self.check.store(valid(check(head, entry.prefix, value)), batch);
     }
 
+    /// Writes back a record that was seen. One line.
+    pub(crate) fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+        self.head.persist_seen(batch);
+    }
+
     /// The entry, if the record counts.
     ///
     /// # Errors

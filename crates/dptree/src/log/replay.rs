@@ -1,13 +1,16 @@
 //! Replay: from a log to its buffer tree (DPTree §4.5: partitions are replayed in parallel).
+//!
+//! I1 What is replayed is durable: a process that was killed may have written a record and not have fenced it, and soon
+//!    somebody reads it.
 
 use super::Log;
 use super::page::{self, PageHead};
 use crate::key::Entry;
 use crate::root::Root;
 use heap::{Error, Heap};
-use pmem::{Fault, Link, Media};
+use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
-/// Replays a partition of the log, the oldest record first.
+/// Replays a partition of the log, the oldest record first. Each line with records is written back; one fence.
 ///
 /// # Errors
 ///
@@ -36,14 +39,19 @@ pub(crate) fn replay<M: Media>(
         pages.push(link);
         link = head.prev.peek(media);
     }
-    for &link in pages.iter().rev() {
-        let (records, sense) = page::records(heap, link)?;
-        for record in records {
-            if let Some(entry) = record.load(log.number, sense, media)? {
-                apply(entry)?;
+    persist_scope(media, Purpose::Log, |batch| {
+        for &link in pages.iter().rev() {
+            let (records, sense) = page::records(heap, link)?;
+            for record in records {
+                if let Some(entry) = record.load(log.number, sense, media)? {
+                    record.persist_seen(&batch);
+                    apply(entry)?;
+                }
             }
         }
-    }
+        let _durable = batch.fence().durable();
+        Ok::<_, Error>(())
+    })?;
     log.adopt(partition, pages);
     Ok(())
 }
