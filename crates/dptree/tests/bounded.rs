@@ -59,7 +59,10 @@ fn writers_wait_for_the_trace() {
         let index = DpTree::open_with(&heap, b"test", options);
         let index = index.expect("sound").expect("the root");
         let told = Arc::<AtomicBool>::default();
-        let tracers = vec![(KIND, tracer()), (SLOW, Arc::new(Slow(Arc::clone(&told))) as Arc<_>)];
+        let tracers = vec![
+            (KIND, tracer()),
+            (SLOW, Arc::new(Slow(Arc::clone(&told))) as Arc<_>),
+        ];
         heap.recover(tracers, 1).expect("recovery");
         std::thread::scope(|threads| {
             threads.spawn(|| {
