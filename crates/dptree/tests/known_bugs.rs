@@ -131,14 +131,15 @@ fn checks_do_not_mind_merges() {
             ..options(2)
         },
     );
-    for i in 0..20_000 {
-        index.upsert(&key(i * i % 3000), &i.to_le_bytes()).expect("room");
-        if i % 60 == 0 {
+    for i in 0..6000 {
+        assert!(index.insert(&key(i), &i.to_le_bytes()).expect("room"));
+        if i % 40 == 0 {
             let faults = index.check().expect("sound");
             assert_eq!(faults.found, [""; 0], "after {i} writes");
         }
     }
-    assert!(index.stats().merges > 50);
+    // Writers do not outrun merges by more than the backlog.
+    assert!(index.stats().merges > 4);
 }
 
 /// A tree that is opened while it is open is the same one, so that no two buffer trees share a log.
