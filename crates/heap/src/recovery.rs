@@ -173,6 +173,22 @@ impl Recovery {
         true
     }
 
+    /// Waits until nobody keeps it from tracing; the phase keeps pauses from beginning after that.
+    fn wait_for_pauses<M: Media>(&self, media: &M) {
+        // Taking the lock waits until `recover` has written down that we run.
+        let mut course = lock(&self.course);
+        while course.pauses > 0 {
+            course = if M::TAKES_TURNS {
+                drop(course);
+                media.wait(0);
+                lock(&self.course)
+            } else {
+                let woken = self.changed.wait(course);
+                woken.unwrap_or_else(PoisonError::into_inner)
+            };
+        }
+    }
+
     /// Waits until all guards of now are gone; `false` if it was stopped.
     fn wait_for_guards<M: Media>(&self, media: &M) -> bool {
         let gone = Arc::new(AtomicBool::new(false));
@@ -300,10 +316,8 @@ impl<M: Media> Heap<M> {
     }
 
     fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {
-        // Taking the lock waits until `recover` has written down that we run; no pause begins after that.
         let recovery = &*self.inner.recovery;
-        let course = lock(&recovery.course);
-        drop(recovery.changed.wait_while(course, |course| course.pauses > 0));
+        recovery.wait_for_pauses(self.media());
         let ended = catch_unwind(AssertUnwindSafe(|| self.trace_and_sweep(tracers, threads)));
         let phase = match ended {
             Ok(Ok(true)) => Phase::Done,

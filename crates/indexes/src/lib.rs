@@ -43,4 +43,6 @@ kind::indexes! {
     RoartWithoutLc = "roart-without-lc", ablation, roart::Roart<M, roart::WithoutLc>, root byte 2;
     /// ROART with none of its techniques
     RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 3;
+    /// Log and buffer tree in DRAM, merged into a base tree in place (DPTree, PVLDB 2019)
+    DpTree = "dptree", index, dptree::DpTree<M>;
 }

@@ -125,13 +125,17 @@ impl WithIndex for Boxed {
 }
 
 fn subject(kind: IndexKind) -> OfIndex {
-    OfIndex::new(
+    let subject = OfIndex::new(
         kind.name(),
         move |heap| kind.create(heap, ROOT, Boxed),
         move |heap| kind.open(heap, ROOT, Boxed),
         IndexKind::tracers::<Crash>(),
-    )
-    .named_by(IndexKind::name_object)
+    );
+    match kind {
+        // Its objects are no radix nodes, and the tags of its links are its own.
+        IndexKind::DpTree => subject,
+        _ => subject.named_by(IndexKind::name_object),
+    }
 }
 
 impl Args {

@@ -8,15 +8,15 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::thread;
-use wollemi::{Map, Options};
+use wollemi::{IndexKind, Map, Options};
 
 /// Works until it is killed. Any failure ends the process, which the parent notices.
-pub fn work(pool: &Path, seed: u64, round: u64) -> ! {
+pub fn work(pool: &Path, kind: IndexKind, seed: u64, round: u64) -> ! {
     let db = Options::new()
         .recovery_threads(2)
         .open(pool)
         .expect("the pool opens");
-    let map = db.map(MAP).expect("the map opens");
+    let map = db.map_with(MAP, kind).expect("the map opens");
     // One unbuffered write a record: it is in the pipe when the call returns, whatever happens then.
     let pipe = File::from(std::io::stdout().as_fd().try_clone_to_owned().expect("a pipe"));
     thread::scope(|scope| {

@@ -83,6 +83,26 @@ fn a_crash_frees_every_lock() {
     }
 }
 
+/// Who takes a lock first is told whether a process before it had it when it was killed, and nobody after that.
+#[test]
+fn a_lock_that_was_left_says_so() {
+    let media = &media();
+    let (held, free) = (GenerationLock::new(1), GenerationLock::new(1));
+    std::mem::forget(held.lock(media, 1));
+    assert!(!free.lock(media, 2).expect("free").was_left());
+    let locked = held.lock(media, 2).expect("free");
+    assert!(locked.was_left());
+    // Killed in its turn, before it has repaired anything.
+    std::mem::forget(locked);
+    let mut locked = held.lock(media, 3).expect("free");
+    assert!(locked.was_left());
+    locked.repaired();
+    drop(locked);
+    for generation in [3, 4] {
+        assert!(!held.lock(media, generation).expect("free").was_left());
+    }
+}
+
 /// Whatever bits a crash leaves of an earlier generation, the lock can be taken.
 #[test]
 fn any_old_word_is_free() {

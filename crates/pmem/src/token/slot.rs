@@ -105,6 +105,14 @@ impl PSlot {
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
+    /// Writes back a link that another process, or another thread, stored and may not have persisted yet; durable once the
+    /// batch is fenced.
+    #[inline]
+    #[track_caller]
+    pub fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+        batch.join(&raw const self.0 as *const u8, size_of::<u64>());
+    }
+
     /// Publishes `object` only if the slot still holds `current`, as [settled](PSlot::settle); otherwise the object is
     /// handed back.
     #[track_caller]

@@ -1,0 +1,561 @@
+//! Leaves of the base tree (DPTree §2.2, Fig. 3).
+//!
+//! ```text
+//!    0   lock      GenerationLock            16  passed    a bit for each group: a pair that belongs there
+//!    8   capacity C                                        stands further on                     (volatile)
+//!   24   lengths   of the two orders, 16 bits each (volatile)
+//!   32   records   a bit for each slot: the value is a link to a record
+//!   64   metadata of version 0, and at 128 of version 1:
+//!          0  bitmap     a bit for each slot
+//!         32  next       the leaf that follows
+//!         40  last       the slot of the greatest key
+//!  192   fingerprints    C bytes                            (volatile)
+//!        orders          C bytes for each version           (volatile)
+//!        slots           C pairs of words: prefix of the key, value
+//! ```
+//!
+//! A *group* is 64 slots: one word of the bitmap, one line of fingerprints, 16 lines of pairs. A pair belongs to the group
+//! that its key's hash names; if that is full it stands in the next one with room (linear probing). Within its group it
+//! goes where it needs the fewest lines written: pairs that a merge adds stand together.
+//!
+//! I1 A merge changes only the metadata of the version that does not count, and slots that no version's bitmap holds;
+//!    so what counts is as it was until the root's state changes. (In-place updates store one word of a slot, in-place
+//!    removals clear one bit of the bitmap, both under the lock and never amid a merge.)
+//! I2 The slot named by `last` keeps its key while the version counts, even if its bit is cleared: it says where the leaf
+//!    ends.
+//! I3 What is volatile is rebuilt from the rest by the first who touches the leaf in a generation (partial persistence);
+//!    the lock's generation is the paper's restart count.
+//! I4 While an in-place change may not be durable yet, the lock is held: a reader that finds it held persists what it
+//!    has read; and the first to touch a leaf in a generation, what a killed process may have left of it.
+
+use crate::key::{Entry, Key};
+use crate::record::RecordRef;
+use crate::root::tag;
+use heap::{Error, Heap};
+use pmem::{
+    Fault, GenerationLock, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose, VWord,
+    persist_scope,
+};
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// Slots of a group.
+pub(crate) const GROUP: usize = 64;
+
+/// Groups of the largest leaf.
+pub(crate) const GROUPS: usize = 4;
+
+/// Pairs of a line.
+const LINE_PAIRS: usize = 4;
+
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Head {
+    lock: GenerationLock,
+    capacity: PWord,
+    passed: VWord,
+    lengths: VWord,
+    pub(crate) records: [PWord; GROUPS],
+    meta: [Meta; 2],
+}
+
+#[repr(C)]
+#[derive(Debug, Default)]
+pub(crate) struct Meta {
+    pub(crate) bitmap: [PWord; GROUPS],
+    pub(crate) next: PSlot,
+    pub(crate) last: PWord,
+    unused: [PWord; 2],
+}
+
+/// A slot.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) prefix: PWord,
+    pub(crate) value: PEither,
+}
+
+const HEAD: usize = size_of::<Head>();
+const PAIR: usize = size_of::<Pair>();
+const _: () = assert!(HEAD == 192 && size_of::<Meta>() == 64 && PAIR == 16);
+
+// SAFETY: `repr(C)` of words; the sizes are their sums (asserted), so there is no padding.
+unsafe impl Persistent for Head {
+    const WORDS_ONLY: bool = true;
+}
+// SAFETY: as above.
+unsafe impl Persistent for Meta {
+    const WORDS_ONLY: bool = true;
+}
+// SAFETY: as above.
+unsafe impl Persistent for Pair {
+    const WORDS_ONLY: bool = true;
+}
+
+/// Bytes after the head.
+pub(crate) const fn tail(capacity: usize) -> usize {
+    capacity * (3 + PAIR)
+}
+
+/// Bytes of a whole leaf.
+pub(crate) const fn extent(capacity: usize) -> usize {
+    HEAD + tail(capacity)
+}
+
+/// A bit for each slot.
+pub(crate) type Bits = [u64; GROUPS];
+
+pub(crate) fn has(bits: &Bits, slot: usize) -> bool {
+    bits[slot / GROUP] >> (slot % GROUP) & 1 == 1
+}
+
+pub(crate) fn set(bits: &mut Bits, slot: usize) {
+    bits[slot / GROUP] |= 1 << (slot % GROUP);
+}
+
+pub(crate) fn clear(bits: &mut Bits, slot: usize) {
+    bits[slot / GROUP] &= !(1 << (slot % GROUP));
+}
+
+/// The slots in a bitmap, in their order.
+pub(crate) fn slots_of(bits: Bits) -> impl Iterator<Item = usize> {
+    (0..GROUPS * GROUP).filter(move |&slot| has(&bits, slot))
+}
+
+/// The group to which keys of this hash belong.
+#[inline]
+pub(crate) fn home(hash: u64, groups: usize) -> usize {
+    (hash >> 8) as usize % groups
+}
+
+#[inline]
+pub(crate) fn print(hash: u64) -> u8 {
+    hash as u8
+}
+
+/// A leaf being used.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafRef<'g> {
+    pub(crate) head: &'g Head,
+    prints: &'g [VWord],
+    orders: [&'g [VWord]; 2],
+    pub(crate) slots: &'g [Pair],
+    pub(crate) offset: Offset,
+}
+
+impl<'g> LeafRef<'g> {
+    /// The leaf at `link`, of whatever capacity it says.
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Error> {
+        let offset = link.offset().ok_or(Fault {
+            what: "null leaf",
+            offset: 0,
+        })?;
+        let fault = Fault {
+            what: "leaf of a DPTree",
+            offset: offset.get(),
+        };
+        let head: &Head = heap.at(offset)?;
+        let capacity = head.capacity.load(heap.media()) as usize;
+        if !(GROUP..=GROUP * GROUPS).contains(&capacity) || !capacity.is_multiple_of(GROUP) {
+            return Err(fault.into());
+        }
+        let place = |bytes: usize| Offset::new(offset.get() + bytes as u64).ok_or(fault);
+        let volatile: &[VWord] = heap.slice(place(HEAD)?, 3 * capacity / 8)?;
+        let slots: &[Pair] = heap.slice(place(HEAD + 3 * capacity)?, capacity)?;
+        let (prints, orders) = volatile.split_at(capacity / 8);
+        let (first, second) = orders.split_at(capacity / 8);
+        Ok(LeafRef {
+            head,
+            prints,
+            orders: [first, second],
+            slots,
+            offset,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    #[inline]
+    pub(crate) fn groups(&self) -> usize {
+        self.slots.len() / GROUP
+    }
+
+    #[inline]
+    pub(crate) fn meta(&self, version: usize) -> &'g Meta {
+        &self.head.meta[version]
+    }
+
+    /// The slots in use.
+    pub(crate) fn bitmap<M: Media>(&self, version: usize, media: &M) -> Bits {
+        let mut bits = [0; GROUPS];
+        for (bits, word) in bits
+            .iter_mut()
+            .zip(&self.meta(version).bitmap)
+            .take(self.groups())
+        {
+            *bits = word.load(media);
+        }
+        bits
+    }
+
+    /// The slots whose values are links to records; of slots in use, since a merge may be changing the bits of others.
+    pub(crate) fn records<M: Media>(&self, media: &M) -> Bits {
+        std::array::from_fn(|group| self.head.records[group].peek(media))
+    }
+
+    /// The slot of the greatest key.
+    pub(crate) fn last<M: Media>(&self, version: usize, media: &M) -> Result<usize, Fault> {
+        let last = self.meta(version).last.load(media);
+        if last < self.capacity() as u64 {
+            Ok(last as usize)
+        } else {
+            Err(Fault {
+                what: "last slot of a leaf",
+                offset: self.offset.get(),
+            })
+        }
+    }
+
+    /// What stands in a slot.
+    pub(crate) fn entry<M: Media>(&self, slot: usize, media: &M) -> Entry {
+        let pair = &self.slots[slot];
+        let prefix = pair.prefix.load(media);
+        let is_record = self.head.records[slot / GROUP].peek(media) >> (slot % GROUP) & 1 == 1;
+        let (link, word) = if is_record {
+            (pair.value.load_link(media).with_tag(tag::RECORD), 0)
+        } else {
+            (Link::NULL, pair.value.load(media))
+        };
+        Entry {
+            prefix,
+            link,
+            word,
+            removed: false,
+        }
+    }
+
+    /// The slot of the key, among those that count in `version`, and what stands in it. The leaf is current.
+    pub(crate) fn find<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        version: usize,
+        key: &Key<'_>,
+        hash: u64,
+    ) -> Result<Option<(usize, Entry)>, Fault> {
+        let media = heap.media();
+        let groups = self.groups();
+        let mut group = home(hash, groups);
+        for _ in 0..groups {
+            let live = self.meta(version).bitmap[group].load(media);
+            let mut alike = live & self.alike(group, print(hash), media);
+            while alike != 0 {
+                let slot = group * GROUP + alike.trailing_zeros() as usize;
+                alike &= alike - 1;
+                if self.slots[slot].prefix.load(media) == key.prefix {
+                    let entry = self.entry(slot, media);
+                    if key.compare(heap, entry.prefix, entry.link)? == Ordering::Equal {
+                        // Removed in place meanwhile, its slot may serve again already.
+                        let live = self.meta(version).bitmap[group].load(media);
+                        return Ok((live >> (slot % GROUP) & 1 == 1).then_some((slot, entry)));
+                    }
+                }
+            }
+            if self.head.passed.load(media) >> group & 1 == 0 {
+                return Ok(None);
+            }
+            group = (group + 1) % groups;
+        }
+        Ok(None)
+    }
+
+    /// A bit for each slot of the group whose fingerprint is `print`.
+    fn alike<M: Media>(&self, group: usize, print: u8, media: &M) -> u64 {
+        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+        let wanted = u64::from(print) * 0x0101_0101_0101_0101;
+        let words = &self.prints[group * (GROUP / 8)..][..GROUP / 8];
+        let mut mask = 0;
+        for (i, word) in words.iter().enumerate() {
+            let differs = word.load(media) ^ wanted;
+            // 0x80 in each byte that is zero, exactly.
+            let zero = !(((differs & LOW) + LOW) | differs | LOW);
+            mask |= ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+        }
+        mask
+    }
+
+    /// The fingerprint of a slot.
+    pub(crate) fn print_at<M: Media>(&self, slot: usize, media: &M) -> u8 {
+        (self.prints[slot / 8].load(media) >> (slot % 8 * 8)) as u8
+    }
+
+    pub(crate) fn set_print<M: Media>(&self, slot: usize, print: u8, media: &M) {
+        let shift = slot % 8 * 8;
+        let word = &self.prints[slot / 8];
+        word.store(
+            word.load(media) & !(0xff << shift) | u64::from(print) << shift,
+            media,
+        );
+    }
+
+    pub(crate) fn passed<M: Media>(&self, media: &M) -> u64 {
+        self.head.passed.load(media)
+    }
+
+    pub(crate) fn set_passed<M: Media>(&self, passed: u64, media: &M) {
+        self.head.passed.store(passed, media);
+    }
+
+    /// The slots in the order of their keys, some of which may have been removed in place since.
+    pub(crate) fn order<M: Media>(&self, version: usize, media: &M) -> Vec<u8> {
+        let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
+        let mut order = Vec::with_capacity(self.capacity());
+        for word in self.orders[version].iter().take(len.div_ceil(8)) {
+            order.extend(word.load(media).to_le_bytes());
+        }
+        order.truncate(len);
+        // Whatever it holds, it names slots.
+        order.retain(|&slot| usize::from(slot) < self.capacity());
+        order
+    }
+
+    pub(crate) fn set_order<M: Media>(&self, version: usize, order: &[u8], media: &M) {
+        for (word, bytes) in self.orders[version].iter().zip(order.chunks(8)) {
+            let mut all = [0; 8];
+            all[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(all), media);
+        }
+        let shift = 16 * version;
+        let lengths = self.head.lengths.load(media);
+        let lengths = lengths & !(0xffff << shift) | (order.len() as u64) << shift;
+        self.head.lengths.store(lengths, media);
+    }
+
+    /// Makes sure that what is volatile belongs to this generation: the first to touch the leaf rebuilds it.
+    #[inline]
+    pub(crate) fn touch<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<(), Fault> {
+        if self.head.lock.is_current(heap.media(), heap.generation()) {
+            return Ok(());
+        }
+        self.lock(heap, version).map(drop)
+    }
+
+    /// Takes the lock; the leaf is current then.
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<Locked<'g, M>, Fault> {
+        let lock = self.head.lock.lock(heap.media(), heap.generation());
+        let mut locked = lock.map_err(|_| Fault {
+            what: "lock of a leaf",
+            offset: self.offset.get(),
+        })?;
+        if locked.is_stale() {
+            self.persist_left(heap, version, locked.was_left());
+            self.rebuild(heap, version)?;
+            locked.repaired();
+        }
+        Ok(locked)
+    }
+
+    /// Rebuilds what is volatile from the bitmap and the pairs.
+    fn rebuild<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<(), Fault> {
+        let media = heap.media();
+        let bits = self.bitmap(version, media);
+        let groups = self.groups();
+        let mut keys = Vec::with_capacity(self.capacity());
+        let mut passed = 0;
+        for slot in slots_of(bits) {
+            let entry = self.entry(slot, media);
+            let mut in_place = [0; 8];
+            let hash = entry.key(heap, &mut in_place)?.hash();
+            self.set_print(slot, print(hash), media);
+            passed |= passed_by(home(hash, groups), slot / GROUP, groups);
+            let record = match entry.link.is_null() {
+                true => None,
+                false => Some(RecordRef::at(heap, entry.link)?.key),
+            };
+            keys.push((entry.prefix, in_place, record, slot as u8));
+        }
+        keys.sort_unstable_by(|a, b| {
+            a.0.cmp(&b.0)
+                .then_with(|| a.2.unwrap_or(&a.1).cmp(b.2.unwrap_or(&b.1)))
+        });
+        let bytes = |key: &'_ (u64, [u8; 8], Option<&'g [u8]>, u8)| {
+            (key.0, key.2.map_or(key.1.to_vec(), <[u8]>::to_vec))
+        };
+        if keys
+            .windows(2)
+            .any(|pair| pair[0].0 == pair[1].0 && bytes(&pair[0]) == bytes(&pair[1]))
+        {
+            return Err(Fault {
+                what: "a key stands twice in a leaf",
+                offset: self.offset.get(),
+            });
+        }
+        self.set_passed(passed, media);
+        self.head.lengths.store(0, media);
+        let order: Vec<u8> = keys.iter().map(|&(.., slot)| slot).collect();
+        self.set_order(version, &order, media);
+        Ok(())
+    }
+
+    /// Persists what was just read of the leaf, if somebody may not have: bitmap and pairs, for all that are read
+    /// together.
+    #[inline]
+    pub(crate) fn settle<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
+        if self.head.lock.is_locked(heap.media(), heap.generation()) {
+            self.persist_seen(heap, version, slots);
+        }
+    }
+
+    #[cold]
+    fn persist_seen<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            self.meta(version).bitmap[0].persist_seen(&batch);
+            for &slot in slots {
+                self.slots[usize::from(slot)].value.persist_seen(&batch);
+            }
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Persists what a process before this one may have left of an in-place change, if it held the lock, and of a merge: the
+    /// next merge leaves words of `records` alone that are as they should be.
+    fn persist_left<M: Media>(&self, heap: &Heap<M>, version: usize, was_locked: bool) {
+        let slots = if was_locked {
+            slots_of(self.bitmap(version, heap.media())).collect()
+        } else {
+            Vec::new()
+        };
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            self.head.records[0].persist_seen(&batch);
+            if was_locked {
+                self.meta(version).bitmap[0].persist_seen(&batch);
+            }
+            for slot in slots {
+                self.slots[slot].value.persist_seen(&batch);
+            }
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Stores a value in place. The caller holds the lock. One write-back, one fence.
+    pub(crate) fn update<M: Media>(&self, heap: &Heap<M>, slot: usize, value: u64) {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            self.slots[slot].value.store(value, &batch);
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// Removes a pair in place. The caller holds the lock. One write-back, one fence.
+    pub(crate) fn remove<M: Media>(&self, heap: &Heap<M>, version: usize, slot: usize) {
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let word = &self.meta(version).bitmap[slot / GROUP];
+            word.store(word.load(heap.media()) & !(1 << (slot % GROUP)), &batch);
+            let _durable = batch.fence().durable();
+        });
+    }
+}
+
+/// The groups that a pair of `home` which stands in `group` has passed by.
+pub(crate) fn passed_by(home: usize, group: usize, groups: usize) -> u64 {
+    let mut passed = 0;
+    let mut at = home;
+    while at != group {
+        passed |= 1 << at;
+        at = (at + 1) % groups;
+    }
+    passed
+}
+
+/// Where a merge puts pairs into a leaf: slots that neither version holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Slots that must not be written to.
+    taken: Bits,
+    /// Lines of pairs that were given out of already.
+    open: [u16; GROUPS],
+    groups: usize,
+    pub(crate) passed: u64,
+}
+
+impl Places {
+    pub(crate) fn new(taken: Bits, passed: u64, groups: usize) -> Places {
+        Places {
+            taken,
+            open: [0; GROUPS],
+            groups,
+            passed,
+        }
+    }
+
+    /// A slot for a key of this hash: in its group if there is room; of a line that is written anyway if there is one,
+    /// else of the line with the most room.
+    pub(crate) fn take(&mut self, hash: u64) -> Option<usize> {
+        let home = home(hash, self.groups);
+        let mut group = home;
+        while self.taken[group] == u64::MAX {
+            group = (group + 1) % self.groups;
+            if group == home {
+                return None;
+            }
+        }
+        let free_in = |line: usize| (!(self.taken[group] >> (line * LINE_PAIRS)) & 0xf).count_ones();
+        let lines = 0..GROUP / LINE_PAIRS;
+        let line = lines.filter(|&line| free_in(line) > 0).max_by_key(|&line| {
+            let open = self.open[group] >> line & 1 == 1;
+            (open, free_in(line), std::cmp::Reverse(line))
+        })?;
+        let first = (!(self.taken[group] >> (line * LINE_PAIRS))).trailing_zeros() as usize;
+        let slot = line * LINE_PAIRS + first;
+        self.open[group] |= 1 << line;
+        self.taken[group] |= 1 << slot;
+        self.passed |= passed_by(home, group, self.groups);
+        Some(group * GROUP + slot)
+    }
+}
+
+impl Head {
+    /// The head of a new leaf in which only `version` says anything.
+    pub(crate) fn new(
+        generation: u32,
+        capacity: usize,
+        version: usize,
+        (bits, records, last): (Bits, Bits, usize),
+    ) -> Head {
+        let meta = Meta {
+            bitmap: bits.map(PWord::new),
+            last: PWord::new(last as u64),
+            ..Meta::default()
+        };
+        let mut both = [Meta::default(), meta];
+        both.rotate_left(1 - version);
+        Head {
+            lock: GenerationLock::new(generation),
+            capacity: PWord::new(capacity as u64),
+            passed: VWord::new(0),
+            lengths: VWord::new(0),
+            records: records.map(PWord::new),
+            meta: both,
+        }
+    }
+}
+
+/// Writes a new leaf's pairs, ascending by slot, into the bytes after its head; returns the parts of the leaf that say
+/// something: its head, and the lines of the pairs.
+pub(crate) fn fill(tail: &mut [u8], capacity: usize, pairs: &[(usize, Entry)]) -> Vec<Range<usize>> {
+    let slots = &mut tail[3 * capacity..];
+    let mut parts: Vec<Range<usize>> = std::iter::once(0..HEAD).collect();
+    for (slot, entry) in pairs {
+        let at = slot * PAIR;
+        slots[at..][..8].copy_from_slice(&entry.prefix.to_le_bytes());
+        slots[at + 8..][..8].copy_from_slice(&entry.value_bits().to_le_bytes());
+        let start = HEAD + 3 * capacity + at;
+        match parts.last_mut() {
+            Some(part) if part.end == start => part.end += PAIR,
+            _ => parts.push(start..start + PAIR),
+        }
+    }
+    parts
+}

@@ -1,0 +1,140 @@
+//! The base tree (DPTree §2.2): a radix tree in DRAM over a persistent list of leaves. Only a merge makes another.
+//!
+//! I1 The leaves are those of the list whose head the root's state names, in its order, and together hold each key once.
+//! I2 A base tree can be read until the merge after the next one begins, which reuses what its version holds. Who reads it
+//!    looks afterwards whether that has happened.
+
+pub(crate) mod leaf;
+mod router;
+
+use crate::key::{Entry, Key};
+use crate::root::{Root, State, tag};
+use heap::{Error, Heap};
+use leaf::LeafRef;
+use pmem::{Fault, Link, Media};
+pub(crate) use router::Router;
+use std::ops::Bound;
+
+/// A base tree.
+#[derive(Debug)]
+pub(crate) struct Base {
+    pub(crate) state: State,
+    /// One more for each base tree since the opening.
+    pub(crate) serial: u64,
+    /// Links to the leaves, ascending.
+    pub(crate) leaves: Vec<Link>,
+    /// The greatest key of each leaf but the last.
+    pub(crate) router: Router,
+    /// Pairs, about: without those removed in place since.
+    pub(crate) keys: usize,
+}
+
+/// A pair that was found.
+pub(crate) struct Found<'g> {
+    pub(crate) leaf: LeafRef<'g>,
+    pub(crate) slot: usize,
+    pub(crate) entry: Entry,
+}
+
+impl Base {
+    /// The base tree that the root leads to. Reads two lines of each leaf; rebuilds nothing.
+    pub(crate) fn open<M: Media>(heap: &Heap<M>, root: &Root, capacity: usize) -> Result<Base, Error> {
+        let media = heap.media();
+        let state = root.state(media);
+        let most = heap.pool().len() / leaf::extent(capacity) as u64;
+        let mut leaves = Vec::new();
+        let mut lasts = Vec::new();
+        let mut keys = 0;
+        let mut link = root.heads[state.version].peek(media);
+        while let Some(offset) = link.offset() {
+            let leaf = LeafRef::at(heap, link)?;
+            let tagged = link.tag() == tag::LEAF[state.version];
+            if leaf.capacity() != capacity || !tagged || leaves.len() as u64 >= most {
+                return Err(Fault {
+                    what: "list of leaves",
+                    offset: offset.get(),
+                }
+                .into());
+            }
+            let last = leaf.entry(leaf.last(state.version, media)?, media);
+            lasts.push(last.key_bytes(heap)?);
+            let bits = leaf.bitmap(state.version, media);
+            keys += bits.iter().map(|word| word.count_ones() as usize).sum::<usize>();
+            leaves.push(link);
+            link = leaf.meta(state.version).next.peek(media);
+        }
+        lasts.pop();
+        if !lasts.is_sorted_by(|a, b| a < b) {
+            return Err(Fault {
+                what: "leaves out of order",
+                offset: 0,
+            }
+            .into());
+        }
+        Ok(Base {
+            state,
+            serial: 0,
+            leaves,
+            router: Router::new(&lasts),
+            keys,
+        })
+    }
+
+    /// The leaf to which a key belongs.
+    pub(crate) fn leaf_of<'g, M: Media>(
+        &self,
+        heap: &'g Heap<M>,
+        key: &[u8],
+    ) -> Result<Option<LeafRef<'g>>, Error> {
+        self.leaf(heap, self.router.rank(key))
+    }
+
+    /// Leaf `i`, if there is one.
+    pub(crate) fn leaf<'g, M: Media>(
+        &self,
+        heap: &'g Heap<M>,
+        i: usize,
+    ) -> Result<Option<LeafRef<'g>>, Error> {
+        match self.leaves.get(i) {
+            None => Ok(None),
+            Some(&link) => {
+                let leaf = LeafRef::at(heap, link)?;
+                leaf.touch(heap, self.state.version)?;
+                Ok(Some(leaf))
+            }
+        }
+    }
+
+    /// The key's pair, durable.
+    pub(crate) fn get<'g, M: Media>(
+        &self,
+        heap: &'g Heap<M>,
+        key: &Key<'_>,
+        hash: u64,
+    ) -> Result<Option<Found<'g>>, Error> {
+        let Some(leaf) = self.leaf_of(heap, key.bytes)? else {
+            return Ok(None);
+        };
+        let found = leaf.find(heap, self.state.version, key, hash)?;
+        let slot = found.map(|(slot, _)| slot as u8);
+        leaf.settle(heap, self.state.version, slot.as_slice());
+        Ok(found.map(|(slot, entry)| Found { leaf, slot, entry }))
+    }
+
+    /// Where leaf `i` ends: at its greatest key; the last has no end.
+    pub(crate) fn end(&self, i: usize) -> Bound<&[u8]> {
+        if i < self.router.len() {
+            Bound::Included(self.router.key(i))
+        } else {
+            Bound::Unbounded
+        }
+    }
+
+    /// Where leaf `i` begins: after the greatest key of the one before it.
+    pub(crate) fn start(&self, i: usize) -> Bound<&[u8]> {
+        match i.checked_sub(1) {
+            Some(before) => Bound::Excluded(self.router.key(before)),
+            None => Bound::Unbounded,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The radix tree in DRAM over the leaves' greatest keys (DPTree §2.2): which leaf a key belongs to.
+//!
+//! It is made once, from all keys, and never changes. A node branches at the first byte in which its keys differ; a few
+//! keys are searched one by one.
+//!
+//! I1 `nodes[0]`, if there is one, holds all keys; a child holds those with its byte.
+
+/// No more keys than this are searched without a node.
+const FEW: usize = 8;
+
+const NONE: u32 = u32::MAX;
+
+/// The radix tree.
+#[derive(Debug, Default)]
+pub(crate) struct Router {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Node {
+    /// Keys in front of the node's first, and of the key after its last.
+    low: u32,
+    high: u32,
+    /// All of the node's keys share so many bytes.
+    depth: u32,
+    /// For each byte, the first key that has it, or a greater one, at `depth`.
+    starts: Box<[u32; 257]>,
+    children: Box<[u32; 256]>,
+}
+
+impl Router {
+    /// A router over ascending keys.
+    pub(crate) fn new<K: AsRef<[u8]>>(keys: &[K]) -> Router {
+        let mut router = Router::default();
+        for key in keys {
+            router.bytes.extend_from_slice(key.as_ref());
+            router.ends.push(router.bytes.len());
+        }
+        if keys.len() > FEW {
+            router.add_node(0, keys.len(), 0);
+        }
+        router
+    }
+
+    /// How many keys there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The key at `i`.
+    pub(crate) fn key(&self, i: usize) -> &[u8] {
+        let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[i]]
+    }
+
+    fn add_node(&mut self, low: usize, high: usize, depth: usize) -> u32 {
+        let (first, last) = (self.key(low), self.key(high - 1));
+        let shared = first[depth..]
+            .iter()
+            .zip(&last[depth..])
+            .take_while(|(a, b)| a == b);
+        let depth = depth + shared.count();
+        let mut starts = Box::new([high as u32; 257]);
+        let mut at = low;
+        for byte in 0..256 {
+            while at < high && self.key(at).get(depth).is_none_or(|&own| usize::from(own) < byte) {
+                at += 1;
+            }
+            starts[byte] = at as u32;
+        }
+        let number = self.nodes.len();
+        self.nodes.push(Node {
+            low: low as u32,
+            high: high as u32,
+            depth: depth as u32,
+            starts,
+            children: Box::new([NONE; 256]),
+        });
+        for byte in 0..256 {
+            let [from, to] = [0, 1].map(|i| self.nodes[number].starts[byte + i] as usize);
+            // In a damaged pool keys may be in any order, and then share less than their first and last do.
+            if to - from > FEW && (from, to) != (low, high) {
+                self.nodes[number].children[byte] = self.add_node(from, to, depth + 1);
+            }
+        }
+        number as u32
+    }
+
+    /// The number of keys that are less than `key`: the place of the first that is not.
+    pub(crate) fn rank(&self, key: &[u8]) -> usize {
+        let mut at = 0;
+        let (mut low, mut high) = (0, self.len());
+        while let Some(node) = self.nodes.get(at) {
+            (low, high) = (node.low as usize, node.high as usize);
+            let depth = node.depth as usize;
+            let shared = &self.key(low)[..depth];
+            let own = &key[..depth.min(key.len())];
+            match own.cmp(shared) {
+                std::cmp::Ordering::Less => return low,
+                std::cmp::Ordering::Greater => return high,
+                std::cmp::Ordering::Equal => {}
+            }
+            let Some(&byte) = key.get(depth) else {
+                return low;
+            };
+            let byte = usize::from(byte);
+            (low, high) = (node.starts[byte] as usize, node.starts[byte + 1] as usize);
+            match node.children[byte] {
+                NONE => break,
+                child => at = child as usize,
+            }
+        }
+        let mut size = high - low;
+        while size > 0 {
+            let half = size / 2;
+            if self.key(low + half) < key {
+                low += half + 1;
+                size -= half + 1;
+            } else {
+                size = half;
+            }
+        }
+        low
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use index::conformance::Random;
+    use std::collections::BTreeSet;
+
+    /// Any key's rank is the number of keys below it, whatever keys there are.
+    #[test]
+    fn ranks_count() {
+        for seed in 0..300 {
+            let mut random = Random::new(seed);
+            let most = if random.one_in(2) { 3 } else { 256 };
+            let alphabet = 1 + random.below(most);
+            let mut key = |longest: usize| -> Vec<u8> {
+                let len = random.below(longest + 1);
+                (0..len).map(|_| random.below(alphabet) as u8).collect()
+            };
+            let keys: BTreeSet<Vec<u8>> = (0..seed * 3).map(|_| key(6)).collect();
+            let keys: Vec<_> = keys.into_iter().collect();
+            let router = Router::new(&keys);
+            for _ in 0..200 {
+                let wanted = key(7);
+                let rank = keys.iter().filter(|key| **key < wanted).count();
+                assert_eq!(router.rank(&wanted), rank, "seed {seed}, key {wanted:?}");
+            }
+        }
+    }
+}

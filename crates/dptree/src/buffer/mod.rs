@@ -1,0 +1,135 @@
+//! Buffer trees (DPTree §2.1, §3.1): a tree in DRAM, its filter, and its log.
+//!
+//! I1 What readers find is durable: the log record is, before the entry is in the tree.
+//! I2 Of each key, the newest entry counts; older ones' records live until the log is dropped, since it leads to them.
+
+mod bloom;
+mod node;
+mod tree;
+
+use crate::key::{Entry, Key};
+use crate::log::{Log, lock};
+use crate::root::Shape;
+use bloom::Bloom;
+use heap::Heap;
+use pmem::{Fault, Link, Media, Offset};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+pub(crate) use tree::{Cursor, LockedLeaf, Tree};
+
+/// One buffer tree.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    pub(crate) tree: Tree,
+    pub(crate) log: Log,
+    bloom: Bloom,
+    /// Log records, in steps of `step`.
+    size: AtomicUsize,
+    step: usize,
+    /// The size at which it is to be merged.
+    pub(crate) threshold: usize,
+    /// Records that a newer entry of the key has replaced.
+    superseded: Mutex<Vec<Link>>,
+}
+
+/// The count of a large buffer's records moves on once for so many of them in a partition, so that it is no bottleneck.
+const STEP: usize = 16;
+
+impl Buffer {
+    /// An empty one.
+    pub(crate) fn new(number: u64, shape: Shape, threshold: usize) -> Buffer {
+        let step = if threshold < 4 * STEP * shape.partitions {
+            1
+        } else {
+            STEP
+        };
+        Buffer {
+            tree: Tree::new(),
+            log: Log::new(number, shape),
+            bloom: Bloom::new(threshold),
+            size: AtomicUsize::new(0),
+            step,
+            threshold,
+            superseded: Mutex::default(),
+        }
+    }
+
+    /// The key's entry, be it that it was removed.
+    #[inline]
+    pub(crate) fn get<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        key: &Key<'_>,
+        hash: u64,
+    ) -> Result<Option<Entry>, Fault> {
+        if self.bloom.may_have(hash) {
+            self.tree.get(heap, key)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Puts an entry in whose log record is durable.
+    pub(crate) fn put(&self, leaf: LockedLeaf<'_>, hash: u64, entry: Entry) {
+        if let Some(old) = leaf.entry()
+            && !old.link.is_null()
+        {
+            lock(&self.superseded).push(old.link);
+        }
+        self.bloom.add(hash);
+        leaf.put(entry);
+    }
+
+    /// Counts a record that was appended at this position of its page.
+    pub(crate) fn count(&self, position: usize) {
+        if position.is_multiple_of(self.step) {
+            self.size.fetch_add(self.step, Relaxed);
+        }
+    }
+
+    /// Counts a removal in the base tree: it makes work for the next merge, as a log record does.
+    pub(crate) fn count_removal(&self) {
+        self.size.fetch_add(1, Relaxed);
+    }
+
+    /// Puts in an entry of its own log.
+    pub(crate) fn replay<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        entry: Entry,
+        partition: usize,
+    ) -> Result<(), Fault> {
+        let mut bytes = [0; 8];
+        let key = entry.key(heap, &mut bytes)?;
+        if self.log.partition(key.hash()) != partition {
+            return Err(Fault {
+                what: "a log record in the wrong partition",
+                offset: entry.link.offset().map_or(0, Offset::get),
+            });
+        }
+        let leaf = self.tree.lock(heap, &key)?;
+        self.put(leaf, key.hash(), entry);
+        self.size.fetch_add(1, Relaxed);
+        Ok(())
+    }
+
+    /// Log records, about.
+    pub(crate) fn size(&self) -> usize {
+        self.size.load(Relaxed)
+    }
+
+    /// Whether it is to be merged.
+    pub(crate) fn is_full(&self) -> bool {
+        self.size() >= self.threshold
+    }
+
+    /// Whether nothing was ever written to it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.size() == 0 && self.log.bytes() == 0
+    }
+
+    /// Takes the records that newer entries have replaced.
+    pub(crate) fn take_superseded(&self) -> Vec<Link> {
+        std::mem::take(&mut lock(&self.superseded))
+    }
+}

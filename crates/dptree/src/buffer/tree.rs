@@ -1,0 +1,404 @@
+//! The buffer tree proper: a B+-tree in DRAM under optimistic lock coupling (DPTree §3.1). Keys are never taken out: a
+//! removal is an entry too.
+//!
+//! I1 Locks are taken from the parent downward, and only tried: whoever fails starts anew.
+//! I2 Full inner nodes are split on the way down, so that a parent always has room for a child's separator.
+//! I3 Whoever holds the lock on a leaf alone decides about the keys in its range.
+
+use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
+use crate::key::{Entry, Key};
+use heap::Heap;
+use index::Direction;
+use pmem::{Fault, Link, Media};
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::atomic::AtomicU32;
+
+/// The tree.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    inner: Arena<Inner>,
+    leaves: Arena<Leaf>,
+    root: AtomicU32,
+}
+
+/// A leaf under its lock, with room for one more entry; the lock is released when it is dropped.
+#[derive(Debug)]
+pub(crate) struct LockedLeaf<'t> {
+    leaf: &'t Leaf,
+    /// Where the key is, or belongs.
+    at: usize,
+    found: bool,
+}
+
+impl Drop for LockedLeaf<'_> {
+    fn drop(&mut self) {
+        self.leaf.lock.unlock();
+    }
+}
+
+impl LockedLeaf<'_> {
+    /// The key's entry.
+    pub(crate) fn entry(&self) -> Option<Entry> {
+        self.found.then(|| self.leaf.entry(self.at))
+    }
+
+    /// Puts the key's entry in, or replaces it; readers see it from now on.
+    pub(crate) fn put(self, entry: Entry) {
+        self.leaf.lock.change();
+        if self.found {
+            self.leaf.set(self.at, entry);
+        } else {
+            self.leaf.insert(self.at, entry);
+        }
+    }
+}
+
+/// What a way down was looking for.
+#[derive(Clone, Copy)]
+enum Goal<'k> {
+    /// The leaf that holds the key, or the keys after it.
+    At(Key<'k>),
+    /// The leaf that holds the keys before it.
+    Before(Key<'k>),
+    First,
+    Last,
+}
+
+/// A leaf that was reached, and the separator beside it on the side where the walk goes on.
+struct Reached<'t> {
+    leaf: &'t Leaf,
+    version: Version,
+    fence: Option<(u64, Link)>,
+}
+
+/// Something has changed meanwhile.
+enum Miss {
+    Changed,
+    Damaged(Fault),
+}
+
+impl From<Fault> for Miss {
+    fn from(fault: Fault) -> Miss {
+        Miss::Damaged(fault)
+    }
+}
+
+impl Tree {
+    pub(crate) fn new() -> Tree {
+        let tree = Tree {
+            inner: Arena::new(),
+            leaves: Arena::new(),
+            root: AtomicU32::new(0),
+        };
+        Child::leaf(tree.leaves.add()).store(&tree.root);
+        tree
+    }
+
+    /// Does something until nothing changes amid it.
+    fn retry<R, M: Media>(media: &M, mut f: impl FnMut() -> Result<R, Miss>) -> Result<R, Fault> {
+        let mut turn = 0;
+        loop {
+            match f() {
+                Ok(done) => return Ok(done),
+                Err(Miss::Damaged(fault)) => return Err(fault),
+                Err(Miss::Changed) => media.wait(turn),
+            }
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    /// The key's entry.
+    pub(crate) fn get<M: Media>(&self, heap: &Heap<M>, key: &Key<'_>) -> Result<Option<Entry>, Fault> {
+        Self::retry(heap.media(), || {
+            let Reached { leaf, version, .. } = self.reach(heap, Goal::At(*key), Direction::Forward)?;
+            let found = position(heap, leaf.count(), |i| leaf.key(i), key)?;
+            let entry = found.ok().map(|at| leaf.entry(at));
+            still(leaf.lock.is_still(version))?;
+            Ok(entry)
+        })
+    }
+
+    /// The leaf for the key, locked.
+    pub(crate) fn lock<M: Media>(&self, heap: &Heap<M>, key: &Key<'_>) -> Result<LockedLeaf<'_>, Fault> {
+        Self::retry(heap.media(), || {
+            let leaf = self.lock_once(heap, key)?;
+            let mut locked = LockedLeaf {
+                leaf,
+                at: 0,
+                found: false,
+            };
+            match position(heap, leaf.count(), |i| leaf.key(i), key)? {
+                Ok(at) => (locked.at, locked.found) = (at, true),
+                Err(at) => locked.at = at,
+            }
+            Ok(locked)
+        })
+    }
+
+    /// One attempt to go down to the key's leaf and lock it, splitting what is full on the way.
+    fn lock_once<M: Media>(&self, heap: &Heap<M>, key: &Key<'_>) -> Result<&Leaf, Miss> {
+        let media = heap.media();
+        let mut parent: Option<(&Inner, Version, usize)> = None;
+        let mut at = Child::load(&self.root);
+        loop {
+            match at.number() {
+                Err(number) => {
+                    let node = self.inner.get(number);
+                    let version = node.lock.read(media);
+                    self.still_below(at, &parent)?;
+                    if node.count() == INNER {
+                        self.split(parent, at, (&node.lock, version), || {
+                            let upper = self.inner.add();
+                            let separator = node.split_into(self.inner.get(upper));
+                            (separator, Child::inner(upper))
+                        })?;
+                        return Err(Miss::Changed);
+                    }
+                    let i = child_of(heap, node, Goal::At(*key))?;
+                    at = node.child(i);
+                    still(node.lock.is_still(version))?;
+                    parent = Some((node, version, i));
+                }
+                Ok(number) => {
+                    let leaf = self.leaves.get(number);
+                    let version = leaf.lock.read(media);
+                    self.still_below(at, &parent)?;
+                    if leaf.count() == LEAF {
+                        self.split(parent, at, (&leaf.lock, version), || {
+                            let upper = self.leaves.add();
+                            let first = leaf.split_into(self.leaves.get(upper));
+                            ((first.prefix, first.link), Child::leaf(upper))
+                        })?;
+                        return Err(Miss::Changed);
+                    }
+                    still(leaf.lock.try_lock(version))?;
+                    return Ok(leaf);
+                }
+            }
+        }
+    }
+
+    /// A node met on the way down is still where it was found.
+    fn still_below(&self, at: Child, parent: &Option<(&Inner, Version, usize)>) -> Result<(), Miss> {
+        still(match parent {
+            Some((node, version, _)) => node.lock.is_still(*version),
+            None => Child::load(&self.root) == at,
+        })
+    }
+
+    /// Splits a node below `parent` (`None`: the root).
+    fn split(
+        &self,
+        parent: Option<(&Inner, Version, usize)>,
+        node: Child,
+        (lock, version): (&super::node::VersionLock, Version),
+        halve: impl FnOnce() -> ((u64, Link), Child),
+    ) -> Result<(), Miss> {
+        if let Some((parent, version, _)) = parent {
+            still(parent.lock.try_lock(version))?;
+        }
+        let locked = lock.try_lock(version) && (parent.is_some() || Child::load(&self.root) == node);
+        if locked {
+            lock.change();
+            let (separator, upper) = halve();
+            match parent {
+                Some((parent, _, i)) => {
+                    parent.lock.change();
+                    parent.insert(i, separator, upper);
+                }
+                None => {
+                    let root = self.inner.add();
+                    self.inner.get(root).root(node, separator, upper);
+                    Child::inner(root).store(&self.root);
+                }
+            }
+            lock.unlock();
+        }
+        if let Some((parent, ..)) = parent {
+            parent.lock.unlock();
+        }
+        still(locked)
+    }
+
+    /// One attempt to go down to a leaf.
+    fn reach<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        goal: Goal<'_>,
+        direction: Direction,
+    ) -> Result<Reached<'_>, Miss> {
+        let media = heap.media();
+        let mut parent: Option<(&Inner, Version, usize)> = None;
+        let mut at = Child::load(&self.root);
+        let mut fence = None;
+        loop {
+            match at.number() {
+                Err(number) => {
+                    let node = self.inner.get(number);
+                    let version = node.lock.read(media);
+                    self.still_below(at, &parent)?;
+                    let i = child_of(heap, node, goal)?;
+                    let beside = match direction {
+                        Direction::Forward => (i < node.count()).then(|| node.separator(i)),
+                        Direction::Reverse => i.checked_sub(1).map(|i| node.separator(i)),
+                    };
+                    at = node.child(i);
+                    still(node.lock.is_still(version))?;
+                    fence = beside.or(fence);
+                    parent = Some((node, version, i));
+                }
+                Ok(number) => {
+                    let leaf = self.leaves.get(number);
+                    let version = leaf.lock.read(media);
+                    self.still_below(at, &parent)?;
+                    return Ok(Reached { leaf, version, fence });
+                }
+            }
+        }
+    }
+
+    /// The entries of one leaf that come next after `from`, in the cursor's order; and from where on to go on.
+    fn batch<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        from: Bound<&[u8]>,
+        direction: Direction,
+        entries: &mut Vec<Entry>,
+    ) -> Result<Option<Bound<Vec<u8>>>, Fault> {
+        Self::retry(heap.media(), || {
+            entries.clear();
+            let goal = match (from, direction) {
+                (Bound::Included(key) | Bound::Excluded(key), Direction::Forward) => Goal::At(Key::new(key)),
+                (Bound::Included(key), Direction::Reverse) => Goal::At(Key::new(key)),
+                (Bound::Excluded(key), Direction::Reverse) => Goal::Before(Key::new(key)),
+                (Bound::Unbounded, Direction::Forward) => Goal::First,
+                (Bound::Unbounded, Direction::Reverse) => Goal::Last,
+            };
+            let reached = self.reach(heap, goal, direction)?;
+            let leaf = reached.leaf;
+            let count = leaf.count();
+            let cut = match from {
+                Bound::Unbounded => None,
+                Bound::Included(key) => Some((position(heap, count, |i| leaf.key(i), &Key::new(key))?, true)),
+                Bound::Excluded(key) => {
+                    Some((position(heap, count, |i| leaf.key(i), &Key::new(key))?, false))
+                }
+            };
+            match direction {
+                Direction::Forward => {
+                    let start = match cut {
+                        None => 0,
+                        Some((Ok(at), included)) => at + usize::from(!included),
+                        Some((Err(at), _)) => at,
+                    };
+                    entries.extend((start..count).map(|i| leaf.entry(i)));
+                }
+                Direction::Reverse => {
+                    let end = match cut {
+                        None => count,
+                        Some((Ok(at), included)) => at + usize::from(included),
+                        Some((Err(at), _)) => at,
+                    };
+                    entries.extend((0..end).rev().map(|i| leaf.entry(i)));
+                }
+            }
+            still(leaf.lock.is_still(reached.version))?;
+            let Some((prefix, link)) = reached.fence else {
+                return Ok(None);
+            };
+            let fence = Entry {
+                prefix,
+                link,
+                word: 0,
+                removed: false,
+            };
+            let bytes = fence.key_bytes(heap)?;
+            Ok(Some(match direction {
+                Direction::Forward => Bound::Included(bytes),
+                Direction::Reverse => Bound::Excluded(bytes),
+            }))
+        })
+    }
+
+    /// The entries from a bound on, in order. What comes in meanwhile may be met or not.
+    pub(crate) fn cursor(&self, from: Bound<Vec<u8>>, direction: Direction) -> Cursor<'_> {
+        Cursor {
+            tree: self,
+            batch: Vec::new(),
+            at: 0,
+            from: Some(from),
+            direction,
+        }
+    }
+}
+
+/// Entries of a buffer tree in order.
+#[derive(Debug)]
+pub(crate) struct Cursor<'t> {
+    tree: &'t Tree,
+    batch: Vec<Entry>,
+    at: usize,
+    from: Option<Bound<Vec<u8>>>,
+    direction: Direction,
+}
+
+impl Cursor<'_> {
+    /// The next entry; the cursor stays before it.
+    pub(crate) fn peek<M: Media>(&mut self, heap: &Heap<M>) -> Result<Option<Entry>, Fault> {
+        while self.at == self.batch.len() {
+            let Some(from) = self.from.take() else {
+                return Ok(None);
+            };
+            let bound = from.as_ref().map(Vec::as_slice);
+            self.from = self.tree.batch(heap, bound, self.direction, &mut self.batch)?;
+            self.at = 0;
+        }
+        Ok(Some(self.batch[self.at]))
+    }
+
+    /// Goes past the entry last peeked at.
+    pub(crate) fn advance(&mut self) {
+        self.at += 1;
+    }
+}
+
+fn still(unchanged: bool) -> Result<(), Miss> {
+    if unchanged { Ok(()) } else { Err(Miss::Changed) }
+}
+
+/// Where the key is among `count` sorted ones, or where it belongs.
+fn position<M: Media>(
+    heap: &Heap<M>,
+    count: usize,
+    of: impl Fn(usize) -> (u64, Link),
+    key: &Key<'_>,
+) -> Result<Result<usize, usize>, Fault> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = (low + high) / 2;
+        let (prefix, link) = of(middle);
+        match key.compare(heap, prefix, link)? {
+            Ordering::Equal => return Ok(Ok(middle)),
+            Ordering::Less => high = middle,
+            Ordering::Greater => low = middle + 1,
+        }
+    }
+    Ok(Err(low))
+}
+
+/// Which child leads to the goal.
+fn child_of<M: Media>(heap: &Heap<M>, node: &Inner, goal: Goal<'_>) -> Result<usize, Miss> {
+    let count = node.count();
+    Ok(match goal {
+        Goal::First => 0,
+        Goal::Last => count,
+        Goal::At(key) => match position(heap, count, |i| node.separator(i), &key)? {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        },
+        Goal::Before(key) => match position(heap, count, |i| node.separator(i), &key)? {
+            Ok(at) | Err(at) => at,
+        },
+    })
+}

@@ -1,0 +1,257 @@
+//! DPTree: differential indexing for persistent memory (PVLDB 13(4), 2019).
+//!
+//! ```text
+//!             writes                        reads: front, middle, base
+//!               |
+//!        +------v------+  full   +-------------+   merge, in place    +---------------------------+
+//!  DRAM  |    front    | ------> |   middle    | -------------------> | radix tree over the leaves|
+//!        +------|------+         +------|------+                      +-------------|-------------+
+//!  - - - - - - -|- - - - - - - - - - - -|- - - - - - - - - - - - - - - - - - - - - -|- - - - - - - -
+//!        +------v------+         +------v------+                      +-------------v-------------+
+//!  pool  |     log     |         |     log     |                      | leaf -> leaf -> leaf ->   |
+//!        +-------------+         +-------------+                      +---------------------------+
+//! ```
+//!
+//! **Front.** A write goes to a B+-tree in DRAM, after a record of it is durable in the log: one write-back and one fence.
+//! **Merge.** When the front has a tenth of the base's keys it becomes the middle, a new front takes its place, and the
+//! middle is merged into the base's leaves, in place: each leaf has metadata twice, and a merge changes only the half
+//! that does not count, and slots that the other half does not hold. One store then makes the new half count, and at once
+//! ends the middle's log. **Base.** Leaves of 256 pairs in a persistent list; the radix tree above them is made anew by
+//! each merge and each opening.
+//!
+//! **Recovery** reads two lines of each leaf and replays the logs. Whatever a crash has left of a merge that had not come
+//! to its one store is reached by nothing, and the heap's post-crash collection finds it; so there is no list of pending
+//! leaves, and no flag that a merge is under way.
+//!
+//! **Order of locks:** the right to merge; the gate; a leaf of the front; a log partition, or a leaf of the base. A writer
+//! is inside the gate and holds its leaf of the front while the edit decides. A reader holds nothing.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `root`, `key`, `record` | the persistent root; keys and entries; pairs that do not stand in place |
+//! | `log` | partitions, pages, replay, pages that serve again |
+//! | `buffer` | the tree in DRAM, its filter, its log |
+//! | `base` | leaves, and the radix tree above them |
+//! | `merge` | planning, writing, commit, collection |
+//! | `tree`, `gate`, `worker` | front, middle and base together; writers against changes of the three; who merges |
+//! | `read`, `write`, `scan` | the operations |
+//! | `trace`, `check`, `stats` | what is alive; what is wrong; what goes on |
+//!
+//! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why this differs.
+
+mod base;
+mod buffer;
+mod check;
+mod gate;
+mod key;
+mod log;
+mod merge;
+mod options;
+mod read;
+mod record;
+mod root;
+mod scan;
+mod stats;
+mod trace;
+mod tree;
+mod worker;
+mod write;
+
+use heap::{Heap, Trace};
+use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use key::Key;
+pub use options::Options;
+use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
+use root::{Root, tag};
+pub use stats::Stats;
+use std::ops::Bound;
+use std::sync::Arc;
+use tree::Shared;
+use worker::Owner;
+
+/// What the heap's root directory calls a DPTree.
+pub const KIND: u32 = 20;
+
+/// A DPTree in a heap, under a root of its own. Clones are handles of the same one.
+///
+/// Who opens a tree that is open already gets another handle of it, whatever options it gives.
+#[derive(Debug)]
+pub struct DpTree<M: Media = Hardware> {
+    owner: Arc<Owner<M>>,
+}
+
+impl<M: Media> Clone for DpTree<M> {
+    fn clone(&self) -> DpTree<M> {
+        DpTree {
+            owner: Arc::clone(&self.owner),
+        }
+    }
+}
+
+/// What tells the heap which chunks a DPTree's root keeps alive.
+pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
+    Arc::new(trace::Tracer)
+}
+
+impl<M: Media> DpTree<M> {
+    /// Makes an empty index under the root `name`, with the default options.
+    ///
+    /// # Errors
+    ///
+    /// If the name is taken or not a name, or the pool is full.
+    pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
+        Self::create_with(heap, name, Options::on::<M>())
+    }
+
+    /// Makes an empty index under the root `name`. Options that cannot be are replaced by the nearest that can.
+    ///
+    /// # Errors
+    ///
+    /// As for [`create`](DpTree::create).
+    pub fn create_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
+        let options = options.sane();
+        let link = persist_scope(heap.media(), Purpose::Node, |batch| {
+            let draft = heap.draft(Root::new(&options), 0, &batch)?.flush(&batch);
+            heap.create_root(name, KIND, draft.persisted(&batch.fence()), tag::ROOT)
+        })?;
+        Self::attach(heap, link, options)
+    }
+
+    /// The index under the root `name`, with the default options; `None` if there is no such root.
+    ///
+    /// # Errors
+    ///
+    /// If the root is of another kind, or damaged.
+    pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
+        Self::open_with(heap, name, Options::on::<M>())
+    }
+
+    /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in proportion
+    /// to them, and to the leaves.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](DpTree::open).
+    pub fn open_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
+        let Some(root) = heap.root(name)? else {
+            return Ok(None);
+        };
+        if root.kind != KIND || root.link.tag() != tag::ROOT {
+            return Err(Fault {
+                what: "root of a DPTree",
+                offset: root.link.bits(),
+            }
+            .into());
+        }
+        Self::attach(heap, root.link, options).map(Some)
+    }
+
+    /// The tree of this root: the one that is open, or else from the pool.
+    fn attach(heap: &Heap<M>, root: Link, options: Options) -> Result<Self, heap::Error> {
+        let fault = Fault {
+            what: "root of a DPTree",
+            offset: root.bits(),
+        };
+        let at = root.offset().ok_or(fault)?;
+        let owner = heap.attach(at, || Owner::start(Shared::open(heap, root, options)?))?;
+        Ok(DpTree {
+            owner: owner.ok_or(fault)?,
+        })
+    }
+
+    #[inline]
+    fn shared(&self) -> &Shared<M> {
+        &self.owner.shared
+    }
+
+    /// The heap it lives in.
+    pub fn heap(&self) -> &Heap<M> {
+        &self.shared().heap
+    }
+
+    /// Merges all that was written, in this thread, and gives back the log pages that wait to serve again. If recovery
+    /// traces, waits until it does not.
+    ///
+    /// # Errors
+    ///
+    /// If the pool is full or damaged: what was written stays in the buffer trees then.
+    pub fn settle(&self) -> Result<(), heap::Error> {
+        let shared = self.shared();
+        let turn = shared.turn();
+        shared.merge(&turn, true)?;
+        shared.cache.clear(&shared.heap, &heap::pin())
+    }
+
+    /// Where the keys are, and how far a merge is.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            merging: self.owner.is_merging(),
+            ..self.shared().stats()
+        }
+    }
+}
+
+/// What a read fails with: reads need no memory, so nothing but damage.
+#[cold]
+fn fault(error: heap::Error) -> Fault {
+    match error {
+        heap::Error::Damaged { what, offset } => Fault { what, offset },
+        _ => Fault {
+            what: "a read that cannot be",
+            offset: 0,
+        },
+    }
+}
+
+impl<M: Media> OnHeap for DpTree<M> {
+    type Media = M;
+    const KIND: u32 = KIND;
+
+    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
+        DpTree::create(heap, name)
+    }
+
+    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
+        DpTree::open(heap, name)
+    }
+
+    fn tracer() -> Arc<dyn Trace<M>> {
+        tracer()
+    }
+
+    fn heap(&self) -> &Heap<M> {
+        DpTree::heap(self)
+    }
+
+    #[inline]
+    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
+        self.shared().read(key, &heap::pin()).map_err(fault)
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
+        self.shared().edit(&Key::new(key), edit, guard)
+    }
+
+    fn wrote(&self) {
+        if self.shared().is_full() {
+            self.owner.make_room();
+        }
+    }
+
+    fn visit_range<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault> {
+        self.shared()
+            .visit_range(lower, upper, direction, guard, visit)
+            .map_err(fault)
+    }
+
+    fn find_faults(&self) -> Faults {
+        self.shared().find_faults()
+    }
+}

@@ -1,0 +1,281 @@
+//! The log of one buffer tree: partitions of the keys' hashes, each a list of pages (DPTree §3.1, Algorithm 5, Fig. 7).
+//!
+//! I1 A key's records are in one partition, in the order of its updates: who appends holds the lock on the key's leaf of
+//!    the buffer tree.
+//! I2 A record's place is claimed by one fetch-and-add, and written by its claimer alone.
+//! I3 A page is reachable before any record is written into it, and belongs to one log.
+
+pub(crate) mod cache;
+pub(crate) mod page;
+mod replay;
+
+use crate::key::Entry;
+use crate::root::{Root, Shape, tag};
+use cache::{Cache, Ready};
+use crossbeam_utils::CachePadded;
+use heap::{Error, Heap};
+use page::{First, PageHead};
+use pmem::{Link, Media, PWord, Purpose, persist_scope};
+pub(crate) use replay::replay;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
+
+/// Bits of a partition's word that hold the next record's position; the next one is the page's sense.
+const POSITION_BITS: u32 = 19;
+const POSITION: u64 = (1 << POSITION_BITS) - 1;
+
+/// One log.
+#[derive(Debug)]
+pub(crate) struct Log {
+    pub(crate) number: u64,
+    shape: Shape,
+    capacity: usize,
+    partitions: Box<[CachePadded<Partition>]>,
+}
+
+#[derive(Debug)]
+struct Partition {
+    /// Where the next record goes: the page's offset / 16, its sense, and the position. No page at first.
+    next: AtomicU64,
+    pages: Mutex<Pages>,
+}
+
+#[derive(Debug, Default)]
+struct Pages {
+    /// Those of this generation, the one written to last.
+    used: Vec<(Link, bool)>,
+    /// Those that were replayed.
+    old: Vec<Link>,
+}
+
+fn packed(place: u64, first: First) -> u64 {
+    (place / 16) << (POSITION_BITS + 1) | u64::from(first.sense) << POSITION_BITS | first.position as u64
+}
+
+impl Log {
+    /// An empty log.
+    pub(crate) fn new(number: u64, shape: Shape) -> Log {
+        let capacity = page::capacity(shape.page);
+        let full = First {
+            position: capacity,
+            sense: false,
+        };
+        Log {
+            number,
+            shape,
+            capacity,
+            partitions: (0..shape.partitions)
+                .map(|_| {
+                    CachePadded::new(Partition {
+                        next: AtomicU64::new(packed(0, full)),
+                        pages: Mutex::default(),
+                    })
+                })
+                .collect(),
+        }
+    }
+
+    /// The partition of a key of this hash.
+    #[inline]
+    pub(crate) fn partition(&self, hash: u64) -> usize {
+        (hash >> 40) as usize % self.partitions.len()
+    }
+
+    /// How many partitions there are.
+    pub(crate) fn partitions(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Appends a record of the entry, durably: one write-back, one fence. Returns its position in its page.
+    pub(crate) fn append<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        root: &Root,
+        cache: &Cache,
+        hash: u64,
+        entry: &Entry,
+    ) -> Result<usize, Error> {
+        let number = self.partition(hash);
+        let partition = &self.partitions[number];
+        let next = loop {
+            if (partition.next.load(Ordering::Acquire) & POSITION) as usize >= self.capacity {
+                self.add_page(heap, root, cache, number)?;
+            }
+            let next = partition.next.fetch_add(1, Ordering::AcqRel);
+            if ((next & POSITION) as usize) < self.capacity {
+                break next;
+            }
+        };
+        let position = (next & POSITION) as usize;
+        let sense = next >> POSITION_BITS & 1 == 1;
+        let record = page::record(heap, (next >> (POSITION_BITS + 1)) * 16, position)?;
+        persist_scope(heap.media(), Purpose::Log, |batch| {
+            record.store(entry, self.number, sense, &batch);
+            let _durable = batch.fence().durable();
+        });
+        Ok(position)
+    }
+
+    /// Gives the partition a new newest page. Two write-backs and two fences; a page that was never used is cleared
+    /// besides.
+    #[cold]
+    fn add_page<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        root: &Root,
+        cache: &Cache,
+        number: usize,
+    ) -> Result<(), Error> {
+        let partition = &self.partitions[number];
+        let mut pages = lock_patiently(&partition.pages, heap.media());
+        if ((partition.next.load(Ordering::Acquire) & POSITION) as usize) < self.capacity {
+            return Ok(());
+        }
+        let slot = &root.log(self.number)[number];
+        let media = heap.media();
+        let prev = slot.peek(media);
+        let (link, first) = match cache.take(heap) {
+            Some(Ready { link, first }) => {
+                let head = PageHead::at(heap, link)?;
+                persist_scope(media, Purpose::Log, |batch| {
+                    head.prev.store(prev, &batch);
+                    head.number.store(self.number, &batch);
+                    head.first.store(first.word(), &batch);
+                    let _durable = batch.fence().durable();
+                });
+                (link, first)
+            }
+            None => {
+                let head = PageHead::fresh(self.number, self.capacity);
+                let first = First::from_word(head.first.private());
+                let link = persist_scope(media, Purpose::Alloc, |batch| {
+                    let mut draft = heap.draft(head, page::tail(self.shape.page), &batch)?;
+                    draft.tail_mut().fill(0);
+                    draft.link(|head| &mut head.prev, prev);
+                    let draft = draft.flush(&batch);
+                    Ok::<_, Error>(draft.persisted(&batch.fence()).into_link(tag::PAGE))
+                })?;
+                (link, first)
+            }
+        };
+        persist_scope(media, Purpose::Log, |batch| {
+            slot.store(link, &batch);
+            let _durable = batch.fence().durable();
+        });
+        pages.used.push((link, first.sense));
+        let place = link.offset().map_or(0, |offset| offset.get());
+        partition.next.store(packed(place, first), Ordering::Release);
+        Ok(())
+    }
+
+    /// Where the partition's newest page ends, for `Ready`; nobody appends any more.
+    fn end(&self, partition: &Partition) -> usize {
+        ((partition.next.load(Ordering::Acquire) & POSITION) as usize).min(self.capacity)
+    }
+
+    /// Bytes of the log's pages.
+    pub(crate) fn bytes(&self) -> usize {
+        let pages = |partition: &CachePadded<Partition>| {
+            let pages = lock(&partition.pages);
+            pages.used.len() + pages.old.len()
+        };
+        self.partitions.iter().map(pages).sum::<usize>() * self.shape.page
+    }
+
+    /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired. (One
+    /// fence.)
+    pub(crate) fn drop_pages<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        root: &Root,
+        cache: &Cache,
+    ) -> Result<(), Error> {
+        persist_scope(heap.media(), Purpose::Log, |batch| {
+            for slot in &root.log(self.number)[..self.partitions.len()] {
+                if !slot.peek(heap.media()).is_null() {
+                    slot.store(Link::NULL, &batch);
+                }
+            }
+            let _durable = batch.fence().durable();
+        });
+        let mut ready = Vec::new();
+        let guard = heap::pin();
+        for partition in &*self.partitions {
+            let mut pages = lock(&partition.pages);
+            let end = self.end(partition);
+            let last = pages.used.len();
+            for (i, (link, sense)) in std::mem::take(&mut pages.used).into_iter().enumerate() {
+                let first = if i + 1 == last && end < self.capacity {
+                    First { position: end, sense }
+                } else {
+                    First {
+                        position: 0,
+                        sense: !sense,
+                    }
+                };
+                ready.push(Ready { link, first });
+            }
+            for link in std::mem::take(&mut pages.old) {
+                cache::retire(heap, &guard, link)?;
+            }
+        }
+        // Pages that are filled in part serve for fewer records the next time.
+        cache.put(heap, &guard, ready, 2 * self.partitions.len())
+    }
+
+    /// Takes over pages that were replayed.
+    fn adopt(&self, partition: usize, pages: Vec<Link>) {
+        lock(&self.partitions[partition].pages).old = pages;
+    }
+}
+
+/// The lock; a holder that panicked has left nothing half done that matters.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The lock, awaited through the media, for locks that are held across persists.
+pub(crate) fn lock_patiently<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) -> MutexGuard<'m, T> {
+    let mut turn = 0;
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => media.wait(turn),
+        }
+        turn = turn.saturating_add(1);
+    }
+}
+
+/// Makes the links of logs that are not alive null (a crash came between a merge's commit and this).
+pub(crate) fn forget_merged<M: Media>(heap: &Heap<M>, root: &Root, merged: u64) -> Result<(), Error> {
+    let media = heap.media();
+    let mut stale = Vec::new();
+    for slot in root.logs() {
+        let link = slot.peek(media);
+        if !link.is_null() && PageHead::at(heap, link)?.number.load(media) <= merged {
+            stale.push((slot, link));
+        }
+    }
+    if stale.is_empty() {
+        return Ok(());
+    }
+    persist_scope(media, Purpose::Log, |batch| {
+        for (slot, _) in &stale {
+            slot.store(Link::NULL, &batch);
+        }
+        let _durable = batch.fence().durable();
+    });
+    let guard = heap::pin();
+    for (_, link) in stale {
+        // The tracer has kept this one of its partition's pages alive, and no other.
+        cache::retire(heap, &guard, link)?;
+    }
+    Ok(())
+}
+
+const _: () = assert!(size_of::<PWord>() == 8 && page_fits());
+
+const fn page_fits() -> bool {
+    (64 << 10) / 32 < 1 << POSITION_BITS
+}

@@ -1,0 +1,249 @@
+//! Log pages and their records (DPTree §2.1, Fig. 2).
+//!
+//! ```text
+//!   0   prev     link to the page before this one in its partition
+//!   8   number   of the buffer tree whose log this is
+//!  16   first    first record that counts:32 | sense:1
+//!  24   records  that the page has room for
+//!  64   records of 32 bytes, two a line:
+//!         0   valid:1 | 0 | number:32 | 0:4 | high bit of value, of prefix:2 | kind:2
+//!         8   valid:1 | prefix, but its high bit
+//!        16   valid:1 | value, but its high bit; or a link to the record of the pair
+//!        24   valid:1 | check over the others
+//! ```
+//!
+//! I1 Each word holds 63 bits and, in bit 63, whether it was written in the page's present use: if it equals the page's
+//!    *sense*. A record counts if all of its words do, so that no torn one does, and it is durable by one write-back.
+//! I2 Before a page serves, every word from `first` on has the other sense, durably. So a page that was filled serves
+//!    again without being cleared, with the other sense; one that was filled in part, behind what it holds.
+//! I3 Between records that count there may be some that do not: their writers were stopped by a crash.
+
+use crate::key::Entry;
+use crate::root::tag;
+use art::checksum;
+use heap::{Error, Heap};
+use pmem::{Batch, Fault, Link, Media, Offset, PEither, PSlot, PWord, Persistent, Tag};
+
+/// The head of a page.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct PageHead {
+    pub(crate) prev: PSlot,
+    pub(crate) number: PWord,
+    pub(crate) first: PWord,
+    records: PWord,
+    unused: [PWord; 4],
+}
+
+const HEAD: usize = size_of::<PageHead>();
+const _: () = assert!(HEAD == 64);
+
+// SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
+unsafe impl Persistent for PageHead {
+    const WORDS_ONLY: bool = true;
+}
+
+/// One record.
+#[repr(C, align(16))]
+#[derive(Debug)]
+pub(crate) struct LogRecord {
+    head: PWord,
+    prefix: PWord,
+    value: PEither,
+    check: PWord,
+}
+
+const RECORD: usize = size_of::<LogRecord>();
+const _: () = assert!(RECORD == 32);
+
+// SAFETY: as above.
+unsafe impl Persistent for LogRecord {
+    const WORDS_ONLY: bool = true;
+}
+
+const VALID: u64 = 1 << 63;
+const NUMBER_SHIFT: u32 = 8;
+const HIGH_PREFIX: u64 = 1 << 2;
+const HIGH_VALUE: u64 = 1 << 3;
+const KIND_REMOVED: u64 = 1;
+const KIND_RECORD: u64 = 2;
+
+/// Records of a page of so many bytes.
+pub(crate) fn capacity(page: usize) -> usize {
+    (page - HEAD) / RECORD
+}
+
+/// Bytes after the head.
+pub(crate) fn tail(page: usize) -> usize {
+    page - HEAD
+}
+
+/// What a page's `first` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct First {
+    pub(crate) position: usize,
+    pub(crate) sense: bool,
+}
+
+impl First {
+    pub(crate) fn word(self) -> u64 {
+        self.position as u64 | u64::from(self.sense) << 32
+    }
+
+    pub(crate) fn from_word(word: u64) -> First {
+        First {
+            position: word as u32 as usize,
+            sense: word >> 32 & 1 == 1,
+        }
+    }
+}
+
+impl PageHead {
+    /// The head of a page that was never used: all of its words are zero, so the valid ones will be those with a one.
+    pub(crate) fn fresh(number: u64, capacity: usize) -> PageHead {
+        PageHead {
+            prev: PSlot::null(),
+            number: PWord::new(number),
+            first: PWord::new(
+                First {
+                    position: 0,
+                    sense: true,
+                }
+                .word(),
+            ),
+            records: PWord::new(capacity as u64),
+            unused: Default::default(),
+        }
+    }
+
+    /// The head of the page that `link` leads to.
+    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&PageHead, Error> {
+        heap.at(link.offset().ok_or(Fault {
+            what: "null log page",
+            offset: 0,
+        })?)
+    }
+
+    /// Bytes of the whole page.
+    pub(crate) fn extent<M: Media>(&self, media: &M) -> Result<usize, Fault> {
+        match usize::try_from(self.records.load(media)) {
+            Ok(records) if records <= (64 << 10) / RECORD => Ok(HEAD + records * RECORD),
+            _ => Err(Fault {
+                what: "length of a log page",
+                offset: 0,
+            }),
+        }
+    }
+}
+
+/// The records of the page at `link`, of its own length, with their sense; from the first one that counts.
+pub(crate) fn records<M: Media>(heap: &Heap<M>, link: Link) -> Result<(&[LogRecord], bool), Error> {
+    let head = PageHead::at(heap, link)?;
+    let place = link.offset().map_or(0, Offset::get);
+    let fault = Fault {
+        what: "log page",
+        offset: place,
+    };
+    let len = head.extent(heap.media())? - HEAD;
+    let first = First::from_word(head.first.load(heap.media()));
+    let start = Offset::new(place + HEAD as u64).ok_or(fault)?;
+    let all: &[LogRecord] = heap.slice(start, len / RECORD)?;
+    let counted = all.get(first.position..).ok_or(fault)?;
+    Ok((counted, first.sense))
+}
+
+/// The record at `position` of the page at `page`.
+pub(crate) fn record<M: Media>(heap: &Heap<M>, page: u64, position: usize) -> Result<&LogRecord, Error> {
+    let at = page + (HEAD + position * RECORD) as u64;
+    heap.at(Offset::new(at).ok_or(Fault {
+        what: "log record",
+        offset: at,
+    })?)
+}
+
+fn check(head: u64, prefix: u64, value: u64) -> u64 {
+    let mut bytes = [0; 24];
+    bytes[..8].copy_from_slice(&(head & !VALID).to_le_bytes());
+    bytes[8..16].copy_from_slice(&(prefix & !VALID).to_le_bytes());
+    bytes[16..].copy_from_slice(&(value & !VALID).to_le_bytes());
+    checksum(&bytes)
+}
+
+impl LogRecord {
+    /// Writes the record of an entry, whose link, if any, leads to a durable record. One line.
+    pub(crate) fn store<M: Media>(&self, entry: &Entry, number: u64, sense: bool, batch: &Batch<'_, '_, M>) {
+        let valid = |word: u64| word & !VALID | if sense { VALID } else { 0 };
+        let mut head = (number & 0xffff_ffff) << NUMBER_SHIFT;
+        head |= if entry.removed { KIND_REMOVED } else { 0 };
+        head |= if entry.prefix & VALID != 0 { HIGH_PREFIX } else { 0 };
+        let value = if entry.link.is_null() {
+            head |= if entry.word & VALID != 0 { HIGH_VALUE } else { 0 };
+            entry.word
+        } else {
+            head |= KIND_RECORD;
+            link_of(entry.link, sense).bits()
+        };
+        self.head.store(valid(head), batch);
+        self.prefix.store(valid(entry.prefix), batch);
+        if entry.link.is_null() {
+            self.value.store(valid(value), batch);
+        } else {
+            self.value.store_link(link_of(entry.link, sense), batch);
+        }
+        self.check.store(valid(check(head, entry.prefix, value)), batch);
+    }
+
+    /// Writes back a record that was seen. One line.
+    pub(crate) fn persist_seen<M: Media>(&self, batch: &Batch<'_, '_, M>) {
+        self.head.persist_seen(batch);
+    }
+
+    /// The entry, if the record counts.
+    ///
+    /// # Errors
+    ///
+    /// Where it counts and does not make sense: damage.
+    pub(crate) fn load<M: Media>(&self, number: u64, sense: bool, media: &M) -> Result<Option<Entry>, Fault> {
+        let (head, prefix, value) = (
+            self.head.load(media),
+            self.prefix.load(media),
+            self.value.load(media),
+        );
+        let sum = self.check.load(media);
+        if [head, prefix, value, sum]
+            .iter()
+            .any(|word| (word & VALID != 0) != sense)
+        {
+            return Ok(None);
+        }
+        if (head & !VALID) >> NUMBER_SHIFT != number & 0xffff_ffff
+            || sum & !VALID != check(head, prefix, value) & !VALID
+        {
+            return Err(Fault {
+                what: "a log record does not match its check",
+                offset: 0,
+            });
+        }
+        let high = |bit| if head & bit != 0 { VALID } else { 0 };
+        let link = if head & KIND_RECORD != 0 {
+            self.value.load_link(media).with_tag(tag::RECORD)
+        } else {
+            Link::NULL
+        };
+        Ok(Some(Entry {
+            prefix: prefix & !VALID | high(HIGH_PREFIX),
+            link,
+            word: if link.is_null() {
+                value & !VALID | high(HIGH_VALUE)
+            } else {
+                0
+            },
+            removed: head & KIND_REMOVED != 0,
+        }))
+    }
+}
+
+/// The link as it stands in a log record: its tag holds the validity bit.
+fn link_of(link: Link, sense: bool) -> Link {
+    link.with_tag(Tag::new(if sense { VALID } else { 0 }))
+}

@@ -1,0 +1,57 @@
+//! Replay: from a log to its buffer tree (DPTree §4.5: partitions are replayed in parallel).
+//!
+//! I1 What is replayed is durable: a process that was killed may have written a record and not have fenced it, and soon
+//!    somebody reads it.
+
+use super::Log;
+use super::page::{self, PageHead};
+use crate::key::Entry;
+use crate::root::Root;
+use heap::{Error, Heap};
+use pmem::{Fault, Link, Media, Purpose, persist_scope};
+
+/// Replays a partition of the log, the oldest record first. Each line with records is written back; one fence.
+///
+/// # Errors
+///
+/// Damage. Records that were torn, or were written for another use of their page, are none.
+pub(crate) fn replay<M: Media>(
+    heap: &Heap<M>,
+    root: &Root,
+    log: &Log,
+    partition: usize,
+    apply: &mut dyn FnMut(Entry) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let media = heap.media();
+    let most = heap.pool().len() / 256;
+    let mut pages: Vec<Link> = Vec::new();
+    let mut link = root.log(log.number)[partition].peek(media);
+    while let Some(offset) = link.offset() {
+        let head = PageHead::at(heap, link)?;
+        let fits = head.extent(media)? == log.shape.page;
+        if head.number.load(media) != log.number || !fits || pages.len() as u64 > most {
+            return Err(Fault {
+                what: "a log page does not belong to its log",
+                offset: offset.get(),
+            }
+            .into());
+        }
+        pages.push(link);
+        link = head.prev.peek(media);
+    }
+    persist_scope(media, Purpose::Log, |batch| {
+        for &link in pages.iter().rev() {
+            let (records, sense) = page::records(heap, link)?;
+            for record in records {
+                if let Some(entry) = record.load(log.number, sense, media)? {
+                    record.persist_seen(&batch);
+                    apply(entry)?;
+                }
+            }
+        }
+        let _durable = batch.fence().durable();
+        Ok::<_, Error>(())
+    })?;
+    log.adopt(partition, pages);
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! The merge: the middle tree goes into the base tree, in place (DPTree §2.3, §3.3, Algorithms 1 and 9).
+//!
+//! 1. *Pairs.* In parallel over partitions of the leaves: plan the new version's leaves (`plan`), write pairs into slots
+//!    that the version which counts does not hold, and new leaves; each partition ends with a fence.
+//! 2. *Metadata.* In parallel: each leaf's line of the new version, and a fence for each share; then the head. What comes
+//!    before it cannot fail any more, so a merge that finds the pool full has changed nothing that counts.
+//! 3. *Rebuild* the radix tree, in DRAM.
+//! 4. *Flip.* One store to the root's state, persisted: the version, and the number of the buffer tree, whose log does not
+//!    count from here on. The commit point.
+//! 5. *Publish* the new base tree to readers, without the middle.
+//! 6. *Collect.* The log's pages serve again; leaves and records that only the old version led to are retired.
+//!
+//! I1 A crash before 4 leaves the old version and the log, one after it the new version and no log. What else was written
+//!    is reached by nothing, and post-crash collection finds it: there is no list of pending leaves.
+//! I2 The merge is alone: nobody else changes leaves, but for the repair of what is volatile. In-place changes happen only
+//!    while there is no middle tree.
+//! I3 The heap does not trace meanwhile.
+
+mod plan;
+mod write;
+
+use crate::base::leaf::{GROUPS, LeafRef};
+use crate::base::{Base, Router};
+use crate::buffer::Buffer;
+use crate::key::Entry;
+use crate::log::{lock, lock_patiently};
+use crate::record;
+use crate::root::{State, tag};
+use crate::tree::{Shared, Trees};
+use heap::{Error, TracePause};
+use index::Direction;
+use plan::{Fill, Plan};
+use pmem::{Link, Media, Purpose, persist_scope};
+use std::collections::BTreeSet;
+use std::ops::{Bound, Range};
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::{AtomicUsize, fence};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use write::Written;
+pub(crate) use write::expected;
+
+/// What a partition's writer has made.
+#[derive(Debug, Default)]
+struct Outcome {
+    written: Vec<Written>,
+    dead: Vec<Link>,
+}
+
+/// What has come of the merges so far.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Merges that have ended.
+    pub(crate) merges: AtomicUsize,
+    /// Of the one under way: partitions, and those that have their pairs. Zero if there is none.
+    pub(crate) partitions: AtomicUsize,
+    pub(crate) done: AtomicUsize,
+    /// Why the last attempt failed, if it did, and how large the front was then.
+    pub(crate) failed: Mutex<Option<(String, usize)>>,
+}
+
+/// The right to merge.
+pub(crate) struct Turn<'t> {
+    _alone: MutexGuard<'t, ()>,
+    _pause: TracePause,
+}
+
+impl<M: Media> Shared<M> {
+    /// The right to merge, if nobody has it and recovery does not trace.
+    pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
+        let alone = match self.merging.try_lock() {
+            Ok(alone) => alone,
+            // What a merge that panicked has left does not count.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        let pause = self.heap.try_pause_trace()?;
+        Some(Turn {
+            _alone: alone,
+            _pause: pause,
+        })
+    }
+
+    /// The right to merge, waited for.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        let alone = lock_patiently(&self.merging, self.heap.media());
+        Turn {
+            _alone: alone,
+            _pause: self.heap.pause_trace(),
+        }
+    }
+
+    /// Merges what is in the middle, if anything; then the front, if it is full, or, with `all`, if anything is in it.
+    pub(crate) fn merge(&self, _turn: &Turn<'_>, all: bool) -> Result<(), Error> {
+        loop {
+            let trees = self.trees();
+            match &trees.middle {
+                Some(middle) => {
+                    let merged = self.merge_middle(&trees, middle);
+                    self.progress.partitions.store(0, Relaxed);
+                    *lock(&self.progress.failed) = match &merged {
+                        Ok(()) => None,
+                        Err(error) => Some((error.to_string(), trees.front.size())),
+                    };
+                    merged?;
+                }
+                None if trees.front.is_full() || (all && self.has_work(&trees)?) => {
+                    let front = self.new_front(trees.front.log.number + 1, trees.base.keys);
+                    self.replace(|trees| Trees {
+                        front: Arc::new(front),
+                        middle: Some(Arc::clone(&trees.front)),
+                        base: Arc::clone(&trees.base),
+                    });
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Whether a merge would change anything: something was written, or a leaf emptied in place.
+    fn has_work(&self, trees: &Trees) -> Result<bool, Error> {
+        if !trees.front.is_empty() {
+            return Ok(true);
+        }
+        for &link in &trees.base.leaves {
+            let leaf = LeafRef::at(&self.heap, link)?;
+            if leaf.bitmap(trees.base.state.version, self.heap.media()) == [0; GROUPS] {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Replaces the trees while no writer is inside.
+    fn replace(&self, next: impl FnOnce(&Trees) -> Trees) {
+        let _closed = self.gate.close(self.heap.media());
+        let guard = heap::pin();
+        let next = next(self.current.load(&guard));
+        self.current.replace(next, &guard);
+    }
+
+    fn merge_middle(&self, trees: &Trees, middle: &Buffer) -> Result<(), Error> {
+        let (heap, base) = (&self.heap, &*trees.base);
+        let version = 1 - base.state.version;
+        // Readers of the base tree before this one, whose version is written over now, look at this afterwards.
+        self.started.store(base.serial + 1, SeqCst);
+        fence(SeqCst);
+        let made = self.write_leaves(base, middle, version)?;
+        let state = State {
+            merged: middle.log.number,
+            version,
+        };
+        let next = Arc::new(self.next_base(base, state, &made));
+        self.flip(state, made.written.first())?;
+        self.replace(|trees| Trees {
+            front: Arc::clone(&trees.front),
+            middle: None,
+            base: Arc::clone(&next),
+        });
+        self.progress.merges.fetch_add(1, Relaxed);
+        middle.log.drop_pages(heap, self.root()?, &self.cache)?;
+        self.collect(base, &next, made.dead, middle.take_superseded())
+    }
+
+    /// Writes all leaves of the new version: pairs, then metadata.
+    fn write_leaves(&self, base: &Base, middle: &Buffer, version: usize) -> Result<Outcome, Error> {
+        let step = self.options.merge_partition;
+        let partitions: Vec<Range<usize>> = match base.leaves.len() {
+            0 => std::iter::once(0..0).collect(),
+            count => (0..count)
+                .step_by(step)
+                .map(|at| at..count.min(at + step))
+                .collect(),
+        };
+        self.progress.done.store(0, Relaxed);
+        self.progress.partitions.store(partitions.len(), Relaxed);
+        let outcomes: Vec<Mutex<Outcome>> = partitions.iter().map(|_| Mutex::default()).collect();
+        let written = self.in_parallel(partitions.len(), |i| {
+            let mut outcome = lock(&outcomes[i]);
+            let done = self.write_partition(base, middle, partitions[i].clone(), version, &mut outcome);
+            self.progress.done.fetch_add(1, Relaxed);
+            done
+        });
+        let mut all = Outcome::default();
+        for outcome in outcomes {
+            let outcome = outcome
+                .into_inner()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            all.written.extend(outcome.written);
+            all.dead.extend(outcome.dead);
+        }
+        let written = written.and_then(|()| {
+            let leaves = &all.written;
+            self.in_parallel(leaves.len().div_ceil(step), |i| {
+                let end = leaves.len().min((i + 1) * step);
+                let next = leaves.get(end).map_or(Link::NULL, |leaf| leaf.link);
+                write::write_metadata(&self.heap, &leaves[i * step..end], next, version)
+            })
+        });
+        if let Err(error) = written {
+            // Nothing leads to them, so they can go at once.
+            let guard = heap::pin();
+            for leaf in all.written.iter().filter(|leaf| leaf.fresh) {
+                self.retire_leaf(&guard, leaf.link);
+            }
+            return Err(error);
+        }
+        Ok(all)
+    }
+
+    fn write_partition(
+        &self,
+        base: &Base,
+        middle: &Buffer,
+        range: Range<usize>,
+        version: usize,
+        outcome: &mut Outcome,
+    ) -> Result<(), Error> {
+        let heap = &self.heap;
+        let capacity = self.shape.leaf;
+        let start = base.start(range.start).map(<[u8]>::to_vec);
+        let end = match range.end.checked_sub(1) {
+            Some(last) => base.end(last),
+            None => Bound::Unbounded,
+        };
+        let entries = self.entries_between(middle, start, end)?;
+        let fill = Fill {
+            capacity,
+            filled: ((capacity as f64 * self.options.fill_rate) as usize).max(1),
+            few: (capacity as f64 * self.options.consolidation_threshold) as usize,
+        };
+        let plan = Plan::new(heap, base, range, entries, fill)?;
+        write::write_pairs(heap, &plan, version, capacity, &mut outcome.written)?;
+        outcome.dead = plan.dead;
+        Ok(())
+    }
+
+    fn entries_between(
+        &self,
+        buffer: &Buffer,
+        start: Bound<Vec<u8>>,
+        end: Bound<&[u8]>,
+    ) -> Result<Vec<Entry>, Error> {
+        let mut entries = Vec::new();
+        let mut cursor = buffer.tree.cursor(start, Direction::Forward);
+        while let Some(entry) = cursor.peek(&self.heap)? {
+            if let Bound::Included(end) = end
+                && entry.key(&self.heap, &mut [0; 8])?.bytes > end
+            {
+                break;
+            }
+            entries.push(entry);
+            cursor.advance();
+        }
+        Ok(entries)
+    }
+
+    /// Runs `0..count` on the workers; the first error, if any, ends it.
+    fn in_parallel(
+        &self,
+        count: usize,
+        run: impl Fn(usize) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let next = AtomicUsize::new(0);
+        let error = Mutex::new(None);
+        let work = || {
+            while lock(&error).is_none() {
+                let i = next.fetch_add(1, Relaxed);
+                if i >= count {
+                    return;
+                }
+                if let Err(failed) = run(i) {
+                    lock(&error).get_or_insert(failed);
+                }
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..self.options.workers.min(count) {
+                // With fewer threads than asked for it only takes longer.
+                let _ = std::thread::Builder::new()
+                    .name("wollemi-merge".into())
+                    .spawn_scoped(scope, work);
+            }
+            work();
+        });
+        match error
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn next_base(&self, base: &Base, state: State, made: &Outcome) -> Base {
+        let leaves = &made.written;
+        let greatest: Vec<&[u8]> = leaves.iter().map(|leaf| &leaf.greatest[..]).collect();
+        Base {
+            state,
+            serial: base.serial + 1,
+            leaves: leaves.iter().map(|leaf| leaf.link).collect(),
+            router: Router::new(&greatest[..greatest.len().saturating_sub(1)]),
+            keys: leaves.iter().map(|leaf| leaf.pairs).sum(),
+        }
+    }
+
+    /// The commit point. Two fences.
+    fn flip(&self, state: State, first: Option<&Written>) -> Result<(), Error> {
+        let (media, root) = (self.heap.media(), self.root()?);
+        persist_scope(media, Purpose::Node, |batch| {
+            let first = first.map_or(Link::NULL, |leaf| leaf.link);
+            root.heads[state.version].store(first, &batch);
+            let _durable = batch.fence().durable();
+        });
+        persist_scope(media, Purpose::Node, |batch| {
+            root.state.store(state.word(), &batch);
+            let _durable = batch.fence().durable();
+        });
+        Ok(())
+    }
+
+    /// Retires what only the old version, and the log, led to.
+    fn collect(&self, old: &Base, new: &Base, dead: Vec<Link>, superseded: Vec<Link>) -> Result<(), Error> {
+        let guard = heap::pin();
+        let kept: BTreeSet<_> = new.leaves.iter().map(|link| link.offset()).collect();
+        for leaf in old.leaves.iter().filter(|leaf| !kept.contains(&leaf.offset())) {
+            self.retire_leaf(&guard, *leaf);
+        }
+        // In a damaged pool two entries may have one record.
+        let mut records = dead;
+        records.extend(superseded);
+        records.sort_unstable_by_key(|link| link.offset());
+        records.dedup_by_key(|link| link.offset());
+        for link in records {
+            record::retire(&self.heap, &guard, link)?;
+        }
+        Ok(())
+    }
+
+    fn retire_leaf(&self, guard: &heap::Guard, link: Link) {
+        debug_assert!(tag::LEAF.contains(&link.tag()));
+        if let Some(offset) = link.offset() {
+            self.heap
+                .retire(guard, offset, crate::base::leaf::extent(self.shape.leaf));
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! A partition's new leaves, as a plan in DRAM: upserts and removals merged with what the leaves hold, leaves split and
+//! consolidated (DPTree §2.3, Algorithms 2 and 3, and the consolidation phase).
+//!
+//! A *piece* is a leaf of the new version. It keeps an old leaf, with pairs added in free slots, or is a new one.
+//!
+//! I1 A piece that keeps a leaf needs no more slots than neither version holds.
+//! I2 Each old leaf is kept by one piece at most. What no piece keeps is garbage once the merge has ended.
+
+use crate::base::Base;
+use crate::base::leaf::{Bits, GROUP, LeafRef, has, set};
+use crate::key::{Entry, Key};
+use heap::{Error, Heap};
+use pmem::{Fault, Link, Media};
+use std::cmp::Ordering;
+use std::ops::{Bound, Range};
+
+/// A pair of a piece.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Item {
+    /// It stands in a slot of an old leaf of the partition.
+    Old { leaf: usize, slot: u8 },
+    /// It is one of the entries merged.
+    New(usize),
+}
+
+/// A leaf of the new version.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// The old leaf that it keeps.
+    pub(super) keep: Option<usize>,
+    pub(super) items: Vec<Item>,
+}
+
+/// An old leaf of the partition.
+pub(super) struct Old<'g> {
+    pub(super) leaf: LeafRef<'g>,
+    pub(super) link: Link,
+    /// Slots that may not be written to.
+    pub(super) taken: Bits,
+}
+
+/// A partition's plan.
+pub(super) struct Plan<'g> {
+    pub(super) old: Vec<Old<'g>>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) pieces: Vec<Piece>,
+    /// Records that the new version does not lead to.
+    pub(super) dead: Vec<Link>,
+}
+
+/// What leaves are to be like.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fill {
+    pub(super) capacity: usize,
+    /// Pairs of a new leaf.
+    pub(super) filled: usize,
+    /// Fewer pairs are consolidated.
+    pub(super) few: usize,
+}
+
+impl<'g> Plan<'g> {
+    /// Plans the leaves of `range`, into which the entries belong, ascending.
+    pub(super) fn new<M: Media>(
+        heap: &'g Heap<M>,
+        base: &Base,
+        range: Range<usize>,
+        entries: Vec<Entry>,
+        fill: Fill,
+    ) -> Result<Plan<'g>, Error> {
+        let mut plan = Plan {
+            old: Vec::with_capacity(range.len()),
+            entries,
+            pieces: Vec::new(),
+            dead: Vec::new(),
+        };
+        let mut at = 0;
+        let last = range.end;
+        for i in range {
+            let end = plan.end_of(heap, base, (i + 1 < last).then_some(i), at)?;
+            plan.add_leaf(heap, base, i, at..end, fill)?;
+            at = end;
+        }
+        if plan.old.is_empty() {
+            // The first merge of all.
+            let items = (0..plan.entries.len()).filter(|&i| !plan.entries[i].removed);
+            let items: Vec<Item> = items.map(Item::New).collect();
+            let removed = plan.entries.iter().filter(|entry| entry.removed);
+            plan.dead.extend(removed.map(|entry| entry.link));
+            plan.divide(None, items, fill);
+        }
+        plan.consolidate(fill);
+        plan.dead.retain(|link| !link.is_null());
+        Ok(plan)
+    }
+
+    /// Up to which entry they belong to leaf `i`; all, if it is the partition's last (`None`).
+    fn end_of<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        base: &Base,
+        i: Option<usize>,
+        from: usize,
+    ) -> Result<usize, Error> {
+        let Some(i) = i else {
+            return Ok(self.entries.len());
+        };
+        let greatest = Key::new(base.router.key(i));
+        let mut end = from;
+        while let Some(entry) = self.entries.get(end)
+            && greatest.compare(heap, entry.prefix, entry.link)? != Ordering::Less
+        {
+            end += 1;
+        }
+        Ok(end)
+    }
+
+    /// Merges some of the entries with one leaf.
+    fn add_leaf<M: Media>(
+        &mut self,
+        heap: &'g Heap<M>,
+        base: &Base,
+        i: usize,
+        entries: Range<usize>,
+        fill: Fill,
+    ) -> Result<(), Error> {
+        let (media, version) = (heap.media(), base.state.version);
+        let link = base.leaves[i];
+        let leaf = LeafRef::at(heap, link)?;
+        leaf.touch(heap, version)?;
+        let live = leaf.bitmap(version, media);
+        let mut taken = live;
+        set(&mut taken, leaf.last(version, media)?);
+        let mut order = leaf.order(version, media);
+        order.retain(|&slot| has(&live, slot.into()));
+        check_ends(heap, base, i, &leaf, &order)?;
+        let number = self.old.len();
+        self.old.push(Old { leaf, link, taken });
+        let old = |slot: &u8| Item::Old {
+            leaf: number,
+            slot: *slot,
+        };
+        let mut items = Vec::with_capacity(order.len() + entries.len());
+        let mut rest = &order[..];
+        for at in entries {
+            let entry = self.entries[at];
+            let (before, same) = place(heap, &leaf, rest, &entry)?;
+            items.extend(rest[..before].iter().map(old));
+            rest = &rest[before..];
+            if same {
+                self.dead.push(leaf.entry(rest[0].into(), media).link);
+                rest = &rest[1..];
+            }
+            if entry.removed {
+                self.dead.push(entry.link);
+            } else {
+                items.push(Item::New(at));
+            }
+        }
+        items.extend(rest.iter().map(old));
+        self.divide(Some(number), items, fill);
+        Ok(())
+    }
+
+    /// How many slots a piece needs in the leaf that it would keep, and whether there are as many.
+    fn fits(&self, keep: usize, items: &[Item]) -> bool {
+        let foreign = items
+            .iter()
+            .filter(|item| !matches!(item, Item::Old { leaf, .. } if *leaf == keep));
+        let old = &self.old[keep];
+        let taken: usize = old.taken.iter().map(|word| word.count_ones() as usize).sum();
+        foreign.count() <= old.leaf.capacity() - taken
+    }
+
+    /// Makes pieces of a run of pairs: one that keeps the old leaf, if they fit there, else as many as are needed at the
+    /// fill rate, of which the first keeps it if that fits.
+    fn divide(&mut self, keep: Option<usize>, items: Vec<Item>, fill: Fill) {
+        if items.is_empty() {
+            return;
+        }
+        if keep.is_some_and(|keep| self.fits(keep, &items)) {
+            self.pieces.push(Piece { keep, items });
+            return;
+        }
+        let count = items.len().div_ceil(fill.filled);
+        for part in 0..count {
+            let [from, to] = [part, part + 1].map(|part| items.len() * part / count);
+            let items = items[from..to].to_vec();
+            let keep = keep.filter(|&keep| part == 0 && self.fits(keep, &items));
+            self.pieces.push(Piece { keep, items });
+        }
+    }
+
+    /// Merges pieces of few pairs with a neighbour, or shares the neighbour's pairs with them.
+    fn consolidate(&mut self, fill: Fill) {
+        let pieces = std::mem::take(&mut self.pieces);
+        for piece in pieces {
+            let few = |piece: &Piece| piece.items.len() < fill.few;
+            match self.pieces.pop() {
+                Some(last) if few(&last) || few(&piece) => self.join(last, piece, fill),
+                last => {
+                    self.pieces.extend(last);
+                    self.pieces.push(piece);
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, first: Piece, second: Piece, fill: Fill) {
+        let larger = first.items.len() >= second.items.len();
+        let mut items = first.items;
+        items.extend(second.items);
+        if items.len() <= fill.capacity {
+            let both = if larger {
+                [first.keep, second.keep]
+            } else {
+                [second.keep, first.keep]
+            };
+            let keep = both.into_iter().flatten().find(|&keep| self.fits(keep, &items));
+            self.pieces.push(Piece { keep, items });
+            return;
+        }
+        let upper = items.split_off(items.len() / 2);
+        for (keep, items) in [(first.keep, items), (second.keep, upper)] {
+            let keep = keep.filter(|&keep| self.fits(keep, &items));
+            self.pieces.push(Piece { keep, items });
+        }
+    }
+
+    /// What an item is.
+    pub(super) fn entry<M: Media>(&self, item: Item, media: &M) -> Entry {
+        match item {
+            Item::Old { leaf, slot } => self.old[leaf].leaf.entry(slot.into(), media),
+            Item::New(at) => self.entries[at],
+        }
+    }
+}
+
+/// A damaged pool may have a key, and its record, in a leaf where it does not belong: no merge takes it from there.
+fn check_ends<M: Media>(
+    heap: &Heap<M>,
+    base: &Base,
+    i: usize,
+    leaf: &LeafRef<'_>,
+    order: &[u8],
+) -> Result<(), Error> {
+    let fault = Fault {
+        what: "a key in the wrong leaf",
+        offset: leaf.offset.get(),
+    };
+    let order_of = |bound, slot: &u8| {
+        let entry = leaf.entry((*slot).into(), heap.media());
+        Key::new(bound).compare(heap, entry.prefix, entry.link)
+    };
+    if let (Bound::Excluded(start), Some(first)) = (base.start(i), order.first())
+        && order_of(start, first)? != Ordering::Less
+    {
+        return Err(fault.into());
+    }
+    if let (Bound::Included(end), Some(last)) = (base.end(i), order.last())
+        && order_of(end, last)? == Ordering::Less
+    {
+        return Err(fault.into());
+    }
+    Ok(())
+}
+
+/// How many of the slots, which ascend by their keys, are before the entry's key; and whether the next one has that key.
+fn place<M: Media>(
+    heap: &Heap<M>,
+    leaf: &LeafRef<'_>,
+    slots: &[u8],
+    entry: &Entry,
+) -> Result<(usize, bool), Error> {
+    let (mut low, mut high) = (0, slots.len());
+    while low < high {
+        let middle = (low + high) / 2;
+        match entry.compare(heap, &leaf.entry(slots[middle].into(), heap.media()))? {
+            Ordering::Equal => return Ok((middle, true)),
+            Ordering::Less => high = middle,
+            Ordering::Greater => low = middle + 1,
+        }
+    }
+    Ok((low, false))
+}
+
+const _: () = assert!(GROUP == 64);

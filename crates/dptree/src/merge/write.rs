@@ -1,0 +1,221 @@
+//! Writing a plan: new pairs into free slots and new leaves first, then, when every partition has its own, the metadata
+//! of the new version (DPTree §2.3, the flushing phase).
+//!
+//! I1 What is written here counts only once the root's state says so, and each partition's writer fences what it wrote.
+
+use super::plan::{Item, Piece, Plan};
+use crate::base::leaf::{self, Bits, GROUPS, Head, LeafRef, Places, clear, has, home, passed_by, print, set};
+use crate::key::Entry;
+use crate::root::tag;
+use heap::{Error, Heap};
+use pmem::{Batch, Link, Media, Purpose, persist_scope};
+
+/// A leaf of the new version, but for its metadata if it is an old one.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Tagged with the new version.
+    pub(super) link: Link,
+    pub(super) fresh: bool,
+    bits: Bits,
+    last: usize,
+    pub(super) pairs: usize,
+    pub(super) greatest: Vec<u8>,
+}
+
+/// Writes pairs and new leaves; one fence. On failure, what was made is in `written` too.
+pub(super) fn write_pairs<M: Media>(
+    heap: &Heap<M>,
+    plan: &Plan<'_>,
+    version: usize,
+    capacity: usize,
+    written: &mut Vec<Written>,
+) -> Result<(), Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        for piece in &plan.pieces {
+            if let Some(keep) = piece.keep {
+                written.push(write_kept(heap, plan, piece, keep, version, &batch)?);
+            }
+        }
+        // Leaves that fail to be drafted leave the others to be retired, and the batch unfenced: nothing counts then.
+        let _durable = batch.fence().durable();
+        Ok::<_, Error>(())
+    })?;
+    let kept = std::mem::take(written);
+    let mut kept = kept.into_iter();
+    for piece in &plan.pieces {
+        match piece.keep {
+            Some(_) => written.extend(kept.next()),
+            None => written.push(write_new(heap, plan, piece, version, capacity)?),
+        }
+    }
+    Ok(())
+}
+
+/// Adds a piece's foreign pairs to the leaf that it keeps.
+fn write_kept<M: Media>(
+    heap: &Heap<M>,
+    plan: &Plan<'_>,
+    piece: &Piece,
+    keep: usize,
+    version: usize,
+    batch: &Batch<'_, '_, M>,
+) -> Result<Written, Error> {
+    let media = heap.media();
+    let old = &plan.old[keep];
+    let leaf = &old.leaf;
+    let mut places = Places::new(old.taken, leaf.passed(media), leaf.groups());
+    let mut bits = [0; GROUPS];
+    let mut order = Vec::with_capacity(piece.items.len());
+    let mut added = Vec::new();
+    for &item in &piece.items {
+        let slot = match item {
+            Item::Old { leaf, slot } if leaf == keep => slot.into(),
+            item => {
+                let entry = plan.entry(item, media);
+                let hash = entry.key(heap, &mut [0; 8])?.hash();
+                let slot = places.take(hash).ok_or(full_leaf(leaf))?;
+                added.push((slot, entry, print(hash)));
+                slot
+            }
+        };
+        set(&mut bits, slot);
+        order.push(slot as u8);
+    }
+    added.sort_unstable_by_key(|&(slot, ..)| slot);
+    let mut records = leaf.records(media);
+    leaf.set_passed(places.passed, media);
+    for &(slot, entry, print) in &added {
+        let pair = &leaf.slots[slot];
+        pair.prefix.store(entry.prefix, batch);
+        if entry.link.is_null() {
+            pair.value.store(entry.word, batch);
+            clear(&mut records, slot);
+        } else {
+            pair.value.store_link(entry.link, batch);
+            set(&mut records, slot);
+        }
+        leaf.set_print(slot, print, media);
+    }
+    for (word, bits) in leaf.head.records.iter().zip(records) {
+        if word.load(media) != bits {
+            word.store(bits, batch);
+        }
+    }
+    leaf.set_order(version, &order, media);
+    let last = order.last().map_or(0, |&slot| usize::from(slot));
+    Ok(Written {
+        link: old.link.with_tag(tag::LEAF[version]),
+        fresh: false,
+        bits,
+        last,
+        pairs: piece.items.len(),
+        greatest: greatest(heap, plan, piece)?,
+    })
+}
+
+/// Makes a new leaf of a piece; one fence.
+fn write_new<M: Media>(
+    heap: &Heap<M>,
+    plan: &Plan<'_>,
+    piece: &Piece,
+    version: usize,
+    capacity: usize,
+) -> Result<Written, Error> {
+    let media = heap.media();
+    let groups = capacity / leaf::GROUP;
+    let mut taken = [u64::MAX; GROUPS];
+    taken[..groups].fill(0);
+    let mut places = Places::new(taken, 0, groups);
+    let (mut bits, mut records) = ([0; GROUPS], [0; GROUPS]);
+    let mut order = Vec::with_capacity(piece.items.len());
+    let mut pairs: Vec<(usize, Entry)> = Vec::with_capacity(piece.items.len());
+    let mut prints = Vec::with_capacity(piece.items.len());
+    for &item in &piece.items {
+        let entry = plan.entry(item, media);
+        let hash = entry.key(heap, &mut [0; 8])?.hash();
+        let slot = places.take(hash).ok_or(pmem::Fault {
+            what: "pairs of a new leaf",
+            offset: 0,
+        })?;
+        set(&mut bits, slot);
+        if !entry.link.is_null() {
+            set(&mut records, slot);
+        }
+        order.push(slot as u8);
+        prints.push((slot, print(hash)));
+        pairs.push((slot, entry));
+    }
+    pairs.sort_unstable_by_key(|&(slot, _)| slot);
+    let last = order.last().map_or(0, |&slot| usize::from(slot));
+    let greatest = greatest(heap, plan, piece)?;
+    let head = Head::new(heap.generation(), capacity, version, (bits, records, last));
+    let link = persist_scope(media, Purpose::Node, |batch| {
+        let mut draft = heap.draft(head, leaf::tail(capacity), &batch)?;
+        let parts = leaf::fill(draft.tail_mut(), capacity, &pairs);
+        let flushed = draft.flush_parts(parts, &batch);
+        Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::LEAF[version]))
+    })?;
+    let leaf = LeafRef::at(heap, link)?;
+    leaf.set_passed(places.passed, media);
+    for (slot, print) in prints {
+        leaf.set_print(slot, print, media);
+    }
+    leaf.set_order(version, &order, media);
+    Ok(Written {
+        link,
+        fresh: true,
+        bits,
+        last,
+        pairs: piece.items.len(),
+        greatest,
+    })
+}
+
+fn greatest<M: Media>(heap: &Heap<M>, plan: &Plan<'_>, piece: &Piece) -> Result<Vec<u8>, Error> {
+    match piece.items.last() {
+        Some(&item) => Ok(plan.entry(item, heap.media()).key_bytes(heap)?),
+        None => Ok(Vec::new()),
+    }
+}
+
+#[cold]
+fn full_leaf(leaf: &LeafRef<'_>) -> pmem::Fault {
+    pmem::Fault {
+        what: "slots of a leaf",
+        offset: leaf.offset.get(),
+    }
+}
+
+/// Writes the metadata of the new version of some leaves: each one's line, and one fence. `next` is what follows the last.
+pub(super) fn write_metadata<M: Media>(
+    heap: &Heap<M>,
+    leaves: &[Written],
+    next: Link,
+    version: usize,
+) -> Result<(), Error> {
+    let followers = leaves.iter().skip(1).map(|leaf| leaf.link).chain([next]);
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        for (written, next) in leaves.iter().zip(followers) {
+            let meta = LeafRef::at(heap, written.link)?.meta(version);
+            meta.next.store(next, &batch);
+            if !written.fresh {
+                meta.last.store(written.last as u64, &batch);
+                for (word, bits) in meta.bitmap.iter().zip(written.bits) {
+                    word.store(bits, &batch);
+                }
+            }
+        }
+        let _durable = batch.fence().durable();
+        Ok(())
+    })
+}
+
+/// The fingerprint of a slot, and the groups passed by, as they should be.
+pub(crate) fn expected(hash: u64, slot: usize, groups: usize) -> (u8, u64) {
+    (
+        print(hash),
+        passed_by(home(hash, groups), slot / leaf::GROUP, groups),
+    )
+}
+
+const _: fn(&Bits, usize) -> bool = has;

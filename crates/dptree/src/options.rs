@@ -1,0 +1,98 @@
+//! What can be chosen.
+
+use pmem::Media;
+
+/// How a DPTree is made and merged. The defaults are the paper's (§4.2, §4.4), but for the smaller log pages.
+///
+/// What shapes persistent objects is fixed when the tree is created; `open` takes it from the pool and the rest from the
+/// options given to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Options {
+    /// R: a merge begins when the buffer tree has this share of the base tree's keys.
+    pub merge_threshold: f64,
+    /// But not before it has so many log records.
+    pub merge_floor: usize,
+    /// Entries of a base tree's leaf: a multiple of 64, at most 256. Fixed at creation.
+    pub leaf_capacity: usize,
+    /// CT: leaves filled less than this are merged with a neighbour.
+    pub consolidation_threshold: f64,
+    /// FR: how far new leaves are filled.
+    pub fill_rate: f64,
+    /// Partitions of the log: 1 to 64. Fixed at creation.
+    pub partitions: usize,
+    /// Bytes of a log page: a multiple of 64 from 256 to 64 KiB. Fixed at creation.
+    pub log_page: usize,
+    /// Threads that merge. 0: there is no thread but the callers', and the writer that fills the buffer tree merges.
+    pub workers: usize,
+    /// Leaves of a merge's partition (the paper's PSize).
+    pub merge_partition: usize,
+    /// Writers wait while the buffer tree is so many times as large as what begins a merge, and one is under way.
+    pub backlog: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            merge_threshold: 0.1,
+            merge_floor: 8192,
+            leaf_capacity: 256,
+            consolidation_threshold: 0.34,
+            fill_rate: 0.7,
+            partitions: 16,
+            log_page: 16 << 10,
+            workers: 1,
+            merge_partition: 64,
+            backlog: 4,
+        }
+    }
+}
+
+impl Options {
+    /// The options of whoever gives none: the default ones, or the [smallest](Options::SMALL) on a media whose threads take
+    /// turns, which would wait for a thread of the tree's own for ever, and whose histories are short.
+    pub(crate) fn on<M: Media>() -> Options {
+        if M::TAKES_TURNS {
+            Options::SMALL
+        } else {
+            Options::default()
+        }
+    }
+
+    /// Trees of a few dozen keys are merged every few writes, by who writes, and their leaves split and are consolidated:
+    /// for tests that are to meet every phase of a merge.
+    pub const SMALL: Options = Options {
+        merge_threshold: 0.1,
+        merge_floor: 12,
+        leaf_capacity: 64,
+        consolidation_threshold: 0.34,
+        fill_rate: 0.7,
+        partitions: 2,
+        log_page: 256,
+        workers: 0,
+        merge_partition: 2,
+        backlog: 4,
+    };
+
+    /// The nearest options that can be.
+    pub(crate) fn sane(self) -> Options {
+        let share = |value: f64, low, high, default| {
+            if value.is_finite() {
+                value.clamp(low, high)
+            } else {
+                default
+            }
+        };
+        Options {
+            merge_threshold: share(self.merge_threshold, 0.0, 1.0, 0.1),
+            merge_floor: self.merge_floor.max(1),
+            leaf_capacity: self.leaf_capacity.clamp(64, 256) / 64 * 64,
+            consolidation_threshold: share(self.consolidation_threshold, 0.0, 0.5, 0.34),
+            fill_rate: share(self.fill_rate, 0.5, 1.0, 0.7),
+            partitions: self.partitions.clamp(1, crate::root::MAX_PARTITIONS),
+            log_page: self.log_page.clamp(256, 64 << 10) / 64 * 64,
+            workers: self.workers.min(64),
+            merge_partition: self.merge_partition.max(1),
+            backlog: self.backlog.max(1),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Point reads (DPTree §3.2, Algorithm 6): front, middle, base; nothing is waited for.
+
+use crate::key::Key;
+use crate::tree::Shared;
+use heap::{Error, Guard};
+use index::Value;
+use pmem::Media;
+
+impl<M: Media> Shared<M> {
+    /// The key's value.
+    #[inline]
+    pub(crate) fn read<'g>(&'g self, bytes: &[u8], guard: &Guard) -> Result<Option<Value<'g>>, Error> {
+        let heap = &self.heap;
+        let key = Key::new(bytes);
+        let hash = key.hash();
+        loop {
+            let trees = self.current.load(guard);
+            for buffer in [Some(&trees.front), trees.middle.as_ref()].into_iter().flatten() {
+                if let Some(entry) = buffer.get(heap, &key, hash)? {
+                    return match entry.removed {
+                        true => Ok(None),
+                        false => Ok(Some(entry.value(heap)?)),
+                    };
+                }
+            }
+            let read = trees.base.get(heap, &key, hash).and_then(|found| match found {
+                Some(found) => Ok(Some(found.entry.value(heap)?)),
+                None => Ok(None),
+            });
+            // Two merges have begun since: what was read may be the second one's.
+            if self.is_valid(&trees.base) {
+                return read;
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Records: pairs that do not stand in place. (The paper's entries have a fixed length; this is its indirect codec.)
+//!
+//! ```text
+//!  0   header   key length:16 | value length:27 | 0
+//!  8   check    checksum of the header's lengths, the key and the value
+//! 16   key, then value
+//! ```
+//!
+//! I1 A published record never changes. A removal's record has a key and no value.
+
+use art::checksum;
+use heap::{Error, Guard, Heap};
+use pmem::{Batch, Fault, Flushed, Link, Media, Offset, PWord, Persistent};
+
+const KEY_BITS: u32 = 16;
+const VALUE_BITS: u32 = 27;
+
+/// The fixed part of a record.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Record {
+    header: PWord,
+    check: PWord,
+}
+
+const SIZE: usize = size_of::<Record>();
+const _: () = assert!(SIZE == 16);
+
+// SAFETY: `repr(C)` of two words, no padding.
+unsafe impl Persistent for Record {
+    const WORDS_ONLY: bool = true;
+}
+
+/// A record being read.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordRef<'g> {
+    pub(crate) key: &'g [u8],
+    pub(crate) value: &'g [u8],
+    record: &'g Record,
+    tail: &'g [u8],
+}
+
+impl<'g> RecordRef<'g> {
+    /// The record that `link` leads to.
+    #[inline]
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<RecordRef<'g>, Fault> {
+        let fault = |offset| Fault {
+            what: "record",
+            offset,
+        };
+        let offset = link.offset().ok_or(fault(0))?;
+        let record = heap.pool().at::<Record>(offset)?;
+        let header = record.header.load(heap.media());
+        let key = (header & ((1 << KEY_BITS) - 1)) as usize;
+        let value = (header >> KEY_BITS) as usize;
+        if value >> VALUE_BITS != 0 {
+            return Err(fault(offset.get()));
+        }
+        let start = Offset::new(offset.get() + SIZE as u64).ok_or(fault(offset.get()))?;
+        let tail = heap.pool().bytes(start, key + value)?;
+        let (key, value) = tail.split_at(key);
+        Ok(RecordRef {
+            key,
+            value,
+            record,
+            tail,
+        })
+    }
+
+    /// Bytes of the whole record.
+    pub(crate) fn extent(&self) -> usize {
+        (SIZE + self.tail.len()).next_multiple_of(align_of::<Record>())
+    }
+
+    /// Whether the bytes are those that were written.
+    pub(crate) fn is_whole<M: Media>(&self, heap: &Heap<M>) -> bool {
+        self.record.check.load(heap.media()) == check(self.key.len(), self.tail)
+    }
+}
+
+fn check(key: usize, tail: &[u8]) -> u64 {
+    checksum(tail).rotate_left(17) ^ key as u64
+}
+
+/// Writes a record; its lines join the batch.
+pub(crate) fn draft<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    key: &[u8],
+    value: &[u8],
+    batch: &Batch<'e, '_, M>,
+) -> Result<Flushed<'e, 'h, Record>, Error> {
+    let record = Record {
+        header: PWord::new(key.len() as u64 | (value.len() as u64) << KEY_BITS),
+        check: PWord::new(0),
+    };
+    let mut draft = heap.draft(record, key.len() + value.len(), batch)?;
+    let tail = draft.tail_mut();
+    tail[..key.len()].copy_from_slice(key);
+    tail[key.len()..].copy_from_slice(value);
+    let sum = check(key.len(), tail);
+    draft.check = PWord::new(sum);
+    Ok(draft.flush(batch))
+}
+
+/// Takes a record that nothing leads to any more out of use.
+pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
+    if let Some(offset) = link.offset() {
+        let record = RecordRef::at(heap, link)?;
+        // What is damaged may not be a record at all.
+        if record.is_whole(heap) {
+            heap.retire(guard, offset, record.extent());
+        }
+    }
+    Ok(())
+}

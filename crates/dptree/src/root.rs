@@ -1,0 +1,163 @@
+//! The root: what is persistent of a DPTree beside its leaves, records and log pages.
+//!
+//! ```text
+//!    0   state     number of the last buffer tree that was merged:63 | version:1     the commit point of a merge
+//!    8   shape     leaf capacity:16 | partitions:16 | log page:32, in bytes
+//!   16   0
+//!   64   heads     of the list of leaves, one for each version
+//!   80   0
+//!  128   logs      for even and odd numbers: 64 links to the newest page of each partition
+//! ```
+//!
+//! I1 Buffer trees are numbered from 1. Those above `state`'s number are alive, and there are at most two: n + 1, which
+//!    may be under way into the base tree, and n + 2.
+//! I2 The version tells which half of all leaves' metadata counts, and which head. The other half may hold anything
+//!    while a merge is under way, and after a crash.
+//! I3 Whoever acts on what another process has left here [persists](Root::persist_seen) it first: that process may have been
+//!    killed between a store and its fence.
+//! I4 The links of a log that is not alive are null, or lead to pages with its number, or an older one; they are made null
+//!    before these pages serve again.
+
+use crate::Options;
+use heap::{Error, Heap};
+use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
+
+/// The most partitions of a log.
+pub(crate) const MAX_PARTITIONS: usize = 64;
+
+/// What links lead to, in their tags. A link to a leaf also says by which version's metadata it is to be read.
+pub(crate) mod tag {
+    use super::Tag;
+
+    pub(crate) const ROOT: Tag = Tag::new(0);
+    pub(crate) const LEAF: [Tag; 2] = [Tag::new(1 << 1), Tag::new(1 << 1 | 1 << 48)];
+    pub(crate) const PAGE: Tag = Tag::new(2 << 1);
+    /// A log page that is only kept from being swept.
+    pub(crate) const STALE_PAGE: Tag = Tag::new(3 << 1);
+    pub(crate) const RECORD: Tag = Tag::new(4 << 1);
+}
+
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(crate) state: PWord,
+    shape: PWord,
+    unused: [PWord; 6],
+    pub(crate) heads: [PSlot; 2],
+    more_unused: [PWord; 6],
+    logs: [[PSlot; MAX_PARTITIONS]; 2],
+}
+
+const _: () = assert!(size_of::<Root>() == 128 + 2 * 8 * MAX_PARTITIONS);
+
+// SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
+unsafe impl Persistent for Root {
+    const WORDS_ONLY: bool = true;
+}
+
+/// What the root's first word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// The last buffer tree that was merged; 0 at first.
+    pub(crate) merged: u64,
+    /// The half of the metadata that counts.
+    pub(crate) version: usize,
+}
+
+impl State {
+    pub(crate) fn from_word(word: u64) -> State {
+        State {
+            merged: word >> 1,
+            version: (word & 1) as usize,
+        }
+    }
+
+    pub(crate) fn word(self) -> u64 {
+        self.merged << 1 | self.version as u64
+    }
+}
+
+/// What shapes persistent objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    /// Entries of a leaf.
+    pub(crate) leaf: usize,
+    /// Partitions of a log.
+    pub(crate) partitions: usize,
+    /// Bytes of a log page.
+    pub(crate) page: usize,
+}
+
+impl Root {
+    /// The root of an empty tree.
+    pub(crate) fn new(options: &Options) -> Root {
+        let shape = options.leaf_capacity as u64
+            | (options.partitions as u64) << 16
+            | (options.log_page as u64) << 32;
+        Root {
+            state: PWord::new(0),
+            shape: PWord::new(shape),
+            unused: Default::default(),
+            heads: [const { PSlot::null() }; 2],
+            more_unused: Default::default(),
+            logs: [const { [const { PSlot::null() }; MAX_PARTITIONS] }; 2],
+        }
+    }
+
+    /// The root at `link`.
+    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Root, Error> {
+        let offset = link.offset().ok_or(Fault {
+            what: "null root of a DPTree",
+            offset: 0,
+        })?;
+        heap.at(offset)
+    }
+
+    pub(crate) fn state<M: Media>(&self, media: &M) -> State {
+        State::from_word(self.state.load(media))
+    }
+
+    /// The shape, if it makes sense.
+    pub(crate) fn shape<M: Media>(&self, media: &M) -> Result<Shape, Fault> {
+        let word = self.shape.load(media);
+        let shape = Shape {
+            leaf: (word & 0xffff) as usize,
+            partitions: (word >> 16 & 0xffff) as usize,
+            page: (word >> 32) as usize,
+        };
+        let sane = (64..=256).contains(&shape.leaf)
+            && shape.leaf.is_multiple_of(64)
+            && (1..=MAX_PARTITIONS).contains(&shape.partitions)
+            && (256..=64 << 10).contains(&shape.page)
+            && shape.page.is_multiple_of(64);
+        sane.then_some(shape).ok_or(Fault {
+            what: "shape of a DPTree",
+            offset: word,
+        })
+    }
+
+    /// Makes durable what is seen here: before it is acted upon in a process that has not stored it. One fence.
+    pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
+        let partitions = self.shape(media)?.partitions;
+        persist_scope(media, Purpose::Log, |batch| {
+            self.state.persist_seen(&batch);
+            for log in &self.logs {
+                log[..partitions]
+                    .iter()
+                    .for_each(|slot| slot.persist_seen(&batch));
+            }
+            let _durable = batch.fence().durable();
+        });
+        Ok(())
+    }
+
+    /// The newest pages of log `number`, for each partition.
+    pub(crate) fn log(&self, number: u64) -> &[PSlot] {
+        &self.logs[(number & 1) as usize]
+    }
+
+    /// Both logs' links.
+    pub(crate) fn logs(&self) -> impl Iterator<Item = &PSlot> {
+        self.logs.iter().flatten()
+    }
+}

@@ -1,0 +1,56 @@
+//! What a DPTree tells about itself.
+
+use crate::log::lock;
+use crate::tree::Shared;
+use pmem::Media;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Where the keys are, and how far a merge is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Log records of the front tree, about.
+    pub front: usize,
+    /// Log records that begin a merge.
+    pub threshold: usize,
+    /// Log records of the tree being merged, about; 0 if there is none.
+    pub middle: usize,
+    /// Keys of the base tree when it was made.
+    pub base: usize,
+    /// Leaves of the base tree.
+    pub leaves: usize,
+    /// Bytes of the logs' pages.
+    pub log_bytes: usize,
+    /// Log pages that wait to serve again.
+    pub ready_pages: usize,
+    /// Whether the background thread merges, or is about to.
+    pub merging: bool,
+    /// Merges since the opening.
+    pub merges: usize,
+    /// Partitions of the merge under way; 0 if there is none.
+    pub merge_partitions: usize,
+    /// How many of these have their new pairs.
+    pub merge_done: usize,
+    /// Why the last merge failed, if it did: it will be tried again.
+    pub failed: Option<String>,
+}
+
+impl<M: Media> Shared<M> {
+    pub(crate) fn stats(&self) -> Stats {
+        let trees = self.trees();
+        let middle = trees.middle.as_deref();
+        Stats {
+            front: trees.front.size(),
+            threshold: trees.front.threshold,
+            middle: middle.map_or(0, |middle| middle.size()),
+            base: trees.base.keys,
+            leaves: trees.base.leaves.len(),
+            log_bytes: trees.front.log.bytes() + middle.map_or(0, |middle| middle.log.bytes()),
+            ready_pages: self.cache.len(),
+            merging: false,
+            merges: self.progress.merges.load(Relaxed),
+            merge_partitions: self.progress.partitions.load(Relaxed),
+            merge_done: self.progress.done.load(Relaxed),
+            failed: lock(&self.progress.failed).as_ref().map(|(why, _)| why.clone()),
+        }
+    }
+}

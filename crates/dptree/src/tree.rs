@@ -1,0 +1,168 @@
+//! The trees together: front, middle and base, and who may change them when (DPTree §3.2, Fig. 6).
+//!
+//! Readers load the three as one value under a guard and ask front, middle and base in turn; writers do so inside the
+//! [`Gate`], so that the three stay what they are until the write has ended.
+//!
+//! I1 The front takes writes; the middle, if there is one, takes none and is being merged; the base changes by a merge, or,
+//!    where there is no middle, in place.
+//! I2 At any moment the newest entry of a key is in the first of the three that has one.
+
+use crate::Options;
+use crate::base::Base;
+use crate::buffer::Buffer;
+use crate::gate::Gate;
+use crate::log::cache::Cache;
+use crate::log::{Log, lock, replay};
+use crate::merge::Progress;
+use crate::root::{Root, Shape};
+use heap::{Error, Heap, Swap};
+use pmem::{Link, Media};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+/// Front, middle and base.
+#[derive(Clone, Debug)]
+pub(crate) struct Trees {
+    pub(crate) front: Arc<Buffer>,
+    pub(crate) middle: Option<Arc<Buffer>>,
+    pub(crate) base: Arc<Base>,
+}
+
+/// What all handles of one DPTree share.
+#[derive(Debug)]
+pub(crate) struct Shared<M: Media> {
+    pub(crate) heap: Heap<M>,
+    pub(crate) root: Link,
+    pub(crate) shape: Shape,
+    pub(crate) options: Options,
+    pub(crate) current: Swap<Trees>,
+    pub(crate) gate: Gate,
+    pub(crate) cache: Cache,
+    /// Held by who merges.
+    pub(crate) merging: Mutex<()>,
+    /// The serial of the base tree that the last merge to begin is making.
+    pub(crate) started: AtomicU64,
+    pub(crate) progress: Progress,
+}
+
+impl<M: Media> Shared<M> {
+    /// The trees that the root leads to; logs are replayed.
+    pub(crate) fn open(heap: &Heap<M>, root: Link, options: Options) -> Result<Shared<M>, Error> {
+        let options = options.sane();
+        let persistent = Root::at(heap, root)?;
+        let shape = persistent.shape(heap.media())?;
+        persistent.persist_seen(heap.media())?;
+        let merged = persistent.state(heap.media()).merged;
+        crate::log::forget_merged(heap, persistent, merged)?;
+        let base = Base::open(heap, persistent, shape.leaf)?;
+        let threshold = threshold(&options, base.keys);
+        let buffer = |number| -> Result<Buffer, Error> {
+            let buffer = Buffer::new(number, shape, threshold);
+            replay_all(heap, persistent, &buffer, options.workers)?;
+            Ok(buffer)
+        };
+        let first = buffer(merged + 1)?;
+        let second = buffer(merged + 2)?;
+        // The second log begins when the first tree is about to be merged.
+        let (front, middle) = if second.log.bytes() > 0 {
+            (second, Some(first))
+        } else {
+            (first, None)
+        };
+        Ok(Shared {
+            heap: heap.clone(),
+            root,
+            shape,
+            options,
+            current: Swap::new(Trees {
+                front: Arc::new(front),
+                middle: middle.map(Arc::new),
+                base: Arc::new(base),
+            }),
+            gate: Gate::default(),
+            cache: Cache::default(),
+            merging: Mutex::default(),
+            started: AtomicU64::new(0),
+            progress: Progress::default(),
+        })
+    }
+
+    /// The persistent root.
+    pub(crate) fn root(&self) -> Result<&Root, Error> {
+        Root::at(&self.heap, self.root)
+    }
+
+    /// The trees as they are now.
+    pub(crate) fn trees(&self) -> Trees {
+        self.current.load(&heap::pin()).clone()
+    }
+
+    /// Whether the front is to be merged.
+    pub(crate) fn is_full(&self) -> bool {
+        self.current.load(&heap::pin()).front.is_full()
+    }
+
+    /// An empty front for a base tree of so many keys.
+    pub(crate) fn new_front(&self, number: u64, keys: usize) -> Buffer {
+        Buffer::new(number, self.shape, threshold(&self.options, keys))
+    }
+
+    /// Whether what was read of the base tree, up to now, was what it held.
+    #[inline]
+    pub(crate) fn is_valid(&self, base: &Base) -> bool {
+        self.started.load(SeqCst) <= base.serial + 1
+    }
+}
+
+/// Log records that begin a merge into so many keys.
+fn threshold(options: &Options, keys: usize) -> usize {
+    ((keys as f64 * options.merge_threshold) as usize).max(options.merge_floor)
+}
+
+/// Replays the partitions of a buffer's log, side by side.
+fn replay_all<M: Media>(heap: &Heap<M>, root: &Root, buffer: &Buffer, threads: usize) -> Result<(), Error> {
+    let partitions = buffer.log.partitions();
+    let next = AtomicUsize::new(0);
+    let error = Mutex::new(None);
+    let work = || {
+        loop {
+            let partition = next.fetch_add(1, Relaxed);
+            if partition >= partitions {
+                return;
+            }
+            let apply = &mut |entry| Ok(buffer.replay(heap, entry, partition)?);
+            if let Err(failed) = replay(heap, root, &buffer.log, partition, apply) {
+                lock(&error).get_or_insert(failed);
+                return;
+            }
+        }
+    };
+    if threads < 2 || buffer.log.number_of_pages(root, heap.media()) == 0 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(partitions) {
+                // With fewer threads than asked for it only takes longer.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
+    }
+    match error
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+impl Log {
+    /// Partitions that have a page.
+    fn number_of_pages<M: Media>(&self, root: &Root, media: &M) -> usize {
+        root.log(self.number)
+            .iter()
+            .filter(|slot| !slot.peek(media).is_null())
+            .count()
+    }
+}

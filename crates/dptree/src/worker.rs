@@ -1,0 +1,183 @@
+//! Who merges, and when: the background thread, or the writer that has filled the front; and how writers that outrun it
+//! are held back.
+//!
+//! I1 A write that was acknowledged is not undone by a merge that fails: writers go on, and it is tried again later.
+//! I2 Writers wait while a merge runs that the front has outrun, or recovery's trace keeps one from beginning; but only if
+//!    they hold no guard, which recovery might wait for. So the buffer trees are bounded.
+
+use crate::log::lock;
+use crate::tree::Shared;
+use pmem::Media;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the worker looks whether it may begin, while recovery traces.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// After a failure, it is tried again when the front has grown by this share of what begins a merge.
+const RETRY_SHARE: usize = 8;
+
+#[derive(Debug, Default)]
+struct Wishes {
+    wanted: bool,
+    stop: bool,
+    /// A merge is under way.
+    merging: bool,
+}
+
+#[derive(Debug, Default)]
+struct Signal {
+    wishes: Mutex<Wishes>,
+    changed: Condvar,
+}
+
+/// What handles of a DPTree share, and the thread that merges for them; both end with the last handle.
+#[derive(Debug)]
+pub(crate) struct Owner<M: Media> {
+    pub(crate) shared: Arc<Shared<M>>,
+    signal: Arc<Signal>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<M: Media> Owner<M> {
+    /// Starts the thread, if there is to be one.
+    pub(crate) fn start(shared: Shared<M>) -> Result<Owner<M>, heap::Error> {
+        let (shared, signal) = (Arc::new(shared), Arc::<Signal>::default());
+        let thread = match shared.options.workers {
+            0 => None,
+            _ => {
+                let (shared, signal) = (Arc::clone(&shared), Arc::clone(&signal));
+                let thread = std::thread::Builder::new().name("wollemi-dptree".into());
+                let thread = thread.spawn(move || work(&shared, &signal));
+                Some(thread.map_err(heap::Error::Thread)?)
+            }
+        };
+        let owner = Owner {
+            shared,
+            signal,
+            thread,
+        };
+        if owner.thread.is_some() && owner.shared.trees().middle.is_some() {
+            owner.want();
+        }
+        Ok(owner)
+    }
+
+    fn want(&self) {
+        lock(&self.signal.wishes).wanted = true;
+        self.signal.changed.notify_all();
+    }
+
+    /// Whether the background thread merges, or is about to.
+    pub(crate) fn is_merging(&self) -> bool {
+        let wishes = lock(&self.signal.wishes);
+        wishes.wanted || wishes.merging
+    }
+
+    /// The front is full: sees to it that it is merged.
+    #[cold]
+    pub(crate) fn make_room(&self) {
+        if self.failed_lately() {
+            return;
+        }
+        if self.thread.is_some() {
+            self.want();
+            self.hold_back();
+            return;
+        }
+        let mut turn = 0;
+        while self.shared.trees().front.is_full() {
+            if let Some(right) = self.shared.try_turn() {
+                // Why it failed stands in the statistics; the write that came here is durable.
+                let _ = self.shared.merge(&right, false);
+                return;
+            }
+            // Another writer merges, or recovery traces.
+            if !self.is_outrun() || heap::is_pinned() {
+                return;
+            }
+            self.shared.heap.media().wait(turn);
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    fn failed_lately(&self) -> bool {
+        let failed = lock(&self.shared.progress.failed).as_ref().map(|(_, size)| *size);
+        failed.is_some_and(|size| {
+            let front = self.shared.trees().front;
+            (size..size + front.threshold / RETRY_SHARE + 1).contains(&front.size())
+        })
+    }
+
+    fn is_outrun(&self) -> bool {
+        let front = self.shared.trees().front;
+        front.size() >= front.threshold.saturating_mul(self.shared.options.backlog)
+    }
+
+    /// Waits while a merge is under way, or wanted, that the front has outrun.
+    fn hold_back(&self) {
+        if !self.is_outrun() || heap::is_pinned() {
+            return;
+        }
+        let mut wishes = lock(&self.signal.wishes);
+        while (wishes.merging || wishes.wanted) && !wishes.stop && self.is_outrun() {
+            let waited = self
+                .signal
+                .changed
+                .wait_timeout(wishes, Duration::from_millis(10));
+            wishes = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+        }
+    }
+}
+
+fn work<M: Media>(shared: &Shared<M>, signal: &Signal) {
+    let mut wishes = lock(&signal.wishes);
+    loop {
+        while !wishes.wanted && !wishes.stop {
+            let waited = signal.changed.wait(wishes);
+            wishes = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        }
+        if wishes.stop {
+            return;
+        }
+        match shared.try_turn() {
+            None => {
+                let waited = signal.changed.wait_timeout(wishes, RETRY);
+                wishes = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            }
+            Some(turn) => {
+                (wishes.wanted, wishes.merging) = (false, true);
+                drop(wishes);
+                // A panic would leave writers waiting; what a merge leaves half done does not count.
+                let merge = std::panic::AssertUnwindSafe(|| shared.merge(&turn, false));
+                if std::panic::catch_unwind(merge).is_err() {
+                    let size = shared.trees().front.size();
+                    *lock(&shared.progress.failed) = Some(("a merge panicked".into(), size));
+                }
+                drop(turn);
+                // What it has retired must not wait for its next merge.
+                heap::pin().flush();
+                wishes = lock(&signal.wishes);
+                wishes.merging = false;
+                signal.changed.notify_all();
+            }
+        }
+    }
+}
+
+impl<M: Media> Drop for Owner<M> {
+    fn drop(&mut self) {
+        lock(&self.signal.wishes).stop = true;
+        self.signal.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It catches its panics.
+            let _ = thread.join();
+        }
+        let shared = &self.shared;
+        let _ = shared.cache.clear(&shared.heap, &heap::pin());
+        if let Some(root) = shared.root.offset() {
+            shared.heap.detach(root);
+        }
+    }
+}

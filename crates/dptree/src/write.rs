@@ -1,0 +1,115 @@
+//! Writes (DPTree §3.1, §3.4, Algorithm 7).
+//!
+//! A write locks the leaf of the front tree in which its key belongs, finds the key's value, asks the edit, appends the log
+//! record, durably, and then puts the entry into the leaf. So a key's log records are in the order of its updates, and
+//! readers find only what is durable.
+//!
+//! Where there is no middle tree, a pair that stands in the base tree alone, in place, is updated or removed there, by one
+//! word, without a log record.
+
+use crate::base::Found;
+use crate::key::{Entry, Key, in_place};
+use crate::record;
+use crate::root::tag;
+use crate::tree::{Shared, Trees};
+use heap::{Error, Guard};
+use index::{Action, Edit};
+use pmem::{Link, Media, Purpose, persist_scope};
+
+impl<M: Media> Shared<M> {
+    /// Carries the edit out.
+    pub(crate) fn edit(&self, key: &Key<'_>, edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+        let heap = &self.heap;
+        let hash = key.hash();
+        let _inside = self.gate.enter(heap.media());
+        let trees = self.current.load(guard);
+        let leaf = trees.front.tree.lock(heap, key)?;
+        let buffered = match (leaf.entry(), &trees.middle) {
+            (None, Some(middle)) => middle.get(heap, key, hash)?,
+            (entry, _) => entry,
+        };
+        let found = match buffered {
+            None => trees.base.get(heap, key, hash)?,
+            Some(_) => None,
+        };
+        let present = buffered
+            .filter(|entry| !entry.removed)
+            .or(found.as_ref().map(|found| found.entry));
+        let value = present.map(|entry| entry.value(heap)).transpose()?;
+        let action = match edit.decide(value.as_deref()) {
+            Action::Remove if value.is_none() => Action::Keep,
+            action => action,
+        };
+        let new = match action {
+            Action::Keep => return Ok(action),
+            Action::Put => Some(edit.value()),
+            Action::Remove => None,
+        };
+        if let (Some(found), None) = (found, &trees.middle)
+            && self.write_in_place(trees, &found, new)?
+        {
+            return Ok(action);
+        }
+        let entry = self.entry(key, new)?;
+        match trees
+            .front
+            .log
+            .append(heap, self.root()?, &self.cache, hash, &entry)
+        {
+            Ok(position) => {
+                trees.front.put(leaf, hash, entry);
+                trees.front.count(position);
+                Ok(action)
+            }
+            Err(error) => {
+                record::retire(heap, guard, entry.link)?;
+                Err(error)
+            }
+        }
+    }
+
+    /// Changes a pair of the base tree by one word, if that can be; one write-back, one fence. `None` removes it.
+    fn write_in_place(&self, trees: &Trees, found: &Found<'_>, new: Option<&[u8]>) -> Result<bool, Error> {
+        let Found { leaf, slot, entry } = found;
+        let version = trees.base.state.version;
+        if !entry.link.is_null() {
+            return Ok(false);
+        }
+        match new.map(<[u8; 8]>::try_from) {
+            Some(Ok(value)) => {
+                let _locked = leaf.lock(&self.heap, version)?;
+                leaf.update(&self.heap, *slot, u64::from_le_bytes(value));
+                Ok(true)
+            }
+            None if leaf.last(version, self.heap.media())? != *slot => {
+                let _locked = leaf.lock(&self.heap, version)?;
+                leaf.remove(&self.heap, version, *slot);
+                trees.front.count_removal();
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+
+    /// The entry of a key and its new value, or its removal. What does not stand in place is durable.
+    fn entry(&self, key: &Key<'_>, new: Option<&[u8]>) -> Result<Entry, Error> {
+        let removed = new.is_none();
+        let word = match new {
+            Some(value) => in_place(key.bytes, value),
+            None => (key.bytes.len() == 8).then_some(0),
+        };
+        let link = match word {
+            Some(_) => Link::NULL,
+            None => persist_scope(self.heap.media(), Purpose::Node, |batch| {
+                let flushed = record::draft(&self.heap, key.bytes, new.unwrap_or_default(), &batch)?;
+                Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::RECORD))
+            })?,
+        };
+        Ok(Entry {
+            prefix: key.prefix,
+            link,
+            word: word.unwrap_or_default(),
+            removed,
+        })
+    }
+}

@@ -1,0 +1,87 @@
+//! The buffer trees are bounded, also while recovery's trace keeps merges from beginning.
+
+use heap::{Error, Heap, State, Trace, footprint};
+use index::Index;
+use pmem::{Hardware, Link, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use wollemi_dptree::{DpTree, KIND, Options, tracer};
+
+#[repr(C)]
+struct Word(PWord);
+
+// SAFETY: one word.
+unsafe impl Persistent for Word {}
+
+/// A tracer that does not end before it is told to.
+struct Slow(Arc<AtomicBool>);
+
+impl Trace<Hardware> for Slow {
+    fn trace(&self, _: &Heap<Hardware>, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
+        while !self.0.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        Ok(footprint::<Word>(0).expect("small") as u64)
+    }
+}
+
+const SLOW: u32 = 99;
+
+fn key(i: u64) -> [u8; 8] {
+    i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// A writer that outruns everything waits for the trace, and for the merge after it, and goes on.
+#[test]
+fn writers_wait_for_the_trace() {
+    for workers in [0, 1] {
+        let options = Options {
+            merge_floor: 100,
+            workers,
+            ..Options::default()
+        };
+        let bound = options.merge_floor * options.backlog;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pool");
+        let pool = Pool::create(&path, &PoolOptions::default(), Hardware::detect()).expect("a pool");
+        let heap = Heap::new(pool).expect("a heap");
+        drop(DpTree::create_with(&heap, b"test", options).expect("an index"));
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let word = heap.draft(Word(PWord::new(7)), 0, &batch).expect("room");
+            let word = word.flush(&batch);
+            heap.create_root(b"slow", SLOW, word.persisted(&batch.fence()), Tag::default())
+                .expect("room");
+        });
+        heap.close().expect("closed");
+
+        let pool = Pool::open(&path, &PoolOptions::default(), Hardware::detect()).expect("the pool");
+        let heap = Heap::new(pool).expect("the heap");
+        let index = DpTree::open_with(&heap, b"test", options);
+        let index = index.expect("sound").expect("the root");
+        let told = Arc::<AtomicBool>::default();
+        let tracers = vec![
+            (KIND, tracer()),
+            (SLOW, Arc::new(Slow(Arc::clone(&told))) as Arc<_>),
+        ];
+        heap.recover(tracers, 1).expect("recovery");
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                for i in 0..10 * bound as u64 {
+                    index.insert(&key(i), b"8 bytes!").expect("room");
+                    let stats = index.stats();
+                    let most = stats.threshold * options.backlog;
+                    assert!(stats.front <= most, "after {i} writes: {stats:?}");
+                }
+            });
+            // The trace ends only once the writer has come as far as it may.
+            while index.stats().front < bound {
+                std::thread::yield_now();
+            }
+            told.store(true, SeqCst);
+        });
+        assert_eq!(heap.wait_recovered(), State::Done);
+        let faults = index.check().expect("sound");
+        assert_eq!((faults.keys, faults.found), (10 * bound as u64, Vec::new()));
+        assert!(index.stats().merges > 0);
+    }
+}

@@ -1,0 +1,133 @@
+//! The conformance suite over pools in files, which are closed or left as by a crash, opened again and recovered while
+//! the suite goes on; with the heap's accounts.
+
+use heap::{Heap, State};
+use index::Index;
+use index::conformance::{Reopen, Subject};
+use pmem::{Hardware, Pool, PoolOptions};
+use std::marker::PhantomData;
+use tempfile::TempDir;
+use wollemi_dptree::{DpTree, KIND, Options, tracer};
+
+/// Which options.
+trait Choice {
+    fn options() -> Options;
+}
+
+/// The default ones: few merges, but for the suite's own.
+struct Default;
+
+/// Small trees that are merged all the time, by whoever writes.
+struct Inline;
+
+/// The same, in the background, with threads that merge and replay side by side.
+struct Background;
+
+impl Choice for Default {
+    fn options() -> Options {
+        Options::default()
+    }
+}
+
+impl Choice for Inline {
+    fn options() -> Options {
+        Options {
+            merge_floor: 20,
+            leaf_capacity: 64,
+            partitions: 3,
+            log_page: 512,
+            workers: 0,
+            merge_partition: 4,
+            ..Options::default()
+        }
+    }
+}
+
+impl Choice for Background {
+    fn options() -> Options {
+        Options {
+            merge_floor: 50,
+            leaf_capacity: 128,
+            partitions: 5,
+            log_page: 1024,
+            workers: 3,
+            merge_partition: 2,
+            ..Options::default()
+        }
+    }
+}
+
+struct InFile<C: Choice> {
+    // First: dropped before the folder.
+    index: DpTree,
+    folder: TempDir,
+    choice: PhantomData<C>,
+}
+
+fn options() -> PoolOptions {
+    PoolOptions {
+        max_size: 1 << 32,
+        ..PoolOptions::default()
+    }
+}
+
+impl<C: Choice> Subject for InFile<C> {
+    fn create() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pool = Pool::create(folder.path().join("pool"), &options(), Hardware::detect()).expect("a pool");
+        let heap = Heap::new(pool).expect("a heap");
+        let index = DpTree::create_with(&heap, b"test", C::options()).expect("an index");
+        InFile {
+            index,
+            folder,
+            choice: PhantomData,
+        }
+    }
+
+    fn index(&self) -> &dyn Index {
+        &self.index
+    }
+
+    fn reopen(self, how: Reopen) -> Self {
+        let InFile {
+            index, mut folder, ..
+        } = self;
+        if how == Reopen::Crash {
+            // What a killed process leaves: the file as it is, not closed. A merge in the background must not come
+            // between the parts of the copy.
+            while index.stats().merging {
+                std::thread::yield_now();
+            }
+            let other = tempfile::tempdir().expect("a folder");
+            std::fs::copy(folder.path().join("pool"), other.path().join("pool")).expect("a copy");
+            folder = other;
+        }
+        drop(index);
+        let pool = Pool::open(folder.path().join("pool"), &options(), Hardware::detect()).expect("the pool");
+        let heap = Heap::new(pool).expect("the heap");
+        let index = DpTree::open_with(&heap, b"test", C::options());
+        let index = index.expect("the index").expect("the root");
+        heap.recover(vec![(KIND, tracer())], 2).expect("recovery");
+        InFile {
+            index,
+            folder,
+            choice: PhantomData,
+        }
+    }
+
+    fn used(&self) -> Option<u64> {
+        let heap = self.index.heap();
+        let state = heap.wait_recovered();
+        assert!(matches!(state, State::Done | State::Idle), "{state:?}");
+        self.index.settle().expect("room");
+        assert_eq!(self.index.stats().failed, None);
+        // Not bytes: those include page ends, which depend on the pages that threads hold.
+        Some(heap.stats().objects)
+    }
+}
+
+index::conformance! {
+    default: InFile<Default>,
+    inline: InFile<Inline>; scale = 0.3,
+    background: InFile<Background>; scale = 0.3,
+}
