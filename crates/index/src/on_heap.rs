@@ -163,6 +163,11 @@ impl<I: OnHeap> Index for I {
     fn check(&self) -> Result<Faults, Error> {
         Ok(self.find_faults())
     }
+
+    #[inline]
+    fn rest(&self) {
+        self.wrote();
+    }
 }
 
 /// An edit that puts nothing longer than a value may be.
