@@ -144,6 +144,6 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
     }
 
     fn find_faults(&self) -> Faults {
-        self.check_all()
+        self.check_structure()
     }
 }

@@ -62,7 +62,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                         series: index.name().into(),
                         place: crate::figures::svg::short(keys as f64),
                         cell: open(index, keys),
-                        pick: ("after", "kill".into()),
+                        pick: vec![("after", "kill".into())],
                         measure: Measure::Field(field),
                     }
                 })
@@ -219,7 +219,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             paper: "Chunks are allocated, written and persisted: DCMM is ahead of PMDK, nvm_malloc and Makalu, and scales.",
             panels: vec![maker.allocators()],
             claims: vec![],
-            differs: "Beside malloc, which persists nothing of its own, instead of persistent allocators.",
+            differs: "Beside libpmemobj where the system has it, which is PMDK's, and malloc, which persists nothing of its own.",
         },
     ]
 }
