@@ -291,14 +291,15 @@ impl<M: Media> Store<M> {
         Ok(())
     }
 
-    /// Carries out what was committed before the opening and not carried out to its end. Nobody is served yet.
-    pub(crate) fn finish_batch(&self) -> Result<(), Error> {
+    /// Carries out what was committed before the opening and not carried out to its end; how many changes that are.
+    /// Nobody is served yet.
+    pub(crate) fn finish_batch(&self) -> Result<usize, Error> {
         let Some(slot) = self.find_own_slot()? else {
-            return Ok(());
+            return Ok(0);
         };
         let link = slot.settle(self.heap.media());
         if link.is_null() {
-            return Ok(());
+            return Ok(0);
         }
         let (changes, _) = Intent::read(&self.heap, link)?;
         let mut indexes = HashMap::new();
@@ -323,7 +324,8 @@ impl<M: Media> Store<M> {
         } else {
             made?;
         }
-        self.withdraw(slot, link, &heap::pin())
+        self.withdraw(slot, link, &heap::pin())?;
+        Ok(changes.len())
     }
 }
 

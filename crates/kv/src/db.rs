@@ -177,6 +177,11 @@ impl<M: Media> Db<M> {
         self.inner.store.stats(self.inner.opened_in)
     }
 
+    /// How many changes the opening has made of a batch that was committed before it, and that a crash had interrupted.
+    pub fn carried_out(&self) -> usize {
+        self.inner.store.carried_out
+    }
+
     /// How far recovery has come. It starts when the database is opened and runs beside every operation.
     pub fn recovery_progress(&self) -> Recovery {
         self.inner.store.recovery()

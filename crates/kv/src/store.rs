@@ -19,6 +19,8 @@ const RETIRE_BATCH: usize = 256;
 pub(crate) struct Store<M: Media> {
     pub heap: Heap<M>,
     pub traffic: Arc<Traffic>,
+    /// Changes of a batch that the opening has carried out.
+    pub carried_out: usize,
 }
 
 /// What a map was opened as, and its index.
@@ -46,14 +48,15 @@ impl<M: Media> Store<M> {
     /// The store in a pool. Recovery begins in the background, if it is given threads. A batch that was committed and
     /// not carried out to its end is so now.
     pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<Store<M>, Error> {
-        let store = Store {
+        let mut store = Store {
             heap: Heap::new(pool)?,
             traffic: Arc::default(),
+            carried_out: 0,
         };
         if recovery_threads > 0 {
             store.recover(recovery_threads)?;
         }
-        store.finish_batch()?;
+        store.carried_out = store.finish_batch()?;
         Ok(store)
     }
 
