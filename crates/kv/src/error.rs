@@ -58,6 +58,15 @@ pub enum Error {
     /// What was to be restored is no backup, or a damaged one.
     #[error("not a backup: {0}")]
     NotBackup(String),
+    /// A value is not of the type that it was asked for as, or cannot be written as bytes.
+    #[cfg(feature = "typed")]
+    #[error("map '{map}': not of the map's types: {why}")]
+    Value {
+        /// The map's name.
+        map: String,
+        /// What is wrong.
+        why: String,
+    },
     /// A thread could not be started.
     #[error("starting a thread: {0}")]
     Thread(#[source] std::io::Error),

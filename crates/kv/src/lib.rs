@@ -46,6 +46,8 @@ mod reader;
 mod report;
 mod snapshot;
 mod store;
+#[cfg(feature = "typed")]
+mod typed;
 mod watch;
 
 pub use backup::Copied;
@@ -66,6 +68,8 @@ pub use pmem::{Hardware, Level, Media};
 pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 pub use snapshot::{Snapshot, View, ViewIter};
+#[cfg(feature = "typed")]
+pub use typed::{FixedKey, Key, TypedMap};
 pub use watch::{Event, Watch};
 
 /// The README's example compiles.
