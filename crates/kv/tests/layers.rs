@@ -30,6 +30,33 @@ fn writes_are_fenced_and_reads_are_not() -> Outcome {
     Ok(())
 }
 
+/// A batch of several changes costs its writes and three fences more; one of a single change, or of none, no more than that.
+#[test]
+fn a_batch_costs_three_fences_more() -> Outcome {
+    let media = Counting::new(Hardware::detect());
+    let db = Options::new().anonymous_on(media.clone())?;
+    let map = db.map("m")?;
+    let commit = |changes: u64| -> Result<u64, Error> {
+        let mut batch = db.batch();
+        for i in 0..changes {
+            batch.upsert(&map, i.to_be_bytes(), changes.to_be_bytes());
+        }
+        let before = media.counts();
+        assert!(batch.commit()?);
+        // Not the heap's, for a page of a class that had none.
+        let spent = media.counts() - before;
+        Ok(spent.node.fences + spent.log.fences)
+    };
+    // The keys are made, and the database's own root.
+    commit(9)?;
+    // Values of eight bytes are changed in place, by one fence each.
+    for changes in 2..9 {
+        assert_eq!(commit(changes)?, changes + 3);
+    }
+    assert_eq!((commit(0)?, commit(1)?), (0, 1));
+    Ok(())
+}
+
 #[repr(C)]
 struct Alien {
     words: [PWord; 4],
