@@ -1,5 +1,6 @@
 //! What keeps the server from running.
 
+use crate::Address;
 use std::net::SocketAddr;
 
 /// Why the server could not start, or had to stop.
@@ -19,7 +20,7 @@ pub enum Error {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// Which.
-        address: SocketAddr,
+        address: Address,
         /// Why.
         source: std::io::Error,
     },
@@ -29,12 +30,12 @@ pub enum Error {
     /// The map holds keys that no memcached server has put there.
     #[error("this map was not written by the memcached server: give the server a map of its own")]
     NotOurs,
-    /// The map was written by a newer server.
-    #[error("the memcached server's map has format {version}, and this program reads up to format {ours}")]
-    Newer {
+    /// The map was written by another version of the server.
+    #[error("the server's map has format {version}, and this program reads format {ours}")]
+    OtherVersion {
         /// The map's format.
         version: u64,
-        /// The newest format this program reads.
+        /// The format this program reads.
         ours: u64,
     },
     /// The server's own record makes no sense.

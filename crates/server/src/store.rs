@@ -14,8 +14,8 @@ mod tests;
 
 use crate::Error;
 use crate::item::{self, Header, Item};
+use crate::memcached::Verb;
 use crate::number;
-use crate::parse::Verb;
 use crate::record::{self, Record};
 use count::Count;
 use edit::{Change, Remove};
@@ -46,6 +46,17 @@ pub enum Outcome {
     NotFound,
     /// The value is no number.
     NotNumber,
+}
+
+/// What an edit decides, and what it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision<T> {
+    /// Leave the item as it is.
+    Keep(T),
+    /// Put what was filled in.
+    Put(T),
+    /// Remove the item.
+    Remove(T),
 }
 
 /// Why a request failed.
@@ -130,7 +141,7 @@ impl Store {
         }
     }
 
-    /// Drops all items, at once or at a second since 1970. Either takes the place of an earlier call that was to drop
+    /// Drops all items, at once or at a millisecond since 1970. Either takes the place of an earlier call that was to drop
     /// them later.
     pub fn flush(&self, at: Option<u64>) -> Result<(), index::Error> {
         let mut record = self.lock();
@@ -193,7 +204,7 @@ impl Store {
         &self,
         verb: Verb,
         key: &[u8],
-        new: (u32, u32),
+        new: (u32, u64),
         data: &[u8],
         now: u64,
         scratch: &mut Vec<u8>,
@@ -203,8 +214,9 @@ impl Store {
         self.change(key, now, scratch, |old, unique, put| {
             let fresh = Header {
                 unique,
-                flags,
                 expiry,
+                flags,
+                marks: 0,
             };
             let kept = |old: Item<'_>| Header { unique, ..old.header };
             let fits = |old: Item<'_>| old.data.len() + data.len() <= largest;
@@ -213,14 +225,14 @@ impl Store {
                 (Verb::Append, Some(old)) if fits(old) => (kept(old), [old.data, data]),
                 (Verb::Prepend, Some(old)) if fits(old) => (kept(old), [data, old.data]),
                 (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),
-                (Verb::Cas(_), Some(_)) => return Err(Outcome::Exists),
-                (Verb::Cas(_), None) => return Err(Outcome::NotFound),
-                _ => return Err(Outcome::NotStored),
+                (Verb::Cas(_), Some(_)) => return Decision::Keep(Outcome::Exists),
+                (Verb::Cas(_), None) => return Decision::Keep(Outcome::NotFound),
+                _ => return Decision::Keep(Outcome::NotStored),
             };
             header.begin(put);
             put.extend_from_slice(parts[0]);
             put.extend_from_slice(parts[1]);
-            Ok(Outcome::Done)
+            Decision::Put(Outcome::Done)
         })
     }
 
@@ -235,8 +247,12 @@ impl Store {
         scratch: &mut Vec<u8>,
     ) -> Result<Outcome, Failure> {
         self.change(key, now, scratch, |old, unique, put| {
-            let old = old.ok_or(Outcome::NotFound)?;
-            let number = number::leading(old.data).ok_or(Outcome::NotNumber)?;
+            let Some(old) = old else {
+                return Decision::Keep(Outcome::NotFound);
+            };
+            let Some(number) = number::leading(old.data) else {
+                return Decision::Keep(Outcome::NotNumber);
+            };
             let number = if up {
                 number.wrapping_add(delta)
             } else {
@@ -247,7 +263,7 @@ impl Store {
             if put.len() < item::HEADER + old.data.len() {
                 put.resize(item::HEADER + old.data.len(), b' ');
             }
-            Ok(Outcome::Number(number))
+            Decision::Put(Outcome::Number(number))
         })
     }
 
@@ -255,15 +271,17 @@ impl Store {
     pub fn touch(
         &self,
         key: &[u8],
-        expiry: u32,
+        expiry: u64,
         now: u64,
         scratch: &mut Vec<u8>,
     ) -> Result<Outcome, Failure> {
         self.change(key, now, scratch, |old, _, put| {
-            let old = old.ok_or(Outcome::NotFound)?;
+            let Some(old) = old else {
+                return Decision::Keep(Outcome::NotFound);
+            };
             Header { expiry, ..old.header }.begin(put);
             put.extend_from_slice(old.data);
-            Ok(Outcome::Done)
+            Decision::Put(Outcome::Done)
         })
     }
 
@@ -329,18 +347,18 @@ impl Store {
 
     #[inline]
     fn is_dead(&self, header: &Header, now: u64) -> bool {
-        header.unique < self.flushed.load(Ordering::Acquire)
-            || (header.expiry != 0 && u64::from(header.expiry) <= now)
+        header.unique < self.flushed.load(Ordering::Acquire) || (header.expiry != 0 && header.expiry <= now)
     }
 
-    /// One edit of an item. `rule` is given the live item and a new unique, and fills the value to put.
-    fn change(
+    /// One edit of an item. `rule` is given the live item and a new unique, and decides; what it puts it fills into its
+    /// last argument, where the value still is when this returns.
+    pub fn change<T>(
         &self,
         key: &[u8],
         now: u64,
         scratch: &mut Vec<u8>,
-        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
-    ) -> Result<Outcome, Failure> {
+        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
+    ) -> Result<T, Failure> {
         if self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
             self.reserve()?;
         }
@@ -349,10 +367,10 @@ impl Store {
             now,
             put: scratch,
             rule,
-            outcome: Err(Failure::Foreign),
+            outcome: None,
         };
         self.count.edit(&*self.index, key, &mut change)?;
-        change.outcome
+        change.outcome.ok_or(Failure::Foreign)
     }
 
     fn reserve(&self) -> Result<(), index::Error> {

@@ -4,7 +4,7 @@
 //! The sweep goes round all keys without end. Between two steps it pauses, unless it is finding much; so that it takes a
 //! small share of one thread where nothing dies, and keeps up where much does.
 
-use crate::session::{Shared, now};
+use crate::shared::{Shared, now};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;

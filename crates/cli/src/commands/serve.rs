@@ -6,11 +6,11 @@ use crate::exit::{Failure, Outcome};
 use clap::builder::RangedU64ValueParser;
 use indicatif::HumanCount;
 use serde::Serialize;
-use server::{Config, Report, Server, Shutdown};
+use server::{Address, Config, Protocol, Report, Server, Shutdown};
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi::{Db, Map, RecoveryState};
@@ -28,6 +28,9 @@ pub struct Args {
     /// Where to listen for memcached clients, by address or name; may be given more than once
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:11211", value_parser = listen_on)]
     memcached: Vec<Addresses>,
+    /// Also serve memcached clients on a unix socket, whose file is made for its owner alone
+    #[arg(long, value_name = "PATH")]
+    unix: Vec<PathBuf>,
     /// Allow addresses that other machines can reach. The protocol has no passwords
     #[arg(long)]
     allow_remote: bool,
@@ -74,7 +77,7 @@ struct Ready<'a> {
     entries_exact: bool,
     opened_in: f64,
     recovery: RecoveryState,
-    memcached: Vec<SocketAddr>,
+    memcached: Vec<String>,
 }
 
 impl Args {
@@ -88,7 +91,7 @@ impl Args {
         let name = context.map_or("memcached");
         let map = self.new.open(&db, name)?;
         let config = Config {
-            listen: self.memcached.concat(),
+            memcached: addresses(&self.memcached, self.unix),
             allow_remote: self.allow_remote,
             threads: self.threads,
             more_stats: Some(Arc::new({
@@ -109,7 +112,7 @@ impl Args {
             entries_exact,
             opened_in: stats.opened_in,
             recovery: stats.recovery.state,
-            memcached: server.addresses(),
+            memcached: in_text(&server.addresses(Protocol::Memcached)),
         };
         heard_or_not(announce(&ready, context.json))?;
         let report = server.run(&Shutdown::on_signals())?;
@@ -118,6 +121,16 @@ impl Args {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// All that a protocol listens on.
+fn addresses(hosts: &[Addresses], files: Vec<PathBuf>) -> Vec<Address> {
+    let hosts = hosts.iter().flatten().copied().map(Address::Tcp);
+    hosts.chain(files.into_iter().map(Address::Unix)).collect()
+}
+
+fn in_text(addresses: &[Address]) -> Vec<String> {
+    addresses.iter().map(Address::to_string).collect()
 }
 
 /// A server serves its clients, whether or not anybody reads what it says.
@@ -147,7 +160,6 @@ fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
         serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        let listening: Vec<_> = ready.memcached.iter().map(SocketAddr::to_string).collect();
         writeln!(
             out,
             "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}",
@@ -157,7 +169,7 @@ fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
             in_words(ready.entries),
             ready.opened_in * 1e3,
             ready.recovery,
-            listening.join(", ")
+            ready.memcached.join(", ")
         )?;
     }
     out.flush()

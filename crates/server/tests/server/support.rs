@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wollemi_server::{Config, Report, Server, Shutdown};
+use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
 
 /// How long a test waits for an answer before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,9 +21,17 @@ pub struct Running {
 /// A configuration for tests: any free port, two threads.
 pub fn config() -> Config {
     Config {
-        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        memcached: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
         threads: 2,
         ..Config::default()
+    }
+}
+
+/// The address at which a server serves memcached clients.
+pub fn address(server: &Server) -> SocketAddr {
+    match server.addresses(Protocol::Memcached)[..] {
+        [Address::Tcp(address), ..] => address,
+        ref other => panic!("{other:?}"),
     }
 }
 
@@ -34,7 +42,7 @@ impl Running {
 
     pub fn over(config: Config, index: Arc<dyn Index>) -> Running {
         let server = Server::bind(config, index).expect("the server starts");
-        let address = server.addresses()[0];
+        let address = address(&server);
         let shutdown = Shutdown::new();
         let stop = shutdown.clone();
         let thread = std::thread::spawn(move || server.run(&stop).expect("the server runs"));

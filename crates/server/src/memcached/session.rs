@@ -1,60 +1,28 @@
 //! Requests to answers: everything a worker does without waiting.
 
+mod meta;
 mod stats;
 
-use crate::config::Config;
-use crate::counters::{Counter, Counters};
-use crate::item::{self, Item};
+use super::parse::{Body, Flags, MAX_KEY, Request, Verb};
+use crate::access::Seen;
+use crate::connection::ENOUGH;
+use crate::counters::Counter;
+use crate::item::{self, AWAITED, Item, STALE};
 use crate::number;
-use crate::parse::{Request, Verb};
-use crate::store::{Failure, Outcome, Store};
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use crate::shared::{Shared, Worker};
+use crate::store::{Failure, Outcome};
+use meta::Shown;
+use std::rc::Rc;
 
 /// Keys that are looked up together.
 pub const BATCH: usize = 64;
 
-/// Answers are sent once there are this many bytes of them, however many requests wait.
-pub const ENOUGH: usize = 256 << 10;
-
 /// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
 pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
 
-/// The second since 1970.
-pub fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
-}
-
-/// What all workers share.
-#[derive(Debug)]
-pub struct Shared {
-    pub store: Store,
-    pub config: Config,
-    pub workers: Vec<Counters>,
-    /// The connections that each worker serves.
-    pub load: Vec<AtomicUsize>,
-    pub rejected: AtomicU64,
-    pub swept: AtomicU64,
-    pub started: Instant,
-}
-
-impl Shared {
-    /// The connections that are open.
-    pub fn connections(&self) -> usize {
-        self.load.iter().map(|load| load.load(Ordering::Relaxed)).sum()
-    }
-}
-
-/// A worker's means to answer requests.
+/// A connection's means to answer requests.
 pub struct Session {
-    shared: Arc<Shared>,
-    worker: usize,
-    /// Where values to put are made.
-    scratch: RefCell<Vec<u8>>,
+    worker: Rc<Worker>,
 }
 
 /// Whether the connection goes on.
@@ -66,22 +34,42 @@ pub enum Next {
     Close,
 }
 
-/// Keys of consecutive `get`s, in order.
+/// Keys of consecutive `get`s and `mg`s, in order.
 #[derive(Debug, Default)]
 pub struct Lookups<'b> {
     keys: Vec<&'b [u8]>,
-    /// For each key whether the answer shows the unique, and whether it ends with this key.
-    marks: Vec<(bool, bool)>,
+    marks: Vec<Mark<'b>>,
     done: usize,
     /// Why keys of the request whose last key is still to come could not be read: the answer ends with this.
     failed: Option<Failure>,
 }
 
+/// How the answer for a key looks.
+#[derive(Debug)]
+enum Mark<'b> {
+    /// As for `get`: whether it shows the unique, and whether it ends with this key.
+    Get { unique: bool, last: bool },
+    /// As for `mg`.
+    Meta(Flags<'b>),
+}
+
+impl Mark<'_> {
+    fn is_last(&self) -> bool {
+        matches!(self, Mark::Get { last: true, .. } | Mark::Meta(_))
+    }
+}
+
 impl<'b> Lookups<'b> {
-    /// Adds a key.
+    /// Adds a key of a `get`.
     pub fn push(&mut self, key: &'b [u8], unique: bool, last: bool) {
         self.keys.push(key);
-        self.marks.push((unique, last));
+        self.marks.push(Mark::Get { unique, last });
+    }
+
+    /// Adds the key of an `mg`.
+    pub fn push_meta(&mut self, key: &'b [u8], flags: Flags<'b>) {
+        self.keys.push(key);
+        self.marks.push(Mark::Meta(flags));
     }
 
     /// Keys without an answer yet.
@@ -97,21 +85,16 @@ impl<'b> Lookups<'b> {
 }
 
 impl Session {
-    pub fn new(shared: Arc<Shared>, worker: usize) -> Session {
-        Session {
-            shared,
-            worker,
-            scratch: RefCell::new(Vec::new()),
-        }
+    pub fn new(worker: Rc<Worker>) -> Session {
+        Session { worker }
     }
 
-    pub fn config(&self) -> &Config {
-        &self.shared.config
+    fn shared(&self) -> &Shared {
+        &self.worker.shared
     }
 
-    /// Counts for this worker.
-    pub fn add(&self, counter: Counter, by: u64) {
-        self.shared.workers[self.worker].add(counter, by);
+    fn add(&self, counter: Counter, by: u64) {
+        self.worker.add(counter, by);
     }
 
     /// Answers lookups, up to [`BATCH`] keys and about [`ENOUGH`] bytes of answers at a time.
@@ -121,52 +104,75 @@ impl Session {
         let keys = &lookups.keys[from..to];
         let marks = &lookups.marks[from..to];
         let mut dead = Vec::new();
+        let mut changing = None;
         let (mut hits, mut misses) = (0, 0);
         let answered = {
             let guard = heap::pin();
             let mut found = [const { None }; BATCH];
             let found = &mut found[..keys.len()];
-            let read = self
-                .shared
-                .store
+            let store = &self.shared().store;
+            let read = store
                 .tick(now)
                 .map_err(Failure::from)
-                .and_then(|()| self.shared.store.get(keys, now, &guard, &mut dead, found));
+                .and_then(|()| store.get(keys, now, &guard, &mut dead, found));
             if let Err(failure) = read {
                 // An answer that has begun cannot be taken back: the error stands in the place of its end.
-                for _ in marks.iter().filter(|(_, last)| *last) {
+                for _ in marks.iter().filter(|mark| mark.is_last()) {
                     self.fail(&failure, false, out);
                 }
-                let goes_on = marks.last().is_some_and(|(_, last)| !last);
+                let goes_on = marks.last().is_some_and(|mark| !mark.is_last());
                 lookups.failed = goes_on.then_some(failure);
                 keys.len()
             } else {
                 let mut answered = 0;
-                for ((key, value), (unique, last)) in keys.iter().zip(&*found).zip(marks) {
+                for ((key, value), mark) in keys.iter().zip(&*found).zip(marks) {
                     if out.len() >= ENOUGH {
                         break;
                     }
-                    match value.as_ref().and_then(|value| Item::read(value)) {
+                    let item = value.as_ref().and_then(|value| Item::read(value));
+                    if let (Mark::Meta(_), Some(item)) = (mark, &item)
+                        && item.header.marks & (STALE | AWAITED) == STALE
+                    {
+                        // The first to see it is told to replace it, which is an edit.
+                        changing = Some(answered);
+                        break;
+                    }
+                    match &item {
                         Some(item) => {
                             hits += 1;
-                            show(key, &item, *unique, out);
+                            self.show(key, item, mark, now, out);
                         }
-                        None => misses += 1,
+                        None => {
+                            misses += 1;
+                            if let Mark::Meta(flags) = mark {
+                                meta::miss(key, flags, out);
+                            }
+                        }
                     }
-                    match lookups.failed.take_if(|_| *last) {
-                        Some(failure) => self.fail(&failure, false, out),
-                        None if *last => out.extend_from_slice(b"END\r\n"),
-                        None => {}
+                    if let Mark::Get { last: true, .. } = mark {
+                        match lookups.failed.take() {
+                            Some(failure) => self.fail(&failure, false, out),
+                            None => out.extend_from_slice(b"END\r\n"),
+                        }
                     }
                     answered += 1;
                 }
                 answered
             }
         };
+        let mut answered = answered;
+        if let Some(i) = changing
+            && let Mark::Meta(flags) = &marks[i]
+        {
+            if let Err(failure) = self.meta_get(keys[i], flags, now, out) {
+                self.fail(&failure, false, out);
+            }
+            answered += 1;
+        }
         let mut buried = 0;
         for i in dead.into_iter().filter(|&i| i < answered) {
             // Whoever comes next will try again.
-            buried += u64::from(self.shared.store.bury(keys[i], now).unwrap_or(false));
+            buried += u64::from(self.shared().store.bury(keys[i], now).unwrap_or(false));
         }
         self.add(Counter::Gets, hits + misses);
         self.add(Counter::GetHits, hits);
@@ -207,40 +213,63 @@ impl Session {
     }
 
     fn try_answer(&self, request: &Request<'_>, now: u64, out: &mut Vec<u8>) -> Result<Next, Failure> {
-        let store = &self.shared.store;
-        let scratch = &mut *self.scratch.borrow_mut();
+        let store = &self.shared().store;
         store.tick(now)?;
         let text: &[u8] = match *request {
             Request::Store {
-                verb,
-                key,
-                flags,
-                lifetime,
+                body: Body::Meta(ref meta),
                 data,
             } => {
-                let outcome = store.store(
-                    verb,
-                    key,
-                    (flags, item::expiry(lifetime, now)),
-                    data,
-                    now,
-                    scratch,
-                )?;
+                self.meta_set(meta, data, now, out)?;
+                b""
+            }
+            Request::Store {
+                body:
+                    Body::Classic {
+                        verb,
+                        key,
+                        flags,
+                        lifetime,
+                    },
+                data,
+            } => {
+                let expiry = item::expiry(lifetime, now);
+                let scratch = &mut *self.worker.scratch.borrow_mut();
+                let outcome = store.store(verb, key, (flags, expiry), data, now, scratch)?;
                 self.count_store(verb, outcome);
                 match outcome {
                     Outcome::Exists => b"EXISTS\r\n",
                     Outcome::NotFound => b"NOT_FOUND\r\n",
-                    Outcome::Done => b"STORED\r\n",
+                    Outcome::Done => {
+                        self.note(key, false);
+                        b"STORED\r\n"
+                    }
                     _ => b"NOT_STORED\r\n",
                 }
             }
-            Request::TooLarge { verb, key } => {
-                // As in memcached, a `set` that fails leaves no older value behind.
-                if verb == Verb::Set {
-                    store.delete(key, now)?;
+            Request::TooLarge(ref body) => {
+                // As in memcached, a `set` that fails leaves no older value behind, and an `ms` in no mode.
+                match body {
+                    Body::Classic {
+                        verb: Verb::Set, key, ..
+                    } => drop(store.delete(key, now)?),
+                    Body::Classic { .. } => {}
+                    Body::Meta(meta) => {
+                        let space = &mut [0; MAX_KEY];
+                        store.delete(Self::meta_key(meta.key, meta.flags.binary, space), now)?;
+                    }
                 }
                 self.add(Counter::TooLarge, 1);
                 b"SERVER_ERROR object too large for cache\r\n"
+            }
+            Request::MetaNothing => b"MN\r\n",
+            Request::Meta(ref meta) => {
+                self.meta(meta, now, out)?;
+                b""
+            }
+            Request::MetaDebug { key, binary } => {
+                self.meta_debug(key, binary, now, out)?;
+                b""
             }
             Request::Delete { key } => match store.delete(key, now)? {
                 Outcome::Done => {
@@ -253,6 +282,7 @@ impl Session {
                 }
             },
             Request::Count { key, delta, up } => {
+                let scratch = &mut *self.worker.scratch.borrow_mut();
                 let outcome = store.count(key, delta, up, now, scratch)?;
                 let (hits, misses) = match up {
                     true => (Counter::IncrHits, Counter::IncrMisses),
@@ -271,12 +301,15 @@ impl Session {
                     }
                 }
             }
-            Request::Touch { key, lifetime } => match self.touch(key, lifetime, now, scratch)? {
-                Outcome::Done => b"TOUCHED\r\n",
-                _ => b"NOT_FOUND\r\n",
-            },
+            Request::Touch { key, lifetime } => {
+                let scratch = &mut *self.worker.scratch.borrow_mut();
+                match self.touch(key, lifetime, now, scratch)? {
+                    Outcome::Done => b"TOUCHED\r\n",
+                    _ => b"NOT_FOUND\r\n",
+                }
+            }
             Request::FlushAll { delay } => {
-                let at = u64::from(item::expiry(delay, now));
+                let at = item::expiry(delay, now);
                 store.flush(Some(at).filter(|&at| at > now))?;
                 self.add(Counter::Flushes, 1);
                 b"OK\r\n"
@@ -310,9 +343,9 @@ impl Session {
         now: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), ()> {
-        let scratch = &mut *self.scratch.borrow_mut();
+        let scratch = &mut *self.worker.scratch.borrow_mut();
         let touched = self
-            .shared
+            .shared()
             .store
             .tick(now)
             .map_err(Failure::from)
@@ -340,11 +373,18 @@ impl Session {
 
     fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
         let outcome = self
-            .shared
+            .shared()
             .store
             .touch(key, item::expiry(lifetime, now), now, scratch)?;
+        self.count_touch(outcome == Outcome::Done);
+        if outcome == Outcome::Done {
+            self.note(key, true);
+        }
+        Ok(outcome)
+    }
+
+    fn count_touch(&self, hit: bool) {
         self.add(Counter::Touches, 1);
-        let hit = outcome == Outcome::Done;
         self.add(
             if hit {
                 Counter::TouchHits
@@ -353,7 +393,35 @@ impl Session {
             },
             1,
         );
-        Ok(outcome)
+    }
+
+    /// The second, counted from the server's start.
+    fn second(&self) -> u64 {
+        self.shared().started.elapsed().as_secs()
+    }
+
+    /// Notes that a key was asked for, or else stored.
+    fn note(&self, key: &[u8], fetched: bool) {
+        let second = self.second();
+        self.shared().access.set(key, Seen { fetched, second });
+    }
+
+    /// Appends an item as its request wants it shown.
+    fn show(&self, key: &[u8], item: &Item<'_>, mark: &Mark<'_>, now: u64, out: &mut Vec<u8>) {
+        match mark {
+            Mark::Get { unique, .. } => show(key, item, *unique, out),
+            Mark::Meta(flags) => {
+                let shown = Shown {
+                    key,
+                    data: item.data,
+                    seen: self.shared().access.get(key),
+                    now,
+                    second: self.second(),
+                };
+                meta::show(flags, &shown, &mut { item.header }, false, out);
+            }
+        }
+        self.note(key, true);
     }
 
     fn count_store(&self, verb: Verb, outcome: Outcome) {
@@ -366,6 +434,16 @@ impl Session {
             };
             self.add(counter, 1);
         }
+    }
+}
+
+/// How a meta command's answer begins.
+fn outcome_of(outcome: Outcome) -> &'static [u8] {
+    match outcome {
+        Outcome::Done | Outcome::Number(_) => b"HD",
+        Outcome::NotStored | Outcome::NotNumber => b"NS",
+        Outcome::Exists => b"EX",
+        Outcome::NotFound => b"NF",
     }
 }
 
