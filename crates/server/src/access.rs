@@ -66,7 +66,8 @@ impl std::fmt::Debug for Access {
     }
 }
 
-fn hash(key: &[u8]) -> u64 {
+/// Spreads keys over tables.
+pub fn hash(key: &[u8]) -> u64 {
     let mix = |hash: u64, word: u64| {
         let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
         (product >> 64) as u64 ^ product as u64

@@ -22,9 +22,48 @@ pub struct Client {
     active: AtomicU64,
     killed: AtomicBool,
     told: Notify,
+    known: Mutex<Known>,
+}
+
+/// What a client has told of itself, and where it stands. Only Redis clients do.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    pub name: String,
+    pub lib_name: String,
+    pub lib_version: String,
+    pub db: usize,
+    /// Whether it speaks RESP3.
+    pub three: bool,
+    /// The last command.
+    pub command: &'static str,
 }
 
 impl Client {
+    /// What is known of it.
+    pub fn known(&self) -> Known {
+        self.lock().clone()
+    }
+
+    /// Changes what is known of it.
+    pub fn know(&self, change: impl FnOnce(&mut Known)) {
+        change(&mut self.lock());
+    }
+
+    /// Notes the command that it has sent.
+    pub fn command(&self, name: &'static str) {
+        self.lock().command = name;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Each change is an assignment.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whole seconds since it came.
+    pub fn age(&self) -> u64 {
+        self.since.elapsed().as_secs()
+    }
+
     /// Whole seconds since it last sent something.
     pub fn idle(&self) -> u64 {
         let since = self.since.elapsed().as_millis() as u64;
@@ -87,6 +126,7 @@ impl Clients {
             active: AtomicU64::new(0),
             killed: AtomicBool::new(false),
             told: Notify::new(),
+            known: Mutex::default(),
         });
         clients.lock().insert(client.id, client.clone());
         Some(Open {

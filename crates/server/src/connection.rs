@@ -5,7 +5,7 @@
 //! I2 A request is carried out once it is whole, in order; its answer comes after its effect is durable.
 //! I3 When the server stops, what has arrived whole is still answered.
 //!
-//! Not here: what the bytes mean (`memcached`).
+//! Not here: what the bytes mean (`memcached`, `redis`).
 
 use crate::clients::Client;
 use crate::counters::Counter;
@@ -46,7 +46,7 @@ impl Input {
             (self.begin, self.end) = (0, unread);
         }
         let full = unread == self.bytes.len();
-        let grown = if full { (self.bytes.len() * 2).min(KEPT) } else { 0 };
+        let grown = if full { self.bytes.len() * 2 } else { 0 };
         // A client that announces a large value is given space as its bytes arrive, at most twice what it has sent.
         let wanted = want.min((unread * 2).max(KEPT));
         let len = self.bytes.len().max(grown).max(wanted).max(unread + 1).max(FIRST);
@@ -180,6 +180,7 @@ impl Sink<'_> {
         let mut sent = 0;
         while sent < self.out.len() {
             let some = tokio::select! {
+                biased;
                 some = within(self.worker, self.stream.write(&self.out[sent..])) => some?,
                 () = self.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
             };
@@ -203,7 +204,7 @@ impl Sink<'_> {
 
 /// Waits no longer than an idle connection may.
 async fn within<T>(worker: &Worker, what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    match worker.shared.config.idle_timeout {
+    match worker.shared.limits.idle() {
         None => what.await,
         Some(time) => tokio::time::timeout(time, what).await.unwrap_or_else(|_| {
             worker.add(Counter::IdleKicks, 1);

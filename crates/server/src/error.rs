@@ -12,8 +12,8 @@ pub enum Error {
     NoAddress,
     /// An address other machines can reach, without [`Config::allow_remote`](crate::Config::allow_remote).
     #[error(
-        "listening on {0} would let other machines read and change everything, since the memcached protocol knows no \
-         passwords: use a loopback address, or allow remote clients explicitly"
+        "listening on {0} would let other machines read and change everything, since there are no passwords: use a \
+         loopback address, give a file of passwords, or allow remote clients explicitly"
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be listened on.
@@ -38,6 +38,20 @@ pub enum Error {
         /// The format this program reads.
         ours: u64,
     },
+    /// A file of passwords that cannot be used.
+    #[error("passwords '{path}': {why}", path = path.display())]
+    Passwords {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The map of a database cannot be had.
+    #[error("{0}")]
+    Map(String),
+    /// There is no such database.
+    #[error("there is no database {0}")]
+    NoDatabase(usize),
     /// The server's own record makes no sense.
     #[error("the memcached server's record (under the empty key) is damaged")]
     DamagedRecord,

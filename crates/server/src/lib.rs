@@ -1,4 +1,4 @@
-//! The memcached text protocol, classic and meta, over any [`index::Index`], durably.
+//! The protocols of memcached and Redis over any [`index::Index`], durably.
 //!
 //! A reply means that what it tells is durable: a client that has read `STORED` will find the item after a crash, and
 //! so will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
@@ -20,6 +20,10 @@
 //! | `record`     | what the server itself remembers, and where                |
 //! | `store`      | what the commands do, each as one edit of the index        |
 //! | `memcached`  | bytes to requests (`parse`), requests to answers (`session`) |
+//! | `redis`      | Redis: bytes to commands (`parse`), and the commands       |
+//! | `databases`  | the items of each database, and the gate before them       |
+//! | `passwords`  | who may come in                                            |
+//! | `limits`     | what may change while the server runs                      |
 //! | `connection` | one client: reading, writing, bounds                       |
 //! | `access`     | when items were last asked for                             |
 //! | `clients`    | the connections that are open                              |
@@ -32,19 +36,23 @@ mod clients;
 mod config;
 mod connection;
 mod counters;
+mod databases;
 mod error;
 mod item;
+mod limits;
 mod listen;
 mod memcached;
 mod number;
+mod passwords;
 mod record;
+mod redis;
 mod serve;
 mod shared;
 mod shutdown;
 mod store;
 mod sweep;
 
-pub use config::{Address, Config, MAX_THREADS, MoreStats, Protocol};
+pub use config::{Address, Config, MAX_THREADS, Maps, MoreStats, Protocol};
 pub use error::Error;
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

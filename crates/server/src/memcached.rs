@@ -19,6 +19,8 @@ pub struct Memcached {
     session: Session,
     parser: Parser,
     limits: Limits,
+    /// Whether the client has said who it is, where it must.
+    known: bool,
 }
 
 impl Memcached {
@@ -29,6 +31,7 @@ impl Memcached {
             get_line: config.max_get_line,
         };
         Memcached {
+            known: worker.shared.passwords.none(),
             session: Session::new(worker),
             parser: Parser::new(limits),
             limits,
@@ -100,6 +103,13 @@ impl Protocol for Memcached {
                 } => (more, request, noreply),
             };
             used += more;
+            if !self.known {
+                self.known = self.session.let_in(&request, &mut sink.out);
+                if !self.known {
+                    break None;
+                }
+                continue;
+            }
             match request {
                 Request::Get { mut keys, unique } => {
                     let mut next = keys.next();

@@ -6,11 +6,14 @@ use crate::clients::{Clients, Open};
 use crate::config::{Address, Config, Protocol};
 use crate::connection;
 use crate::counters::{self, Counter, Counters};
+use crate::databases::Databases;
+use crate::limits::Limits;
 use crate::listen::{Accepted, Listener, Listening, accept};
 use crate::memcached::Memcached;
-use crate::shared::{Shared, Worker, now};
+use crate::passwords::Passwords;
+use crate::redis::{Cursors, Redis};
+use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals, Stop};
-use crate::store::Store;
 use crate::{Error, sweep};
 use index::Index;
 use std::cell::RefCell;
@@ -69,15 +72,25 @@ impl Server {
     /// index.
     pub fn bind(config: Config, index: Arc<dyn Index>) -> Result<Server, Error> {
         config.check()?;
-        let store = Store::open(index, config.largest_value(), now())?;
+        let passwords = match &config.passwords {
+            Some(path) => Passwords::read(path)?,
+            None => Passwords::default(),
+        };
+        let databases = Databases::open(index, config.maps.clone(), config.largest_value())?;
         let workers = config.workers();
-        let listening = config
-            .memcached
-            .iter()
-            .map(|address| Listening::bind(Protocol::Memcached, address, workers))
-            .collect::<Result<_, _>>()?;
+        let of = |protocol, addresses: &[Address]| {
+            let bound = addresses
+                .iter()
+                .map(|address| Listening::bind(protocol, address, workers));
+            bound.collect::<Result<Vec<_>, _>>()
+        };
+        let mut listening = of(Protocol::Memcached, &config.memcached)?;
+        listening.extend(of(Protocol::Redis, &config.redis)?);
         let shared = Arc::new(Shared {
-            store,
+            databases,
+            limits: Limits::new(&config),
+            passwords,
+            cursors: Cursors::default(),
             access: Access::default(),
             config,
             workers: (0..workers).map(|_| Counters::default()).collect(),
@@ -255,7 +268,7 @@ impl Thread {
             names,
         } = accepted;
         let shared = &self.worker.shared;
-        match Clients::enter(&shared.clients, shared.config.max_connections, protocol, names) {
+        match Clients::enter(&shared.clients, shared.limits.connections(), protocol, names) {
             Some(open) => {
                 let connection = Connection {
                     open,
@@ -291,6 +304,10 @@ impl Connection {
         let _ = match client.protocol {
             Protocol::Memcached => {
                 let mut protocol = Memcached::new(worker.clone());
+                connection::serve(stream, &mut protocol, client, &worker, stop).await
+            }
+            Protocol::Redis => {
+                let mut protocol = Redis::new(worker.clone(), client.clone());
                 connection::serve(stream, &mut protocol, client, &worker, stop).await
             }
         };

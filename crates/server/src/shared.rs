@@ -4,7 +4,10 @@ use crate::access::Access;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
-use crate::store::Store;
+use crate::databases::Databases;
+use crate::limits::Limits;
+use crate::passwords::Passwords;
+use crate::redis::Cursors;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -20,7 +23,10 @@ pub fn now() -> u64 {
 /// What all workers share.
 #[derive(Debug)]
 pub struct Shared {
-    pub store: Store,
+    pub databases: Databases,
+    pub limits: Limits,
+    pub passwords: Passwords,
+    pub cursors: Cursors,
     pub access: Access,
     pub config: Config,
     pub workers: Vec<Counters>,

@@ -1,21 +1,18 @@
 //! Requests to answers: everything a worker does without waiting.
 
+mod lookups;
 mod meta;
 mod stats;
 
-use super::parse::{Body, Flags, MAX_KEY, Request, Verb};
+use super::parse::{Body, MAX_KEY, Request, Verb};
 use crate::access::Seen;
-use crate::connection::ENOUGH;
 use crate::counters::Counter;
-use crate::item::{self, AWAITED, Item, STALE};
+use crate::item::{self, Item};
 use crate::number;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
-use meta::Shown;
+pub use lookups::{BATCH, Lookups};
 use std::rc::Rc;
-
-/// Keys that are looked up together.
-pub const BATCH: usize = 64;
 
 /// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
 pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
@@ -34,56 +31,6 @@ pub enum Next {
     Close,
 }
 
-/// Keys of consecutive `get`s and `mg`s, in order.
-#[derive(Debug, Default)]
-pub struct Lookups<'b> {
-    keys: Vec<&'b [u8]>,
-    marks: Vec<Mark<'b>>,
-    done: usize,
-    /// Why keys of the request whose last key is still to come could not be read: the answer ends with this.
-    failed: Option<Failure>,
-}
-
-/// How the answer for a key looks.
-#[derive(Debug)]
-enum Mark<'b> {
-    /// As for `get`: whether it shows the unique, and whether it ends with this key.
-    Get { unique: bool, last: bool },
-    /// As for `mg`.
-    Meta(Flags<'b>),
-}
-
-impl Mark<'_> {
-    fn is_last(&self) -> bool {
-        matches!(self, Mark::Get { last: true, .. } | Mark::Meta(_))
-    }
-}
-
-impl<'b> Lookups<'b> {
-    /// Adds a key of a `get`.
-    pub fn push(&mut self, key: &'b [u8], unique: bool, last: bool) {
-        self.keys.push(key);
-        self.marks.push(Mark::Get { unique, last });
-    }
-
-    /// Adds the key of an `mg`.
-    pub fn push_meta(&mut self, key: &'b [u8], flags: Flags<'b>) {
-        self.keys.push(key);
-        self.marks.push(Mark::Meta(flags));
-    }
-
-    /// Keys without an answer yet.
-    pub fn waiting(&self) -> usize {
-        self.keys.len() - self.done
-    }
-
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.marks.clear();
-        self.done = 0;
-    }
-}
-
 impl Session {
     pub fn new(worker: Rc<Worker>) -> Session {
         Session { worker }
@@ -97,96 +44,38 @@ impl Session {
         self.worker.add(counter, by);
     }
 
-    /// Answers lookups, up to [`BATCH`] keys and about [`ENOUGH`] bytes of answers at a time.
-    pub fn look_up(&self, lookups: &mut Lookups<'_>, now: u64, out: &mut Vec<u8>) {
-        let from = lookups.done;
-        let to = lookups.keys.len().min(from + BATCH);
-        let keys = &lookups.keys[from..to];
-        let marks = &lookups.marks[from..to];
-        let mut dead = Vec::new();
-        let mut changing = None;
-        let (mut hits, mut misses) = (0, 0);
-        let answered = {
-            let guard = heap::pin();
-            let mut found = [const { None }; BATCH];
-            let found = &mut found[..keys.len()];
-            let store = &self.shared().store;
-            let read = store
-                .tick(now)
-                .map_err(Failure::from)
-                .and_then(|()| store.get(keys, now, &guard, &mut dead, found));
-            if let Err(failure) = read {
-                // An answer that has begun cannot be taken back: the error stands in the place of its end.
-                for _ in marks.iter().filter(|mark| mark.is_last()) {
-                    self.fail(&failure, false, out);
-                }
-                let goes_on = marks.last().is_some_and(|mark| !mark.is_last());
-                lookups.failed = goes_on.then_some(failure);
-                keys.len()
-            } else {
-                let mut answered = 0;
-                for ((key, value), mark) in keys.iter().zip(&*found).zip(marks) {
-                    if out.len() >= ENOUGH {
-                        break;
-                    }
-                    let item = value.as_ref().and_then(|value| Item::read(value));
-                    if let (Mark::Meta(_), Some(item)) = (mark, &item)
-                        && item.header.marks & (STALE | AWAITED) == STALE
-                    {
-                        // The first to see it is told to replace it, which is an edit.
-                        changing = Some(answered);
-                        break;
-                    }
-                    match &item {
-                        Some(item) => {
-                            hits += 1;
-                            self.show(key, item, mark, now, out);
-                        }
-                        None => {
-                            misses += 1;
-                            if let Mark::Meta(flags) = mark {
-                                meta::miss(key, flags, out);
-                            }
-                        }
-                    }
-                    if let Mark::Get { last: true, .. } = mark {
-                        match lookups.failed.take() {
-                            Some(failure) => self.fail(&failure, false, out),
-                            None => out.extend_from_slice(b"END\r\n"),
-                        }
-                    }
-                    answered += 1;
-                }
-                answered
-            }
+    /// Whether the request says who the client is, as memcached's `-Y` wants it: a `set` of any key to a user's name and
+    /// password, with a blank between.
+    pub fn let_in(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+        let said = match request {
+            Request::Store {
+                body: Body::Classic { verb: Verb::Set, .. },
+                data,
+            } => data,
+            _ => &[][..],
         };
-        let mut answered = answered;
-        if let Some(i) = changing
-            && let Mark::Meta(flags) = &marks[i]
-        {
-            if let Err(failure) = self.meta_get(keys[i], flags, now, out) {
-                self.fail(&failure, false, out);
-            }
-            answered += 1;
-        }
-        let mut buried = 0;
-        for i in dead.into_iter().filter(|&i| i < answered) {
-            // Whoever comes next will try again.
-            buried += u64::from(self.shared().store.bury(keys[i], now).unwrap_or(false));
-        }
-        self.add(Counter::Gets, hits + misses);
-        self.add(Counter::GetHits, hits);
-        self.add(Counter::GetMisses, misses);
-        self.add(Counter::GetDead, buried);
-        lookups.done += answered;
-        if lookups.waiting() == 0 {
-            lookups.clear();
-        }
+        let blank = said.iter().position(|&byte| byte == b' ');
+        let known = blank.is_some_and(|blank| {
+            let (user, password) = (&said[..blank], &said[blank + 1..]);
+            self.shared().passwords.let_in(user, password)
+        });
+        out.extend_from_slice(match known {
+            true => b"STORED\r\n",
+            false => b"CLIENT_ERROR unauthenticated\r\n",
+        });
+        known
     }
 
     /// Answers any other request.
     pub fn answer(&self, request: &Request<'_>, noreply: bool, now: u64, out: &mut Vec<u8>) -> Next {
         let begin = out.len();
+        let _alone;
+        let _shared;
+        if let Request::FlushAll { .. } = request {
+            _alone = self.shared().databases.alone();
+        } else {
+            _shared = self.shared().databases.shared();
+        }
         match self.try_answer(request, now, out) {
             Ok(next) => {
                 if noreply {
@@ -213,7 +102,7 @@ impl Session {
     }
 
     fn try_answer(&self, request: &Request<'_>, now: u64, out: &mut Vec<u8>) -> Result<Next, Failure> {
-        let store = &self.shared().store;
+        let store = self.shared().databases.first();
         store.tick(now)?;
         let text: &[u8] = match *request {
             Request::Store {
@@ -344,12 +233,15 @@ impl Session {
         out: &mut Vec<u8>,
     ) -> Result<(), ()> {
         let scratch = &mut *self.worker.scratch.borrow_mut();
+        let shared = self.shared().databases.shared();
         let touched = self
             .shared()
-            .store
+            .databases
+            .first()
             .tick(now)
             .map_err(Failure::from)
             .and_then(|()| self.touch(key, lifetime, now, scratch));
+        drop(shared);
         self.add(Counter::Gets, 1);
         match touched {
             Ok(Outcome::Done) => {
@@ -372,10 +264,11 @@ impl Session {
     }
 
     fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
-        let outcome = self
-            .shared()
-            .store
-            .touch(key, item::expiry(lifetime, now), now, scratch)?;
+        let outcome =
+            self.shared()
+                .databases
+                .first()
+                .touch(key, item::expiry(lifetime, now), now, scratch)?;
         self.count_touch(outcome == Outcome::Done);
         if outcome == Outcome::Done {
             self.note(key, true);
@@ -404,24 +297,6 @@ impl Session {
     fn note(&self, key: &[u8], fetched: bool) {
         let second = self.second();
         self.shared().access.set(key, Seen { fetched, second });
-    }
-
-    /// Appends an item as its request wants it shown.
-    fn show(&self, key: &[u8], item: &Item<'_>, mark: &Mark<'_>, now: u64, out: &mut Vec<u8>) {
-        match mark {
-            Mark::Get { unique, .. } => show(key, item, *unique, out),
-            Mark::Meta(flags) => {
-                let shown = Shown {
-                    key,
-                    data: item.data,
-                    seen: self.shared().access.get(key),
-                    now,
-                    second: self.second(),
-                };
-                meta::show(flags, &shown, &mut { item.header }, false, out);
-            }
-        }
-        self.note(key, true);
     }
 
     fn count_store(&self, verb: Verb, outcome: Outcome) {

@@ -30,6 +30,8 @@ pub struct Change<'s, R, T> {
     pub put: &'s mut Vec<u8>,
     /// Given the live item and a new unique, fills the value to put, or says why there is none.
     pub rule: R,
+    /// Whether there was a live item.
+    pub was_live: bool,
     /// What came of it; `None` where the value is no item.
     pub outcome: Option<T>,
 }
@@ -45,6 +47,7 @@ where
             None => None,
         };
         let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
+        self.was_live = live.is_some();
         let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
         let (action, outcome) = match (self.rule)(live, unique, self.put) {
             Decision::Put(outcome) => (Action::Put, outcome),

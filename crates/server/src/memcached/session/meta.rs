@@ -1,27 +1,19 @@
-//! Meta commands: answers, and what they do to an item.
+//! Meta commands: what they do to an item.
+
+mod answer;
+
+pub use answer::{Shown, miss, show};
+use answer::{begin_answer, binary_mark, echo, echoes, labelled, seconds_left};
 
 use super::super::base64_key;
 use super::super::parse::{Flags, MAX_KEY, Meta, MetaVerb, Verb};
 use super::{Session, outcome_of};
-use crate::access::Seen;
 use crate::counters::Counter;
 use crate::item::{self, AWAITED, BINARY_KEY, HEADER, Header, Item, STALE};
 use crate::number;
 use crate::store::{Decision, Failure, Outcome};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-
-/// An item as an answer shows it.
-#[derive(Clone, Copy)]
-pub struct Shown<'a> {
-    pub key: &'a [u8],
-    pub data: &'a [u8],
-    /// What is known of it from before this request.
-    pub seen: Seen,
-    /// The millisecond it is, and the second counted from the server's start.
-    pub now: u64,
-    pub second: u64,
-}
 
 const NOT_NUMBER: &[u8] = b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
 
@@ -61,7 +53,8 @@ impl Session {
         let seen = self.shared().access.get(key);
         let found = self
             .shared()
-            .store
+            .databases
+            .first()
             .change(key, now, scratch, |old, unique, put| {
                 out.truncate(begin);
                 let old_header = old.map(|old| old.header);
@@ -130,54 +123,57 @@ impl Session {
         let joins = matches!(verb, Verb::Append | Verb::Prepend);
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let largest = self.shared().config.largest_value();
-        let (outcome, unique) = self
-            .shared()
-            .store
-            .change(key, now, scratch, |old, unique, put| {
-                let fresh = Header {
-                    unique,
-                    expiry: item::expiry(flags.lifetime.unwrap_or(0), now),
-                    flags: flags.client,
-                    marks: binary_mark(flags),
-                };
-                let older = |old: &Item<'_>| match verb {
-                    Verb::Cas(seen) => flags.invalidate && seen < old.header.unique,
-                    _ => false,
-                };
-                let (header, parts) = match (verb, old) {
-                    (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
-                    (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),
-                    (Verb::Cas(_), Some(old)) if older(&old) => {
-                        let marks = fresh.marks | STALE | (old.header.marks & AWAITED);
-                        let expiry = old.header.expiry;
-                        (
-                            Header {
-                                expiry,
-                                marks,
-                                ..fresh
-                            },
-                            [data, &[]],
-                        )
-                    }
-                    (Verb::Cas(_), None) => return Decision::Keep((Outcome::NotFound, 0)),
-                    (Verb::Cas(_), _) => return Decision::Keep((Outcome::Exists, 0)),
-                    (_, Some(old)) if joins && flags.unique.is_some_and(|seen| seen != old.header.unique) => {
-                        return Decision::Keep((Outcome::Exists, 0));
-                    }
-                    (_, Some(old)) if joins && old.data.len() + data.len() <= largest => {
-                        let parts = match verb {
-                            Verb::Append => [old.data, data],
-                            _ => [data, old.data],
-                        };
-                        (Header { unique, ..old.header }, parts)
-                    }
-                    _ => return Decision::Keep((Outcome::NotStored, 0)),
-                };
-                header.begin(put);
-                put.extend_from_slice(parts[0]);
-                put.extend_from_slice(parts[1]);
-                Decision::Put((Outcome::Done, unique))
-            })?;
+        let (outcome, unique) =
+            self.shared()
+                .databases
+                .first()
+                .change(key, now, scratch, |old, unique, put| {
+                    let fresh = Header {
+                        unique,
+                        expiry: item::expiry(flags.lifetime.unwrap_or(0), now),
+                        flags: flags.client,
+                        marks: binary_mark(flags),
+                    };
+                    let older = |old: &Item<'_>| match verb {
+                        Verb::Cas(seen) => flags.invalidate && seen < old.header.unique,
+                        _ => false,
+                    };
+                    let (header, parts) = match (verb, old) {
+                        (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
+                        (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),
+                        (Verb::Cas(_), Some(old)) if older(&old) => {
+                            let marks = fresh.marks | STALE | (old.header.marks & AWAITED);
+                            let expiry = old.header.expiry;
+                            (
+                                Header {
+                                    expiry,
+                                    marks,
+                                    ..fresh
+                                },
+                                [data, &[]],
+                            )
+                        }
+                        (Verb::Cas(_), None) => return Decision::Keep((Outcome::NotFound, 0)),
+                        (Verb::Cas(_), _) => return Decision::Keep((Outcome::Exists, 0)),
+                        (_, Some(old))
+                            if joins && flags.unique.is_some_and(|seen| seen != old.header.unique) =>
+                        {
+                            return Decision::Keep((Outcome::Exists, 0));
+                        }
+                        (_, Some(old)) if joins && old.data.len() + data.len() <= largest => {
+                            let parts = match verb {
+                                Verb::Append => [old.data, data],
+                                _ => [data, old.data],
+                            };
+                            (Header { unique, ..old.header }, parts)
+                        }
+                        _ => return Decision::Keep((Outcome::NotStored, 0)),
+                    };
+                    header.begin(put);
+                    put.extend_from_slice(parts[0]);
+                    put.extend_from_slice(parts[1]);
+                    Decision::Put((Outcome::Done, unique))
+                })?;
         self.count_store(verb, outcome);
         if outcome == Outcome::Done {
             self.note(key, false);
@@ -202,7 +198,8 @@ impl Session {
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let outcome = self
             .shared()
-            .store
+            .databases
+            .first()
             .change(key, now, scratch, |old, unique, put| {
                 let Some(old) = old else {
                     return Decision::Keep(Outcome::NotFound);
@@ -248,7 +245,8 @@ impl Session {
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let outcome = self
             .shared()
-            .store
+            .databases
+            .first()
             .change(key, now, scratch, |old, unique, put| {
                 out.truncate(begin);
                 let (mut header, number) = match (old, flags.vivify) {
@@ -336,7 +334,8 @@ impl Session {
         let guard = heap::pin();
         let mut found = [None];
         self.shared()
-            .store
+            .databases
+            .first()
             .get(&[key], now, &guard, &mut Vec::new(), &mut found)?;
         let Some(item) = found[0].as_ref().and_then(|value| Item::read(value)) else {
             out.extend_from_slice(b"EN\r\n");
@@ -359,107 +358,4 @@ impl Session {
         out.extend_from_slice(text.as_bytes());
         Ok(())
     }
-}
-
-/// Shows an item as `mg` does, and changes its header where the flags say so.
-pub fn show(flags: &Flags<'_>, shown: &Shown<'_>, header: &mut Header, made: bool, out: &mut Vec<u8>) {
-    let Shown {
-        key, data, seen, now, ..
-    } = *shown;
-    let mut won = made;
-    begin_answer(flags, data.len(), out);
-    for word in flags.words.clone() {
-        match word[0] {
-            b'T' => header.expiry = item::expiry(flags.lifetime.unwrap_or(0), now),
-            b'R' => {
-                let soon = item::expiry(flags.recache.unwrap_or(0), now);
-                won |= header.marks & AWAITED == 0 && !made && header.expiry != 0 && header.expiry < soon;
-            }
-            b's' => labelled(b's', data.len() as u64, out),
-            b't' => seconds_left(header, now, out),
-            b'c' => labelled(b'c', header.unique, out),
-            b'f' => labelled(b'f', header.flags.into(), out),
-            b'l' => labelled(b'l', shown.second.saturating_sub(seen.second), out),
-            b'h' => labelled(b'h', seen.fetched.into(), out),
-            b'O' | b'k' => echo(word, key, header.marks & BINARY_KEY != 0, out),
-            _ => {}
-        }
-    }
-    let awaited = header.marks & AWAITED != 0;
-    if awaited {
-        out.extend_from_slice(b" Z");
-    }
-    if header.marks & STALE != 0 {
-        out.extend_from_slice(b" X");
-        won |= !awaited;
-    }
-    if won {
-        out.extend_from_slice(b" W");
-        header.marks |= AWAITED;
-    }
-    out.extend_from_slice(b"\r\n");
-    if flags.value {
-        out.extend_from_slice(data);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Says that `mg` has found nothing.
-pub fn miss(key: &[u8], flags: &Flags<'_>, out: &mut Vec<u8>) {
-    if !flags.quiet {
-        out.extend_from_slice(b"EN");
-        echoes(key, flags, out);
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
-fn begin_answer(flags: &Flags<'_>, length: usize, out: &mut Vec<u8>) {
-    if flags.value {
-        out.extend_from_slice(b"VA ");
-        number::write(out, length as u64);
-    } else {
-        out.extend_from_slice(b"HD");
-    }
-}
-
-fn labelled(label: u8, number: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[b' ', label]);
-    number::write(out, number);
-}
-
-fn seconds_left(header: &Header, now: u64, out: &mut Vec<u8>) {
-    match header.seconds_left(now) {
-        Some(left) => labelled(b't', left, out),
-        None => out.extend_from_slice(b" t-1"),
-    }
-}
-
-/// Gives back the opaque word, and the key.
-fn echoes(key: &[u8], flags: &Flags<'_>, out: &mut Vec<u8>) {
-    for word in flags.words.clone() {
-        echo(word, key, flags.binary, out);
-    }
-}
-
-fn echo(word: &[u8], key: &[u8], binary: bool, out: &mut Vec<u8>) {
-    match word[0] {
-        b'O' => {
-            out.push(b' ');
-            out.extend_from_slice(word);
-        }
-        b'k' if binary => {
-            out.extend_from_slice(b" k");
-            out.extend_from_slice(BASE64_STANDARD.encode(key).as_bytes());
-            out.extend_from_slice(b" b");
-        }
-        b'k' => {
-            out.extend_from_slice(b" k");
-            out.extend_from_slice(key);
-        }
-        _ => {}
-    }
-}
-
-fn binary_mark(flags: &Flags<'_>) -> u32 {
-    if flags.binary { BINARY_KEY } else { 0 }
 }

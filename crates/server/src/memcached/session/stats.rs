@@ -41,10 +41,10 @@ impl Session {
         line("wollemi_version", &env!("CARGO_PKG_VERSION"));
         line("pointer_size", &usize::BITS);
         line("threads", &shared.workers.len());
-        line("max_connections", &shared.config.max_connections);
+        line("max_connections", &shared.limits.connections());
         line("curr_connections", &shared.clients.count());
         line("rejected_connections", &shared.rejected.load(Ordering::Relaxed));
-        let (items, exact) = shared.store.items();
+        let (items, exact) = shared.databases.first().items();
         line("curr_items", &items);
         line("curr_items_exact", if exact { &"yes" } else { &"no" });
         line("swept_items", &shared.swept.load(Ordering::Relaxed));
@@ -63,7 +63,7 @@ impl Session {
 
     /// All items are of one class, 1.
     fn item_stats(&self, out: &mut Vec<u8>) {
-        let (items, _) = self.shared().store.items();
+        let (items, _) = self.shared().databases.first().items();
         if items > 0 {
             stat(out, "items:1:number", &items);
             stat(out, "items:1:evicted", &0);
@@ -91,7 +91,7 @@ impl Session {
     fn settings(&self, out: &mut Vec<u8>) {
         let config = &self.shared().config;
         let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
-        line("maxconns", &config.max_connections);
+        line("maxconns", &self.shared().limits.connections());
         for address in &config.memcached {
             line("inter", &address);
         }
@@ -99,7 +99,7 @@ impl Session {
         line("item_size_max", &config.largest_value());
         line(
             "idle_timeout",
-            &config.idle_timeout.map_or(0, |time| time.as_secs()),
+            &self.shared().limits.idle().map_or(0, |time| time.as_secs()),
         );
         line("evictions", &"off");
         line("cas_enabled", &"yes");
