@@ -1,12 +1,8 @@
 //! The validator: walks everything and says what does not make sense.
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Site, Tagged, damaged};
-use index::{Direction, Faults, OnHeap};
+use index::{Faults, OnHeap};
 use pmem::{Fault, Link, Media, Offset};
-use std::ops::{Bound, ControlFlow};
-
-/// Faults that are kept.
-const MOST: usize = 1000;
 
 /// Something still to check.
 struct Item<'g> {
@@ -18,8 +14,8 @@ struct Item<'g> {
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
-    /// Every fault that can be found: structure first; if that is sound, order and reachability of each key.
-    pub(crate) fn check_all(&self) -> Faults {
+    /// Every fault of the structure.
+    pub(crate) fn check_structure(&self) -> Faults {
         let mut faults = Faults::default();
         let mut stack = Vec::new();
         match self.top() {
@@ -41,9 +37,6 @@ impl<D: Design, M: Media> Radix<D, M> {
             if let Err(error) = checked {
                 report(&mut faults, item.link, error.what);
             }
-        }
-        if faults.found.is_empty() {
-            self.check_order(&mut faults);
         }
         faults
     }
@@ -116,50 +109,10 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
         Ok(())
     }
-
-    /// Every key that a scan finds is above the one before, and a get finds the same value.
-    fn check_order(&self, faults: &mut Faults) {
-        let mut last: Option<&[u8]> = None;
-        let mut keys = 0;
-        let mut found = Vec::new();
-        let done = self.scan_range(
-            Bound::Unbounded,
-            Bound::Unbounded,
-            Direction::Forward,
-            &mut |key, value| {
-                keys += 1;
-                if last.is_some_and(|last| last >= key) {
-                    found.push(format!("key {}: out of order", key.escape_ascii()));
-                }
-                last = Some(key);
-                if !matches!(self.find(key), Ok(Some(read)) if read == value) {
-                    found.push(format!(
-                        "key {}: a scan finds it, a get does not",
-                        key.escape_ascii()
-                    ));
-                }
-                if found.len() < MOST {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            },
-        );
-        if let Err(error) = done {
-            found.push(error.to_string());
-        }
-        if found.is_empty() && keys != faults.keys {
-            found.push(format!("a scan finds {keys} keys of {}", faults.keys));
-        }
-        faults.found.extend(found);
-    }
 }
 
-fn report(faults: &mut Faults, link: Link, what: &str) {
-    if faults.found.len() < MOST {
-        let offset = link.offset().map_or(0, Offset::get);
-        faults
-            .found
-            .push(format!("{:?} at {offset:#x}: {what}", link.kind()));
-    }
+/// Notes a fault of the object at `link`.
+pub fn report(faults: &mut Faults, link: Link, what: &str) {
+    let offset = link.offset().map_or(0, Offset::get);
+    faults.note(|| format!("{:?} at {offset:#x}: {what}", link.kind()));
 }

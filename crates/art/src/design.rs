@@ -267,6 +267,6 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     }
 
     fn find_faults(&self) -> Faults {
-        self.check_all()
+        self.check_structure()
     }
 }

@@ -9,6 +9,7 @@
 //! radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
 //! only a leaf whose eight-byte value changes in place brings its order along.
 
+pub mod bounds;
 mod check;
 mod design;
 mod digit;
@@ -22,6 +23,7 @@ mod scan;
 mod trace;
 mod tries;
 
+pub use check::report;
 pub use design::{Design, Node, Radix, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, Tagged, child_tag, damaged, leaf_tag, same_object};

@@ -3,9 +3,8 @@
 //! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
 //! deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, so that the misses of a
 //! scan overlap. The walk stops at an inner node until the queue has come to it.
-//!
-//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
+use crate::bounds::{Bounds, Edge, Edges, key_of};
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, prefetch};
 use index::{Direction, OnHeap, Visit};
 use pmem::{Fault, Link, Media, Offset};
@@ -17,31 +16,6 @@ use std::ops::{Bound, ControlFlow, Range};
 const AHEAD: usize = 24;
 /// How many are put at a time.
 const REFILL: usize = 8;
-
-/// How what is to be visited lies to a bound.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Edge {
-    /// Inside.
-    Free,
-    /// The digits so far are those of the bound.
-    Along,
-    /// Not known: each key must be compared.
-    Unknown,
-}
-
-/// How it lies to both.
-#[derive(Clone, Copy)]
-struct Edges {
-    low: Edge,
-    high: Edge,
-}
-
-impl Edges {
-    #[inline(always)]
-    fn are_free(self) -> bool {
-        self.low == Edge::Free && self.high == Edge::Free
-    }
-}
 
 /// A link to visit.
 #[derive(Clone, Copy)]
@@ -64,45 +38,6 @@ struct Frame<N> {
     /// Places of what has been gathered, in `Walk::gathered`.
     start: usize,
     next: usize,
-}
-
-struct Bounds<'a> {
-    lower: Bound<&'a [u8]>,
-    upper: Bound<&'a [u8]>,
-}
-
-fn key_of(bound: Bound<&[u8]>) -> &[u8] {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key,
-        Bound::Unbounded => &[],
-    }
-}
-
-impl Bounds<'_> {
-    fn hold(&self, key: &[u8], edges: Edges) -> bool {
-        let Edges { low, high } = edges;
-        let above = low == Edge::Free
-            || match self.lower {
-                Bound::Included(bound) => key >= bound,
-                Bound::Excluded(bound) => key > bound,
-                Bound::Unbounded => true,
-            };
-        let below = high == Edge::Free
-            || match self.upper {
-                Bound::Included(bound) => key <= bound,
-                Bound::Excluded(bound) => key < bound,
-                Bound::Unbounded => true,
-            };
-        above && below
-    }
-
-    fn cross(&self) -> bool {
-        match (self.lower, self.upper) {
-            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-            (lower, upper) => key_of(lower) >= key_of(upper),
-        }
-    }
 }
 
 /// Where a subtree lies whose keys begin with the first `level` digits of `key`, the digits before having been those of
@@ -147,17 +82,10 @@ impl<D: Design, M: Media> Radix<D, M> {
         if bounds.cross() {
             return Ok(());
         }
-        let edge = |bound| match bound {
-            Bound::Unbounded => Edge::Free,
-            _ => Edge::Along,
-        };
         let root = Item {
             link: self.top()?,
             depth: 0,
-            edges: Edges {
-                low: edge(lower),
-                high: edge(upper),
-            },
+            edges: bounds.edges(),
         };
         let mut walk = Walk {
             bounds,
@@ -334,8 +262,7 @@ impl<D: Design, M: Media> Radix<D, M> {
             .filter(|key| D::Digit::count(key) >= level)
         else {
             // Emptied meanwhile, or damaged: what is left is compared key by key.
-            let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
-            (item.edges.low, item.edges.high) = (unknown(edges.low), unknown(edges.high));
+            item.edges = edges.unknown();
             return Ok(true);
         };
         let low = narrow::<D>(edges.low, key_of(bounds.lower), key, level, Ordering::Less);

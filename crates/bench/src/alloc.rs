@@ -1,7 +1,9 @@
 //! `bench alloc`: the allocator alone (ROART §4.4, Fig. 22): chunks of 64 bytes, allocated, written and persisted.
 //!
-//! DCMM beside the C library's `malloc`, whose chunks are written back and fenced alike but would be lost in a crash.
-//! Nothing is freed while the time runs.
+//! DCMM beside libpmemobj, where the system has it, and beside the C library's `malloc`, whose chunks are written back
+//! and fenced alike but would be lost in a crash. Nothing is freed while the time runs.
+
+mod pmemobj;
 
 use crate::machine::Machine;
 use crate::progress::Progress;
@@ -10,6 +12,7 @@ use crate::summary::Summary;
 use crate::{Error, machine, table};
 use heap::Heap;
 use pmem::{Hardware, Media, PWord, Purpose, persist_scope};
+use pmemobj::Pmemobj;
 use serde::Serialize;
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -53,10 +56,11 @@ const CHUNK: usize = 64;
 #[repr(align(64))]
 struct Chunk([u8; CHUNK]);
 
-/// Measures both and prints a line for each.
+/// Measures them in turn and prints a line for each.
 pub fn run(args: &AllocArgs) -> Result<(), Error> {
+    let library = Pmemobj::find();
     let progress = Progress::new();
-    let (mut dcmm, mut malloc) = (Vec::new(), Vec::new());
+    let (mut dcmm, mut pmemobj, mut malloc) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=args.rounds {
         progress.say(format_args!("round {round} of {}", args.rounds));
         let heap = args.pool.create(Hardware::detect())?;
@@ -64,11 +68,17 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
         dcmm.push(seconds(args.threads, args.chunks, |chunks| {
             from_heap(&heap, chunks)
         })?);
+        if let Some(library) = &library {
+            let pool = &library.pool(args.pool.file(), args.chunks)?;
+            pmemobj.push(seconds(args.threads, args.chunks, |chunks| {
+                pool.allocate(chunks)
+            })?);
+        }
         malloc.push(seconds(args.threads, args.chunks, from_malloc)?);
     }
     drop(progress);
     let mut rows = Vec::new();
-    for (allocator, seconds) in [("dcmm", dcmm), ("malloc", malloc)] {
+    for (allocator, seconds) in [("dcmm", dcmm), ("libpmemobj", pmemobj), ("malloc", malloc)] {
         let summary = |of: &dyn Fn(f64) -> f64| Summary::of(seconds.iter().map(|&seconds| of(seconds)));
         let mops = summary(&|seconds| args.chunks as f64 / seconds / 1e6);
         let ns = summary(&|seconds| seconds * 1e9 * args.threads as f64 / args.chunks as f64);

@@ -62,12 +62,17 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// Sees to it that a file here goes with the value returned.
-    pub fn remove_at_end(&self) -> Option<Remove<'_>> {
+    /// The file, if it is one.
+    pub fn file(&self) -> Option<&Path> {
         match self {
             Place::Anonymous => None,
-            Place::File(path) => Some(Remove(path)),
+            Place::File(path) => Some(path),
         }
+    }
+
+    /// Sees to it that a file here goes with the value returned.
+    pub fn remove_at_end(&self) -> Option<Remove<'_>> {
+        self.file().map(Remove)
     }
 
     /// A new pool here. A file that exists is an error, and stays.

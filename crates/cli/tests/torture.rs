@@ -29,6 +29,8 @@ fn a_small_exploration_reports() {
         }
         assert!(line["states"].as_u64() >= Some(200), "{line}");
         assert!(line["states_per_s"].is_f64());
+        let operations = line["reached"]["operations"].as_object().expect("an object");
+        assert!(!operations.is_empty(), "{line}");
         assert_eq!(run()["states"], line["states"], "the same seed judges the same");
     }
     assert!(!pool.path().exists(), "no pool is touched");
@@ -46,4 +48,32 @@ fn a_table_and_usage() {
     pool.run(["torture", "--budget", "1s", "--states", "1"])
         .fails(2, &["cannot be used with"]);
     pool.run(["torture", "--budget", "5ms"]).fails(2, &["one unit"]);
+}
+
+/// A hunt that has no time to miss the persists that it leaves out says which these are, ends with exit code 1, and
+/// keeps to its bound.
+#[test]
+fn survivors_are_findings() {
+    let pool = Pool::new();
+    let run = pool.run([
+        "torture",
+        "--index",
+        "heap",
+        "--ops",
+        "6",
+        "--mutants",
+        "--states",
+        "400",
+        "--json",
+    ]);
+    assert_eq!(run.code, 1, "{run:?}");
+    assert_eq!(run.err, "", "no bar where there is no terminal");
+    let line: Value = serde_json::from_slice(&run.out).expect("one line of JSON");
+    let survivors = line["survivors"].as_array().expect("an array");
+    assert!(survivors.iter().any(|one| one["reason"].is_null()), "{line}");
+    let states = line["states"].as_u64().zip(line["mutant_states"].as_u64());
+    let (whole, of_mutants) = states.expect("numbers");
+    // One history may begin, and one mutant's walk.
+    assert!(whole + of_mutants < 400 + 4000, "{line}");
+    assert!(line["mutants"].as_u64() > line["killed"].as_u64(), "{line}");
 }

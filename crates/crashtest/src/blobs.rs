@@ -5,8 +5,9 @@
 //! beside the use of the heap.
 
 use crate::choose::Random;
+use crate::coverage::Shape;
 use crate::history::History;
-use crate::map::{check_accounts, heap, recover};
+use crate::map::{check_accounts, heap, recover, shape};
 use crate::{Crash, Depth, Subject, Verdict};
 use heap::{Heap, Trace, Tracers, footprint};
 use pmem::{Link, Offset, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
@@ -19,7 +20,8 @@ const SLOTS: usize = 16;
 /// The kind of the table's root, which no index has.
 const KIND: u32 = u32::from_le_bytes(*b"blob");
 
-const ROOT: &[u8] = b"table";
+/// Longer than what shares a line with the root's link.
+const ROOT: &[u8] = &[b't'; 100];
 
 /// The root object.
 #[repr(C)]
@@ -272,6 +274,15 @@ impl Subject for Blobs {
             }
         }
         Ok(which)
+    }
+
+    fn shape(&self, live: &Live) -> Result<Shape, String> {
+        // By how many pages an object takes.
+        let name = |_, len: u64| match len.div_ceil(64 << 10) {
+            1 => None,
+            pages => Some(format!("object of {pages} pages")),
+        };
+        shape(&live.heap, &tracers(), name).map_err(|error| error.to_string())
     }
 
     fn follow_up(&self, _state: &BTreeMap<u8, Held>, _in_flight: &[&Op], random: &mut Random) -> Vec<Op> {

@@ -22,10 +22,14 @@ pub struct History<O> {
 /// Children at which trees of this family change the kind of a node, or nearly.
 const BRINKS: [u64; 10] = [1, 2, 4, 5, 12, 16, 17, 40, 48, 49];
 
+/// Keys over which several threads meet.
+const HOT: usize = 4;
+
 /// A history of `ops` operations on a map by so many threads, after a preparation.
 pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut maker = Maker {
         random: Random(seed),
+        hot: if threads > 1 { HOT } else { 0 },
         keys: Vec::new(),
         present: Vec::new(),
     };
@@ -34,6 +38,8 @@ pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
 
 struct Maker {
     random: Random,
+    /// So many of the last keys are chosen half of the time.
+    hot: usize,
     /// Keys to choose from.
     keys: Vec<Bytes>,
     /// Those that have been put and not removed, roughly.
@@ -81,6 +87,9 @@ impl Maker {
             2 => (30, 40, 5),
             _ => (45, 10, 3),
         };
+        if self.hot > 0 && self.random.below(5) == 0 {
+            return Op::Get(self.key());
+        }
         let dice = self.random.below(100);
         let known = !self.present.is_empty();
         if dice < removes && known {
@@ -96,7 +105,7 @@ impl Maker {
                 Op::Upsert(key, value)
             };
         }
-        let key = self.random.pick(&self.keys).clone();
+        let key = self.key();
         if dice < removes + updates + reads {
             return Op::Get(key);
         }
@@ -109,6 +118,16 @@ impl Maker {
         } else {
             Op::Insert(key, value)
         }
+    }
+
+    fn key(&mut self) -> Bytes {
+        let hot = self.hot > 0 && self.random.below(2) == 0;
+        let first = if hot {
+            self.keys.len().saturating_sub(self.hot)
+        } else {
+            0
+        };
+        self.random.pick(&self.keys[first..]).clone()
     }
 
     /// Mostly of eight bytes, which some structures keep in place; seldom so long that it takes pages of its own.
@@ -178,6 +197,8 @@ impl Maker {
             other.push(self.random.below(256) as u8);
             self.keys.push(other.into());
         }
+        // The key that ends where the others part.
+        self.keys.push(prefix.clone().into());
         // A removal of most of it sometimes comes before.
         if self.random.below(3) == 0 {
             while self.present.len() as u64 > children.max(34) + 2 {

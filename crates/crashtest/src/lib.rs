@@ -17,10 +17,12 @@
 //! | `subject`, `map`, `blobs` | what is tested; any index; the heap alone |
 //! | `history` | histories that reach every structure modification |
 //! | `mutate`, `justify` | persists left out; why some are not missed |
+//! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
 
 pub mod blobs;
 mod choose;
+pub mod coverage;
 mod dirty;
 mod expect;
 mod explore;
@@ -41,6 +43,6 @@ pub use history::History;
 pub use justify::Justified;
 pub use media::Crash;
 pub use model::{Mode, Model};
-pub use mutate::{Fate, Hunted, Lacks, Mutant};
+pub use mutate::{Bounds, Fate, Hunted, Lacks, Mutant};
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};

@@ -1,9 +1,10 @@
 //! Any [`Index`] as a subject.
 
+use crate::coverage::Shape;
 use crate::{Crash, Depth, Random, Subject, Verdict};
 use heap::{Heap, State, Tracers};
 use index::{Direction, Index, Value};
-use pmem::Pool;
+use pmem::{Link, Pool};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Bound, ControlFlow};
@@ -69,12 +70,16 @@ pub type Create = dyn Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + 
 /// Finds an index in a heap, if it is there.
 pub type Open = dyn Fn(&Heap<Crash>) -> Result<Option<Box<dyn Index>>, heap::Error> + Send + Sync;
 
+/// What an object of these many bytes that a link leads to is called in reports; `None` for leaves.
+pub type NameObject = fn(Link, u64) -> Option<String>;
+
 /// An index as a subject.
 pub struct OfIndex {
     name: String,
     create: Box<Create>,
     open: Box<Open>,
     tracers: Tracers<Crash>,
+    name_object: Option<NameObject>,
 }
 
 /// An index in use.
@@ -100,8 +105,48 @@ impl OfIndex {
             create: Box::new(create),
             open: Box::new(open),
             tracers,
+            name_object: None,
         }
     }
+
+    /// The same, whose objects have these names in reports.
+    #[must_use]
+    pub fn named_by(self, name_object: NameObject) -> OfIndex {
+        OfIndex {
+            name_object: Some(name_object),
+            ..self
+        }
+    }
+}
+
+/// The objects of a heap that have names.
+pub(crate) fn shape(
+    heap: &Heap<Crash>,
+    tracers: &Tracers<Crash>,
+    name_object: NameObject,
+) -> Result<Shape, heap::Error> {
+    let mut shape = Shape {
+        pages: heap.pool().allocated().load(heap.media()),
+        ..Shape::default()
+    };
+    let mut links = Vec::new();
+    for (_, root) in heap.roots()? {
+        links.push((root.kind, root.link));
+    }
+    while let Some((kind, link)) = links.pop() {
+        let tracer = tracers.iter().find(|(known, _)| *known == kind);
+        let (Some(offset), Some((_, tracer))) = (link.offset(), tracer) else {
+            continue;
+        };
+        let mut children = Vec::new();
+        let len = tracer.trace(heap, link, &mut children)?;
+        if let Some(name) = name_object(link, len) {
+            let below = children.iter().filter_map(|child| Some(child.offset()?.get()));
+            shape.objects.insert(offset.get(), (name, below.collect()));
+        }
+        links.extend(children.into_iter().map(|child| (kind, child)));
+    }
+    Ok(shape)
 }
 
 /// The heap of a pool.
@@ -225,21 +270,43 @@ impl Subject for OfIndex {
         Ok(which)
     }
 
+    fn shape(&self, live: &LiveIndex) -> Result<Shape, String> {
+        let Some(name_object) = self.name_object else {
+            return Ok(Shape::default());
+        };
+        shape(&live.heap, &self.tracers, name_object).map_err(|error| error.to_string())
+    }
+
     fn follow_up(&self, state: &Map, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        let present: Vec<&Bytes> = state.keys().collect();
+        // Keys close to what was in flight share its nodes.
+        let around = in_flight.first().map(|op| op.key().clone());
+        let mut near: Vec<&Bytes> = match &around {
+            Some(key) => {
+                let below = state.range(..key.clone()).rev().take(3);
+                let above = state.range(key.clone()..).take(3);
+                below.chain(above).map(|(key, _)| key).collect()
+            }
+            None => Vec::new(),
+        };
+        if near.is_empty() || random.below(4) == 0 {
+            near = state.keys().collect();
+        }
+        // What was in flight comes up at any of these.
+        let first = random.below(3) as usize;
         let mut ops = Vec::new();
-        for number in 0..3 {
-            let key: Bytes = if let Some(op) = in_flight.get(number) {
+        for number in 0..4_usize {
+            let of_flight = number.checked_sub(first).and_then(|number| in_flight.get(number));
+            let key: Bytes = if let Some(op) = of_flight {
                 op.key().clone()
-            } else if present.is_empty() {
+            } else if near.is_empty() {
                 [b'n', random.below(256) as u8].into()
             } else {
-                (*random.pick(&present)).clone()
+                (*random.pick(&near)).clone()
             };
             let mut neighbour = key.to_vec();
             neighbour.push(random.below(256) as u8);
             let value: Bytes = random.next().to_le_bytes()[..8 - random.below(2) as usize].into();
-            let reads = if number < in_flight.len() { 4 } else { 0 };
+            let reads = if of_flight.is_some() { 4 } else { 0 };
             ops.push(match random.below(5 + reads) {
                 0 | 5.. => Op::Get(key),
                 1 => Op::Remove(key),

@@ -1,30 +1,35 @@
-//! Mutants: a persist is left out, to see whether it is missed.
+//! Mutants: a persist is left out, or comes later than the next one, to see whether it is missed.
 //!
 //! Write-backs and fences change nothing that a run without a crash can see, so a mutant needs no run of its own: its
-//! log is the same without the events of its site. And only images that the whole program cannot leave are of interest:
-//! the mutant's walk follows both models, and looks where they differ.
+//! log is the same without the events of its site, or with two publications in the other order (`swap`). And only images
+//! that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where they
+//! differ.
 //!
 //! A persist that no explored image misses is either not needed or not reached: see [`Fate`].
+
+mod swap;
 
 use crate::explore::{Start, Walk};
 use crate::log::{Event, Log, Site, What};
 use crate::{Explorer, Failure, History, Report, Subject};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
+use std::time::Instant;
 
-/// Histories that survivors are put to again.
-const AGAIN: usize = 3;
-
-/// What kind of event a mutant lacks.
+/// What a mutant lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lacks {
     /// The write-backs that only its site asked for.
     WriteBack,
     /// The fences of its site.
     Fence,
+    /// The order of what the fences of its site end and what the same operation persists next: that comes first, where
+    /// one thread does both without another between and neither stores where the other does.
+    Order,
 }
 
-/// A program without the persists of one line of source.
+/// A program without the persists of one line of source, or with one too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mutant {
     /// What it lacks.
@@ -42,6 +47,22 @@ impl Mutant {
             _ => false,
         }
     }
+
+    /// The log with its order changed, and where; `None` if the mutant changes none.
+    pub(crate) fn swapped(&self, log: &Log) -> Option<(Log, Vec<Range<usize>>)> {
+        (self.lacks == Lacks::Order).then(|| swap::swapped(log, self.site))
+    }
+
+    /// How many events of a log it leaves out or puts off.
+    fn lacking(&self, log: &Log) -> u64 {
+        match self.swapped(log) {
+            Some((_, swapped)) => swapped.len() as u64,
+            None => {
+                let events = log.events.iter();
+                events.filter(|event| self.leaves_out(log, event)).count() as u64
+            }
+        }
+    }
 }
 
 impl fmt::Display for Mutant {
@@ -49,6 +70,7 @@ impl fmt::Display for Mutant {
         let what = match self.lacks {
             Lacks::WriteBack => "write-back",
             Lacks::Fence => "fence",
+            Lacks::Order => "order after the fence",
         };
         write!(f, "{what} at {}", self.site)
     }
@@ -57,7 +79,7 @@ impl fmt::Display for Mutant {
 /// What became of a mutant.
 #[derive(Clone, Debug)]
 pub enum Fate {
-    /// An image that it leaves is wrong.
+    /// An image that it leaves is wrong, or an answer that it gives.
     Killed(Box<Failure>),
     /// Others always asked for the same write-back too: leaving the site out leaves nothing out.
     Shared,
@@ -70,10 +92,16 @@ pub enum Fate {
 pub struct Hunted {
     /// Which.
     pub mutant: Mutant,
-    /// How many events it lacks in all the histories that it was put to.
+    /// How many events it left out or put off in all that was followed of it.
     pub lacking: u64,
     /// What became of it.
     pub fate: Fate,
+}
+
+impl Hunted {
+    fn is_killed(&self) -> bool {
+        matches!(self.fate, Fate::Killed(_))
+    }
 }
 
 impl fmt::Display for Hunted {
@@ -85,11 +113,8 @@ impl fmt::Display for Hunted {
         } = self;
         match fate {
             Fate::Killed(failure) => {
-                write!(
-                    f,
-                    "killed    {mutant}: history {}, {}",
-                    failure.seed, failure.message
-                )
+                let Failure { seed, message, .. } = &**failure;
+                write!(f, "killed    {mutant}: history {seed}, {message}")
             }
             Fate::Shared => write!(f, "shared    {mutant}"),
             Fate::Survived => write!(f, "survived  {mutant}, {lacking} times"),
@@ -97,9 +122,35 @@ impl fmt::Display for Hunted {
     }
 }
 
+/// How far a hunt goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Images of one mutant judged in one history, at most, and again so many after second crashes.
+    pub images: u64,
+    /// Attempts at a shorter history for each mutant that was killed.
+    pub tries: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds {
+            images: 2000,
+            tries: 24,
+        }
+    }
+}
+
+type Key = (&'static str, u32, u32, Lacks);
+
 impl<S: Subject> Explorer<S> {
-    /// Puts the mutants of all lines of source that the histories meet to these histories; those that survive, to the
-    /// first few again, with most of the images crashing again. `more` says whether to go on to the next history.
+    /// Puts the mutants of all lines of source that the histories meet to these histories, one history after the other,
+    /// until they are killed: their images up to the first crash, then images after a second one. How they fail is
+    /// shrunk.
+    ///
+    /// `more` is asked before each of these steps, which are bounded, whether to go on.
+    ///
+    /// From here on locked instructions complete no write-backs: a persist that only they make up for on x86-64 is needed
+    /// elsewhere.
     ///
     /// # Errors
     ///
@@ -107,66 +158,66 @@ impl<S: Subject> Explorer<S> {
     pub fn hunt(
         &mut self,
         histories: impl IntoIterator<Item = History<S::Op>>,
+        bounds: Bounds,
         mut more: impl FnMut(&Report) -> bool,
     ) -> Result<Vec<Hunted>, Box<Failure>> {
-        let mut first = Vec::new();
-        let mut all: BTreeMap<_, Hunted> = BTreeMap::new();
-        // Those that are missed by what runs before the first crash.
-        for history in histories {
+        self.only_fences_complete();
+        let mut all: BTreeMap<Key, Hunted> = BTreeMap::new();
+        'hunt: for history in histories {
             if !more(self.report()) {
                 break;
             }
             self.explore(&history)?;
             let run = self.record(&history, Start::Empty, 0)?;
             self.meet(&mut all);
-            for hunted in all.values_mut() {
-                let events = run.log.events.iter();
-                let lacking = events
-                    .filter(|event| hunted.mutant.leaves_out(&run.log, event))
-                    .count();
-                if lacking > 0 && !matches!(hunted.fate, Fate::Killed(_)) {
-                    hunted.put_to(
-                        self.walk_as(&history, &run, Walk::Differing(hunted.mutant)),
-                        lacking as u64,
-                    );
+            for hunted in all.values_mut().filter(|hunted| !hunted.is_killed()) {
+                let mutant = hunted.mutant;
+                let lacking = mutant.lacking(&run.log);
+                let walks = [Walk::Differing(mutant), Walk::Again(mutant)];
+                // Where it lacks nothing before the first crash, it may lack something after it.
+                for walk in walks.into_iter().skip(usize::from(lacking == 0)) {
+                    if !more(self.report()) {
+                        break 'hunt;
+                    }
+                    let started = Instant::now();
+                    let (walked, lacking) = self.walk_as(&history, &run, walk, bounds.images);
+                    hunted.lacking += lacking;
+                    match walked {
+                        Err(failure) => {
+                            let shrunk = self.shrink_as(walk, bounds, &history, failure, &mut more);
+                            hunted.fate = Fate::Killed(shrunk);
+                        }
+                        Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
+                        Ok(()) => {}
+                    }
+                    let report = self.report_mut();
+                    report.mutant_elapsed += started.elapsed();
+                    report.mutants.1 += usize::from(hunted.is_killed());
+                    if hunted.is_killed() {
+                        break;
+                    }
                 }
             }
-            if first.len() < AGAIN {
-                first.push(history);
-            }
         }
-        // Those that only a second crash can miss.
-        for history in &first {
-            let run = self.record(history, Start::Empty, 0)?;
-            for hunted in all.values_mut() {
-                if matches!(hunted.fate, Fate::Killed(_)) {
-                    continue;
-                }
-                hunted.put_to(self.walk_as(history, &run, Walk::Again(hunted.mutant)), 0);
-            }
-        }
+        // Nothing of those could be put into another order.
+        all.retain(|key, hunted| key.3 != Lacks::Order || !matches!(hunted.fate, Fate::Shared));
         Ok(all.into_values().collect())
     }
 
-    fn meet(&self, all: &mut BTreeMap<(&'static str, u32, u32, Lacks), Hunted>) {
+    fn meet(&mut self, all: &mut BTreeMap<Key, Hunted>) {
         for (&key, &(site, _)) in &self.report().sites {
-            let mutant = Mutant { lacks: key.3, site };
-            all.entry(key).or_insert(Hunted {
-                mutant,
-                lacking: 0,
-                fate: Fate::Shared,
-            });
+            let mut add = |lacks| {
+                all.entry((key.0, key.1, key.2, lacks)).or_insert(Hunted {
+                    mutant: Mutant { lacks, site },
+                    lacking: 0,
+                    fate: Fate::Shared,
+                });
+            };
+            add(key.3);
+            if key.3 == Lacks::Fence {
+                add(Lacks::Order);
+            }
         }
-    }
-}
-
-impl Hunted {
-    fn put_to(&mut self, (walked, lacking_again): (Result<(), Box<Failure>>, u64), lacking: u64) {
-        self.lacking += lacking + lacking_again;
-        match walked {
-            Err(failure) => self.fate = Fate::Killed(failure),
-            Ok(()) if self.lacking > 0 => self.fate = Fate::Survived,
-            Ok(()) => {}
-        }
+        self.report_mut().mutants.0 = all.len();
     }
 }

@@ -1,6 +1,7 @@
 //! What was explored, and what was found.
 
 use crate::History;
+use crate::coverage::Coverage;
 use crate::log::{Log, Site, What};
 use crate::model::Model;
 use crate::mutate::Lacks;
@@ -142,6 +143,14 @@ pub struct Report {
     pub again: u64,
     /// Time taken.
     pub elapsed: Duration,
+    /// What the histories have reached.
+    pub coverage: Coverage,
+    /// Mutants met so far, and how many of them were killed.
+    pub mutants: (usize, usize),
+    /// Distinct states judged of mutants.
+    pub mutant_states: u64,
+    /// Time taken for mutants.
+    pub mutant_elapsed: Duration,
     /// How often each line of source has asked for a persist.
     pub sites: BTreeMap<(&'static str, u32, u32, Lacks), (Site, u64)>,
     /// What is wrong.
@@ -162,6 +171,10 @@ impl Report {
             states: 0,
             again: 0,
             elapsed: Duration::ZERO,
+            coverage: Coverage::default(),
+            mutants: (0, 0),
+            mutant_states: 0,
+            mutant_elapsed: Duration::ZERO,
             sites: BTreeMap::new(),
             failures: Vec::new(),
         }
@@ -170,11 +183,12 @@ impl Report {
     pub(crate) fn note_history(&mut self, log: &Log, operations: usize) {
         self.histories += 1;
         self.operations += operations as u64;
-        self.note_sites(log);
+        self.note_sites(log, false);
     }
 
-    /// Notes who has asked for persists.
-    pub(crate) fn note_sites(&mut self, log: &Log) {
+    /// Notes who has stored and asked for persists, after a crash or without one.
+    pub(crate) fn note_sites(&mut self, log: &Log, after_a_crash: bool) {
+        self.coverage.note_stores(log, after_a_crash);
         for event in &log.events {
             let lacks = match event.what {
                 What::WriteBack { .. } => Lacks::WriteBack,

@@ -39,6 +39,11 @@ where
     result.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
+/// Lets the scheduler install what it wants to be told of panics by: it does so in its first run.
+pub(crate) fn install_hook() {
+    under(RandomScheduler::new_from_seed(0, 1), || ());
+}
+
 fn under(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
     config.stack_size = STACK;

@@ -1,5 +1,6 @@
 //! What is tested: a persistent structure, its sequential specification, and how to judge what a crash left of it.
 
+use crate::coverage::Shape;
 use crate::{Crash, Random};
 use pmem::Pool;
 use std::fmt::Debug;
@@ -71,4 +72,14 @@ pub trait Subject: Send + Sync + 'static {
     /// Operations that somebody might do after a crash, for the histories that a second crash interrupts. Who reads what
     /// was `in_flight` may see what is not durable.
     fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
+
+    /// The objects that there are, for what reports say was reached; none by default.
+    ///
+    /// # Errors
+    ///
+    /// Where the structure makes no sense.
+    fn shape(&self, live: &Self::Live) -> Result<Shape, String> {
+        let _ = live;
+        Ok(Shape::default())
+    }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{IndexKind, subject};
-use wollemi_crashtest::{Explorer, Fate, Settings, history};
+use wollemi_crashtest::{Bounds, Explorer, Fate, Settings, history};
 
 /// Of the persists that make ROART's new objects durable and publish them, not one can be left out. (What is not
 /// asserted here: persists by which a reader helps a publication that is still under way, since here nothing else is.)
@@ -16,7 +16,11 @@ fn persists_are_needed() {
     };
     let mut explorer = Explorer::new(subject, settings).expect("memory");
     let hunted = explorer
-        .hunt((0..14).map(|seed| history::of_map(seed, 60, 1)), |_| true)
+        .hunt(
+            (0..14).map(|seed| history::of_map(seed, 60, 1)),
+            Bounds::default(),
+            |_| true,
+        )
         .expect("no failure");
     for one in &hunted {
         println!("{one}");
@@ -30,13 +34,15 @@ fn persists_are_needed() {
     for one in of("write")
         .chain(of("grow"))
         .chain(of("shrink"))
+        .chain(of("group"))
+        .chain(of("inline/build"))
         .chain(of("node/build"))
     {
         assert!(matches!(one.fate, Fate::Killed(_)), "{one}");
     }
     assert!(of("write").count() >= 8, "{}", explorer.report());
     assert!(
-        of("grow").count() + of("shrink").count() >= 12,
+        of("grow").count() + of("shrink").count() + of("group").count() >= 10,
         "{}",
         explorer.report()
     );

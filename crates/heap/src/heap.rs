@@ -6,7 +6,7 @@
 
 use crate::attach::Attached;
 use crate::class::{SIZES, SMALL, footprint, small};
-use crate::local::{new_id, pairs_up, with_cache};
+use crate::local::{Cache, new_id, pairs_up, with_cache};
 use crate::page::{Claim, lock, lock_across};
 use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
@@ -307,32 +307,51 @@ impl<M: Media> Inner<M> {
     fn take_slowly(&self, class: usize) -> Result<u64, Error> {
         let claim = self.patiently(|| self.claim(class, false))?;
         let size = self.space.classes.size(class);
-        Ok(with_cache(self.id, &self.space, |cache| match cache {
+        let (taken, left) = with_cache(self.id, &self.space, |cache| match cache {
             Some(cache) => {
-                cache.fill(class, claim);
-                cache.take(class, size).unwrap_or(claim.start)
+                let left = cache.fill(class, claim);
+                (cache.take(class, size).unwrap_or(claim.start), left)
             }
             None => {
                 // The thread is ending: what it does not use now goes back.
                 let first = claim.bits.trailing_zeros();
-                let rest = claim.bits & !(1 << first);
-                self.space.give_back(Claim { bits: rest, ..claim });
-                claim.start + u64::from(first) * u64::from(size)
+                let bits = claim.bits & !(1 << first);
+                let taken = claim.start + u64::from(first) * u64::from(size);
+                (taken, Some(Claim { bits, ..claim }))
             }
-        }))
+        });
+        self.give_back_left(left);
+        Ok(taken)
     }
 
     /// Takes two neighbouring chunks in one line; `None` if there are none and no page for them.
     fn take_pair(&self, class: usize) -> Option<u64> {
-        with_cache(self.id, &self.space, |cache| {
-            let cache = cache?;
-            let taken = cache.take_pair(class).or_else(|| {
-                cache.fill_pairs(class, self.claim(class, true).ok()?);
-                cache.take_pair(class)
-            });
+        let take = |cache: &Cache| {
+            let taken = cache.take_pair(class);
             self.fetch_ahead(cache.next(class, SIZES[class]), SIZES[class]);
             taken
-        })
+        };
+        if let Some(taken) = with_cache(self.id, &self.space, |cache| take(cache?)) {
+            return Some(taken);
+        }
+        // Under no cache: the claim may persist a new page's end, where logical threads take turns.
+        let claim = self.claim(class, true).ok()?;
+        let (taken, left) = with_cache(self.id, &self.space, |cache| match cache {
+            Some(cache) => {
+                let left = cache.fill_pairs(class, claim);
+                (take(cache), left)
+            }
+            None => (None, Some(claim)),
+        });
+        self.give_back_left(left);
+        taken
+    }
+
+    /// Gives back what a cache had left when it was filled: nothing, unless logical threads share it.
+    fn give_back_left(&self, left: Option<Claim>) {
+        if let Some(claim) = left {
+            self.space.give_back(claim);
+        }
     }
 
     /// Claims chunks of a class: of an open page, else of a new one.

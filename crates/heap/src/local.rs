@@ -56,9 +56,11 @@ impl Slot {
         Some(self.take(free, bit | bit << 1, size))
     }
 
-    fn fill(&self, claim: Claim) {
+    fn fill(&self, claim: Claim) -> Option<Claim> {
+        let left = self.claim();
         self.start.store(claim.start, Relaxed);
         self.free.store(claim.bits, Relaxed);
+        left
     }
 
     fn claim(&self) -> Option<Claim> {
@@ -105,14 +107,14 @@ impl Cache {
             .or_else(|| self.pairs[class].take_pair(size))
     }
 
-    /// Puts claimed chunks in, when there are none left.
-    pub(crate) fn fill(&self, class: usize, claim: Claim) {
-        self.singles[class].fill(claim);
+    /// Puts claimed chunks in; what was still there is the caller's.
+    pub(crate) fn fill(&self, class: usize, claim: Claim) -> Option<Claim> {
+        self.singles[class].fill(claim)
     }
 
-    /// Puts claimed pairs in, when there are none left.
-    pub(crate) fn fill_pairs(&self, class: usize, claim: Claim) {
-        self.pairs[class].fill(claim);
+    /// Puts claimed pairs in; what was still there is the caller's.
+    pub(crate) fn fill_pairs(&self, class: usize, claim: Claim) -> Option<Claim> {
+        self.pairs[class].fill(claim)
     }
 
     /// All that is claimed and not used.

@@ -6,7 +6,7 @@
 use crate::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
 use heap::{Heap, Trace};
 use pmem::{Fault, Media};
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// An index on a heap, under a root of its own. It gets [`Index`] by implementing this.
@@ -88,7 +88,8 @@ pub trait OnHeap: Send + Sync + Sized {
     #[inline]
     fn wrote(&self) {}
 
-    /// Walks everything and reports structure faults. Nobody writes meanwhile.
+    /// Walks everything and reports structure faults. Nobody writes meanwhile. That scans and gets then agree, and that
+    /// scans are in order, is checked for all indexes alike.
     fn find_faults(&self) -> Faults;
 }
 
@@ -161,7 +162,59 @@ impl<I: OnHeap> Index for I {
     }
 
     fn check(&self) -> Result<Faults, Error> {
-        Ok(self.find_faults())
+        let mut faults = self.find_faults();
+        if faults.found.is_empty() {
+            check_order(self, &mut faults);
+        }
+        Ok(faults)
+    }
+}
+
+/// Keys that are compared with their gets under one guard.
+const AT_ONCE: usize = 100_000;
+
+/// Every key that a scan finds is above the one before, and a get finds the same value.
+fn check_order(index: &impl OnHeap, faults: &mut Faults) {
+    let mut keys = 0;
+    let mut behind: Option<Vec<u8>> = None;
+    loop {
+        // What a scan keeps for its visitor goes with its guard.
+        let guard = heap::pin();
+        let mut last: Option<&[u8]> = None;
+        let mut left = AT_ONCE;
+        let done = index.visit_range(
+            behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Unbounded,
+            Direction::Forward,
+            &guard,
+            &mut |key, value| {
+                keys += 1;
+                left -= 1;
+                if last.or(behind.as_deref()).is_some_and(|last| last >= key) {
+                    faults.note(|| format!("key {}: out of order", key.escape_ascii()));
+                }
+                last = Some(key);
+                if !matches!(index.find(key), Ok(Some(read)) if read == value) {
+                    faults.note(|| format!("key {}: a scan finds it, a get does not", key.escape_ascii()));
+                }
+                if faults.found.len() < Faults::MOST && left > 0 {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        );
+        if let Err(error) = done {
+            faults.note(|| error.to_string());
+        }
+        if left > 0 || !faults.found.is_empty() {
+            break;
+        }
+        behind = last.map(<[u8]>::to_vec);
+    }
+    if faults.found.is_empty() && keys != faults.keys {
+        let structure = faults.keys;
+        faults.note(|| format!("a scan finds {keys} keys of {structure}"));
     }
 }
 

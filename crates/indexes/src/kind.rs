@@ -3,7 +3,7 @@
 use crate::IndexKind;
 use heap::{Root, Tracers};
 use index::Index;
-use pmem::Media;
+use pmem::{Link, Media};
 use std::fmt;
 use std::str::FromStr;
 
@@ -166,6 +166,18 @@ impl IndexKind {
     pub fn holds(self, root: &Root) -> bool {
         let byte = art::Tagged::byte(root.link);
         self.root_kind() == root.kind && self.root_byte().is_none_or(|own| own == byte)
+    }
+
+    /// What the object that a link leads to is called, by the paper of its index; `None` for a leaf, and for what is no
+    /// node.
+    pub fn name_object(link: Link, len: u64) -> Option<String> {
+        match art::Tagged::kind(link) {
+            kind @ (art::Kind::N4 | art::Kind::N16 | art::Kind::N48 | art::Kind::N256) => {
+                Some(format!("{kind:?}"))
+            }
+            art::Kind::Array => Some(format!("leaf array of {len} B")),
+            _ => None,
+        }
     }
 
     /// What traces the roots of every kind.

@@ -1,16 +1,13 @@
 //! The validator: walks everything and says what does not make sense.
 
 use crate::array::{self, ArrayRef};
+use crate::inline::{self, InlineRef};
 use crate::node::Node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Prefix, Tagged, child_tag, fingerprint};
-use index::{Direction, Faults};
+use art::{Kind, LeafRef, Prefix, Tagged, child_tag, fingerprint, report};
+use index::Faults;
 use pmem::{Fault, Link, Media};
-use std::ops::{Bound, ControlFlow};
-
-/// Faults that are kept.
-const MOST: usize = 1000;
 
 /// Something still to check.
 struct Item {
@@ -22,17 +19,9 @@ struct Item {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Every fault that can be found: structure first; if that is sound, order and reachability of each key.
-    pub(crate) fn check_all(&self) -> Faults {
+    /// Every fault of the structure.
+    pub(crate) fn check_structure(&self) -> Faults {
         let mut faults = Faults::default();
-        self.check_structure(&mut faults);
-        if faults.found.is_empty() {
-            self.check_order(&mut faults);
-        }
-        faults
-    }
-
-    fn check_structure(&self, faults: &mut Faults) {
         let mut stack = vec![Item {
             link: self.root,
             parent: None,
@@ -41,15 +30,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         while let Some(item) = stack.pop() {
             faults.objects += 1;
             let checked = match item.link.kind() {
-                Kind::Leaf => self.check_leaf(&item, faults),
-                Kind::Array => self.check_array(&item, &mut stack, faults),
-                kind if kind.is_inner() => self.check_node(&item, &mut stack, faults),
+                Kind::Leaf => self.check_leaf(&item, &mut faults),
+                Kind::Array => self.check_array(&item, &mut stack, &mut faults),
+                Kind::Inline if V::INLINE => self.check_inline(&item, &mut faults),
+                kind if kind.is_inner() => self.check_node(&item, &mut stack, &mut faults),
                 _ => Err(art::damaged("link's kind", item.link)),
             };
             if let Err(error) = checked {
-                report(faults, item.link, error.what);
+                report(&mut faults, item.link, error.what);
             }
         }
+        faults
     }
 
     fn check_leaf(&self, item: &Item, faults: &mut Faults) -> Result<(), Fault> {
@@ -91,6 +82,23 @@ impl<M: Media, V: Variant> Roart<M, V> {
             parent: item.parent,
             in_array: true,
         }));
+        Ok(())
+    }
+
+    fn check_inline(&self, item: &Item, faults: &mut Faults) -> Result<(), Fault> {
+        let array = InlineRef::at(&self.heap, item.link)?;
+        let mut path = Vec::new();
+        if let Some((level, prefix, Some(byte))) = &item.parent
+            && prefix.as_bytes().len() == *level
+        {
+            path.extend_from_slice(prefix.as_bytes());
+            path.push(*byte);
+        }
+        let (fault, keys) = inline::fault(&array, item.link, &path, &self.heap);
+        faults.keys += keys;
+        if let Some(fault) = fault {
+            report(faults, item.link, fault);
+        }
         Ok(())
     }
 
@@ -161,51 +169,5 @@ impl<M: Media, V: Variant> Roart<M, V> {
             report(faults, item.link, "an inner node without children");
         }
         Ok(())
-    }
-
-    /// Every key that a scan finds is above the one before, and a get finds the same leaf.
-    fn check_order(&self, faults: &mut Faults) {
-        let mut last: Option<&[u8]> = None;
-        let mut keys = 0;
-        let mut found = Vec::new();
-        let done = self.scan_range(
-            Bound::Unbounded,
-            Bound::Unbounded,
-            Direction::Forward,
-            &mut |key, value| {
-                keys += 1;
-                if last.is_some_and(|last| last >= key) {
-                    found.push(format!("key {}: out of order", key.escape_ascii()));
-                }
-                last = Some(key);
-                if !matches!(self.read(key), Ok(Some(read)) if read == value) {
-                    found.push(format!(
-                        "key {}: a scan finds it, a get does not",
-                        key.escape_ascii()
-                    ));
-                }
-                if found.len() < MOST {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            },
-        );
-        if let Err(error) = done {
-            found.push(error.to_string());
-        }
-        if found.is_empty() && keys != faults.keys {
-            found.push(format!("a scan finds {keys} keys of {}", faults.keys));
-        }
-        faults.found.extend(found);
-    }
-}
-
-fn report(faults: &mut Faults, link: Link, what: &str) {
-    if faults.found.len() < MOST {
-        let offset = link.offset().map_or(0, pmem::Offset::get);
-        faults
-            .found
-            .push(format!("{:?} at {offset:#x}: {what}", link.kind()));
     }
 }

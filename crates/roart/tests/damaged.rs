@@ -1,52 +1,21 @@
-//! Pools whose bytes were changed behind our back: whatever they hold, every operation ends, with a result or with
-//! an error that says where the damage is; and `check`, with the heap's audit, reports it.
-//!
-//! Images are made from a closed pool in memory, by a seed that is printed. `DAMAGE_SEED` replays one, and
-//! `DAMAGE_IMAGES` makes more of them.
-
-mod common;
+//! Pools whose bytes were changed behind our back: `check`, with the heap's audit, finds every bit of it. That every
+//! operation ends whatever a pool holds is the conformance suite's, and so are the seed and the scale.
 
 use art::{Kind, Tagged};
-use common::{Model, Store, options};
 use heap::{Heap, State};
-use index::conformance::Random;
-use index::{Direction, Index};
+use index::Index;
+use index::conformance::{Entries, Plan, Store, folder, options};
 use pmem::{Hardware, Pool};
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, RandomState};
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 use tempfile::TempDir;
-use wollemi_roart::{Full, KIND, Raw, Roart, Variant, tracer};
+use wollemi_roart::{Full, KIND, Roart, tracer};
 
-/// The header of a pool says itself when it is damaged (`pmem`).
-const HEADER: usize = 4096;
-
-fn variable(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text}: not a number")),
-    )
-}
-
-/// The random numbers of a test, and how to have them again.
-fn random(test: &str) -> Random {
-    let seed = variable("DAMAGE_SEED").unwrap_or_else(|| RandomState::new().hash_one(0));
-    eprintln!("{test}: DAMAGE_SEED={seed}");
-    Random::new(seed)
-}
-
-fn images(ordinary: u64) -> u64 {
-    variable("DAMAGE_IMAGES").unwrap_or(ordinary)
-}
-
-/// Objects of every kind: nodes of all sizes, leaf arrays, leaves in place and long, deep and skipping prefixes.
-fn entries() -> Model {
-    let mut model = Model::new();
+/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and skipping
+/// prefixes.
+fn entries() -> Entries {
+    let mut model = Entries::new();
     for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
         for i in 0..66u8 {
             let key = [&[first, b'-', 33 + i % children][..], &[b'x'; 3], &[b'A' + i]].concat();
@@ -68,32 +37,40 @@ fn entries() -> Model {
             b"12345678".to_vec(),
         );
     }
+    for i in 0..300u64 {
+        // Short pairs: many in one array, and a few of text.
+        let spread = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        model.insert([b"g", &spread[..7]].concat(), spread.to_vec());
+        if i < 9 {
+            model.insert(format!("h{}", i * 7).into_bytes(), b"of text!".to_vec());
+        }
+    }
     model
 }
 
 /// A closed pool, and where things are in it.
 struct Original {
     bytes: Vec<u8>,
-    model: Model,
+    model: Entries,
     /// Places of words that hold links.
     links: Vec<usize>,
     /// Leaves: place and length.
     leaves: Vec<(usize, usize)>,
     /// Nodes.
     nodes: Vec<usize>,
-    /// Places of words that are not zero.
-    words: Vec<usize>,
+    /// Key words of inline leaf arrays.
+    pairs: Vec<usize>,
 }
 
 impl Original {
-    fn new<V: Variant>() -> Original {
-        let store = Store::<V>::create();
+    fn new() -> Original {
+        let store = Store::<Roart<Hardware, Full>>::create();
         let model = entries();
         for (key, value) in &model {
-            assert!(store.index.insert(key, value).expect("no error"));
+            assert!(store.index().insert(key, value).expect("no error"));
         }
-        let (mut links, mut leaves, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
-        let heap = store.index.heap();
+        let (mut links, mut leaves, mut nodes, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let heap = store.index().heap();
         let root = heap.root(b"test").expect("no error").expect("the root").link;
         let mut stack = vec![root];
         let mut children = Vec::new();
@@ -103,6 +80,12 @@ impl Original {
             let place = at.get() as usize;
             if link.kind() == Kind::Leaf {
                 leaves.push((place, len));
+                continue;
+            }
+            if link.kind() == Kind::Inline {
+                let object = heap.pool().bytes(at, len).expect("inside");
+                let used = (16..len).step_by(16).filter(|&at| object[at..at + 8] != [0; 8]);
+                pairs.extend(used.map(|at| place + at));
                 continue;
             }
             if link.kind() != Kind::Array {
@@ -117,20 +100,17 @@ impl Original {
             }
             stack.append(&mut children);
         }
-        assert!(leaves.len() == model.len() && links.len() >= model.len());
+        assert!(!pairs.is_empty() && leaves.len() + pairs.len() == model.len());
+        assert!(links.len() >= leaves.len());
         let folder = store.close();
         let bytes = std::fs::read(folder.path().join("pool")).expect("read");
-        let words = (HEADER..bytes.len())
-            .step_by(8)
-            .filter(|&at| bytes[at..at + 8] != [0; 8])
-            .collect();
         Original {
             bytes,
             model,
             links,
             leaves,
             nodes,
-            words,
+            pairs,
         }
     }
 
@@ -144,30 +124,6 @@ impl Original {
         let leaf = self.leaves.iter().find(around).expect("a leaf").0;
         self.word(leaf) >> 16 & 0x7ff_ffff == 8
     }
-
-    /// Changes something somewhere, once or a few times.
-    fn damage(&self, random: &mut Random) -> Vec<(usize, u64)> {
-        let times = *random.pick(&[1, 1, 1, 2, 5, 20]);
-        (0..times)
-            .map(|_| {
-                let at = match random.below(8) {
-                    0 => HEADER + random.below(self.bytes.len() - HEADER) / 8 * 8,
-                    1 => *random.pick(&self.nodes) + random.below(8) * 8,
-                    2..4 => *random.pick(&self.links),
-                    _ => *random.pick(&self.words),
-                };
-                let word = self.word(at);
-                let word = match random.below(6) {
-                    0 => 0,
-                    1 => random.number(),
-                    2 => self.word(*random.pick(&self.links)),
-                    3 => word.wrapping_add_signed(*random.pick(&[-1, 1, 16, 64, 1 << 48])),
-                    _ => word ^ 1 << random.below(64),
-                };
-                (at, word)
-            })
-            .collect()
-    }
 }
 
 /// A file for one image after another.
@@ -177,9 +133,7 @@ struct Image {
 
 impl Image {
     fn new() -> Image {
-        Image {
-            folder: common::folder(),
-        }
+        Image { folder: folder() }
     }
 
     fn path(&self) -> PathBuf {
@@ -192,34 +146,6 @@ impl Image {
             bytes[*at..at + 8].copy_from_slice(&word.to_le_bytes());
         }
         std::fs::write(self.path(), bytes).expect("written");
-    }
-}
-
-/// Ends the process if nothing has moved on for very long: a test that hangs says nothing.
-struct Watchdog(Arc<AtomicU64>);
-
-impl Watchdog {
-    fn new() -> Watchdog {
-        let turns = Arc::new(AtomicU64::new(0));
-        let seen = Arc::downgrade(&turns);
-        std::thread::spawn(move || {
-            let mut last = 0;
-            while let Some(turns) = seen.upgrade() {
-                let now = turns.load(Relaxed);
-                drop(turns);
-                if now == last && now > 0 {
-                    eprintln!("image {now}: an operation does not end");
-                    std::process::abort();
-                }
-                last = now;
-                std::thread::sleep(Duration::from_secs(120));
-            }
-        });
-        Watchdog(turns)
-    }
-
-    fn turn(&self) {
-        self.0.fetch_add(1, Relaxed);
     }
 }
 
@@ -236,7 +162,7 @@ fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
 }
 
 /// Opens an image; `None`, with a clear error, if it is refused.
-fn open<V: Variant>(path: &Path) -> Option<Roart<Hardware, V>> {
+fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     let pool = clear(Pool::open(path, &options(), Hardware::detect()))?;
     let heap = clear(Heap::new(pool))?;
     let index = clear(Roart::open(&heap, b"test"))??;
@@ -244,48 +170,8 @@ fn open<V: Variant>(path: &Path) -> Option<Roart<Hardware, V>> {
     Some(index)
 }
 
-/// Uses an index in every way. Results may be anything.
-fn exercise<V: Variant>(index: &Roart<Hardware, V>, model: &Model, random: &mut Random) {
-    let keys: Vec<&[u8]> = model.keys().map(Vec::as_slice).collect();
-    {
-        let guard = heap::pin();
-        for key in &keys {
-            clear(index.get(key, &guard));
-        }
-        clear(index.multi_get(&keys, &guard, &mut |_, _| {}));
-        for direction in [Direction::Forward, Direction::Reverse] {
-            clear(index.scan(
-                Bound::Unbounded,
-                Bound::Unbounded,
-                direction,
-                &guard,
-                &mut |_, _| ControlFlow::Continue(()),
-            ));
-            let (one, other) = (*random.pick(&keys), *random.pick(&keys));
-            let bounds = (Bound::Excluded(one.min(other)), Bound::Included(one.max(other)));
-            clear(index.scan(bounds.0, bounds.1, direction, &guard, &mut |_, _| {
-                ControlFlow::Continue(())
-            }));
-        }
-        let all = || index.range(Bound::Unbounded, Bound::Unbounded, &guard);
-        all().for_each(|entry| _ = clear(entry));
-        all().rev().for_each(|entry| _ = clear(entry));
-        index.prefix(b"a-", &guard).for_each(|entry| _ = clear(entry));
-    }
-    for _ in 0..60 {
-        let key = *random.pick(&keys);
-        let new = [&key[..random.below(key.len() + 1)], &random.bytes(1), b"~new"].concat();
-        let _ = match random.below(5) {
-            0 => clear(index.insert(&new, b"8 bytes.")),
-            1 => clear(index.insert(&new, b"a value of some other length")),
-            2 => clear(index.upsert(key, b"another")).map(|()| true),
-            _ => clear(index.remove(key)),
-        };
-    }
-}
-
 /// Checks everything; `true` if there is something wrong.
-fn finds_damage<V: Variant>(index: &Roart<Hardware, V>) -> bool {
+fn finds_damage(index: &Roart<Hardware, Full>) -> bool {
     let mut found = clear(index.check()).is_none_or(|faults| !faults.found.is_empty());
     let state = index.heap().wait_recovered();
     if let State::Failed(why) = &state {
@@ -299,55 +185,30 @@ fn finds_damage<V: Variant>(index: &Roart<Hardware, V>) -> bool {
     found || state != State::Done
 }
 
-/// However a pool is damaged, it is refused, or every operation on it ends with a result or a clear error.
-fn survives<V: Variant>(test: &str, ordinary: u64) {
-    let mut random = random(test);
-    let original = Original::new::<V>();
-    let image = Image::new();
-    let watchdog = Watchdog::new();
-    let mut opened = 0;
-    for _ in 0..images(ordinary) {
-        watchdog.turn();
-        let damage = original.damage(&mut random);
-        image.make(&original, &damage);
-        let Some(index) = open::<V>(&image.path()) else {
-            continue;
-        };
-        opened += 1;
-        exercise(&index, &original.model, &mut random);
-        finds_damage(&index);
-    }
-    assert!(opened > images(ordinary) / 2, "{opened} images were opened");
-}
-
-#[test]
-fn damaged_pools_are_survived() {
-    survives::<Full>("damaged_pools_are_survived", 1500);
-}
-
-#[test]
-fn damaged_pools_without_techniques_are_survived() {
-    survives::<Raw>("damaged_pools_without_techniques_are_survived", 500);
-}
-
 /// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers settle),
-/// leaves' headers (but for the pending mark), keys and values, levels, prefixes. A leaf whose value is updated in
-/// place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
+/// leaves' headers (but for the pending mark), keys and values, short pairs' key words (but for the mark), levels,
+/// prefixes. A leaf whose value is updated in place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
 #[test]
 fn checks_find_every_flipped_bit() {
-    let mut random = random("checks_find_every_flipped_bit");
-    let original = Original::new::<Full>();
+    let plan = Plan::from_env();
+    let mut random = plan.random("checks_find_every_flipped_bit");
+    let original = Original::new();
     let image = Image::new();
     let mut missed = Vec::new();
     let (mut by_chance, mut missed_by_chance) = (0, 0);
-    for i in 0..images(1200) {
-        let (what, at, bit) = match i % 6 {
+    for i in 0..plan.sized(1200) {
+        let (what, at, bit) = match i % 7 {
             0..2 => ("link", *random.pick(&original.links), 1 + random.below(63)),
             2 => {
                 let (leaf, _) = *random.pick(&original.leaves);
                 let bit = random.below(56);
                 ("leaf's header", leaf, if bit >= 48 { bit + 8 } else { bit })
             }
+            5 => (
+                "key word of a pair",
+                *random.pick(&original.pairs),
+                1 + random.below(63),
+            ),
             3 => {
                 let node = *random.pick(&original.nodes);
                 ("level", node + 8, random.below(32))
@@ -380,7 +241,7 @@ fn checks_find_every_flipped_bit() {
         image.make(&original, &[(at, original.word(at) ^ 1 << bit)]);
         let in_place = what.starts_with("leaf") && original.is_in_place(at);
         by_chance += u32::from(in_place);
-        let found = open::<Full>(&image.path()).is_none_or(|index| finds_damage(&index));
+        let found = open(&image.path()).is_none_or(|index| finds_damage(&index));
         if !found && in_place {
             missed_by_chance += 1;
         } else if !found {
@@ -397,10 +258,10 @@ fn checks_find_every_flipped_bit() {
 /// Without damage everything is sound: what the tests above find is the damage.
 #[test]
 fn the_original_is_sound() {
-    let original = Original::new::<Full>();
+    let original = Original::new();
     let image = Image::new();
     image.make(&original, &[]);
-    let index = open::<Full>(&image.path()).expect("opens");
+    let index = open(&image.path()).expect("opens");
     assert!(!finds_damage(&index));
     let guard = heap::pin();
     let entries = index.range(Bound::Unbounded, Bound::Unbounded, &guard);

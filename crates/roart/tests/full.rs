@@ -3,7 +3,7 @@
 use heap::Heap;
 use index::Index;
 use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
-use wollemi_roart::{Full, KIND, Roart, tracer};
+use wollemi_roart::{Full, Roart};
 
 #[repr(C)]
 struct Filler(PWord);
@@ -66,43 +66,4 @@ fn a_split_without_memory_leaves_nothing_behind() {
         }
         assert!(groups == 2 || failed > 0);
     }
-}
-
-/// A pool that was filled to its last page and emptied takes writes as soon as it is open again: they wait for the
-/// recovery that finds the room.
-#[test]
-fn a_write_waits_for_the_room_that_recovery_makes() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("pool");
-    let options = PoolOptions {
-        page_size: 64 << 10,
-        max_size: 16 << 20,
-        ..PoolOptions::default()
-    };
-    let open = || {
-        Heap::new(Pool::open_or_create(&path, &options, Hardware::detect()).expect("a pool")).expect("a heap")
-    };
-    let value = [7; 100];
-    let mut count = 0_u32;
-    {
-        let heap = open();
-        let index: Roart<Hardware, Full> = Roart::create(&heap, b"test").expect("room");
-        while index.insert(&count.to_be_bytes(), &value).is_ok() {
-            count += 1;
-        }
-        assert!(count > 50_000, "{count} keys fill the pool");
-        for key in 0..count {
-            assert!(index.remove(&key.to_be_bytes()).unwrap());
-        }
-    }
-    let heap = open();
-    let index: Roart<Hardware, Full> = Roart::open(&heap, b"test").expect("sound").expect("there");
-    heap.recover(vec![(KIND, tracer())], 1).expect("recovery");
-    for key in 0..count / 2 {
-        assert!(
-            index.insert(&key.to_be_bytes(), &value).expect("room"),
-            "key {key}"
-        );
-    }
-    assert!(index.check().unwrap().found.is_empty());
 }

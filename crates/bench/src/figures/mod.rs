@@ -95,7 +95,7 @@ struct Conditions {
     version: &'static str,
 }
 
-/// Runs what has not been run, and writes the page.
+/// Runs what has not been run, and writes the page, the numbers and each plot.
 pub fn run(args: &FiguresArgs) -> Result<(), Error> {
     std::fs::create_dir_all(&args.out).map_err(Error::Directory)?;
     let machine = Machine::detect();
@@ -122,6 +122,16 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
     let json = serde_json::json!({ "conditions": &conditions, "figures": &drawn });
     write("figures.json", &serde_json::to_string_pretty(&json)?)?;
     write("index.html", &page::render(&conditions, &drawn))?;
+    for figure in &drawn {
+        for (i, panel) in figure
+            .panels
+            .iter()
+            .enumerate()
+            .filter(|(_, panel)| !panel.series.is_empty())
+        {
+            write(&format!("{}-{}.svg", figure.id, i + 1), &panel.plot())?;
+        }
+    }
     if args.json {
         for figure in &drawn {
             crate::print(&serde_json::to_string(figure)?)?;
@@ -269,11 +279,14 @@ fn draw_panel(panel: &Panel, kept: &Kept) -> DrawnPanel {
 
 /// A point's value in each round.
 fn values(point: &Point, kept: &Kept) -> Vec<f64> {
-    let (field, wanted) = &point.pick;
+    let picked = |object: &&Value| {
+        let mut fields = point.pick.iter();
+        fields.all(|(field, wanted)| object[*field] == wanted.as_str())
+    };
     let of = |outcome: &Outcome| match outcome {
         Outcome::Printed(objects) => objects
             .iter()
-            .find(|object| object[*field] == wanted.as_str())
+            .find(picked)
             .and_then(|object| value(object, point.measure)),
         Outcome::Failed(_) => None,
     };

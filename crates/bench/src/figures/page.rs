@@ -6,11 +6,13 @@ use crate::summary::Summary;
 use std::fmt::Write;
 
 const STYLE: &str = "
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1080px; margin: 2em auto; padding: 0 1em; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1160px; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.7em; } h2 { margin-top: 2.6em; border-top: 1px solid #ccc; padding-top: .8em; font-size: 1.3em; }
 h3 { font-size: 1em; margin: 1.4em 0 .3em; }
 svg { max-width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; }
+.panel { display: flex; flex-wrap: wrap; gap: 0 1.6em; align-items: center; }
+.panel > * { min-width: 0; } .panel > .plot { flex: 0 1 620px; }
 table { border-collapse: collapse; font-size: 13px; margin: .5em 0 1em; }
 th, td { padding: 2px 10px; text-align: right; border-bottom: 1px solid #eee; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
@@ -72,12 +74,13 @@ fn section(page: &mut String, figure: &Drawn) {
         }
         let _ = writeln!(
             page,
-            "<h3>{} ({})</h3>\n<div class=\"scroll\">{}</div>",
+            "<h3>{} ({})</h3>\n<div class=\"panel\"><div class=\"plot\">{}</div>",
             escape(&panel.title),
             escape(panel.unit),
             panel.plot()
         );
         table(page, panel);
+        page.push_str("</div>\n");
     }
     claims(page, figure);
     let _ = writeln!(page, "<p><b>Where it differs:</b> {}</p>", escape(figure.differs));

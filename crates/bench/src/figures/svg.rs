@@ -89,8 +89,8 @@ pub fn plot(shape: Shape, y_label: &str, places: &[String], series: &[Series]) -
     let height = TOP + HEIGHT + 34.0 + rows.len() as f64 * LEGEND_LINE;
     let width = LEFT + inner + 12.0;
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" role=\"img\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"12\">\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         role=\"img\" style=\"background:#fff\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n"
     );
     let mut tick = 0.0;
     while tick <= most {

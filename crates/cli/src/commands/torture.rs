@@ -10,7 +10,7 @@ use crate::exit::{Failure, Outcome};
 use clap::ValueEnum;
 use crashtest::blobs::{self, Blobs};
 use crashtest::map::OfIndex;
-use crashtest::{Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
+use crashtest::{Bounds, Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
 use index::Index;
 use indexes::{IndexKind, WithIndex};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -131,6 +131,7 @@ fn subject(kind: IndexKind) -> OfIndex {
         move |heap| kind.open(heap, ROOT, Boxed),
         IndexKind::tracers::<Crash>(),
     )
+    .named_by(IndexKind::name_object)
 }
 
 impl Args {
@@ -180,14 +181,11 @@ impl Args {
         let started = Instant::now();
         let more = |report: &Report| {
             let done = match self.states {
-                Some(_) => report.states,
+                Some(_) => report.states + report.mutant_states,
                 None => started.elapsed().as_millis() as u64,
             };
             bar.set_position(done);
-            bar.set_message(format!(
-                "{} states, {} histories",
-                report.states, report.histories
-            ));
+            bar.set_message(told(report));
             done < self.limit()
         };
         let threads = |number: u64| match self.threads {
@@ -199,7 +197,7 @@ impl Args {
         let mut hunted = None;
         let mut counterexample = None;
         if self.mutants {
-            match explorer.hunt((0..).map(nth), more) {
+            match explorer.hunt((0..).map(nth), Bounds::default(), more) {
                 Ok(all) => hunted = Some(all),
                 Err(failure) => counterexample = Some(failure),
             }
@@ -240,6 +238,16 @@ impl Args {
     }
 }
 
+/// What the bar says beside how far it is.
+fn told(report: &Report) -> String {
+    let states = report.states + report.mutant_states;
+    let hunted = match report.mutants {
+        (0, _) => String::new(),
+        (mutants, killed) => format!(", {killed} of {mutants} mutants killed"),
+    };
+    format!("{states} states, {} histories{hunted}", report.histories)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,5 +262,29 @@ mod tests {
         for text in ["", "s", "5ms", "-1", "99999999999999999h", "1\u{e9}"] {
             time(text).expect_err(text);
         }
+    }
+
+    /// The bar tells what was judged, and of a hunt how it stands.
+    #[test]
+    fn the_bar_tells() {
+        let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
+        assert_eq!(told(explorer.report()), "0 states, 0 histories");
+        let histories = || std::iter::once(blobs::history(1, 2, 1));
+        let mut messages = Vec::new();
+        let more = |report: &Report| {
+            messages.push(told(report));
+            messages.len() < 40
+        };
+        explorer
+            .hunt(histories(), Bounds::default(), more)
+            .expect("no failure");
+        let last = messages.last().expect("asked");
+        assert!(
+            last.contains(" 1 histories, ") && last.ends_with(" mutants killed"),
+            "{last}"
+        );
+        let report = explorer.report();
+        assert!(report.mutants.1 > 0, "{last}");
+        assert_eq!(messages.len(), 40, "as often as it was asked, it went on");
     }
 }

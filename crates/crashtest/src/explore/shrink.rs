@@ -7,9 +7,11 @@
 //!
 //! I1 What comes out fails by the same settings. It need not fail by the same message.
 
-use super::{Explorer, Plan, Probed};
-use crate::choose::Contents;
-use crate::{Failure, History, Subject};
+use super::image::Probed;
+use super::{Explorer, Start, Walk};
+use crate::choose::{Contents, Plan};
+use crate::mutate::Bounds;
+use crate::{Failure, History, Report, Subject};
 
 impl<S: Subject> Explorer<S> {
     /// A history with as few crashes, threads and operations as a few hundred (`tries`) attempts leave of one that
@@ -18,16 +20,51 @@ impl<S: Subject> Explorer<S> {
         &mut self,
         history: &History<S::Op>,
         failure: Box<Failure>,
-        mut tries: usize,
+        tries: usize,
     ) -> (History<S::Op>, Box<Failure>) {
-        let (report, settings) = (self.report.clone(), self.settings.clone());
+        let mut left = tries;
+        let found = |explorer: &mut Self, history: &History<S::Op>| {
+            left = left.checked_sub(1)?;
+            explorer.explore(history).err()
+        };
+        let report = self.report.clone();
+        let least = self.shrink_by(history, failure, found);
+        self.report = report;
+        least
+    }
+
+    /// How a mutant fails in a history with as little as a few attempts leave of one in which it does.
+    pub(crate) fn shrink_as(
+        &mut self,
+        walk: Walk,
+        bounds: Bounds,
+        history: &History<S::Op>,
+        failure: Box<Failure>,
+        more: &mut impl FnMut(&Report) -> bool,
+    ) -> Box<Failure> {
+        let mut left = bounds.tries;
+        let found = |explorer: &mut Self, history: &History<S::Op>| {
+            left = left.checked_sub(1)?;
+            if !more(explorer.report()) {
+                left = 0;
+                return None;
+            }
+            let run = explorer.record(history, Start::Empty, 0).ok()?;
+            explorer.walk_as(history, &run, walk, bounds.images).0.err()
+        };
+        self.shrink_by(history, failure, found).1
+    }
+
+    fn shrink_by(
+        &mut self,
+        history: &History<S::Op>,
+        failure: Box<Failure>,
+        mut found: impl FnMut(&mut Self, &History<S::Op>) -> Option<Box<Failure>>,
+    ) -> (History<S::Op>, Box<Failure>) {
+        let settings = self.settings.clone();
         let mut least = (history.clone(), failure);
         let mut attempt = |explorer: &mut Self, history: History<S::Op>, least: &mut (_, _)| {
-            if tries == 0 {
-                return false;
-            }
-            tries -= 1;
-            let found = explorer.explore(&history).err();
+            let found = found(explorer, &history);
             found.map(|failure| *least = (history, failure)).is_some()
         };
         let most = least.1.crashes.max(1);
@@ -60,7 +97,6 @@ impl<S: Subject> Explorer<S> {
             }
             chunk /= 2;
         }
-        self.report = report;
         self.settings = settings;
         least
     }

@@ -86,7 +86,8 @@ impl Original {
             }
             stack.append(&mut children);
         }
-        assert!(links.len() >= model.len());
+        // Some indexes hold short pairs without a link.
+        assert!(links.len() * 2 >= model.len());
         let folder = store.close();
         let bytes = std::fs::read(folder.path().join("pool")).expect("read");
         let words = (HEADER..bytes.len())
@@ -213,7 +214,7 @@ fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
 
 /// Checks everything; `true` if there is something wrong.
 fn finds_damage<I: OnHeap>(index: &I) -> bool {
-    let mut found = !index.find_faults().found.is_empty();
+    let mut found = clear(crate::Index::check(index)).is_none_or(|faults| !faults.found.is_empty());
     let state = index.heap().wait_recovered();
     if let State::Failed(why) = &state {
         assert!(!why.contains("panicked"), "{why}");

@@ -39,7 +39,7 @@ impl Plan {
     }
 
     /// The random numbers of one property; prints how to have them again.
-    pub(super) fn random(&self, property: &str) -> Random {
+    pub fn random(&self, property: &str) -> Random {
         eprintln!(
             "{property}: CONFORMANCE_SEED={} (scale {})",
             self.seed, self.scale

@@ -63,9 +63,9 @@ impl PSlot {
         Link::from_word(media.peek(&self.0))
     }
 
+    /// What every reader is promised, whoever it is: these two lines of source are where it is kept.
     #[cold]
     #[inline(never)]
-    #[track_caller]
     fn persist<M: Media>(&self, media: &M) {
         media.write_back((&raw const self.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);

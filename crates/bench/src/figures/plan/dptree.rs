@@ -145,7 +145,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                                 cell: Cell(format!(
                                     "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
                                 )),
-                                pick: ("after", "kill".into()),
+                                pick: vec![("after", "kill".into())],
                                 measure: Measure::Field("open_ms"),
                             }
                         })

@@ -4,6 +4,7 @@
 //! what the figure is about.
 
 mod dptree;
+mod ours;
 mod recipe;
 mod roart;
 mod wort;
@@ -63,8 +64,8 @@ pub struct Point {
     pub series: String,
     pub place: String,
     pub cell: Cell,
-    /// Which of the objects that the cell prints: the one with this value in this field.
-    pub pick: (&'static str, String),
+    /// Which of the objects that the cell prints: the one with these values in these fields.
+    pub pick: Vec<(&'static str, String)>,
     pub measure: Measure,
 }
 
@@ -221,7 +222,7 @@ impl Maker {
             series: allocator.into(),
             place: threads.to_string(),
             cell: Cell(format!("alloc --chunks {} --threads {threads}", self.keys)),
-            pick: ("allocator", allocator.into()),
+            pick: vec![("allocator", allocator.into())],
             measure: Measure::Path(&["mops", "median"]),
         };
         Panel {
@@ -229,7 +230,7 @@ impl Maker {
             shape: Shape::Lines,
             unit: "M chunks/s",
             points: threads
-                .flat_map(|threads| ["dcmm", "malloc"].map(|name| point(threads, name)))
+                .flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)))
                 .collect(),
         }
     }
@@ -254,7 +255,7 @@ fn point(index: IndexKind, place: &str, cell: &Cell, workload: &str, measure: Me
         series: index.name().into(),
         place: place.into(),
         cell: cell.clone(),
-        pick: ("workload", workload.into()),
+        pick: vec![("workload", workload.into())],
         measure,
     }
 }
@@ -283,7 +284,8 @@ pub fn figures(scale: Scale, cores: usize) -> Vec<Figure> {
         keys: scale.keys(),
         cores,
     };
-    let mut figures = roart::figures(&maker);
+    let mut figures = ours::figures(&maker);
+    figures.extend(roart::figures(&maker));
     figures.extend(recipe::figures(&maker));
     figures.extend(wort::figures(&maker));
     figures.extend(dptree::figures(&maker));

@@ -1,8 +1,10 @@
 //! What `torture` says: a table, the mutants, the counterexamples; or a line of JSON for each.
 
+use crashtest::coverage::Coverage;
 use crashtest::{Failure, Fate, Hunted, Justified, Report};
 use indicatif::HumanCount;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 /// What became of one index.
@@ -31,9 +33,34 @@ struct Line<'a> {
     seconds: f64,
     states_per_s: f64,
     failures: usize,
+    reached: Reached<'a>,
     mutants: Option<usize>,
+    killed: Option<usize>,
+    mutant_states: Option<u64>,
     survivors: Option<Vec<Survivor>>,
     counterexample: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Reached<'a> {
+    operations: &'a BTreeMap<String, u64>,
+    changes: &'a BTreeMap<String, u64>,
+    pages: u64,
+    repairs: BTreeMap<String, u64>,
+}
+
+impl<'a> Reached<'a> {
+    fn of(coverage: &'a Coverage) -> Reached<'a> {
+        Reached {
+            operations: &coverage.operations,
+            changes: &coverage.changes,
+            pages: coverage.pages,
+            repairs: coverage
+                .repairs()
+                .map(|(site, count)| (site.to_string(), count))
+                .collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -75,7 +102,10 @@ impl Finding {
             seconds: report.elapsed.as_secs_f64(),
             states_per_s: report.states_per_s(),
             failures: report.failures.len(),
+            reached: Reached::of(&report.coverage),
             mutants: self.hunted.as_ref().map(Vec::len),
+            killed: self.hunted.as_ref().map(|_| report.mutants.1),
+            mutant_states: self.hunted.as_ref().map(|_| report.mutant_states),
             survivors: self
                 .hunted
                 .is_some()
@@ -109,6 +139,9 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
             report.failures.len(),
         )?;
     }
+    for Finding { report, .. } in findings {
+        print_reached(out, report)?;
+    }
     for finding in findings {
         print_mutants(out, finding)?;
     }
@@ -124,6 +157,30 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
                 "\n{} FAILS (model {}, seed {}): {failure}",
                 report.subject, report.model.mode, report.seed
             )?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes what the operations were amid which crashes were judged, and what they and recovery did.
+fn print_reached(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let reached = Reached::of(&report.coverage);
+    writeln!(out, "\nreached by {}:", report.subject)?;
+    let listed = |counts: &BTreeMap<String, u64>, times: &str| {
+        let each = counts
+            .iter()
+            .map(|(what, count)| format!("{}{times} {what}", HumanCount(*count)));
+        each.collect::<Vec<_>>()
+    };
+    writeln!(out, "  operations: {}", listed(reached.operations, "").join(", "))?;
+    writeln!(out, "  operations that took pages: {}", HumanCount(reached.pages))?;
+    for (what, counts) in [
+        ("changes of structure", reached.changes),
+        ("lines that store only after a crash", &reached.repairs),
+    ] {
+        writeln!(out, "  {what}: {}", if counts.is_empty() { "none" } else { "" })?;
+        for one in listed(counts, " x") {
+            writeln!(out, "    {one}")?;
         }
     }
     Ok(())
@@ -153,8 +210,55 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     let unexplained = survivors.iter().filter(|one| one.reason.is_none()).count();
     writeln!(
         out,
-        "  {} mutants, {} survivors, {unexplained} of them for no known reason",
+        "  {} mutants, {} killed, {} survivors, {unexplained} of them for no known reason; {} states in {:.0} s",
         hunted.len(),
-        survivors.len()
+        finding.report.mutants.1,
+        survivors.len(),
+        HumanCount(finding.report.mutant_states),
+        finding.report.mutant_elapsed.as_secs_f64(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crashtest::blobs::{self, Blobs};
+    use crashtest::{Explorer, Settings};
+
+    fn finding(counterexample: Option<Box<Failure>>) -> Finding {
+        let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
+        explorer.explore(&blobs::history(1, 2, 1)).expect("no failure");
+        Finding {
+            report: explorer.into_report(),
+            threads: 1,
+            counterexample,
+            hunted: None,
+        }
+    }
+
+    /// A failure is bad, is printed whole, and stands in the JSON.
+    #[test]
+    fn failures_are_told() {
+        assert!(!finding(None).is_bad());
+        let failure = Failure {
+            message: "it holds nothing".into(),
+            operations: vec!["put 1".into()],
+            ..Failure::default()
+        };
+        let finding = finding(Some(Box::new(failure)));
+        assert!(finding.is_bad());
+        let mut json = Vec::new();
+        finding.write_json(&mut json).expect("memory");
+        let json: serde_json::Value = serde_json::from_slice(&json).expect("one line of JSON");
+        let counterexample = json["counterexample"].as_str().unwrap_or_default();
+        assert!(counterexample.contains("it holds nothing"), "{json}");
+        let mut table = Vec::new();
+        print(&mut table, &[finding]).expect("memory");
+        let table = String::from_utf8(table).expect("text");
+        assert!(
+            table.contains("heap FAILS (model power, seed 1): it holds nothing"),
+            "{table}"
+        );
+        assert!(table.contains("    put 1\n"), "{table}");
+    }
 }

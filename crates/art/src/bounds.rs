@@ -1,0 +1,101 @@
+//! How what a scan meets lies to the scan's bounds.
+//!
+//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
+
+use std::ops::Bound;
+
+/// How what is to be visited lies to a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Inside.
+    Free,
+    /// The digits so far are those of the bound.
+    Along,
+    /// Not known: each key must be compared.
+    Unknown,
+}
+
+/// How it lies to both.
+#[derive(Clone, Copy, Debug)]
+pub struct Edges {
+    /// To the lower bound.
+    pub low: Edge,
+    /// To the upper bound.
+    pub high: Edge,
+}
+
+impl Edges {
+    /// Whether nothing needs to be compared.
+    #[inline(always)]
+    pub fn are_free(self) -> bool {
+        self.low == Edge::Free && self.high == Edge::Free
+    }
+
+    /// What is not known to be inside must be compared.
+    #[must_use]
+    pub fn unknown(self) -> Edges {
+        let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
+        Edges {
+            low: unknown(self.low),
+            high: unknown(self.high),
+        }
+    }
+}
+
+/// The bounds of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds<'a> {
+    /// Nothing below it is visited.
+    pub lower: Bound<&'a [u8]>,
+    /// Nothing above it is visited.
+    pub upper: Bound<&'a [u8]>,
+}
+
+/// The key of a bound; the empty one where there is none.
+pub fn key_of(bound: Bound<&[u8]>) -> &[u8] {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    }
+}
+
+impl Bounds<'_> {
+    /// How the whole tree lies to them.
+    pub fn edges(&self) -> Edges {
+        let edge = |bound| match bound {
+            Bound::Unbounded => Edge::Free,
+            _ => Edge::Along,
+        };
+        Edges {
+            low: edge(self.lower),
+            high: edge(self.upper),
+        }
+    }
+
+    /// Whether `key`, which lies so to them, is inside.
+    pub fn hold(&self, key: &[u8], edges: Edges) -> bool {
+        let Edges { low, high } = edges;
+        let above = low == Edge::Free
+            || match self.lower {
+                Bound::Included(bound) => key >= bound,
+                Bound::Excluded(bound) => key > bound,
+                Bound::Unbounded => true,
+            };
+        let below = high == Edge::Free
+            || match self.upper {
+                Bound::Included(bound) => key <= bound,
+                Bound::Excluded(bound) => key < bound,
+                Bound::Unbounded => true,
+            };
+        above && below
+    }
+
+    /// Whether nothing is between them.
+    pub fn cross(&self) -> bool {
+        match (self.lower, self.upper) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
+            (lower, upper) => key_of(lower) >= key_of(upper),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What no paper plots: an index beside what people use today, and what opening takes.
+
+use super::{Figure, Maker, Measure, Panel, Point};
+use crate::figures::cell::Cell;
+use crate::figures::svg::{Shape, short};
+use indexes::IndexKind;
+
+pub fn figures(maker: &Maker) -> Vec<Figure> {
+    [
+        open(maker),
+        #[cfg(feature = "peers")]
+        peers::figure(maker),
+    ]
+    .into()
+}
+
+fn open(maker: &Maker) -> Figure {
+    let index = IndexKind::default();
+    let point = |keys: usize, series: &str, after: &str, field| Point {
+        series: series.into(),
+        place: short(keys as f64),
+        cell: Cell(format!(
+            "open --index {index} --keys {keys} --rounds 3 --pool {{pool}}"
+        )),
+        pick: vec![("after", after.into())],
+        measure: Measure::Field(field),
+    };
+    let sizes = [maker.keys / 100, maker.keys / 10, maker.keys, maker.keys * 10];
+    let points = |series: &[(&str, &str, &'static str)]| {
+        let of = |&keys: &usize| {
+            series
+                .iter()
+                .map(move |&(name, after, field)| point(keys, name, after, field))
+        };
+        sizes.iter().flat_map(of).collect()
+    };
+    Figure {
+        id: "open",
+        title: "Restart: from opening a pool to its first answer, by keys",
+        paper: "None plots it: opening must not depend on the number of keys.",
+        panels: vec![
+            Panel {
+                title: format!("{index}: until the first answer"),
+                shape: Shape::Lines,
+                unit: "ms",
+                points: points(&[
+                    ("after kill -9", "kill", "first_get_ms"),
+                    ("after a clean close", "close", "first_get_ms"),
+                ]),
+            },
+            Panel {
+                title: format!("{index}: until the background has reclaimed what the kill left"),
+                shape: Shape::Lines,
+                unit: "ms",
+                points: points(&[("after kill -9", "kill", "recovered_ms")]),
+            },
+        ],
+        claims: vec![],
+        differs: "The file lies in the page cache; from a disk the pages touched come first.",
+    }
+}
+
+#[cfg(feature = "peers")]
+mod peers {
+    use super::*;
+    use crate::keys::KeyKind;
+    use crate::peers;
+
+    pub fn figure(maker: &Maker) -> Figure {
+        let keys = maker.keys;
+        let cell = Cell(format!(
+            "compare --rounds 1 --keys {keys} --str-keys {} --durable-keys {} --ops {keys}",
+            keys / 2,
+            keys / 10
+        ));
+        let panel =
+            |title: String, section: &str, kind: &str, names: &[&'static str], operations: &[&str]| {
+                let point = |operation: &str, engine: &str| Point {
+                    series: engine.into(),
+                    place: operation.into(),
+                    cell: cell.clone(),
+                    pick: vec![
+                        ("record", "throughput".into()),
+                        ("section", section.into()),
+                        ("key_kind", kind.into()),
+                        ("operation", operation.into()),
+                        ("engine", engine.into()),
+                    ],
+                    measure: Measure::Path(&["mops", "median"]),
+                };
+                let engines = || {
+                    [IndexKind::default().name()]
+                        .into_iter()
+                        .chain(names.iter().copied())
+                };
+                Panel {
+                    title,
+                    shape: Shape::Bars,
+                    unit: "Mops/s",
+                    points: operations
+                        .iter()
+                        .flat_map(|operation| engines().map(move |engine| point(operation, engine)))
+                        .collect(),
+                }
+            };
+        // Scans apart, for their other scale.
+        let panels = |title: &str, section: &str, kind: &str, names: &[&'static str]| {
+            [
+                panel(title.into(), section, kind, names, &["get", "insert"]),
+                panel(format!("{title}: scans"), section, kind, names, &["scan100"]),
+            ]
+        };
+        let memory = |kind| -> Vec<&'static str> {
+            peers::in_memory(kind).into_iter().map(|(name, _)| name).collect()
+        };
+        let durable = || -> Vec<&'static str> { peers::DURABLE.iter().map(|peer| peer.name).collect() };
+        Figure {
+            id: "peers",
+            title: "Lookups, inserts and scans beside what people use today",
+            paper: "None plots it. Maps in memory issue no write-back and no fence; ours issues all. What the others \
+                promise when an operation returns is near to our level process: see docs/benchmarks.md.",
+            panels: [
+                panels(
+                    "8 random bytes, in memory",
+                    "memory",
+                    "u64",
+                    &memory(KeyKind::U64),
+                ),
+                panels(
+                    "4 to 128 characters, in memory",
+                    "memory",
+                    "str",
+                    &memory(KeyKind::Str),
+                ),
+                panels("8 random bytes, in files", "durable", "u64", &durable()),
+                panels("4 to 128 characters, in files", "durable", "str", &durable()),
+            ]
+            .concat(),
+            claims: vec![],
+            differs: "One thread; all in one process, in turn, with the same keys.",
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What comes after a crash: recovery and a few operations, a run of its own up to the next crash.
+
+use super::image::{At, strategies};
+use super::walk::Place;
+use super::{CREATION, Explorer, Run, Start, Walk};
+use crate::Subject;
+use crate::choose::{Chooser, Contents, Fresh, Picked, Plan, Random};
+use crate::history::History;
+use crate::log::{Event, Log, What};
+use crate::model::{Tracker, Volatile};
+use crate::report::Failure;
+
+/// At so many places of a history a mutant is looked for after a second crash.
+pub(super) const PLACES: u64 = 8;
+
+impl<S: Subject> Explorer<S> {
+    /// Lets one image of a crash point, or what a kill there leaves, go on to the next crash.
+    pub(super) fn once_more(
+        &mut self,
+        run: &Run<S>,
+        at: &At<'_, S>,
+        whole: Option<&Tracker>,
+    ) -> Result<(), Box<Failure>> {
+        let chance = self.random.next();
+        if chance.is_multiple_of(2) {
+            return self.after_kill(run, at, whole);
+        }
+        let plans = strategies(&mut self.random, 8);
+        let plan = self.random.pick(&plans).clone();
+        self.image(run, at, plan, chance, Fresh::any()).map(drop)
+    }
+
+    /// Walks along what has come after a crash. Where it was looked for, there will be others: it does not use up all
+    /// the images that are left.
+    fn walk_after(&mut self, run: &Run<S>, from: Place, at: &At<'_, S>) -> Result<(), Box<Failure>> {
+        let most = match self.walk {
+            Walk::Again(_) if at.crashes == 1 => self.left.min(self.left / PLACES * 2 + 1),
+            _ => self.left,
+        };
+        let kept = self.left - most;
+        self.left = most;
+        let walked = self.walk(run, from, at.known.left(), at.created);
+        self.left = self.left.saturating_add(kept);
+        walked
+    }
+
+    /// A history that starts with the recovery of an image, and is interrupted in its turn.
+    pub(super) fn again(
+        &mut self,
+        run: &Run<S>,
+        at: &At<'_, S>,
+        picked: &[Picked],
+        state: &S::State,
+    ) -> Result<(), Box<Failure>> {
+        let contents = picked.iter().map(|picked| (picked.line, picked.content));
+        let after = self.go_on(run, at, contents.collect(), state)?;
+        let mark = self.crash.mark_base();
+        for picked in picked {
+            self.crash.guarantee_line(picked.line, &picked.content);
+        }
+        let walked = self.walk_after(&after, self.beginning(), at);
+        self.crash.reset_base(mark);
+        walked.map_err(|mut failure| {
+            let earlier = self.failure(run, at, picked, "the power was lost".into());
+            failure.earlier.insert(0, *earlier);
+            failure
+        })
+    }
+
+    /// A history that starts after the process was killed: nothing is lost by that, and nothing becomes durable either.
+    pub(super) fn after_kill(
+        &mut self,
+        run: &Run<S>,
+        at: &At<'_, S>,
+        whole: Option<&Tracker>,
+    ) -> Result<(), Box<Failure>> {
+        let tracker = self.crash.slow().tracker.clone();
+        let visible = |number| Some((number, tracker.line(number)?.visible(self.crash.content(number))));
+        let contents = tracker.unsettled().filter_map(visible).collect();
+        let after = self.go_on(run, at, contents, &at.known.allowed[0])?;
+        // The log goes on where the killed process has left it.
+        let Log {
+            mut events,
+            mut joins,
+        } = run.log.clone();
+        events.truncate(at.place);
+        events.push(Event {
+            what: What::Killed,
+            thread: 0,
+            site: std::panic::Location::caller(),
+        });
+        let (known_ops, known_joins) = (run.ops.len() as u32, joins.len() as u32);
+        joins.extend(after.log.joins.into_iter().skip(1));
+        events.extend(after.log.events.into_iter().map(|mut event| {
+            match &mut event.what {
+                What::WriteBack { joins, .. } if *joins > 0 => *joins += known_joins - 1,
+                What::Invoke(op) | What::Ack(op) if *op != CREATION => *op += known_ops,
+                _ => {}
+            }
+            event
+        }));
+        // What is swapped is not as it was up to where it has been carried out; here that never comes.
+        let amid = run.swapped.iter().any(|swapped| swapped.contains(&at.place));
+        let swapped = after.swapped.iter();
+        let swapped = swapped.map(|one| one.start + at.place + 1..one.end + at.place + 1);
+        let all = amid.then_some(at.place..events.len());
+        let from = Place {
+            start: at.place,
+            whole: whole.unwrap_or(&tracker).clone(),
+            tracker,
+        };
+        let run_on = Run {
+            swapped: all.into_iter().chain(swapped).collect(),
+            log: Log { events, joins },
+            ops: run.ops.iter().cloned().chain(after.ops).collect(),
+            answers: run.answers.iter().cloned().chain(after.answers).collect(),
+            from: at.place,
+            crashes: at.crashes,
+            threads: run.threads,
+        };
+        let walked = self.walk_after(&run_on, from, at);
+        walked.map_err(|mut failure| {
+            let earlier = self.failure(run, at, &[], "the process was killed".into());
+            failure.earlier.insert(0, *earlier);
+            failure
+        })
+    }
+
+    /// Recovers what these contents are the image of, and uses it a little.
+    fn go_on(
+        &mut self,
+        run: &Run<S>,
+        at: &At<'_, S>,
+        contents: Contents,
+        state: &S::State,
+    ) -> Result<Run<S>, Box<Failure>> {
+        let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
+        let history = History {
+            ops: self.subject.follow_up(state, &in_flight, &mut self.random),
+            seed: self.random.next(),
+            prepared: 0,
+            threads: run.threads,
+        };
+        let plan = Plan::Fixed(contents);
+        self.crash.slow().chooser = Chooser::new(plan, Volatile::Last, Random(0), Fresh::any());
+        let again = self.record(&history, Start::Again { created: at.created }, at.crashes);
+        let again = again.map_err(|mut failure| {
+            failure.message = format!("after {} crashes: {}", at.crashes, failure.message);
+            failure
+        })?;
+        self.report.again += 1;
+        self.report.note_sites(&again.log, true);
+        Ok(
+            match self.walk.mutant().and_then(|mutant| mutant.swapped(&again.log)) {
+                Some((log, swapped)) => Run {
+                    log,
+                    swapped,
+                    ..again
+                },
+                None => again,
+            },
+        )
+    }
+}

@@ -1,0 +1,34 @@
+//! What a history reaches, seen by one thread that carries it out once more.
+
+use super::Explorer;
+use super::carry::create;
+use super::panics::caught;
+use crate::Subject;
+use crate::history::History;
+
+impl<S: Subject> Explorer<S> {
+    /// Notes the operations of a history amid which crashes are judged, and what they change. (Whether the history
+    /// itself goes well is not for this to say.)
+    pub(super) fn survey(&mut self, history: &History<S::Op>) {
+        let (crash, subject) = (self.crash.clone(), self.subject.clone());
+        let coverage = &mut self.report.coverage;
+        crash.begin(self.settings.steps);
+        let _ = caught(|| {
+            let (_, live) = create(&crash, &*subject)?;
+            let (prepared, watched) = history.ops.split_at(history.prepared as usize);
+            for op in prepared {
+                subject.apply(&live, op)?;
+            }
+            let mut before = subject.shape(&live)?;
+            for op in watched {
+                coverage.note_operation(&format!("{op:?}"));
+                subject.apply(&live, op)?;
+                let after = subject.shape(&live)?;
+                coverage.note_change(&before, &after);
+                before = after;
+            }
+            Ok(())
+        });
+        crash.end();
+    }
+}

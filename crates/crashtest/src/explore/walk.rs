@@ -1,0 +1,223 @@
+//! The walk along a log, from crash point to crash point.
+
+use super::image::At;
+use super::{CREATION, Explorer, Known, Run, Walk};
+use crate::Subject;
+use crate::choose::{Fresh, LineSet};
+use crate::dirty::DirtyReads;
+use crate::expect::Expectation;
+use crate::log::What;
+use crate::model::Tracker;
+use crate::report::Failure;
+
+/// What has changed since the last crash point at which images were judged.
+#[derive(Default)]
+struct News {
+    since: u32,
+    /// Lines stored to since.
+    lines: LineSet,
+    /// Whether the lines read there, and at those before it with the same expectation, are those of the media's epoch.
+    read: bool,
+}
+
+/// What is known on the way along a log.
+pub(super) struct Course<S: Subject> {
+    news: News,
+    /// What is expected, since that changed last.
+    known: Option<Known<S>>,
+    dirty: DirtyReads,
+    /// What the whole program guarantees, where only what a mutant does not is of interest.
+    pub(super) whole: Option<Tracker>,
+}
+
+/// Where a walk starts.
+pub(super) struct Place {
+    /// The first event that is followed.
+    pub(super) start: usize,
+    /// What a crash there may leave...
+    pub(super) tracker: Tracker,
+    /// ...and what it may leave of the whole program.
+    pub(super) whole: Tracker,
+}
+
+impl<S: Subject> Explorer<S> {
+    /// Follows the log of a run and judges what crashes amid it may leave.
+    pub(super) fn walk(
+        &mut self,
+        run: &Run<S>,
+        Place {
+            start,
+            tracker,
+            whole,
+        }: Place,
+        mut expectation: Expectation<S>,
+        mut created: bool,
+    ) -> Result<(), Box<Failure>> {
+        let mark = self.crash.mark_base();
+        let outer = self.crash.swap_tracker(tracker);
+        let mut course = Course {
+            news: News::default(),
+            known: None,
+            dirty: DirtyReads::default(),
+            whole: self.walk.mutant().map(|_| whole),
+        };
+        let walked = self.walk_on(run, start, &mut expectation, &mut created, &mut course);
+        self.crash.swap_tracker(outer);
+        self.crash.reset_base(mark);
+        walked
+    }
+
+    /// Where a walk starts that knows nothing yet.
+    pub(super) fn beginning(&self) -> Place {
+        let tracker = Tracker::new(self.settings.model);
+        Place {
+            start: 0,
+            whole: tracker.clone(),
+            tracker,
+        }
+    }
+
+    fn walk_on(
+        &mut self,
+        run: &Run<S>,
+        start: usize,
+        expectation: &mut Expectation<S>,
+        created: &mut bool,
+        course: &mut Course<S>,
+    ) -> Result<(), Box<Failure>> {
+        for (place, event) in run.log.events.iter().enumerate().skip(start) {
+            let left_out = self
+                .walk
+                .mutant()
+                .is_some_and(|mutant| mutant.leaves_out(&run.log, event));
+            self.lacking += u64::from(left_out);
+            let tells = match event.what {
+                What::Invoke(_) => true,
+                _ => !left_out && self.crash.slow().tracker.raises(event),
+            };
+            if tells {
+                self.point(run, place, expectation, *created, course)?;
+            }
+            course
+                .dirty
+                .step(&self.crash.slow().tracker, &run.log, place, event)
+                .map_err(Failure::outright)?;
+            if let Some(whole) = &mut course.whole {
+                whole.step(place as u32, event, &mut ());
+            }
+            if left_out {
+                continue;
+            }
+            match event.what {
+                What::Invoke(CREATION) => {}
+                What::Ack(CREATION) => *created = true,
+                What::Invoke(op) => expectation.invoke(op, run.ops[op as usize].clone()),
+                What::Ack(op) => {
+                    let (op, answer) = (op, &run.answers[op as usize]);
+                    if !expectation.acknowledge(&self.subject, op, answer) {
+                        let op = &run.ops[op as usize];
+                        let message = format!("no order of operations lets {op:?} answer {answer:?}");
+                        return Err(Failure::outright(message));
+                    }
+                }
+                What::Store { word, kind, .. } if kind.matters() => {
+                    course.news.lines.insert(word / 8);
+                }
+                _ => {}
+            }
+            self.crash.step(place as u32, event);
+            match event.what {
+                What::Invoke(_) => course.known = None,
+                What::Ack(_) => {
+                    // Everything is judged anew, more strictly.
+                    course.known = None;
+                    course.news.read = false;
+                    self.point(run, place + 1, expectation, *created, course)?;
+                }
+                _ => {}
+            }
+        }
+        self.point(run, run.log.events.len(), expectation, *created, course)
+    }
+
+    /// Judges what a crash before the event at `place` may leave.
+    fn point(
+        &mut self,
+        run: &Run<S>,
+        place: usize,
+        expectation: &Expectation<S>,
+        created: bool,
+        course: &mut Course<S>,
+    ) -> Result<(), Box<Failure>> {
+        if place < run.from || self.left == 0 {
+            return Ok(());
+        }
+        let elsewhere = matches!(self.walk, Walk::Again(_)) && run.crashes == 0;
+        if elsewhere {
+            if !self.random.next().is_multiple_of(self.one_in) {
+                return Ok(());
+            }
+        } else if !self.differs(run, place, course) {
+            return Ok(());
+        }
+        self.report.crash_points += 1;
+        let Course {
+            news, known, whole, ..
+        } = course;
+        let known = known.get_or_insert_with(|| Known::of(expectation, &self.subject));
+        let mut fresh = Fresh::any();
+        if news.read {
+            fresh = Fresh {
+                since: news.since,
+                lines: news
+                    .lines
+                    .iter()
+                    .copied()
+                    .filter(|&line| self.crash.was_read(line))
+                    .collect(),
+                met: false,
+            };
+            if fresh.lines.is_empty() {
+                // Whatever recovery and judge would read, they have read.
+                return Ok(());
+            }
+        } else {
+            self.crash.new_epoch();
+        }
+        let at = At {
+            known,
+            created,
+            place,
+            crashes: run.crashes + 1,
+        };
+        if elsewhere {
+            return self.once_more(run, &at, whole.as_ref());
+        }
+        let again = self.report.again;
+        self.images(run, &at, &fresh)?;
+        let kills = match self.walk {
+            Walk::Whole => self.settings.kill_share,
+            Walk::Again(_) => 20,
+            Walk::Differing(_) => 0,
+        };
+        if kills > 0 && at.crashes < self.settings.crashes && self.random.next().is_multiple_of(kills) {
+            self.after_kill(run, &at, whole.as_ref())?;
+        }
+        *news = News {
+            since: place as u32,
+            lines: LineSet::default(),
+            // Histories in between had epochs of their own.
+            read: self.report.again == again,
+        };
+        Ok(())
+    }
+
+    /// Whether a crash before the event at `place` may leave what the whole program cannot.
+    fn differs(&self, run: &Run<S>, place: usize, course: &Course<S>) -> bool {
+        let Some(whole) = &course.whole else {
+            return true;
+        };
+        run.swapped.iter().any(|swapped| swapped.contains(&place))
+            || self.crash.slow().tracker.lags_behind(whole)
+    }
+}
