@@ -91,7 +91,8 @@ fn hint(failure: &Failure) -> &'static str {
             PoolErrorKind::NotPower => " (--level process)",
             _ => "",
         },
-        Failure::Server(server::Error::NotLoopback(_)) => " (--allow-remote)",
+        Failure::Server(server::Error::NotLoopback(_)) => " (--passwords, --allow-remote)",
+        Failure::Server(server::Error::Listen { .. }) => " (--memcached, --redis, --no-redis)",
         _ => "",
     }
 }

@@ -77,7 +77,7 @@ fn all_files_below_usr() {
 /// A running server and its port.
 fn serve(pool: &Pool) -> (Child, String) {
     let mut server = pool
-        .command(["serve", "--memcached", "127.0.0.1:0", "--json"])
+        .command(["serve", "--no-redis", "--memcached", "127.0.0.1:0", "--json"])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the server starts");

@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 struct Server {
     child: Child,
     address: String,
+    redis: String,
     /// Its first line.
     ready: serde_json::Value,
 }
@@ -23,7 +24,14 @@ impl Server {
 
     fn start_on(pool: &Pool, address: &str) -> Server {
         let mut child = pool
-            .command(["serve", "--memcached", address, "--json"])
+            .command([
+                "serve",
+                "--memcached",
+                address,
+                "--redis",
+                "127.0.0.1:0",
+                "--json",
+            ])
             .stdout(Stdio::piped())
             .spawn()
             .expect("the server starts");
@@ -33,9 +41,11 @@ impl Server {
             .expect("a first line");
         let ready: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
         let address = ready["memcached"][0].as_str().expect("an address").to_owned();
+        let redis = ready["redis"][0].as_str().expect("an address").to_owned();
         Server {
             child,
             address,
+            redis,
             ready,
         }
     }
@@ -141,6 +151,45 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
     pool.check();
 }
 
+/// A Redis client's writes survive a killed server, in every database, with their times; memcached's clients see those of
+/// database 0.
+#[test]
+fn a_killed_server_has_kept_what_redis_clients_wrote() {
+    let pool = Pool::new();
+    let mut server = Server::start(&pool);
+    let connect = |server: &Server| Client {
+        lines: BufReader::new(TcpStream::connect(&server.redis).expect("the server listens")),
+    };
+    let mut client = connect(&server);
+    assert_eq!(client.ask("set k redis ex 1000\r\n").as_deref(), Some("+OK"));
+    assert_eq!(client.ask("multi\r\n").as_deref(), Some("+OK"));
+    for command in ["incrby n 41", "incr n", "mset a 1 b 2"] {
+        assert_eq!(client.ask(&format!("{command}\r\n")).as_deref(), Some("+QUEUED"));
+    }
+    assert_eq!(client.ask("exec\r\n").as_deref(), Some("*3"));
+    assert_eq!(client.line().as_deref(), Some(":41"));
+    assert_eq!(client.line().as_deref(), Some(":42"));
+    assert_eq!(client.line().as_deref(), Some("+OK"));
+    assert_eq!(client.ask("select 3\r\n").as_deref(), Some("+OK"));
+    assert_eq!(client.ask("set other here\r\n").as_deref(), Some("+OK"));
+    server.child.kill().expect("SIGKILL");
+    server.child.wait().expect("ends");
+
+    let server = Server::start(&pool);
+    assert_eq!(server.client().get("k").as_deref(), Some("redis"));
+    assert_eq!(server.client().get("n").as_deref(), Some("42"));
+    assert_eq!(server.client().get("other"), None);
+    let mut client = connect(&server);
+    let left = client.ask("ttl k\r\n").expect("an answer");
+    let left: u64 = left[1..].parse().expect("seconds");
+    assert!((900..=1000).contains(&left), "{left}");
+    assert_eq!(client.ask("exists other\r\n").as_deref(), Some(":0"));
+    assert_eq!(client.ask("select 3\r\n").as_deref(), Some("+OK"));
+    assert_eq!(client.ask("exists other\r\n").as_deref(), Some(":1"));
+    assert_eq!(server.terminate(), Some(0));
+    pool.check();
+}
+
 /// Names are looked up, and a server serves though nobody reads its first line.
 #[test]
 fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
@@ -160,7 +209,7 @@ fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     let address = listener.local_addr().expect("bound").to_string();
     drop(listener);
     let mut child = pool
-        .command(["serve", "--memcached", &address])
+        .command(["serve", "--no-redis", "--memcached", &address])
         .stdout(Stdio::piped())
         .spawn()
         .expect("the server starts");
@@ -177,6 +226,7 @@ fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     let server = Server {
         child,
         address,
+        redis: String::new(),
         ready: serde_json::Value::Null,
     };
     assert_eq!(server.terminate(), Some(0));
@@ -188,9 +238,9 @@ fn a_server_that_cannot_serve_says_why() {
     let pool = Pool::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("bound").to_string();
-    pool.run(["serve", "--memcached", &address])
+    pool.run(["serve", "--no-redis", "--memcached", &address])
         .fails(6, &["cannot listen", &address]);
-    pool.run(["serve", "--memcached", "0.0.0.0:0"])
+    pool.run(["serve", "--no-redis", "--memcached", "0.0.0.0:0"])
         .fails(2, &["passwords", "--allow-remote"]);
     pool.run(["serve", "--memcached", "nowhere"])
         .fails(2, &["nowhere"]);
@@ -199,10 +249,17 @@ fn a_server_that_cannot_serve_says_why() {
             .fails(2, &[threads, "not in"]);
     }
     pool.ok(["put", "k", "v"]);
-    pool.run(["serve", "--map", "default", "--memcached", "127.0.0.1:0"])
-        .fails(3, &["a map of its own"]);
+    pool.run([
+        "serve",
+        "--map",
+        "default",
+        "--no-redis",
+        "--memcached",
+        "127.0.0.1:0",
+    ])
+    .fails(3, &["a map of its own"]);
     let mut busy = Server::start(&pool);
-    let second = pool.run(["serve", "--memcached", "127.0.0.1:0"]);
+    let second = pool.run(["serve", "--no-redis", "--memcached", "127.0.0.1:0"]);
     second.fails(3, &["opened by process"]);
     busy.child.kill().expect("SIGKILL");
     busy.child.wait().expect("ends");

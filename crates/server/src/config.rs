@@ -2,11 +2,72 @@
 
 use crate::Error;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
 pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+
+/// The map of database `number` above 0, made if it is not there and the second argument says so; or why it cannot be
+/// had.
+pub type Maps = Arc<dyn Fn(usize, bool) -> Result<Option<Arc<dyn index::Index>>, String> + Send + Sync>;
+
+/// The largest value, in bytes, that the index can hold with an item's header.
+pub(crate) const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// memcached's text protocol.
+    Memcached,
+    /// Redis's protocol, RESP2 or RESP3.
+    Redis,
+}
+
+impl Protocol {
+    /// What a client is told that comes when there are too many.
+    pub(crate) fn too_many(self) -> &'static [u8] {
+        match self {
+            Protocol::Memcached => b"ERROR Too many open connections\r\n",
+            Protocol::Redis => b"-ERR max number of clients reached\r\n",
+        }
+    }
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An internet address and a port.
+    Tcp(SocketAddr),
+    /// The file of a unix socket. It is made, for its owner alone; one that nobody listens on is replaced.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// The address, if other machines can reach it.
+    fn remote(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Tcp(address) if !address.ip().to_canonical().is_loopback() => Some(*address),
+            _ => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address::Tcp(address)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
 
 /// The most threads that serve connections.
 pub const MAX_THREADS: usize = 1024;
@@ -14,8 +75,14 @@ pub const MAX_THREADS: usize = 1024;
 /// How the server is set up. The default listens on the loopback address, port 11211.
 #[derive(Clone)]
 pub struct Config {
-    /// Where to listen; port 0 takes any free port.
-    pub listen: Vec<SocketAddr>,
+    /// Where to listen for memcached clients; port 0 takes any free port.
+    pub memcached: Vec<Address>,
+    /// Where to listen for Redis clients.
+    pub redis: Vec<Address>,
+    /// The maps of the databases behind the first; without them there is but one.
+    pub maps: Option<Maps>,
+    /// A file of `user:password` lines. With it, clients must say who they are.
+    pub passwords: Option<PathBuf>,
     /// Whether addresses that other machines can reach are allowed. The protocol has no passwords.
     pub allow_remote: bool,
     /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
@@ -39,7 +106,10 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 11211))],
+            memcached: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 11211)).into()],
+            redis: Vec::new(),
+            maps: None,
+            passwords: None,
             allow_remote: false,
             threads: 0,
             max_connections: 1024,
@@ -56,19 +126,21 @@ impl Default for Config {
 impl Config {
     /// Refuses what cannot be, and what only an explicit word allows.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.listen.is_empty() {
+        let mut addresses = self.memcached.iter().chain(&self.redis).peekable();
+        if addresses.peek().is_none() {
             return Err(Error::NoAddress);
         }
-        let remote = |address: &&SocketAddr| !address.ip().to_canonical().is_loopback();
-        match self.listen.iter().find(remote) {
-            Some(address) if !self.allow_remote => Err(Error::NotLoopback(*address)),
+        match addresses.find_map(Address::remote) {
+            Some(address) if !self.allow_remote && self.passwords.is_none() => {
+                Err(Error::NotLoopback(address))
+            }
             _ => Ok(()),
         }
     }
 
-    /// The largest value that the index can hold, too.
+    /// The largest value of memcached's clients that the index can hold, too.
     pub(crate) fn largest_value(&self) -> usize {
-        self.max_value.min(index::MAX_VALUE - crate::item::HEADER)
+        self.max_value.min(LARGEST_VALUE)
     }
 
     /// The number of threads that serve connections.
@@ -83,7 +155,9 @@ impl Config {
 impl std::fmt::Debug for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Config")
-            .field("listen", &self.listen)
+            .field("memcached", &self.memcached)
+            .field("redis", &self.redis)
+            .field("passwords", &self.passwords)
             .field("allow_remote", &self.allow_remote)
             .field("threads", &self.threads)
             .field("max_connections", &self.max_connections)

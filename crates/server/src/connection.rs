@@ -4,16 +4,21 @@
 //!    answers wait to be taken nothing is read, so that a client which only sends fills its own socket.
 //! I2 A request is carried out once it is whole, in order; its answer comes after its effect is durable.
 //! I3 When the server stops, what has arrived whole is still answered.
+//!
+//! Not here: what the bytes mean (`memcached`, `redis`).
 
+use crate::clients::Client;
 use crate::counters::Counter;
-use crate::parse::{Limits, Parser, Request, Step};
-use crate::session::{BATCH, ENOUGH, Lookups, Next, Session, now};
+use crate::listen::{Stream, poll_take};
+use crate::shared::{Worker, now};
 use crate::shutdown::{Phase, Stop};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::time::Duration;
+use std::task::Poll;
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+
+/// Answers are sent once there are this many bytes of them, however many requests wait.
+pub const ENOUGH: usize = 256 << 10;
 
 /// Input space that is kept, in bytes, and what a read may take when the client has much to say.
 const KEPT: usize = 64 << 10;
@@ -41,7 +46,7 @@ impl Input {
             (self.begin, self.end) = (0, unread);
         }
         let full = unread == self.bytes.len();
-        let grown = if full { (self.bytes.len() * 2).min(KEPT) } else { 0 };
+        let grown = if full { self.bytes.len() * 2 } else { 0 };
         // A client that announces a large value is given space as its bytes arrive, at most twice what it has sent.
         let wanted = want.min((unread * 2).max(KEPT));
         let len = self.bytes.len().max(grown).max(wanted).max(unread + 1).max(FIRST);
@@ -56,44 +61,67 @@ impl Input {
     }
 }
 
+/// What the bytes of a connection mean.
+pub trait Protocol {
+    /// The most bytes that a request can occupy.
+    fn longest(&self) -> usize;
+
+    /// Answers the whole requests at the beginning of `unread`.
+    async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered>;
+}
+
+/// What was answered.
+pub struct Answered {
+    /// Bytes that need not be shown again.
+    pub used: usize,
+    /// How many bytes the next request needs; `None`: the connection ends.
+    pub want: Option<usize>,
+}
+
 /// Serves one connection until either side ends it.
-pub async fn serve(socket: TcpStream, session: &Session, mut stop: Stop) -> io::Result<()> {
-    let config = session.config();
-    let limits = Limits {
-        value: config.largest_value(),
-        get_line: config.max_get_line,
+pub async fn serve(
+    stream: &mut dyn Stream,
+    protocol: &mut impl Protocol,
+    client: &Client,
+    worker: &Worker,
+    mut stop: Stop,
+) -> io::Result<()> {
+    let mut input = Input {
+        bytes: Vec::new(),
+        begin: 0,
+        end: 0,
+        longest: protocol.longest(),
     };
-    let longest = limits.longest();
-    let mut connection = Connection {
-        socket,
-        session,
-        idle: config.idle_timeout,
-        parser: Parser::new(limits),
-        input: Input {
-            bytes: Vec::new(),
-            begin: 0,
-            end: 0,
-            longest,
-        },
+    let mut sink = Sink {
+        stream,
+        worker,
+        client,
         out: Vec::new(),
+        now: now(),
     };
     let mut want = 1;
     loop {
-        connection.input.make_space(want);
+        input.make_space(want);
         let arrived = tokio::select! {
             biased;
-            arrived = connection.read() => arrived?,
-            () = stop.reached(Phase::Draining) => connection.last_read()?,
+            arrived = sink.read(&mut input) => arrived?,
+            () = stop.reached(Phase::Draining) => sink.last_read(&mut input).await?,
+            () = client.killed() => return Ok(()),
         };
         let Some(full) = arrived else {
             return Ok(());
         };
-        match connection.answer_all().await? {
-            Some(wanted) => want = wanted,
-            None => return connection.socket.shutdown().await,
+        client.note();
+        sink.now = now();
+        let answered = protocol.answer_all(input.unread(), &mut sink).await?;
+        sink.send().await?;
+        input.begin += answered.used;
+        match answered.want {
+            Some(wanted) if !client.is_killed() => want = wanted,
+            _ => return sink.stream.shutdown().await,
         }
         if stop.is(Phase::Draining) && !full {
-            return connection.socket.shutdown().await;
+            return sink.stream.shutdown().await;
         }
         if full {
             tokio::task::yield_now().await;
@@ -101,168 +129,47 @@ pub async fn serve(socket: TcpStream, session: &Session, mut stop: Stop) -> io::
     }
 }
 
-struct Connection<'s> {
-    socket: TcpStream,
-    session: &'s Session,
-    idle: Option<Duration>,
-    parser: Parser,
-    input: Input,
-    out: Vec<u8>,
-}
-
-impl Connection<'_> {
-    /// Waits for bytes and takes all that have arrived, as far as there is space; whether the space is full now.
-    /// `None`: the client has closed its side.
-    async fn read(&mut self) -> io::Result<Option<bool>> {
-        loop {
-            within(self.idle, self.session, self.socket.readable()).await?;
-            match self.take()? {
-                Taken::Nothing => {}
-                Taken::End => return Ok(None),
-                Taken::Some { full } => return Ok(Some(full)),
-            }
-        }
-    }
-
-    /// Takes what has arrived, without waiting.
-    fn last_read(&mut self) -> io::Result<Option<bool>> {
-        Ok(match self.take()? {
-            Taken::Nothing => Some(false),
-            Taken::End => None,
-            Taken::Some { full } => Some(full),
-        })
-    }
-
-    fn take(&mut self) -> io::Result<Taken> {
-        let begin = self.input.end;
-        while self.input.end < self.input.bytes.len() {
-            match self.socket.try_read(&mut self.input.bytes[self.input.end..]) {
-                // What came before the end is still answered.
-                Ok(0) if self.input.end > begin => break,
-                Ok(0) => return Ok(Taken::End),
-                Ok(read) => self.input.end += read,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let read = self.input.end - begin;
-        self.session.add(Counter::BytesRead, read as u64);
-        Ok(match read {
-            0 => Taken::Nothing,
-            _ => Taken::Some {
-                full: self.input.end == self.input.bytes.len(),
-            },
-        })
-    }
-
-    /// Answers all requests that are whole. How many bytes the next one needs, or `None` where the connection ends.
-    async fn answer_all(&mut self) -> io::Result<Option<usize>> {
-        let Connection {
-            socket,
-            session,
-            idle,
-            parser,
-            input,
-            out,
-        } = self;
-        let mut sink = Sink {
-            socket,
-            session,
-            idle: *idle,
-            out,
-            now: now(),
-        };
-        let mut lookups = Lookups::default();
-        let mut at = 0;
-        let unread = input.unread();
-        let ended = loop {
-            let (used, request, noreply) = match parser.next(&unread[at..]) {
-                Step::More { used, want } => {
-                    at += used;
-                    break Some(want);
-                }
-                Step::Request {
-                    used,
-                    request,
-                    noreply,
-                } => (used, request, noreply),
-            };
-            at += used;
-            match request {
-                Request::Get { mut keys, unique } => {
-                    let mut next = keys.next();
-                    while let Some(key) = next {
-                        next = keys.next();
-                        lookups.push(key, unique, next.is_none());
-                        if lookups.waiting() >= BATCH {
-                            session.look_up(&mut lookups, sink.now, sink.out);
-                            sink.send_if_enough().await?;
-                        }
-                    }
-                }
-                Request::GetAndTouch {
-                    lifetime,
-                    keys,
-                    unique,
-                } => {
-                    sink.finish(&mut lookups).await?;
-                    let mut end: &[u8] = b"END\r\n";
-                    for key in keys {
-                        if session
-                            .get_and_touch(key, lifetime, unique, sink.now, sink.out)
-                            .is_err()
-                        {
-                            end = b"";
-                            break;
-                        }
-                        sink.send_if_enough().await?;
-                    }
-                    sink.out.extend_from_slice(end);
-                }
-                request => {
-                    sink.finish(&mut lookups).await?;
-                    if session.answer(&request, noreply, sink.now, sink.out) == Next::Close {
-                        break None;
-                    }
-                    sink.send_if_enough().await?;
-                }
-            }
-        };
-        sink.finish(&mut lookups).await?;
-        sink.send().await?;
-        input.begin += at;
-        Ok(ended)
-    }
-}
-
-enum Taken {
-    Nothing,
-    Some { full: bool },
-    End,
-}
-
 /// Where answers go.
-struct Sink<'c> {
-    socket: &'c mut TcpStream,
-    session: &'c Session,
-    idle: Option<Duration>,
-    out: &'c mut Vec<u8>,
-    /// The second it is, looked up anew after each wait.
-    now: u64,
+pub struct Sink<'c> {
+    stream: &'c mut dyn Stream,
+    worker: &'c Worker,
+    client: &'c Client,
+    /// Answers that are not sent yet.
+    pub out: Vec<u8>,
+    /// The millisecond it is, looked up anew after each wait.
+    pub now: u64,
 }
 
 impl Sink<'_> {
-    /// Answers all lookups.
-    async fn finish(&mut self, lookups: &mut Lookups<'_>) -> io::Result<()> {
-        while lookups.waiting() > 0 {
-            self.session.look_up(lookups, self.now, self.out);
-            self.send_if_enough().await?;
-        }
-        Ok(())
+    /// Waits for bytes and takes all that have arrived, as far as there is space; whether the space is full now.
+    /// `None`: the client has closed its side.
+    async fn read(&mut self, input: &mut Input) -> io::Result<Option<bool>> {
+        let space = &mut input.bytes[input.end..];
+        let taken = poll_fn(|context| poll_take(self.stream, space, context));
+        let taken = within(self.worker, taken).await?;
+        Ok(self.taken(input, taken))
     }
 
-    async fn send_if_enough(&mut self) -> io::Result<()> {
+    /// Takes what has arrived, without waiting.
+    async fn last_read(&mut self, input: &mut Input) -> io::Result<Option<bool>> {
+        let space = &mut input.bytes[input.end..];
+        let taken = poll_fn(|context| match poll_take(self.stream, space, context) {
+            Poll::Pending => Poll::Ready(Ok(Some(0))),
+            ready => ready,
+        });
+        let taken = taken.await?;
+        Ok(self.taken(input, taken))
+    }
+
+    fn taken(&self, input: &mut Input, taken: Option<usize>) -> Option<bool> {
+        let taken = taken?;
+        self.worker.add(Counter::BytesRead, taken as u64);
+        input.end += taken;
+        Some(taken > 0 && input.end == input.bytes.len())
+    }
+
+    /// Sends the answers if there are enough of them.
+    pub async fn send_if_enough(&mut self) -> io::Result<()> {
         if self.out.len() >= ENOUGH {
             self.send().await?;
         }
@@ -270,11 +177,21 @@ impl Sink<'_> {
     }
 
     async fn send(&mut self) -> io::Result<()> {
-        let mut rest = self.out.as_slice();
-        while !rest.is_empty() {
-            let sent = within(self.idle, self.session, self.socket.write(rest)).await?;
-            self.session.add(Counter::BytesWritten, sent as u64);
-            rest = &rest[sent..];
+        let mut sent = 0;
+        while sent < self.out.len() {
+            let some = tokio::select! {
+                biased;
+                some = within(self.worker, self.stream.write(&self.out[sent..])) => some?,
+                () = self.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+            };
+            if some == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            self.worker.add(Counter::BytesWritten, some as u64);
+            sent += some;
+        }
+        if sent > 0 {
+            within(self.worker, self.stream.flush()).await?;
         }
         self.out.clear();
         if self.out.capacity() > KEPT {
@@ -286,15 +203,11 @@ impl Sink<'_> {
 }
 
 /// Waits no longer than an idle connection may.
-async fn within<T>(
-    idle: Option<Duration>,
-    session: &Session,
-    what: impl Future<Output = io::Result<T>>,
-) -> io::Result<T> {
-    match idle {
+async fn within<T>(worker: &Worker, what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match worker.shared.limits.idle() {
         None => what.await,
         Some(time) => tokio::time::timeout(time, what).await.unwrap_or_else(|_| {
-            session.add(Counter::IdleKicks, 1);
+            worker.add(Counter::IdleKicks, 1);
             Err(io::ErrorKind::TimedOut.into())
         }),
     }

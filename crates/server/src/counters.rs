@@ -35,6 +35,7 @@ counters! {
     TouchMisses "touch_misses",
     TooLarge "store_too_large",
     Failures "server_errors",
+    Commands "redis_commands",
     IdleKicks "idle_kicks",
     BytesRead "bytes_read",
     BytesWritten "bytes_written",

@@ -1,5 +1,6 @@
 //! What keeps the server from running.
 
+use crate::Address;
 use std::net::SocketAddr;
 
 /// Why the server could not start, or had to stop.
@@ -11,15 +12,15 @@ pub enum Error {
     NoAddress,
     /// An address other machines can reach, without [`Config::allow_remote`](crate::Config::allow_remote).
     #[error(
-        "listening on {0} would let other machines read and change everything, since the memcached protocol knows no \
-         passwords: use a loopback address, or allow remote clients explicitly"
+        "listening on {0} would let other machines read and change everything, since there are no passwords: use a \
+         loopback address, give a file of passwords, or allow remote clients explicitly"
     )]
     NotLoopback(SocketAddr),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// Which.
-        address: SocketAddr,
+        address: Address,
         /// Why.
         source: std::io::Error,
     },
@@ -29,14 +30,28 @@ pub enum Error {
     /// The map holds keys that no memcached server has put there.
     #[error("this map was not written by the memcached server: give the server a map of its own")]
     NotOurs,
-    /// The map was written by a newer server.
-    #[error("the memcached server's map has format {version}, and this program reads up to format {ours}")]
-    Newer {
+    /// The map was written by another version of the server.
+    #[error("the server's map has format {version}, and this program reads format {ours}")]
+    OtherVersion {
         /// The map's format.
         version: u64,
-        /// The newest format this program reads.
+        /// The format this program reads.
         ours: u64,
     },
+    /// A file of passwords that cannot be used.
+    #[error("passwords '{path}': {why}", path = path.display())]
+    Passwords {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The map of a database cannot be had.
+    #[error("{0}")]
+    Map(String),
+    /// There is no such database.
+    #[error("there is no database {0}")]
+    NoDatabase(usize),
     /// The server's own record makes no sense.
     #[error("the memcached server's record (under the empty key) is damaged")]
     DamagedRecord,

@@ -1,4 +1,4 @@
-//! The memcached classic text protocol over any [`index::Index`], durably.
+//! The protocols of memcached and Redis over any [`index::Index`], durably.
 //!
 //! A reply means that what it tells is durable: a client that has read `STORED` will find the item after a crash, and
 //! so will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
@@ -16,30 +16,43 @@
 //!
 //! | module       | what it holds                                              |
 //! |--------------|------------------------------------------------------------|
-//! | `parse`      | bytes to requests: pure                                    |
 //! | `item`       | the layout of an item in a value                           |
 //! | `record`     | what the server itself remembers, and where                |
 //! | `store`      | what the commands do, each as one edit of the index        |
-//! | `session`    | requests to answers                                        |
+//! | `memcached`  | bytes to requests (`parse`), requests to answers (`session`) |
+//! | `redis`      | Redis: bytes to commands (`parse`), and the commands       |
+//! | `databases`  | the items of each database, and the gate before them       |
+//! | `passwords`  | who may come in                                            |
+//! | `limits`     | what may change while the server runs                      |
 //! | `connection` | one client: reading, writing, bounds                       |
+//! | `access`     | when items were last asked for                             |
+//! | `clients`    | the connections that are open                              |
+//! | `listen`     | sockets                                                    |
 //! | `serve`      | threads, accepting, stopping                               |
 //! | `sweep`      | removing dead items                                        |
 
+mod access;
+mod clients;
 mod config;
 mod connection;
 mod counters;
+mod databases;
 mod error;
 mod item;
+mod limits;
+mod listen;
+mod memcached;
 mod number;
-mod parse;
+mod passwords;
 mod record;
+mod redis;
 mod serve;
-mod session;
+mod shared;
 mod shutdown;
 mod store;
 mod sweep;
 
-pub use config::{Config, MAX_THREADS, MoreStats};
+pub use config::{Address, Config, MAX_THREADS, Maps, MoreStats, Protocol};
 pub use error::Error;
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

@@ -50,6 +50,29 @@ pub fn write(out: &mut Vec<u8>, mut number: u64) {
     out.extend_from_slice(&digits[at..]);
 }
 
+/// Appends the number's digits, and its sign if it is negative.
+pub fn write_signed(out: &mut Vec<u8>, number: i64) {
+    if number < 0 {
+        out.push(b'-');
+    }
+    write(out, number.unsigned_abs());
+}
+
+/// The number that is the whole of `word` as Redis writes numbers: no blank, no plus sign, no zero in front.
+pub fn strict(word: &[u8]) -> Option<i64> {
+    let digits = word.strip_prefix(b"-").unwrap_or(word);
+    match digits {
+        [b'0'] if word.len() == 1 => return Some(0),
+        [b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit) => {}
+        _ => return None,
+    }
+    let magnitude = unsigned(digits)?;
+    match digits.len() < word.len() {
+        true => 0i64.checked_sub_unsigned(magnitude),
+        false => i64::try_from(magnitude).ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +92,17 @@ mod tests {
             if negative != i64::MIN {
                 prop_assert_eq!(signed(negative.to_string().as_bytes()), Some(negative));
             }
+        }
+
+        /// What is written with a sign is read strictly, and nothing else is.
+        #[test]
+        fn strict_numbers_are_those_that_are_written(number: i64, word in "[-+0-9 ]{0,21}") {
+            let mut text = Vec::new();
+            write_signed(&mut text, number);
+            prop_assert_eq!(&text, &number.to_string().into_bytes());
+            prop_assert_eq!(strict(&text), Some(number));
+            let same = word.parse::<i64>().ok().filter(|number| number.to_string() == word);
+            prop_assert_eq!(strict(word.as_bytes()), same);
         }
 
         /// Anything else is refused as the standard library refuses it.

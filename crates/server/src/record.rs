@@ -3,10 +3,10 @@
 //! ```text
 //! offset  size  field
 //!      0     8  magic "wollemmc"
-//!      8     8  version of this record and of the items' layout: 1
+//!      8     8  version of this record and of the items' layout: 2
 //!     16     8  reserved: every unique ever given is below this
 //!     24     8  flushed: items whose unique is below this are gone
-//!     32     8  flush_at: the second since 1970 at which all items shall go; 0: none
+//!     32     8  flush_at: the millisecond since 1970 at which all items shall go; 0: none
 //! ```
 //!
 //! Little endian.
@@ -21,7 +21,7 @@ use crate::Error;
 pub const KEY: &[u8] = b"";
 
 const MAGIC: [u8; 8] = *b"wollemmc";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const LEN: usize = 40;
 
 /// The record.
@@ -51,7 +51,7 @@ impl Record {
         };
         let version = word(8)?;
         if version != VERSION {
-            return Err(Error::Newer {
+            return Err(Error::OtherVersion {
                 version,
                 ours: VERSION,
             });
@@ -103,7 +103,7 @@ mod tests {
         bytes[8] = 9;
         assert!(matches!(
             Record::read(&bytes),
-            Err(Error::Newer { version: 9, ours: 1 })
+            Err(Error::OtherVersion { version: 9, ours: 2 })
         ));
         bytes[0] = 0;
         assert!(matches!(Record::read(&bytes), Err(Error::NotOurs)));

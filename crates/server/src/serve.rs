@@ -1,20 +1,27 @@
-//! Threads: one that accepts connections and sweeps, and workers that serve them, each with a runtime of its own.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps and waits for
+//! the end.
 
-use crate::config::Config;
+use crate::access::Access;
+use crate::clients::{Clients, Open};
+use crate::config::{Address, Config, Protocol};
 use crate::connection;
 use crate::counters::{self, Counter, Counters};
-use crate::session::{Session, Shared, now};
+use crate::databases::Databases;
+use crate::limits::Limits;
+use crate::listen::{Accepted, Listener, Listening, accept};
+use crate::memcached::Memcached;
+use crate::passwords::Passwords;
+use crate::redis::{Cursors, Redis};
+use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals, Stop};
-use crate::store::Store;
 use crate::{Error, sweep};
 use index::Index;
-use std::net::{SocketAddr, TcpListener};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
@@ -47,7 +54,7 @@ pub struct Report {
 /// A server that listens, and will serve once it [runs](Server::run).
 #[derive(Debug)]
 pub struct Server {
-    listeners: Vec<TcpListener>,
+    listening: Vec<Listening>,
     shared: Arc<Shared>,
 }
 
@@ -65,26 +72,43 @@ impl Server {
     /// index.
     pub fn bind(config: Config, index: Arc<dyn Index>) -> Result<Server, Error> {
         config.check()?;
-        let store = Store::open(index, config.largest_value(), now())?;
-        let listeners = config.listen.iter().map(listen).collect::<Result<_, _>>()?;
+        let passwords = match &config.passwords {
+            Some(path) => Passwords::read(path)?,
+            None => Passwords::default(),
+        };
+        let databases = Databases::open(index, config.maps.clone(), config.largest_value())?;
         let workers = config.workers();
+        let of = |protocol, addresses: &[Address]| {
+            let bound = addresses
+                .iter()
+                .map(|address| Listening::bind(protocol, address, workers));
+            bound.collect::<Result<Vec<_>, _>>()
+        };
+        let mut listening = of(Protocol::Memcached, &config.memcached)?;
+        listening.extend(of(Protocol::Redis, &config.redis)?);
         let shared = Arc::new(Shared {
-            store,
+            databases,
+            limits: Limits::new(&config),
+            passwords,
+            cursors: Cursors::default(),
+            access: Access::default(),
             config,
             workers: (0..workers).map(|_| Counters::default()).collect(),
-            load: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            clients: Arc::new(Clients::default()),
             rejected: AtomicU64::new(0),
             swept: AtomicU64::new(0),
             started: Instant::now(),
         });
-        Ok(Server { listeners, shared })
+        Ok(Server { listening, shared })
     }
 
     /// The addresses it listens on, with the port that was free where port 0 was asked for.
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners
+    pub fn addresses(&self, protocol: Protocol) -> Vec<Address> {
+        let of_protocol = |listening: &&Listening| listening.protocol == protocol;
+        self.listening
             .iter()
-            .filter_map(|listener| listener.local_addr().ok())
+            .filter(of_protocol)
+            .map(|listening| listening.address.clone())
             .collect()
     }
 
@@ -94,46 +118,36 @@ impl Server {
     ///
     /// Threads, runtimes or signal handlers that the operating system refuses.
     pub fn run(self, shutdown: &Shutdown) -> Result<Report, Error> {
-        let Server { listeners, shared } = self;
+        let Server {
+            mut listening,
+            shared,
+        } = self;
         let runtime = runtime()?;
+        // Signals are heard before the first connection is served.
+        let signals = {
+            let _within = runtime.enter();
+            shutdown.listen().map_err(Error::Threads)?
+        };
         // Nothing is sent through `working`: its end tells that the workers have ended.
-        let (working, mut worked) = mpsc::channel::<()>(1);
+        let (working, worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
-        let mut workers = Vec::new();
-        for number in 0..shared.workers.len() {
-            let (send, receive) = mpsc::unbounded_channel();
+        let started = (0..shared.workers.len()).try_for_each(|number| {
             let worker = Worker {
                 shared: shared.clone(),
                 number,
-                stop: shutdown.subscribe(),
+                scratch: RefCell::default(),
             };
-            let working = working.clone();
-            let runtime = self::runtime()?;
-            let thread = std::thread::Builder::new()
-                .name(format!("memcached-{number}"))
-                .spawn(move || {
-                    let _working = working;
-                    worker.run(&runtime, receive)
-                })
-                .map_err(Error::Threads)?;
-            workers.push(send);
+            let thread = Thread::start(worker, &mut listening, shutdown, &working)?;
             threads.push(thread);
-        }
-        drop(working);
-        // The workers end when their senders are dropped, which happens here on every way out.
-        let served = runtime.block_on(LocalSet::new().run_until(async {
-            let mut signals = shutdown.listen()?;
-            accept(listeners, &shared, workers, shutdown, &mut signals).await?;
-            tokio::select! {
-                _ = worked.recv() => {}
-                () = signals.next() => shutdown.stop_at_once(),
-            }
             Ok(())
-        }));
+        });
+        drop(working);
+        if started.is_ok() {
+            runtime.block_on(LocalSet::new().run_until(wait(&shared, shutdown, signals, worked)));
+        }
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
-        served.map_err(Error::Threads)?;
-        Ok(report(&shared, abandoned))
+        started.map(|()| report(&shared, abandoned))
     }
 }
 
@@ -152,18 +166,6 @@ fn report(shared: &Shared, abandoned: usize) -> Report {
     }
 }
 
-fn listen(address: &SocketAddr) -> Result<TcpListener, Error> {
-    let listen = || {
-        let listener = TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    listen().map_err(|source| Error::Listen {
-        address: *address,
-        source,
-    })
-}
-
 fn runtime() -> Result<Runtime, Error> {
     Builder::new_current_thread()
         .enable_all()
@@ -171,131 +173,143 @@ fn runtime() -> Result<Runtime, Error> {
         .map_err(Error::Threads)
 }
 
-type Workers = Rc<Vec<mpsc::UnboundedSender<std::net::TcpStream>>>;
-
-/// Accepts connections and hands them to the workers, and sweeps, until `shutdown`.
-async fn accept(
-    listeners: Vec<TcpListener>,
+/// Sweeps until `shutdown`, and waits until the workers have ended or a second signal comes.
+async fn wait(
     shared: &Arc<Shared>,
-    workers: Vec<mpsc::UnboundedSender<std::net::TcpStream>>,
     shutdown: &Shutdown,
-    signals: &mut Signals,
-) -> std::io::Result<()> {
-    let workers: Workers = Rc::new(workers);
+    mut signals: Signals,
+    mut worked: mpsc::Receiver<()>,
+) {
     let mut tasks = JoinSet::new();
-    for listener in listeners {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        tasks.spawn_local(accept_from(listener, shared.clone(), workers.clone()));
-    }
     tasks.spawn_local(sweep::count(shared.clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
-    drop(workers);
-    // The tasks end, and with them the listeners and the workers' senders, when `tasks` is dropped.
     let mut stop = shutdown.subscribe();
     tokio::select! {
         () = stop.reached(Phase::Draining) => {}
         () = signals.next() => shutdown.stop(),
+        // All workers have panicked.
+        _ = worked.recv() => return,
     }
-    Ok(())
-}
-
-async fn accept_from(listener: tokio::net::TcpListener, shared: Arc<Shared>, workers: Workers) {
-    loop {
-        let Ok((mut socket, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        if shared.connections() >= shared.config.max_connections {
-            shared.rejected.fetch_add(1, Ordering::Relaxed);
-            // It fits into the new socket's space, or is lost with a client that is gone already.
-            let _ = socket.write_all(b"ERROR Too many open connections\r\n").await;
-            continue;
-        }
-        // The one with the fewest connections.
-        let load = |&worker: &usize| shared.load[worker].load(Ordering::Relaxed);
-        let Some(worker) = (0..workers.len()).min_by_key(load) else {
-            return;
-        };
-        if let Ok(socket) = socket.into_std() {
-            shared.load[worker].fetch_add(1, Ordering::Relaxed);
-            if workers[worker].send(socket).is_err() {
-                return; // The worker has panicked: let the others be, take no more.
-            }
-        }
+    drop(tasks);
+    tokio::select! {
+        _ = worked.recv() => {}
+        () = signals.next() => shutdown.stop_at_once(),
     }
 }
 
-/// A thread that serves connections.
-struct Worker {
-    shared: Arc<Shared>,
-    number: usize,
+/// What a worker's thread runs.
+struct Thread {
+    worker: Rc<Worker>,
     stop: Stop,
+    tasks: JoinSet<()>,
 }
 
-impl Worker {
-    /// Serves until there can be no more connections and all have ended, or have been given the time to. How many had
-    /// to be abandoned.
-    fn run(self, runtime: &Runtime, incoming: mpsc::UnboundedReceiver<std::net::TcpStream>) -> usize {
-        runtime.block_on(LocalSet::new().run_until(self.serve(incoming)))
+impl Thread {
+    /// Starts a worker. It returns how many connections had to be abandoned.
+    fn start(
+        worker: Worker,
+        listening: &mut [Listening],
+        shutdown: &Shutdown,
+        working: &mpsc::Sender<()>,
+    ) -> Result<std::thread::JoinHandle<usize>, Error> {
+        let runtime = runtime()?;
+        let listeners = {
+            let _within = runtime.enter();
+            let taken: Result<Vec<_>, _> = listening.iter_mut().map(Listening::take).collect();
+            taken.map_err(Error::Threads)?
+        };
+        let stop = shutdown.subscribe();
+        let working = working.clone();
+        std::thread::Builder::new()
+            .name(format!("worker-{}", worker.number))
+            .spawn(move || {
+                let _working = working;
+                let thread = Thread {
+                    worker: Rc::new(worker),
+                    stop,
+                    tasks: JoinSet::new(),
+                };
+                runtime.block_on(LocalSet::new().run_until(thread.serve(listeners)))
+            })
+            .map_err(Error::Threads)
     }
 
-    async fn serve(self, mut incoming: mpsc::UnboundedReceiver<std::net::TcpStream>) -> usize {
-        let session = Rc::new(Session::new(self.shared.clone(), self.number));
-        let mut tasks = JoinSet::new();
+    /// Serves until it shall stop and all connections have ended, or have been given the time to. How many had to be
+    /// abandoned.
+    async fn serve(mut self, listeners: Vec<Listener>) -> usize {
+        let mut stop = self.stop.clone();
         loop {
             tokio::select! {
-                socket = incoming.recv() => match socket {
-                    Some(socket) => {
-                        tasks.spawn_local(self.connection(socket, session.clone()));
-                    }
-                    None => break,
+                accepted = accept(&listeners) => match accepted {
+                    Ok(accepted) => self.begin(accepted),
+                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
                 },
                 // Ended connections are let go; one whose task has panicked ends alone.
-                Some(_) = tasks.join_next() => {}
+                Some(_) = self.tasks.join_next() => {}
+                () = stop.reached(Phase::Draining) => break,
             }
         }
-        let mut stop = self.stop.clone();
-        let patience = self.shared.config.drain_timeout;
-        let drained = async { while tasks.join_next().await.is_some() {} };
+        drop(listeners);
+        let patience = self.worker.shared.config.drain_timeout;
+        let drained = async { while self.tasks.join_next().await.is_some() {} };
         tokio::select! {
             _ = tokio::time::timeout(patience, drained) => {}
             () = stop.reached(Phase::AtOnce) => {}
         }
-        tasks.len()
+        self.tasks.len()
     }
 
-    fn connection(
-        &self,
-        socket: std::net::TcpStream,
-        session: Rc<Session>,
-    ) -> impl Future<Output = ()> + 'static {
-        let open = Open {
-            shared: self.shared.clone(),
-            worker: self.number,
-        };
-        let stop = self.stop.clone();
-        async move {
-            let _open = open;
-            session.add(Counter::Connections, 1);
-            let _ = socket.set_nodelay(true);
-            if let Ok(socket) = TcpStream::from_std(socket) {
-                // An error here is the client's end of the connection.
-                let _ = connection::serve(socket, &session, stop).await;
+    fn begin(&mut self, accepted: Accepted) {
+        let Accepted {
+            protocol,
+            mut stream,
+            names,
+        } = accepted;
+        let shared = &self.worker.shared;
+        match Clients::enter(&shared.clients, shared.limits.connections(), protocol, names) {
+            Some(open) => {
+                let connection = Connection {
+                    open,
+                    worker: self.worker.clone(),
+                    stop: self.stop.clone(),
+                };
+                self.tasks
+                    .spawn_local(async move { connection.serve(&mut *stream).await });
+            }
+            None => {
+                shared.rejected.fetch_add(1, Ordering::Relaxed);
+                self.tasks.spawn_local(async move {
+                    // It fits into the new socket's space, or is lost with a client that is gone already.
+                    let _ = stream.write_all(protocol.too_many()).await;
+                });
             }
         }
     }
 }
 
-/// An open connection, while it is counted.
-struct Open {
-    shared: Arc<Shared>,
-    worker: usize,
+struct Connection {
+    open: Open,
+    worker: Rc<Worker>,
+    stop: Stop,
 }
 
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.shared.load[self.worker].fetch_sub(1, Ordering::Relaxed);
+impl Connection {
+    async fn serve(self, stream: &mut dyn crate::listen::Stream) {
+        let Connection { open, worker, stop } = self;
+        worker.add(Counter::Connections, 1);
+        let client = &open.client;
+        // An error is the client's end of the connection.
+        let _ = match client.protocol {
+            Protocol::Memcached => {
+                let mut protocol = Memcached::new(worker.clone());
+                connection::serve(stream, &mut protocol, client, &worker, stop).await
+            }
+            Protocol::Redis => {
+                let mut protocol = Redis::new(worker.clone(), client.clone());
+                connection::serve(stream, &mut protocol, client, &worker, stop).await
+            }
+        };
     }
 }

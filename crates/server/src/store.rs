@@ -7,19 +7,18 @@
 //!
 //! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
 
+mod classic;
 mod count;
 mod edit;
 #[cfg(test)]
 mod tests;
 
 use crate::Error;
-use crate::item::{self, Header, Item};
-use crate::number;
-use crate::parse::Verb;
+use crate::item::{Header, Item};
 use crate::record::{self, Record};
 use count::Count;
 use edit::{Change, Remove};
-use index::{Direction, Guard, Index, Value};
+use index::{Action, Direction, Edit, Guard, Index, Value};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -48,6 +47,17 @@ pub enum Outcome {
     NotNumber,
 }
 
+/// What an edit decides, and what it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision<T> {
+    /// Leave the item as it is.
+    Keep(T),
+    /// Put what was filled in.
+    Put(T),
+    /// Remove the item.
+    Remove(T),
+}
+
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -73,7 +83,15 @@ pub struct Store {
     /// The record as it is stored.
     record: Mutex<Record>,
     count: Count,
+    /// How often keys were removed, those of one hash together: what tells that an absent key was there meanwhile.
+    removals: Vec<AtomicU64>,
 }
+
+/// Slots for the counts of removals.
+const REMOVALS: usize = 1 << 12;
+
+/// What a scan calls for each key in order, with its item unless it is dead.
+pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
 
 /// What a step of the sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +123,7 @@ impl Store {
             flush_at: AtomicU64::new(record.flush_at),
             record: Mutex::new(record),
             count: Count::default(),
+            removals: (0..REMOVALS).map(|_| AtomicU64::new(0)).collect(),
         };
         store.reserve()?;
         store.tick(now)?;
@@ -130,7 +149,7 @@ impl Store {
         }
     }
 
-    /// Drops all items, at once or at a second since 1970. Either takes the place of an earlier call that was to drop
+    /// Drops all items, at once or at a millisecond since 1970. Either takes the place of an earlier call that was to drop
     /// them later.
     pub fn flush(&self, at: Option<u64>) -> Result<(), index::Error> {
         let mut record = self.lock();
@@ -147,7 +166,8 @@ impl Store {
             flush_at: 0,
             ..**record
         };
-        self.write_record(record, changed)
+        // What is flushed is not counted any more, and an edit comes wholly before the flush or after it.
+        self.count.restart(|| self.write_record(record, changed))
     }
 
     /// Reads items: `found(i, item)` is called once for each key, in any order. Dead items' keys go to `dead`.
@@ -177,6 +197,28 @@ impl Store {
         Ok(())
     }
 
+    /// Visits items between the bounds, in order, until told to break; dead ones are shown as `None`.
+    pub fn scan(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        now: u64,
+        guard: &Guard,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), index::Error> {
+        // The record's key comes first, and is no item's.
+        let lower = match lower {
+            Bound::Unbounded | Bound::Included([]) => Bound::Excluded(record::KEY),
+            lower => lower,
+        };
+        self.index
+            .scan(lower, upper, direction, guard, &mut |key, value| {
+                let item = Item::read(&value).filter(|item| !self.is_dead(&item.header, now));
+                visit(key, item.as_ref())
+            })
+    }
+
     /// Removes the item if it is dead; whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
         let mut was_dead = false;
@@ -184,87 +226,8 @@ impl Store {
             was_dead = Item::read(value).is_some_and(|item| self.is_dead(&item.header, now));
             was_dead
         });
-        self.count.edit(&*self.index, key, &mut edit)?;
+        self.edit(key, &mut edit)?;
         Ok(was_dead)
-    }
-
-    /// Carries out a storage command.
-    pub fn store(
-        &self,
-        verb: Verb,
-        key: &[u8],
-        new: (u32, u32),
-        data: &[u8],
-        now: u64,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Outcome, Failure> {
-        let (flags, expiry) = new;
-        let largest = self.largest;
-        self.change(key, now, scratch, |old, unique, put| {
-            let fresh = Header {
-                unique,
-                flags,
-                expiry,
-            };
-            let kept = |old: Item<'_>| Header { unique, ..old.header };
-            let fits = |old: Item<'_>| old.data.len() + data.len() <= largest;
-            let (header, parts) = match (verb, old) {
-                (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
-                (Verb::Append, Some(old)) if fits(old) => (kept(old), [old.data, data]),
-                (Verb::Prepend, Some(old)) if fits(old) => (kept(old), [data, old.data]),
-                (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),
-                (Verb::Cas(_), Some(_)) => return Err(Outcome::Exists),
-                (Verb::Cas(_), None) => return Err(Outcome::NotFound),
-                _ => return Err(Outcome::NotStored),
-            };
-            header.begin(put);
-            put.extend_from_slice(parts[0]);
-            put.extend_from_slice(parts[1]);
-            Ok(Outcome::Done)
-        })
-    }
-
-    /// Adds to the number that the value is, round at 2^64, or takes from it, down to zero. A number that has become
-    /// shorter keeps the value's length, with blanks behind it.
-    pub fn count(
-        &self,
-        key: &[u8],
-        delta: u64,
-        up: bool,
-        now: u64,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Outcome, Failure> {
-        self.change(key, now, scratch, |old, unique, put| {
-            let old = old.ok_or(Outcome::NotFound)?;
-            let number = number::leading(old.data).ok_or(Outcome::NotNumber)?;
-            let number = if up {
-                number.wrapping_add(delta)
-            } else {
-                number.saturating_sub(delta)
-            };
-            Header { unique, ..old.header }.begin(put);
-            number::write(put, number);
-            if put.len() < item::HEADER + old.data.len() {
-                put.resize(item::HEADER + old.data.len(), b' ');
-            }
-            Ok(Outcome::Number(number))
-        })
-    }
-
-    /// Gives the item another expiry. Its unique stays.
-    pub fn touch(
-        &self,
-        key: &[u8],
-        expiry: u32,
-        now: u64,
-        scratch: &mut Vec<u8>,
-    ) -> Result<Outcome, Failure> {
-        self.change(key, now, scratch, |old, _, put| {
-            let old = old.ok_or(Outcome::NotFound)?;
-            Header { expiry, ..old.header }.begin(put);
-            put.extend_from_slice(old.data);
-            Ok(Outcome::Done)
-        })
     }
 
     /// Removes the item.
@@ -276,8 +239,17 @@ impl Store {
             }
             true
         });
-        self.count.edit(&*self.index, key, &mut edit)?;
+        self.edit(key, &mut edit)?;
+        if outcome == Outcome::Done {
+            self.removals(key).fetch_add(1, Ordering::Release);
+        }
         Ok(outcome)
+    }
+
+    /// A number that grows whenever a live item of this key, or of one of the same hash, is removed. A crash begins it
+    /// anew.
+    pub fn removals(&self, key: &[u8]) -> &AtomicU64 {
+        &self.removals[crate::access::hash(key) as usize % REMOVALS]
     }
 
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
@@ -324,23 +296,36 @@ impl Store {
 
     /// Counts the next items, at most `limit`; whether all are counted.
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
-        Ok(self.count.step(&*self.index, limit)?)
+        Ok(self
+            .count
+            .step(&*self.index, limit, &|value| self.is_flushed(value))?)
+    }
+
+    /// Whether the item in a value is older than a flush.
+    fn is_flushed(&self, value: &[u8]) -> bool {
+        let flushed = self.flushed.load(Ordering::Acquire);
+        Item::read(value).is_some_and(|item| item.header.unique < flushed)
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+        self.count
+            .edit(&*self.index, key, edit, &|value| self.is_flushed(value))
     }
 
     #[inline]
     fn is_dead(&self, header: &Header, now: u64) -> bool {
-        header.unique < self.flushed.load(Ordering::Acquire)
-            || (header.expiry != 0 && u64::from(header.expiry) <= now)
+        header.unique < self.flushed.load(Ordering::Acquire) || (header.expiry != 0 && header.expiry <= now)
     }
 
-    /// One edit of an item. `rule` is given the live item and a new unique, and fills the value to put.
-    fn change(
+    /// One edit of an item. `rule` is given the live item and a new unique, and decides; what it puts it fills into its
+    /// last argument, where the value still is when this returns.
+    pub fn change<T>(
         &self,
         key: &[u8],
         now: u64,
         scratch: &mut Vec<u8>,
-        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
-    ) -> Result<Outcome, Failure> {
+        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
+    ) -> Result<T, Failure> {
         if self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
             self.reserve()?;
         }
@@ -349,10 +334,16 @@ impl Store {
             now,
             put: scratch,
             rule,
-            outcome: Err(Failure::Foreign),
+            was_live: false,
+            outcome: None,
         };
-        self.count.edit(&*self.index, key, &mut change)?;
-        change.outcome
+        let action = self.edit(key, &mut change)?;
+        let was_live = change.was_live;
+        let outcome = change.outcome.ok_or(Failure::Foreign)?;
+        if action == Action::Remove && was_live {
+            self.removals(key).fetch_add(1, Ordering::Release);
+        }
+        Ok(outcome)
     }
 
     fn reserve(&self) -> Result<(), index::Error> {

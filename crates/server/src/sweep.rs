@@ -4,7 +4,8 @@
 //! The sweep goes round all keys without end. Between two steps it pauses, unless it is finding much; so that it takes a
 //! small share of one thread where nothing dies, and keeps up where much does.
 
-use crate::session::{Shared, now};
+use crate::databases;
+use crate::shared::{Shared, now};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -24,27 +25,32 @@ const COUNT_PAUSE: Duration = Duration::from_millis(1);
 /// Counts the items once.
 pub async fn count(shared: Arc<Shared>) {
     // In a damaged pool the number stays what it was, and is not said to be exact; requests will say what is wrong.
-    while let Ok(false) = shared.store.count_on(COUNT_STEP) {
-        tokio::time::sleep(COUNT_PAUSE).await;
+    for (_, store) in shared.databases.all() {
+        while let Ok(false) = store.count_on(COUNT_STEP) {
+            tokio::time::sleep(COUNT_PAUSE).await;
+        }
     }
 }
 
 /// Sweeps for ever, in steps with this pause between them.
 pub async fn run(shared: Arc<Shared>, pause: Duration) {
-    let mut cursor = Vec::new();
+    let mut cursors = vec![Vec::new(); databases::COUNT];
     loop {
-        let pauses = match shared.store.sweep(&mut cursor, STEP, now()) {
-            Ok(swept) => {
-                shared.swept.fetch_add(swept.removed as u64, Ordering::Relaxed);
-                match swept.seen {
-                    seen if seen < STEP => ROUND,
-                    seen if swept.removed * 4 < seen => 1,
-                    _ => 0,
+        let mut pauses = ROUND;
+        for (number, store) in shared.databases.all() {
+            pauses = pauses.min(match store.sweep(&mut cursors[number], STEP, now()) {
+                Ok(swept) => {
+                    shared.swept.fetch_add(swept.removed as u64, Ordering::Relaxed);
+                    match swept.seen {
+                        seen if seen < STEP => ROUND,
+                        seen if swept.removed * 4 < seen => 1,
+                        _ => 0,
+                    }
                 }
-            }
-            // A full or damaged pool: requests will say so. Try again later, from the next key on.
-            Err(_) => ROUND,
-        };
+                // A full or damaged pool: requests will say so. Try again later, from the next key on.
+                Err(_) => ROUND,
+            });
+        }
         if pauses > 0 {
             tokio::time::sleep(pause * pauses).await;
         } else {

@@ -1,4 +1,4 @@
-//! `serve`: the pool for memcached clients.
+//! `serve`: the pool for memcached and Redis clients.
 
 use super::{in_words, output};
 use crate::context::{Context, NewMap};
@@ -6,11 +6,11 @@ use crate::exit::{Failure, Outcome};
 use clap::builder::RangedU64ValueParser;
 use indicatif::HumanCount;
 use serde::Serialize;
-use server::{Config, Report, Server, Shutdown};
+use server::{Address, Config, Maps, Protocol, Report, Server, Shutdown};
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi::{Db, Map, RecoveryState};
@@ -21,14 +21,36 @@ const COUNTING: Duration = Duration::from_millis(20);
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Items are in the map `memcached`: the client's value after a header of 16 bytes. \
+    after_help = "Items are in the map `memcached`: the client's value after a header of 24 bytes. \
+Redis's database 0 is that map, database N the map `memcached-N`. \
 SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once."
 )]
 pub struct Args {
     /// Where to listen for memcached clients, by address or name; may be given more than once
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:11211", value_parser = listen_on)]
     memcached: Vec<Addresses>,
-    /// Allow addresses that other machines can reach. The protocol has no passwords
+    /// Where to listen for Redis clients; may be given more than once
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:6379", value_parser = listen_on)]
+    redis: Vec<Addresses>,
+    /// Do not serve Redis clients
+    #[arg(long, conflicts_with_all = ["redis", "redis_unix"])]
+    no_redis: bool,
+    /// Also serve Redis clients on a unix socket, whose file is made for its owner alone
+    #[arg(long, value_name = "PATH")]
+    redis_unix: Vec<PathBuf>,
+    /// A file of `user:password` lines: clients must then say who they are
+    #[arg(long, value_name = "FILE")]
+    passwords: Option<PathBuf>,
+    /// The most connections at once
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    max_connections: usize,
+    /// Close connections that are idle for so many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    idle_timeout: u64,
+    /// Also serve memcached clients on a unix socket, whose file is made for its owner alone
+    #[arg(long, value_name = "PATH")]
+    unix: Vec<PathBuf>,
+    /// Allow addresses that other machines can reach, without passwords
     #[arg(long)]
     allow_remote: bool,
     /// Threads that serve connections [default: one a processor]
@@ -74,7 +96,8 @@ struct Ready<'a> {
     entries_exact: bool,
     opened_in: f64,
     recovery: RecoveryState,
-    memcached: Vec<SocketAddr>,
+    memcached: Vec<String>,
+    redis: Vec<String>,
 }
 
 impl Args {
@@ -88,7 +111,15 @@ impl Args {
         let name = context.map_or("memcached");
         let map = self.new.open(&db, name)?;
         let config = Config {
-            listen: self.memcached.concat(),
+            memcached: addresses(&self.memcached, self.unix),
+            redis: match self.no_redis {
+                true => Vec::new(),
+                false => addresses(&self.redis, self.redis_unix),
+            },
+            maps: Some(maps(&db, name, self.new)),
+            passwords: self.passwords,
+            max_connections: self.max_connections,
+            idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
             allow_remote: self.allow_remote,
             threads: self.threads,
             more_stats: Some(Arc::new({
@@ -109,7 +140,8 @@ impl Args {
             entries_exact,
             opened_in: stats.opened_in,
             recovery: stats.recovery.state,
-            memcached: server.addresses(),
+            memcached: in_text(&server.addresses(Protocol::Memcached)),
+            redis: in_text(&server.addresses(Protocol::Redis)),
         };
         heard_or_not(announce(&ready, context.json))?;
         let report = server.run(&Shutdown::on_signals())?;
@@ -118,6 +150,32 @@ impl Args {
         }
         Ok(Outcome::Done)
     }
+}
+
+/// The maps of Redis's databases behind the first.
+fn maps(db: &Db, name: &str, new: NewMap) -> Maps {
+    let (db, name) = (db.clone(), name.to_owned());
+    Arc::new(move |number, create| {
+        let name = format!("{name}-{number}");
+        let map = match create {
+            true => new
+                .open(&db, &name)
+                .map(Some)
+                .map_err(|error| error.to_string())?,
+            false => db.find_map(&name).map_err(|error| error.to_string())?,
+        };
+        Ok(map.map(|map| map.index()))
+    })
+}
+
+/// All that a protocol listens on.
+fn addresses(hosts: &[Addresses], files: Vec<PathBuf>) -> Vec<Address> {
+    let hosts = hosts.iter().flatten().copied().map(Address::Tcp);
+    hosts.chain(files.into_iter().map(Address::Unix)).collect()
+}
+
+fn in_text(addresses: &[Address]) -> Vec<String> {
+    addresses.iter().map(Address::to_string).collect()
 }
 
 /// A server serves its clients, whether or not anybody reads what it says.
@@ -147,17 +205,20 @@ fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
         serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        let listening: Vec<_> = ready.memcached.iter().map(SocketAddr::to_string).collect();
         writeln!(
             out,
-            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}",
+            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}",
             ready.pool.display(),
             ready.level,
             if ready.entries_exact { "" } else { "more than " },
             in_words(ready.entries),
             ready.opened_in * 1e3,
             ready.recovery,
-            listening.join(", ")
+            ready.memcached.join(", "),
+            match ready.redis.is_empty() {
+                true => String::new(),
+                false => format!("; redis on {}", ready.redis.join(", ")),
+            }
         )?;
     }
     out.flush()

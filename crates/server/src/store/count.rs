@@ -3,15 +3,18 @@
 //! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
 //! the writers, and edits keep the number up.
 //!
+//! Items that a flush has dropped do not count, though their keys are there until somebody meets them.
+//!
 //! I1 An edit of a key up to the cursor changes the number; one of a key above it does not, since the count is yet to
 //!    come there.
-//! I2 Until the count is through, a step excludes edits, so that each edit comes wholly before or after it. Edits do not
-//!    exclude each other, and afterwards nothing is excluded.
+//! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
+//!    exclude each other.
 
+use crossbeam_utils::sync::ShardedLock;
 use index::{Action, Direction, Edit, Error, Index};
 use std::ops::{Bound, ControlFlow};
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{PoisonError, RwLock};
 
 /// A count of the keys behind the first, which is the server's own record.
 #[derive(Debug, Default)]
@@ -20,7 +23,7 @@ pub struct Count {
     items: AtomicI64,
     through: AtomicBool,
     /// The last key counted.
-    cursor: RwLock<Vec<u8>>,
+    cursor: ShardedLock<Vec<u8>>,
 }
 
 impl Count {
@@ -31,13 +34,18 @@ impl Count {
     }
 
     /// Counts the next keys, at most `limit`; whether it is through.
-    pub fn step(&self, index: &dyn Index, limit: usize) -> Result<bool, Error> {
+    pub fn step(
+        &self,
+        index: &dyn Index,
+        limit: usize,
+        is_flushed: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<bool, Error> {
         // What a panic leaves is a cursor that fits the number: both change after the scan.
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         if self.through.load(Ordering::Acquire) {
             return Ok(true);
         }
-        let (mut seen, mut last) = (0, Vec::new());
+        let (mut seen, mut counted, mut last) = (0, 0, Vec::new());
         let lower = Bound::Excluded(cursor.as_slice());
         let guard = heap::pin();
         index.scan(
@@ -45,8 +53,9 @@ impl Count {
             Bound::Unbounded,
             Direction::Forward,
             &guard,
-            &mut |key, _| {
+            &mut |key, value| {
                 seen += 1;
+                counted += i64::from(!is_flushed(&value));
                 if seen < limit {
                     return ControlFlow::Continue(());
                 }
@@ -54,7 +63,7 @@ impl Count {
                 ControlFlow::Break(())
             },
         )?;
-        self.items.fetch_add(seen as i64, Ordering::Relaxed);
+        self.items.fetch_add(counted, Ordering::Relaxed);
         *cursor = last;
         let through = seen < limit;
         if through {
@@ -63,16 +72,31 @@ impl Count {
         Ok(through)
     }
 
+    /// Carries out a flush: from then on there are no items, and none are left to count.
+    pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
+        flush()?;
+        cursor.clear();
+        self.items.store(0, Ordering::Relaxed);
+        self.through.store(true, Ordering::Release);
+        Ok(())
+    }
+
     /// Carries out an edit of an item.
-    pub fn edit(&self, index: &dyn Index, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let cursor = match self.through.load(Ordering::Acquire) {
-            true => None,
-            false => Some(self.cursor.read().unwrap_or_else(PoisonError::into_inner)),
+    pub fn edit(
+        &self,
+        index: &dyn Index,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        is_flushed: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Action, Error> {
+        let cursor = self.cursor.read().unwrap_or_else(PoisonError::into_inner);
+        let counted = self.through.load(Ordering::Acquire) || key <= cursor.as_slice();
+        let mut watched = Watched {
+            edit,
+            is_flushed,
+            present: false,
         };
-        // Asked again: the last step may just have been.
-        let counted = self.through.load(Ordering::Acquire)
-            || cursor.as_ref().is_none_or(|cursor| key <= cursor.as_slice());
-        let mut watched = Watched { edit, present: false };
         let action = index.write(key, &mut watched)?;
         let change = match (watched.present, action) {
             (false, Action::Put) => 1,
@@ -86,15 +110,16 @@ impl Count {
     }
 }
 
-/// An edit, and whether the key was present when it decided.
+/// An edit, and whether an item that is not flushed was there when it decided.
 struct Watched<'e> {
     edit: &'e mut dyn Edit,
+    is_flushed: &'e dyn Fn(&[u8]) -> bool,
     present: bool,
 }
 
 impl Edit for Watched<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        self.present = current.is_some();
+        self.present = current.is_some_and(|value| !(self.is_flushed)(value));
         self.edit.decide(current)
     }
     fn value(&self) -> &[u8] {

@@ -1,6 +1,6 @@
 //! The edits of items: what looks at an item, and changes it, under the lock on its key.
 
-use super::{Failure, Outcome, Store};
+use super::{Decision, Store};
 use crate::item::Item;
 use index::{Action, Edit};
 use std::sync::atomic::Ordering;
@@ -22,21 +22,23 @@ impl<F: FnMut(&[u8]) -> bool> Edit for Remove<F> {
 }
 
 /// The edit of [`Store::change`].
-pub struct Change<'s, R> {
+pub struct Change<'s, R, T> {
     pub store: &'s Store,
-    /// The second it is.
+    /// The millisecond it is.
     pub now: u64,
     /// Where the value to put is made.
     pub put: &'s mut Vec<u8>,
     /// Given the live item and a new unique, fills the value to put, or says why there is none.
     pub rule: R,
-    /// What came of it.
-    pub outcome: Result<Outcome, Failure>,
+    /// Whether there was a live item.
+    pub was_live: bool,
+    /// What came of it; `None` where the value is no item.
+    pub outcome: Option<T>,
 }
 
-impl<R> Edit for Change<'_, R>
+impl<R, T> Edit for Change<'_, R, T>
 where
-    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Result<Outcome, Outcome>,
+    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
 {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let old = match current.map(Item::read) {
@@ -45,21 +47,17 @@ where
             None => None,
         };
         let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
+        self.was_live = live.is_some();
         let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
-        match (self.rule)(live, unique, self.put) {
-            Ok(outcome) => {
-                self.outcome = Ok(outcome);
-                Action::Put
-            }
-            Err(outcome) => {
-                self.outcome = Ok(outcome);
-                if live.is_none() && old.is_some() {
-                    Action::Remove
-                } else {
-                    Action::Keep
-                }
-            }
-        }
+        let (action, outcome) = match (self.rule)(live, unique, self.put) {
+            Decision::Put(outcome) => (Action::Put, outcome),
+            Decision::Remove(outcome) => (Action::Remove, outcome),
+            // Whoever meets a dead item removes it.
+            Decision::Keep(outcome) if live.is_none() => (Action::Remove, outcome),
+            Decision::Keep(outcome) => (Action::Keep, outcome),
+        };
+        self.outcome = Some(outcome);
+        action
     }
 
     fn value(&self) -> &[u8] {

@@ -4,9 +4,11 @@ use crate::support::{Running, config, shown};
 use index::model::Model;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use wollemi_server::{Config, Error, Server};
+use wollemi_server::{Address, Config, Error, Protocol, Server, Shutdown};
 
 /// A client that asks for much and reads nothing holds up nobody else, and gets everything once it reads. What waits for
 /// it in the server is bounded: it asks for 4 GiB here.
@@ -142,9 +144,9 @@ fn connections_have_a_limit() {
 #[test]
 fn addresses_are_checked() {
     let bind = |config| Server::bind(config, Arc::new(Model::new()));
-    let everywhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))];
+    let everywhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)).into()];
     let remote = Config {
-        listen: everywhere,
+        memcached: everywhere,
         ..config()
     };
     assert!(matches!(bind(remote.clone()), Err(Error::NotLoopback(_))));
@@ -157,15 +159,52 @@ fn addresses_are_checked() {
     );
     assert!(matches!(
         bind(Config {
-            listen: vec![],
+            memcached: vec![],
             ..config()
         }),
         Err(Error::NoAddress)
     ));
     let first = bind(config()).expect("a free port");
     let taken = bind(Config {
-        listen: first.addresses(),
+        memcached: first.addresses(Protocol::Memcached),
         ..config()
     });
     assert!(matches!(taken, Err(Error::Listen { .. })));
+}
+
+/// A unix socket serves as an address does; its file is for its owner, is not taken from a server that listens there,
+/// is taken from one that was killed, and goes with the server.
+#[test]
+fn unix_sockets_are_served() {
+    let directory = std::env::temp_dir().join(format!("wollemi-unix-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("socket");
+    drop(std::os::unix::net::UnixListener::bind(&path).expect("a socket that is left behind"));
+    let unix = Config {
+        memcached: vec![Address::Unix(path.clone())],
+        ..config()
+    };
+    let server = Server::bind(unix.clone(), Arc::new(Model::new())).expect("the server starts");
+    let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+    let shutdown = Shutdown::new();
+    let stop = shutdown.clone();
+    let thread = std::thread::spawn(move || server.run(&stop));
+    for _ in 0..8 {
+        let mut client = UnixStream::connect(&path).expect("the server listens");
+        client
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a timeout");
+        client.write_all(b"verbosity 1\r\n").expect("the server reads");
+        let mut answer = [0; 4];
+        client.read_exact(&mut answer).expect("the server answers");
+        assert_eq!(&answer, b"OK\r\n");
+    }
+    let second = Server::bind(unix, Arc::new(Model::new()));
+    assert!(matches!(second, Err(Error::Listen { .. })));
+    shutdown.stop();
+    let report = thread.join().expect("no panic").expect("no failure");
+    assert!(report.connections >= 8);
+    assert!(!path.exists());
+    std::fs::remove_dir(&directory).expect("it is empty");
 }

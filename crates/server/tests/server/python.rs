@@ -1,12 +1,12 @@
-//! An interpreter with a client that people use, pymemcache. The command line's tests share it.
+//! An interpreter with clients that people use, pymemcache and redis-py. The command line's tests share it.
 //!
-//! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has it
+//! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has them
 //! already.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const CLIENT: &str = "pymemcache==4.0.0";
+const CLIENTS: [&str; 2] = ["pymemcache==4.0.0", "redis==6.4.0"];
 
 /// Runs it and expects success.
 pub fn run(command: &mut Command) {
@@ -21,12 +21,16 @@ pub fn python() -> PathBuf {
     if let Some(python) = std::env::var_os("WOLLEMI_PYTHON") {
         return python.into();
     }
-    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pymemcache");
+    let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     let python = venv.join("bin/python");
-    let has_client = Command::new(&python).args(["-c", "import pymemcache"]).output();
-    if !has_client.is_ok_and(|output| output.status.success()) {
+    let has_clients = Command::new(&python)
+        .args(["-c", "import pymemcache, redis"])
+        .output();
+    if !has_clients.is_ok_and(|output| output.status.success()) {
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
-        run(Command::new(&python).args(["-m", "pip", "install", "--quiet", CLIENT]));
+        run(Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet"])
+            .args(CLIENTS));
     }
     python
 }

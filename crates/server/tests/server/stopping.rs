@@ -1,6 +1,6 @@
 //! Stopping.
 
-use crate::support::{Running, config};
+use crate::support::{Running, address, config};
 use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
@@ -54,7 +54,7 @@ fn stopping_does_not_wait_for_ever() {
 #[test]
 fn signals_stop_the_server() {
     let server = Server::bind(config(), Arc::new(Model::new())).expect("the server starts");
-    let address = server.addresses()[0];
+    let address = address(&server);
     let thread = std::thread::spawn(move || server.run(&Shutdown::on_signals()));
     // The handlers are in place before the first connection is served.
     let mut socket = std::net::TcpStream::connect(address).expect("the server listens");

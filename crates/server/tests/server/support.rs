@@ -7,13 +7,15 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-use wollemi_server::{Config, Report, Server, Shutdown};
+use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
 
 /// How long a test waits for an answer before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct Running {
     pub address: SocketAddr,
+    /// Where it serves Redis clients, if it does.
+    pub redis: Option<SocketAddr>,
     shutdown: Shutdown,
     thread: Option<JoinHandle<Report>>,
 }
@@ -21,9 +23,30 @@ pub struct Running {
 /// A configuration for tests: any free port, two threads.
 pub fn config() -> Config {
     Config {
-        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))],
+        memcached: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
         threads: 2,
         ..Config::default()
+    }
+}
+
+/// The same for both protocols, with databases in memory.
+pub fn with_redis() -> Config {
+    let maps: [Model; 16] = std::array::from_fn(|_| Model::new());
+    Config {
+        redis: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
+        maps: Some(Arc::new(move |number, create| {
+            let map = || Arc::new(maps[number].clone()) as Arc<dyn Index>;
+            Ok(create.then(map))
+        })),
+        ..config()
+    }
+}
+
+/// The address at which a server serves memcached clients.
+pub fn address(server: &Server) -> SocketAddr {
+    match server.addresses(Protocol::Memcached)[..] {
+        [Address::Tcp(address), ..] => address,
+        ref other => panic!("{other:?}"),
     }
 }
 
@@ -34,12 +57,17 @@ impl Running {
 
     pub fn over(config: Config, index: Arc<dyn Index>) -> Running {
         let server = Server::bind(config, index).expect("the server starts");
-        let address = server.addresses()[0];
+        let address = address(&server);
+        let redis = match server.addresses(Protocol::Redis)[..] {
+            [Address::Tcp(address), ..] => Some(address),
+            _ => None,
+        };
         let shutdown = Shutdown::new();
         let stop = shutdown.clone();
         let thread = std::thread::spawn(move || server.run(&stop).expect("the server runs"));
         Running {
             address,
+            redis,
             shutdown,
             thread: Some(thread),
         }
@@ -66,10 +94,16 @@ impl Running {
     }
 
     pub fn connect(&self) -> Client {
-        let socket = TcpStream::connect(self.address).expect("the server listens");
-        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        socket.set_write_timeout(Some(PATIENCE)).expect("a timeout");
-        Client { socket }
+        Client::connect(self.address)
+    }
+
+    /// A server of both protocols, with all databases.
+    pub fn with_redis() -> Running {
+        Running::over(with_redis(), Arc::new(Model::new()))
+    }
+
+    pub fn connect_redis(&self) -> Client {
+        Client::connect(self.redis.expect("it serves Redis clients"))
     }
 }
 
@@ -84,6 +118,26 @@ pub struct Client {
 }
 
 impl Client {
+    pub fn connect(address: SocketAddr) -> Client {
+        let socket = TcpStream::connect(address).expect("the server listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        socket.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        Client { socket }
+    }
+
+    /// All bytes up to and with these.
+    pub fn until(&mut self, end: &[u8]) -> Vec<u8> {
+        let (mut read, mut piece) = (Vec::new(), [0; 4096]);
+        while !read.ends_with(end) {
+            match self.socket.read(&mut piece) {
+                Ok(0) => break,
+                Ok(len) => read.extend_from_slice(&piece[..len]),
+                Err(error) => panic!("no answer: {error}; so far {:?}", shown(&read)),
+            }
+        }
+        read
+    }
+
     pub fn send(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).expect("the server reads");
     }

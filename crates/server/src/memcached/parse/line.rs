@@ -1,15 +1,16 @@
 //! What a command line says.
 
-use super::{Keys, MAX_KEY, Request, Verb};
+use super::meta::{self, MetaVerb};
+use super::{Body, Keys, MAX_KEY, Request, Verb};
 use crate::number;
 use std::ops::RangeInclusive;
 
 /// The largest length a storage command may announce: memcached counts in `int`, with the final `\r\n` added.
-const MAX_LENGTH: u64 = i32::MAX as u64 - 2;
+pub const MAX_LENGTH: u64 = i32::MAX as u64 - 2;
 
-const ERROR: &str = "ERROR\r\n";
+pub const ERROR: &str = "ERROR\r\n";
 pub const BAD_CHUNK: &str = "CLIENT_ERROR bad data chunk\r\n";
-const BAD_LINE: &str = "CLIENT_ERROR bad command line format\r\n";
+pub const BAD_LINE: &str = "CLIENT_ERROR bad command line format\r\n";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const BAD_DELTA: &str = "CLIENT_ERROR invalid numeric delta argument\r\n";
 const BAD_LIFETIME: &str = "CLIENT_ERROR invalid exptime argument\r\n";
@@ -25,13 +26,9 @@ pub enum Line<'b> {
     /// All of a request.
     Whole(Request<'b>),
     /// The beginning of a storage command, and how many bytes of data follow.
-    Store {
-        verb: Verb,
-        key: &'b [u8],
-        flags: u32,
-        lifetime: i64,
-        length: u64,
-    },
+    Body { body: Body<'b>, length: u64 },
+    /// A line that is wrong, but says how much of a body follows it; the answer to it.
+    Refused { why: &'static str, length: u64 },
 }
 
 /// The first words of a line: as many as the longest command has, and one more to tell when there are too many.
@@ -64,10 +61,6 @@ impl<'b> Words<'b> {
 pub fn parse(line: &[u8]) -> Parsed<'_> {
     let mut rest = Keys { rest: line };
     let command = rest.next().unwrap_or_default();
-    let wrong = |answer| Parsed {
-        line: Line::Whole(Request::Wrong(answer)),
-        noreply: false,
-    };
     match command {
         b"get" | b"gets" => get(rest, command == b"gets"),
         b"gat" | b"gats" => get_and_touch(rest, command == b"gats"),
@@ -86,10 +79,21 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
         b"stats" => whole(Request::Stats {
             what: rest.next().unwrap_or_default(),
         }),
+        b"mn" => whole(Request::MetaNothing),
+        b"mg" => meta::short(MetaVerb::Get, rest),
+        b"ms" => meta::set(rest),
+        b"md" => meta::short(MetaVerb::Delete, rest),
+        b"ma" => meta::short(MetaVerb::Count, rest),
+        b"me" => meta::debug(rest),
         b"version" => whole(Request::Version),
         b"quit" => whole(Request::Quit),
         _ => wrong(ERROR),
     }
+}
+
+/// A line that is not a request; the answer to it.
+pub fn wrong(answer: &'static str) -> Parsed<'static> {
+    whole(Request::Wrong(answer))
 }
 
 fn whole(request: Request<'_>) -> Parsed<'_> {
@@ -137,11 +141,14 @@ fn store(verb: Verb, line: &[u8], words: RangeInclusive<usize>) -> Parsed<'_> {
             Verb::Cas(_) => Verb::Cas(number::unsigned(unique)?),
             other => other,
         };
-        Some(Line::Store {
+        let body = Body::Classic {
             verb,
             key: Some(key).filter(|key| key.len() <= MAX_KEY)?,
             flags: u32::try_from(number::unsigned(flags)?).ok()?,
             lifetime: number::signed(lifetime)?,
+        };
+        Some(Line::Body {
+            body,
             length: number::unsigned(length).filter(|&length| length <= MAX_LENGTH)?,
         })
     };

@@ -54,26 +54,29 @@ fn whole(bytes: &[u8]) -> Vec<String> {
 /// Byte strings that look like the protocol, more or less.
 fn protocol() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
-        8 => "(get|gets|gat|set|add|replace|append|prepend|cas|delete|incr|decr|touch|flush_all|stats|quit|verbosity)",
+        8 => "(get|gets|gat|mn|mg|ms|md|ma|me|set|add|replace|append|prepend|cas|delete|incr|decr|touch|flush_all|stats|quit|verbosity)",
         8 => "[a-c]{1,3}",
         1 => "k{249,252}",
         8 => "[0-9]{1,3}",
         1 => "[0-9]{18,21}",
         2 => "-[0-9]{1,2}",
         4 => Just("noreply".to_owned()),
+        4 => "[bcfhklqstvI]|[CDFJNORTM][0-9EAP]{0,2}",
         4 => Just("\r\n".to_owned()),
         1 => Just("\n".to_owned()),
         1 => "[ ]{0,2}[x]{200,900}",
     ];
-    let store = (vec(any::<u8>(), 0..400), "(set|append) [a-c] 0 0", any::<bool>()).prop_map(
-        |(data, line, noreply)| {
-            let noreply = if noreply { " noreply" } else { "" };
-            let mut bytes = format!("{line} {}{noreply}\r\n", data.len()).into_bytes();
+    let store = (
+        vec(any::<u8>(), 0..400),
+        "(set|append) [a-c] 0 0|ms [a-c]",
+        "( noreply| q| T1| b)?",
+    )
+        .prop_map(|(data, line, last)| {
+            let mut bytes = format!("{line} {}{last}\r\n", data.len()).into_bytes();
             bytes.extend(data);
             bytes.extend(b"\r\n");
             bytes
-        },
-    );
+        });
     let piece = prop_oneof![
         6 => word.prop_map(String::into_bytes),
         6 => Just(b" ".to_vec()),
@@ -125,7 +128,8 @@ proptest! {
             bytes.extend_from_slice(b"version\r\n");
             let mut parser = Parser::new(LIMITS);
             let key = key.as_bytes();
-            let request = Request::Store { verb, key, flags, lifetime, data: &data };
+            let body = Body::Classic { verb, key, flags, lifetime };
+            let request = Request::Store { body, data: &data };
             prop_assert_eq!(parser.next(&bytes), Step::Request { used, request, noreply });
             let next = parser.next(&bytes[used..]);
             prop_assert_eq!(next, Step::Request { used: 9, request: Request::Version, noreply: false });
@@ -153,7 +157,13 @@ fn large_bodies_are_not_held() {
     bytes.resize(bytes.len() + 100_000, b'\n');
     bytes.extend_from_slice(b"\r\nversion\r\n");
     let (read, most) = requests(bytes.chunks(100));
-    assert_eq!(read, ["TooLarge { verb: Set, key: [97] } false", "Version false"]);
+    assert_eq!(
+        read,
+        [
+            "TooLarge(Classic { verb: Set, key: [97], flags: 0, lifetime: 0 }) false",
+            "Version false"
+        ]
+    );
     assert!(most <= 200, "{most} bytes held");
 }
 

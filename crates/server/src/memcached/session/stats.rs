@@ -1,8 +1,9 @@
 //! `stats`.
 
-use super::{Next, Session, VERSION, now};
+use super::{Next, Session, VERSION};
 use crate::config::MoreStats;
 use crate::counters::{self, Counters};
+use crate::shared::now;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
@@ -12,10 +13,12 @@ impl Session {
         match what {
             b"" => self.general_stats(out),
             b"settings" => self.settings(out),
+            b"items" => self.item_stats(out),
+            b"conns" => self.connections(out),
             // What memcached's slabs are, this server has not: nothing to tell.
-            b"items" | b"slabs" | b"sizes" | b"conns" => {}
+            b"slabs" | b"sizes" => {}
             b"reset" => {
-                self.shared.workers.iter().for_each(Counters::reset);
+                self.shared().workers.iter().for_each(Counters::reset);
                 out.extend_from_slice(b"RESET\r\n");
                 return Next::GoOn;
             }
@@ -29,19 +32,19 @@ impl Session {
     }
 
     fn general_stats(&self, out: &mut Vec<u8>) {
-        let shared = &self.shared;
+        let shared = self.shared();
         let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
         line("pid", &std::process::id());
         line("uptime", &shared.started.elapsed().as_secs());
-        line("time", &now());
+        line("time", &(now() / 1000));
         line("version", &VERSION);
         line("wollemi_version", &env!("CARGO_PKG_VERSION"));
         line("pointer_size", &usize::BITS);
         line("threads", &shared.workers.len());
-        line("max_connections", &shared.config.max_connections);
-        line("curr_connections", &shared.connections());
+        line("max_connections", &shared.limits.connections());
+        line("curr_connections", &shared.clients.count());
         line("rejected_connections", &shared.rejected.load(Ordering::Relaxed));
-        let (items, exact) = shared.store.items();
+        let (items, exact) = shared.databases.first().items();
         line("curr_items", &items);
         line("curr_items_exact", if exact { &"yes" } else { &"no" });
         line("swept_items", &shared.swept.load(Ordering::Relaxed));
@@ -58,18 +61,45 @@ impl Session {
         }
     }
 
+    /// All items are of one class, 1.
+    fn item_stats(&self, out: &mut Vec<u8>) {
+        let (items, _) = self.shared().databases.first().items();
+        if items > 0 {
+            stat(out, "items:1:number", &items);
+            stat(out, "items:1:evicted", &0);
+            stat(out, "items:1:outofmemory", &0);
+        }
+    }
+
+    fn connections(&self, out: &mut Vec<u8>) {
+        for client in self.shared().clients.all() {
+            let scheme = if client.local.starts_with('/') {
+                "unix"
+            } else {
+                "tcp"
+            };
+            let mut line = |name: &str, value: &dyn std::fmt::Display| {
+                stat(out, &format!("{}:{name}", client.id), value);
+            };
+            line("addr", &format_args!("{scheme}:{}", client.peer));
+            line("listen_addr", &format_args!("{scheme}:{}", client.local));
+            line("state", &"conn_parse_cmd");
+            line("secs_since_last_cmd", &client.idle());
+        }
+    }
+
     fn settings(&self, out: &mut Vec<u8>) {
-        let config = &self.shared.config;
+        let config = &self.shared().config;
         let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
-        line("maxconns", &config.max_connections);
-        for address in &config.listen {
+        line("maxconns", &self.shared().limits.connections());
+        for address in &config.memcached {
             line("inter", &address);
         }
-        line("num_threads", &self.shared.workers.len());
+        line("num_threads", &self.shared().workers.len());
         line("item_size_max", &config.largest_value());
         line(
             "idle_timeout",
-            &config.idle_timeout.map_or(0, |time| time.as_secs()),
+            &self.shared().limits.idle().map_or(0, |time| time.as_secs()),
         );
         line("evictions", &"off");
         line("cas_enabled", &"yes");

@@ -1,60 +1,25 @@
 //! Requests to answers: everything a worker does without waiting.
 
+mod lookups;
+mod meta;
 mod stats;
 
-use crate::config::Config;
-use crate::counters::{Counter, Counters};
+use super::parse::{Body, MAX_KEY, Request, Verb};
+use crate::access::Seen;
+use crate::counters::Counter;
 use crate::item::{self, Item};
 use crate::number;
-use crate::parse::{Request, Verb};
-use crate::store::{Failure, Outcome, Store};
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
-
-/// Keys that are looked up together.
-pub const BATCH: usize = 64;
-
-/// Answers are sent once there are this many bytes of them, however many requests wait.
-pub const ENOUGH: usize = 256 << 10;
+use crate::shared::{Shared, Worker};
+use crate::store::{Failure, Outcome};
+pub use lookups::{BATCH, Lookups};
+use std::rc::Rc;
 
 /// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
 pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
 
-/// The second since 1970.
-pub fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |time| time.as_secs())
-}
-
-/// What all workers share.
-#[derive(Debug)]
-pub struct Shared {
-    pub store: Store,
-    pub config: Config,
-    pub workers: Vec<Counters>,
-    /// The connections that each worker serves.
-    pub load: Vec<AtomicUsize>,
-    pub rejected: AtomicU64,
-    pub swept: AtomicU64,
-    pub started: Instant,
-}
-
-impl Shared {
-    /// The connections that are open.
-    pub fn connections(&self) -> usize {
-        self.load.iter().map(|load| load.load(Ordering::Relaxed)).sum()
-    }
-}
-
-/// A worker's means to answer requests.
+/// A connection's means to answer requests.
 pub struct Session {
-    shared: Arc<Shared>,
-    worker: usize,
-    /// Where values to put are made.
-    scratch: RefCell<Vec<u8>>,
+    worker: Rc<Worker>,
 }
 
 /// Whether the connection goes on.
@@ -66,121 +31,51 @@ pub enum Next {
     Close,
 }
 
-/// Keys of consecutive `get`s, in order.
-#[derive(Debug, Default)]
-pub struct Lookups<'b> {
-    keys: Vec<&'b [u8]>,
-    /// For each key whether the answer shows the unique, and whether it ends with this key.
-    marks: Vec<(bool, bool)>,
-    done: usize,
-    /// Why keys of the request whose last key is still to come could not be read: the answer ends with this.
-    failed: Option<Failure>,
-}
-
-impl<'b> Lookups<'b> {
-    /// Adds a key.
-    pub fn push(&mut self, key: &'b [u8], unique: bool, last: bool) {
-        self.keys.push(key);
-        self.marks.push((unique, last));
-    }
-
-    /// Keys without an answer yet.
-    pub fn waiting(&self) -> usize {
-        self.keys.len() - self.done
-    }
-
-    fn clear(&mut self) {
-        self.keys.clear();
-        self.marks.clear();
-        self.done = 0;
-    }
-}
-
 impl Session {
-    pub fn new(shared: Arc<Shared>, worker: usize) -> Session {
-        Session {
-            shared,
-            worker,
-            scratch: RefCell::new(Vec::new()),
-        }
+    pub fn new(worker: Rc<Worker>) -> Session {
+        Session { worker }
     }
 
-    pub fn config(&self) -> &Config {
-        &self.shared.config
+    fn shared(&self) -> &Shared {
+        &self.worker.shared
     }
 
-    /// Counts for this worker.
-    pub fn add(&self, counter: Counter, by: u64) {
-        self.shared.workers[self.worker].add(counter, by);
+    fn add(&self, counter: Counter, by: u64) {
+        self.worker.add(counter, by);
     }
 
-    /// Answers lookups, up to [`BATCH`] keys and about [`ENOUGH`] bytes of answers at a time.
-    pub fn look_up(&self, lookups: &mut Lookups<'_>, now: u64, out: &mut Vec<u8>) {
-        let from = lookups.done;
-        let to = lookups.keys.len().min(from + BATCH);
-        let keys = &lookups.keys[from..to];
-        let marks = &lookups.marks[from..to];
-        let mut dead = Vec::new();
-        let (mut hits, mut misses) = (0, 0);
-        let answered = {
-            let guard = heap::pin();
-            let mut found = [const { None }; BATCH];
-            let found = &mut found[..keys.len()];
-            let read = self
-                .shared
-                .store
-                .tick(now)
-                .map_err(Failure::from)
-                .and_then(|()| self.shared.store.get(keys, now, &guard, &mut dead, found));
-            if let Err(failure) = read {
-                // An answer that has begun cannot be taken back: the error stands in the place of its end.
-                for _ in marks.iter().filter(|(_, last)| *last) {
-                    self.fail(&failure, false, out);
-                }
-                let goes_on = marks.last().is_some_and(|(_, last)| !last);
-                lookups.failed = goes_on.then_some(failure);
-                keys.len()
-            } else {
-                let mut answered = 0;
-                for ((key, value), (unique, last)) in keys.iter().zip(&*found).zip(marks) {
-                    if out.len() >= ENOUGH {
-                        break;
-                    }
-                    match value.as_ref().and_then(|value| Item::read(value)) {
-                        Some(item) => {
-                            hits += 1;
-                            show(key, &item, *unique, out);
-                        }
-                        None => misses += 1,
-                    }
-                    match lookups.failed.take_if(|_| *last) {
-                        Some(failure) => self.fail(&failure, false, out),
-                        None if *last => out.extend_from_slice(b"END\r\n"),
-                        None => {}
-                    }
-                    answered += 1;
-                }
-                answered
-            }
+    /// Whether the request says who the client is, as memcached's `-Y` wants it: a `set` of any key to a user's name and
+    /// password, with a blank between.
+    pub fn let_in(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
+        let said = match request {
+            Request::Store {
+                body: Body::Classic { verb: Verb::Set, .. },
+                data,
+            } => data,
+            _ => &[][..],
         };
-        let mut buried = 0;
-        for i in dead.into_iter().filter(|&i| i < answered) {
-            // Whoever comes next will try again.
-            buried += u64::from(self.shared.store.bury(keys[i], now).unwrap_or(false));
-        }
-        self.add(Counter::Gets, hits + misses);
-        self.add(Counter::GetHits, hits);
-        self.add(Counter::GetMisses, misses);
-        self.add(Counter::GetDead, buried);
-        lookups.done += answered;
-        if lookups.waiting() == 0 {
-            lookups.clear();
-        }
+        let blank = said.iter().position(|&byte| byte == b' ');
+        let known = blank.is_some_and(|blank| {
+            let (user, password) = (&said[..blank], &said[blank + 1..]);
+            self.shared().passwords.let_in(user, password)
+        });
+        out.extend_from_slice(match known {
+            true => b"STORED\r\n",
+            false => b"CLIENT_ERROR unauthenticated\r\n",
+        });
+        known
     }
 
     /// Answers any other request.
     pub fn answer(&self, request: &Request<'_>, noreply: bool, now: u64, out: &mut Vec<u8>) -> Next {
         let begin = out.len();
+        let _alone;
+        let _shared;
+        if let Request::FlushAll { .. } = request {
+            _alone = self.shared().databases.alone();
+        } else {
+            _shared = self.shared().databases.shared();
+        }
         match self.try_answer(request, now, out) {
             Ok(next) => {
                 if noreply {
@@ -207,40 +102,63 @@ impl Session {
     }
 
     fn try_answer(&self, request: &Request<'_>, now: u64, out: &mut Vec<u8>) -> Result<Next, Failure> {
-        let store = &self.shared.store;
-        let scratch = &mut *self.scratch.borrow_mut();
+        let store = self.shared().databases.first();
         store.tick(now)?;
         let text: &[u8] = match *request {
             Request::Store {
-                verb,
-                key,
-                flags,
-                lifetime,
+                body: Body::Meta(ref meta),
                 data,
             } => {
-                let outcome = store.store(
-                    verb,
-                    key,
-                    (flags, item::expiry(lifetime, now)),
-                    data,
-                    now,
-                    scratch,
-                )?;
+                self.meta_set(meta, data, now, out)?;
+                b""
+            }
+            Request::Store {
+                body:
+                    Body::Classic {
+                        verb,
+                        key,
+                        flags,
+                        lifetime,
+                    },
+                data,
+            } => {
+                let expiry = item::expiry(lifetime, now);
+                let scratch = &mut *self.worker.scratch.borrow_mut();
+                let outcome = store.store(verb, key, (flags, expiry), data, now, scratch)?;
                 self.count_store(verb, outcome);
                 match outcome {
                     Outcome::Exists => b"EXISTS\r\n",
                     Outcome::NotFound => b"NOT_FOUND\r\n",
-                    Outcome::Done => b"STORED\r\n",
+                    Outcome::Done => {
+                        self.note(key, false);
+                        b"STORED\r\n"
+                    }
                     _ => b"NOT_STORED\r\n",
                 }
             }
-            Request::TooLarge { verb, key } => {
-                // As in memcached, a `set` that fails leaves no older value behind.
-                if verb == Verb::Set {
-                    store.delete(key, now)?;
+            Request::TooLarge(ref body) => {
+                // As in memcached, a `set` that fails leaves no older value behind, and an `ms` in no mode.
+                match body {
+                    Body::Classic {
+                        verb: Verb::Set, key, ..
+                    } => drop(store.delete(key, now)?),
+                    Body::Classic { .. } => {}
+                    Body::Meta(meta) => {
+                        let space = &mut [0; MAX_KEY];
+                        store.delete(Self::meta_key(meta.key, meta.flags.binary, space), now)?;
+                    }
                 }
                 self.add(Counter::TooLarge, 1);
                 b"SERVER_ERROR object too large for cache\r\n"
+            }
+            Request::MetaNothing => b"MN\r\n",
+            Request::Meta(ref meta) => {
+                self.meta(meta, now, out)?;
+                b""
+            }
+            Request::MetaDebug { key, binary } => {
+                self.meta_debug(key, binary, now, out)?;
+                b""
             }
             Request::Delete { key } => match store.delete(key, now)? {
                 Outcome::Done => {
@@ -253,6 +171,7 @@ impl Session {
                 }
             },
             Request::Count { key, delta, up } => {
+                let scratch = &mut *self.worker.scratch.borrow_mut();
                 let outcome = store.count(key, delta, up, now, scratch)?;
                 let (hits, misses) = match up {
                     true => (Counter::IncrHits, Counter::IncrMisses),
@@ -271,12 +190,15 @@ impl Session {
                     }
                 }
             }
-            Request::Touch { key, lifetime } => match self.touch(key, lifetime, now, scratch)? {
-                Outcome::Done => b"TOUCHED\r\n",
-                _ => b"NOT_FOUND\r\n",
-            },
+            Request::Touch { key, lifetime } => {
+                let scratch = &mut *self.worker.scratch.borrow_mut();
+                match self.touch(key, lifetime, now, scratch)? {
+                    Outcome::Done => b"TOUCHED\r\n",
+                    _ => b"NOT_FOUND\r\n",
+                }
+            }
             Request::FlushAll { delay } => {
-                let at = u64::from(item::expiry(delay, now));
+                let at = item::expiry(delay, now);
                 store.flush(Some(at).filter(|&at| at > now))?;
                 self.add(Counter::Flushes, 1);
                 b"OK\r\n"
@@ -310,13 +232,16 @@ impl Session {
         now: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), ()> {
-        let scratch = &mut *self.scratch.borrow_mut();
+        let scratch = &mut *self.worker.scratch.borrow_mut();
+        let shared = self.shared().databases.shared();
         let touched = self
-            .shared
-            .store
+            .shared()
+            .databases
+            .first()
             .tick(now)
             .map_err(Failure::from)
             .and_then(|()| self.touch(key, lifetime, now, scratch));
+        drop(shared);
         self.add(Counter::Gets, 1);
         match touched {
             Ok(Outcome::Done) => {
@@ -339,12 +264,20 @@ impl Session {
     }
 
     fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
-        let outcome = self
-            .shared
-            .store
-            .touch(key, item::expiry(lifetime, now), now, scratch)?;
+        let outcome =
+            self.shared()
+                .databases
+                .first()
+                .touch(key, item::expiry(lifetime, now), now, scratch)?;
+        self.count_touch(outcome == Outcome::Done);
+        if outcome == Outcome::Done {
+            self.note(key, true);
+        }
+        Ok(outcome)
+    }
+
+    fn count_touch(&self, hit: bool) {
         self.add(Counter::Touches, 1);
-        let hit = outcome == Outcome::Done;
         self.add(
             if hit {
                 Counter::TouchHits
@@ -353,7 +286,17 @@ impl Session {
             },
             1,
         );
-        Ok(outcome)
+    }
+
+    /// The second, counted from the server's start.
+    fn second(&self) -> u64 {
+        self.shared().started.elapsed().as_secs()
+    }
+
+    /// Notes that a key was asked for, or else stored.
+    fn note(&self, key: &[u8], fetched: bool) {
+        let second = self.second();
+        self.shared().access.set(key, Seen { fetched, second });
     }
 
     fn count_store(&self, verb: Verb, outcome: Outcome) {
@@ -366,6 +309,16 @@ impl Session {
             };
             self.add(counter, 1);
         }
+    }
+}
+
+/// How a meta command's answer begins.
+fn outcome_of(outcome: Outcome) -> &'static [u8] {
+    match outcome {
+        Outcome::Done | Outcome::Number(_) => b"HD",
+        Outcome::NotStored | Outcome::NotNumber => b"NS",
+        Outcome::Exists => b"EX",
+        Outcome::NotFound => b"NF",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The memcached classic text protocol, from bytes to requests.
+//! The memcached text protocol, classic and meta commands, from bytes to requests.
 //!
 //! I1 Pure: no input or output, no clock, no allocation. What comes out depends on the bytes alone, not on how they
 //!    were cut into pieces on their way here.
@@ -7,11 +7,13 @@
 //! I3 Where a line is wrong, the answer and what is skipped are memcached's (1.6): the body of a storage command whose
 //!    line is wrong is read as commands.
 //!
-//! Not here: what a line says (`line`), what the requests do (`session`), where the bytes come from (`connection`).
+//! Not here: what a line says (`line`, `meta`), what the requests do (`session`), where the bytes come from (`connection`).
 
 mod line;
+mod meta;
 
 use line::{BAD_CHUNK, Line};
+pub use meta::{Flags, Meta, MetaVerb};
 
 /// The longest key, in bytes.
 pub const MAX_KEY: usize = 250;
@@ -52,6 +54,20 @@ pub enum Verb {
     Cas(u64),
 }
 
+/// A command that data follows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body<'b> {
+    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
+    Classic {
+        verb: Verb,
+        key: &'b [u8],
+        flags: u32,
+        lifetime: i64,
+    },
+    /// `ms`.
+    Meta(Meta<'b>),
+}
+
 /// A complete request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<'b> {
@@ -63,16 +79,10 @@ pub enum Request<'b> {
         keys: Keys<'b>,
         unique: bool,
     },
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
-    Store {
-        verb: Verb,
-        key: &'b [u8],
-        flags: u32,
-        lifetime: i64,
-        data: &'b [u8],
-    },
-    /// A storage command whose value is too large; its body is skipped.
-    TooLarge { verb: Verb, key: &'b [u8] },
+    /// A storage command and its data.
+    Store { body: Body<'b>, data: &'b [u8] },
+    /// A storage command whose value is too large; its data is skipped.
+    TooLarge(Body<'b>),
     /// `delete`.
     Delete { key: &'b [u8] },
     /// `incr`, `decr`.
@@ -81,6 +91,12 @@ pub enum Request<'b> {
     Touch { key: &'b [u8], lifetime: i64 },
     /// `flush_all`.
     FlushAll { delay: i64 },
+    /// `mn`.
+    MetaNothing,
+    /// `mg`, `md`, `ma`.
+    Meta(Meta<'b>),
+    /// `me`.
+    MetaDebug { key: &'b [u8], binary: bool },
     /// `stats`, with its argument.
     Stats { what: &'b [u8] },
     /// `version`.
@@ -182,49 +198,46 @@ impl Parser {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let parsed = line::parse(line);
         let noreply = parsed.noreply;
-        let (verb, key, flags, lifetime, length) = match parsed.line {
+        self.searched = 0;
+        let (body, length) = match parsed.line {
             Line::Whole(request) => {
-                self.searched = 0;
                 return Step::Request {
                     used,
                     request,
                     noreply,
                 };
             }
-            Line::Store {
-                verb,
-                key,
-                flags,
-                lifetime,
-                length,
-            } => (verb, key, flags, lifetime, length),
-        };
-        let body = match usize::try_from(length) {
-            Ok(body) if body <= self.limits.value => body,
-            _ => {
+            Line::Refused { why, length } => {
                 self.skip = length + 2;
-                self.searched = 0;
                 return Step::Request {
                     used,
-                    request: Request::TooLarge { verb, key },
+                    request: Request::Wrong(why),
+                    noreply,
+                };
+            }
+            Line::Body { body, length } => (body, length),
+        };
+        let held = match usize::try_from(length) {
+            Ok(held) if held <= self.limits.value => held,
+            _ => {
+                self.skip = length + 2;
+                return Step::Request {
+                    used,
+                    request: Request::TooLarge(body),
                     noreply,
                 };
             }
         };
-        let whole = used + body + 2;
+        let whole = used + held + 2;
         if input.len() < whole {
             // The search need not begin anew, and ends at once.
             self.searched = end;
             return Step::More { used: 0, want: whole };
         }
-        self.searched = 0;
-        let request = if input[used + body..whole] == *b"\r\n" {
+        let request = if input[used + held..whole] == *b"\r\n" {
             Request::Store {
-                verb,
-                key,
-                flags,
-                lifetime,
-                data: &input[used..used + body],
+                body,
+                data: &input[used..used + held],
             }
         } else {
             Request::Wrong(BAD_CHUNK)

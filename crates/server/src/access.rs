@@ -1,0 +1,103 @@
+//! When an item was last asked for, and whether it was since it was stored: what memcached's meta commands tell by `h` and
+//! `l`. Volatile and approximate: it is not worth a write to the pool.
+//!
+//! A table of fixed size, one word a slot. A key whose slot another key has taken since counts as not asked for, and
+//! last touched when the server started.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const SLOTS: usize = 1 << 18;
+const FETCHED: u64 = 1;
+
+/// What is known of a key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Whether it was asked for since it was stored.
+    pub fetched: bool,
+    /// The second, counted from the server's start, at which it was last asked for or stored.
+    pub second: u64,
+}
+
+/// The table. A slot: the upper half of the key's hash, the second in 31 bits, and whether it was asked for.
+pub struct Access(Vec<AtomicU64>);
+
+impl Default for Access {
+    fn default() -> Access {
+        let mut slots = Vec::new();
+        slots.resize_with(SLOTS, AtomicU64::default);
+        Access(slots)
+    }
+}
+
+impl Access {
+    /// What is known of a key.
+    pub fn get(&self, key: &[u8]) -> Seen {
+        let hash = hash(key);
+        let word = self.slot(hash).load(Ordering::Relaxed);
+        if word >> 32 != hash >> 32 {
+            return Seen::default();
+        }
+        Seen {
+            fetched: word & FETCHED != 0,
+            second: (word & u64::from(u32::MAX)) >> 1,
+        }
+    }
+
+    /// Notes that a key was asked for, or stored.
+    pub fn set(&self, key: &[u8], seen: Seen) {
+        let hash = hash(key);
+        let second = (seen.second << 1) & u64::from(u32::MAX);
+        let word = (hash >> 32 << 32) | second | u64::from(seen.fetched);
+        let slot = self.slot(hash);
+        // A line that need not change stays with the processors that share it.
+        if slot.load(Ordering::Relaxed) != word {
+            slot.store(word, Ordering::Relaxed);
+        }
+    }
+
+    fn slot(&self, hash: u64) -> &AtomicU64 {
+        &self.0[hash as usize % SLOTS]
+    }
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Access").finish_non_exhaustive()
+    }
+}
+
+/// Spreads keys over tables.
+pub fn hash(key: &[u8]) -> u64 {
+    let mix = |hash: u64, word: u64| {
+        let product = u128::from(hash ^ word) * 0x9e37_79b9_7f4a_7c15;
+        (product >> 64) as u64 ^ product as u64
+    };
+    let mut hash = key.len() as u64 ^ 0x2545_f491_4f6c_dd1d;
+    let mut words = key.chunks_exact(8);
+    for word in &mut words {
+        hash = mix(hash, word.try_into().map_or(0, u64::from_le_bytes));
+    }
+    let mut last = [0; 8];
+    last[..words.remainder().len()].copy_from_slice(words.remainder());
+    mix(hash, u64::from_le_bytes(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What was noted last is known, and nothing of other keys.
+    #[test]
+    fn the_last_note_counts() {
+        let access = Access::default();
+        let noted = |fetched, second| Seen { fetched, second };
+        for i in 0..200u64 {
+            access.set(format!("key {i}").as_bytes(), noted(i % 2 == 0, i));
+        }
+        access.set(b"key 7", noted(true, 1000));
+        assert_eq!(access.get(b"key 7"), noted(true, 1000));
+        assert_eq!(access.get(b"never"), Seen::default());
+        let kept = (0..200u64).filter(|i| access.get(format!("key {i}").as_bytes()).second >= *i);
+        assert!(kept.count() > 190);
+    }
+}

@@ -1,0 +1,61 @@
+//! The limits that may change while the server runs.
+
+use crate::config::{Config, LARGEST_VALUE};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The limits as they are now.
+#[derive(Debug)]
+pub struct Limits {
+    connections: AtomicUsize,
+    /// Milliseconds; 0: no limit.
+    idle: AtomicU64,
+    bulk: AtomicUsize,
+}
+
+impl Limits {
+    /// The limits that a configuration begins with.
+    pub fn new(config: &Config) -> Limits {
+        let limits = Limits {
+            connections: AtomicUsize::new(config.max_connections),
+            idle: AtomicU64::new(0),
+            bulk: AtomicUsize::new(LARGEST_VALUE),
+        };
+        limits.set_idle(config.idle_timeout);
+        limits
+    }
+
+    /// The most connections at once.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// Changes the most connections at once. Those that are open stay.
+    pub fn set_connections(&self, most: usize) {
+        self.connections.store(most, Ordering::Relaxed);
+    }
+
+    /// How long a connection may neither send nor take anything.
+    pub fn idle(&self) -> Option<Duration> {
+        let idle = self.idle.load(Ordering::Relaxed);
+        (idle > 0).then(|| Duration::from_millis(idle))
+    }
+
+    /// Changes how long a connection may be idle, from its next wait on.
+    pub fn set_idle(&self, idle: Option<Duration>) {
+        let idle = idle.map_or(0, |idle| {
+            u64::try_from(idle.as_millis()).unwrap_or(u64::MAX).max(1)
+        });
+        self.idle.store(idle, Ordering::Relaxed);
+    }
+
+    /// The longest value that a Redis client may store, in bytes.
+    pub fn bulk(&self) -> usize {
+        self.bulk.load(Ordering::Relaxed)
+    }
+
+    /// Changes the longest value that a Redis client may store.
+    pub fn set_bulk(&self, most: usize) {
+        self.bulk.store(most, Ordering::Relaxed);
+    }
+}

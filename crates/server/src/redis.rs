@@ -1,0 +1,197 @@
+//! Redis's protocol on a connection: consecutive `GET`s are looked up together, all else is answered one by one.
+
+mod admin;
+mod client;
+mod command;
+mod config;
+mod context;
+mod decimal;
+mod expiry;
+mod glob;
+mod inline;
+mod keys;
+mod numbers;
+mod parse;
+mod reply;
+mod scan;
+mod strings;
+mod transaction;
+
+pub use scan::Cursors;
+
+use crate::clients::Client;
+use crate::connection::{Answered, Protocol, Sink};
+use crate::counters::Counter;
+use crate::shared::Worker;
+use context::{Context, State};
+use parse::{Args, Limits, Parser, Step};
+use reply::Reply;
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The Redis whose answers these are. Clients read there what they may ask.
+pub const VERSION: &str = "7.0.15";
+
+/// `GET`s that are looked up together.
+const BATCH: usize = 64;
+
+/// One Redis connection.
+pub struct Redis {
+    worker: Rc<Worker>,
+    client: Arc<Client>,
+    parser: Parser,
+    limits: Limits,
+    state: State,
+}
+
+impl Redis {
+    pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Redis {
+        let limits = Limits {
+            bulk: worker.shared.limits.bulk(),
+            command: LONGEST_COMMAND,
+        };
+        let state = State {
+            store: worker.shared.databases.first().clone(),
+            db: 0,
+            three: false,
+            known: worker.shared.passwords.none(),
+            queue: None,
+            watched: Vec::new(),
+            closing: false,
+        };
+        Redis {
+            worker,
+            client,
+            parser: Parser::new(limits),
+            limits,
+            state,
+        }
+    }
+
+    fn context<'c>(
+        worker: &'c Worker,
+        client: &'c Client,
+        state: &'c mut State,
+        out: &'c mut Vec<u8>,
+        now: u64,
+    ) -> Context<'c> {
+        let three = state.three;
+        Context {
+            worker,
+            client,
+            state,
+            reply: Reply { out, three },
+            now,
+        }
+    }
+
+    /// Answers the `GET`s that wait.
+    async fn finish(&mut self, keys: &mut Vec<&[u8]>, sink: &mut Sink<'_>) -> io::Result<()> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        self.worker.add(Counter::Commands, keys.len() as u64);
+        let done = {
+            let _shared = self.worker.shared.databases.shared();
+            let begin = sink.out.len();
+            let mut context = Self::context(
+                &self.worker,
+                &self.client,
+                &mut self.state,
+                &mut sink.out,
+                sink.now,
+            );
+            let ticked = context.state.store.tick(sink.now);
+            let done = ticked
+                .map_err(context::Wrong::from)
+                .and_then(|()| strings::mget_each(&mut context, keys));
+            if done.is_err() {
+                context.reply.out.truncate(begin);
+            }
+            done
+        };
+        if let Err(context::Wrong(text)) = done {
+            let three = self.state.three;
+            for _ in keys.iter() {
+                Reply {
+                    out: &mut sink.out,
+                    three,
+                }
+                .error(&text);
+            }
+        }
+        keys.clear();
+        sink.send_if_enough().await
+    }
+
+    fn answer(&mut self, input: &[u8], sink: &mut Sink<'_>) {
+        let args: Args<'_> = self.parser.args(input);
+        if args.len() == 0 {
+            return; // An empty line, or an empty array: no command.
+        }
+        self.worker.add(Counter::Commands, 1);
+        let mut context = Self::context(
+            &self.worker,
+            &self.client,
+            &mut self.state,
+            &mut sink.out,
+            sink.now,
+        );
+        command::arrived(&mut context, args);
+    }
+}
+
+/// The longest command, in bytes: a value of the largest size fits, with a key.
+const LONGEST_COMMAND: usize = 128 << 20;
+
+impl Protocol for Redis {
+    fn longest(&self) -> usize {
+        self.limits.longest()
+    }
+
+    async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
+        let mut gets: Vec<&[u8]> = Vec::new();
+        let mut used = 0;
+        let want = loop {
+            let input = &unread[used..];
+            let stranger = !self.state.known;
+            let more = match self.parser.next(input, stranger) {
+                Step::Command(more) => more,
+                Step::More(want) => break Some(want),
+                Step::Wrong(text) => {
+                    self.finish(&mut gets, sink).await?;
+                    let three = self.state.three;
+                    Reply {
+                        out: &mut sink.out,
+                        three,
+                    }
+                    .error(&text);
+                    break None;
+                }
+            };
+            let args = self.parser.args(input);
+            let plain = !stranger && self.state.queue.is_none();
+            if plain
+                && args.len() == 2
+                && args.get(0).eq_ignore_ascii_case(b"get")
+                && let Some(key) = self.parser.second(input)
+            {
+                gets.push(key);
+                if gets.len() == BATCH {
+                    self.finish(&mut gets, sink).await?;
+                }
+            } else {
+                self.finish(&mut gets, sink).await?;
+                self.answer(input, sink);
+                sink.send_if_enough().await?;
+                if self.state.closing {
+                    break None;
+                }
+            }
+            used += more;
+        };
+        self.finish(&mut gets, sink).await?;
+        Ok(Answered { used, want })
+    }
+}

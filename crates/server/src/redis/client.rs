@@ -1,0 +1,278 @@
+//! Commands on connections.
+
+use super::VERSION;
+use super::command::no_subcommand;
+use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
+use super::parse::Args;
+use crate::clients::{Client, Known};
+use crate::config::Protocol;
+use crate::number;
+use std::fmt::Write;
+use std::sync::Arc;
+
+pub fn select(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    const NOT_INT: &str = "ERR value is out of range, value must between -2147483648 and 2147483647";
+    let number = number::strict(args.get(1)).ok_or(NOT_INTEGER)?;
+    let number = i32::try_from(number).map_err(|_| NOT_INT)?;
+    let databases = &context.worker.shared.databases;
+    let number = usize::try_from(number)
+        .ok()
+        .filter(|&number| number < databases.count());
+    let number = number.ok_or("ERR DB index is out of range")?;
+    context.state.store = databases.select(number)?;
+    context.state.db = number;
+    context.client.know(|known| known.db = number);
+    context.reply.ok();
+    Ok(())
+}
+
+pub fn quit(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    context.state.closing = true;
+    context.reply.ok();
+    Ok(())
+}
+
+pub fn reset(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    let databases = &context.worker.shared.databases;
+    let state = &mut *context.state;
+    state.store = databases.first().clone();
+    (state.db, state.three, state.queue) = (0, false, None);
+    state.watched.clear();
+    state.known = context.worker.shared.passwords.none();
+    context.client.know(|known| *known = Known::default());
+    context.reply.simple("RESET");
+    Ok(())
+}
+
+const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?";
+const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
+
+pub fn auth(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    match args.len() {
+        2 if context.worker.shared.passwords.none() => return Err(NO_PASSWORD.into()),
+        2 => login(context, b"default", args.get(1))?,
+        3 => login(context, args.get(1), args.get(2))?,
+        _ => return Err(SYNTAX.into()),
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+fn login(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Done {
+    let passwords = &context.worker.shared.passwords;
+    if !passwords.let_in(user, password) {
+        return Err(WRONG_PASSWORD.into());
+    }
+    context.state.known = true;
+    Ok(())
+}
+
+/// `HELLO [protover [AUTH username password] [SETNAME clientname]]`.
+pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let mut three = context.state.three;
+    if args.len() > 1 {
+        three = match number::strict(args.get(1)) {
+            Some(2) => false,
+            Some(3) => true,
+            Some(_) => return Err("NOPROTO unsupported protocol version".into()),
+            None => return Err("ERR Protocol version is not an integer or out of range".into()),
+        };
+    }
+    let mut name = None;
+    let mut i = 2;
+    while i < args.len() {
+        match args.get(i).to_ascii_uppercase().as_slice() {
+            b"AUTH" if i + 2 < args.len() => {
+                login(context, args.get(i + 1), args.get(i + 2))?;
+                i += 3;
+            }
+            b"SETNAME" if i + 1 < args.len() => {
+                name = Some(word(args.get(i + 1))?);
+                i += 2;
+            }
+            _ => {
+                let other = String::from_utf8_lossy(args.get(i));
+                return Err(Wrong(format!("ERR Syntax error in HELLO option '{other}'")));
+            }
+        }
+    }
+    if !context.state.known {
+        return Err("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time".into());
+    }
+    context.state.three = three;
+    context.client.know(|known| {
+        known.three = three;
+        if let Some(name) = name {
+            known.name = name;
+        }
+    });
+    let reply = &mut context.reply;
+    reply.three = three;
+    reply.map(7);
+    for (key, value) in [("server", "redis"), ("version", VERSION)] {
+        reply.bulk(key.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"proto");
+    reply.int(if three { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.int(context.client.id as i64);
+    for (key, value) in [("mode", "standalone"), ("role", "master")] {
+        reply.bulk(key.as_bytes());
+        reply.bulk(value.as_bytes());
+    }
+    reply.bulk(b"modules");
+    reply.array(0);
+    Ok(())
+}
+
+/// A name without blanks.
+fn word(name: &[u8]) -> Result<String, Wrong> {
+    let fine = name.iter().all(|byte| (b'!'..=b'~').contains(byte));
+    match std::str::from_utf8(name) {
+        Ok(name) if fine => Ok(name.to_owned()),
+        _ => Err("ERR Client names cannot contain spaces, newlines or special characters.".into()),
+    }
+}
+
+pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    match args.get(1).to_ascii_lowercase().as_slice() {
+        b"id" => context.reply.int(context.client.id as i64),
+        b"getname" => {
+            let name = context.client.known().name;
+            // As in Redis, no name is nothing.
+            let name = Some(name.as_bytes()).filter(|name| !name.is_empty());
+            context.reply.bulk_or_null(name);
+        }
+        b"setname" => {
+            let name = word(args.get(2))?;
+            context.client.know(|known| known.name = name);
+            context.reply.ok();
+        }
+        b"setinfo" => {
+            let value = word(args.get(3)).map_err(|_| info_error(args.get(2)))?;
+            let lib_name = match args.get(2).to_ascii_lowercase().as_slice() {
+                b"lib-name" => true,
+                b"lib-ver" => false,
+                other => {
+                    let other = String::from_utf8_lossy(other);
+                    return Err(Wrong(format!("ERR Unrecognized option '{other}'")));
+                }
+            };
+            context.client.know(|known| match lib_name {
+                true => known.lib_name = value,
+                false => known.lib_version = value,
+            });
+            context.reply.ok();
+        }
+        b"info" => {
+            let text = line(context.client);
+            context.reply.verbatim(&text);
+        }
+        b"list" => list(context, args)?,
+        b"kill" => kill(context, args)?,
+        // Notices of moving servers, of which there are none, and two hints.
+        b"maint_notifications" | b"no-evict" | b"no-touch" => context.reply.ok(),
+        _ => return Err(no_subcommand("client", args)),
+    }
+    Ok(())
+}
+
+fn info_error(option: &[u8]) -> Wrong {
+    let option = String::from_utf8_lossy(option);
+    Wrong(format!(
+        "ERR {option} cannot contain spaces, newlines or special characters."
+    ))
+}
+
+fn list(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let kind = args.get(2).to_ascii_lowercase();
+    let ids: Vec<_> = args.from(3).map(number::unsigned).collect();
+    let wanted: Box<dyn Fn(&Client) -> bool> = match (kind.as_slice(), args.len()) {
+        (_, 2) => Box::new(|_| true),
+        (b"type", 4) => {
+            let normal = args.get(3).eq_ignore_ascii_case(b"normal");
+            Box::new(move |_| normal)
+        }
+        (b"id", 4..) => Box::new(move |client| ids.contains(&Some(client.id))),
+        _ => return Err(SYNTAX.into()),
+    };
+    let clients = redis_clients(context);
+    let text: String = clients
+        .iter()
+        .filter(|client| wanted(client))
+        .map(|client| line(client))
+        .collect();
+    context.reply.verbatim(&text);
+    Ok(())
+}
+
+fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
+    let mut clients = context.shared().clients.all();
+    clients.retain(|client| client.protocol == Protocol::Redis);
+    clients
+}
+
+fn line(client: &Client) -> String {
+    let known = client.known();
+    let mut text = String::new();
+    // Writing into memory does not fail.
+    let _ = writeln!(
+        text,
+        "id={} addr={} laddr={} name={} age={} idle={} flags=N db={} cmd={} user=default resp={} lib-name={} lib-ver={}",
+        client.id,
+        client.peer,
+        client.local,
+        known.name,
+        client.age(),
+        client.idle(),
+        known.db,
+        known.command,
+        if known.three { 3 } else { 2 },
+        known.lib_name,
+        known.lib_version,
+    );
+    text
+}
+
+/// `CLIENT KILL addr`, or `CLIENT KILL [ID id] [ADDR addr] [LADDR addr] [TYPE normal] [SKIPME yes|no]`.
+fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let clients = redis_clients(context);
+    if args.len() == 3 {
+        let addressed = clients
+            .iter()
+            .find(|client| client.peer.as_bytes() == args.get(2));
+        addressed.ok_or("ERR No such client")?.kill();
+        context.reply.ok();
+        return Ok(());
+    }
+    if !args.len().is_multiple_of(2) {
+        return Err(SYNTAX.into());
+    }
+    let mut skip_me = true;
+    let mut doomed = clients;
+    for i in (2..args.len()).step_by(2) {
+        let value = args.get(i + 1);
+        match args.get(i).to_ascii_lowercase().as_slice() {
+            b"id" => {
+                let id = number::strict(value).filter(|&id| id > 0);
+                let id = id.ok_or("ERR client-id should be greater than 0")?;
+                doomed.retain(|client| client.id == id as u64);
+            }
+            b"addr" => doomed.retain(|client| client.peer.as_bytes() == value),
+            b"laddr" => doomed.retain(|client| client.local.as_bytes() == value),
+            b"type" if value.eq_ignore_ascii_case(b"normal") => {}
+            b"type" => doomed.clear(),
+            b"skipme" => match value.to_ascii_lowercase().as_slice() {
+                b"yes" => skip_me = true,
+                b"no" => skip_me = false,
+                _ => return Err(SYNTAX.into()),
+            },
+            _ => return Err(SYNTAX.into()),
+        }
+    }
+    doomed.retain(|client| !skip_me || client.id != context.client.id);
+    doomed.iter().for_each(|client| client.kill());
+    context.reply.int(doomed.len() as i64);
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! `CONFIG`: what there is to tell of the configuration, and what of it may change while the server runs.
+
+use super::command::no_subcommand;
+use super::context::{Context, Done, SYNTAX, Wrong};
+use super::glob;
+use super::parse::Args;
+use crate::config::Address;
+use crate::counters::Counters;
+use crate::limits::Limits;
+use crate::number;
+use std::time::Duration;
+
+pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    match args.get(1).to_ascii_lowercase().as_slice() {
+        b"get" => {
+            let all = parameters(context);
+            let fits = |name: &str| {
+                args.from(2)
+                    .any(|pattern| glob::fits(&pattern.to_ascii_lowercase(), name.as_bytes()))
+            };
+            let wanted: Vec<_> = all.iter().filter(|(name, _)| fits(name)).collect();
+            context.reply.map(wanted.len());
+            for (name, value) in wanted {
+                context.reply.bulk(name.as_bytes());
+                context.reply.bulk(value.as_bytes());
+            }
+        }
+        b"set" if args.len().is_multiple_of(2) => {
+            // All of them or none.
+            for apply in [false, true] {
+                for i in (2..args.len()).step_by(2) {
+                    set(context, args.get(i), args.get(i + 1), apply)?;
+                }
+            }
+            context.reply.ok();
+        }
+        b"set" => return Err(SYNTAX.into()),
+        b"resetstat" => {
+            context.shared().workers.iter().for_each(Counters::reset);
+            context.reply.ok();
+        }
+        b"rewrite" => return Err("ERR The server is running without a config file".into()),
+        _ => return Err(no_subcommand("config", args)),
+    }
+    Ok(())
+}
+
+fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
+    let shared = context.shared();
+    let tcp = shared.config.redis.iter().filter_map(|address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    });
+    let unix = shared.config.redis.iter().find_map(|address| match address {
+        Address::Unix(path) => Some(path.display().to_string()),
+        Address::Tcp(_) => None,
+    });
+    let bound: Vec<_> = tcp.clone().map(|address| address.ip().to_string()).collect();
+    let limits = &shared.limits;
+    vec![
+        ("appendonly", "yes".to_owned()),
+        ("bind", bound.join(" ")),
+        ("databases", shared.databases.count().to_string()),
+        ("io-threads", shared.workers.len().to_string()),
+        ("maxclients", limits.connections().to_string()),
+        ("maxmemory", "0".to_owned()),
+        ("maxmemory-policy", "noeviction".to_owned()),
+        (
+            "port",
+            tcp.clone().next().map_or(0, |address| address.port()).to_string(),
+        ),
+        ("proto-max-bulk-len", limits.bulk().to_string()),
+        ("save", String::new()),
+        (
+            "timeout",
+            limits.idle().map_or(0, |idle| idle.as_secs()).to_string(),
+        ),
+        ("unixsocket", unix.unwrap_or_default()),
+    ]
+}
+
+fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
+    let limits = &context.shared().limits;
+    let shown = String::from_utf8_lossy(name).into_owned();
+    let refused = |why: &str| {
+        Wrong(format!(
+            "ERR CONFIG SET failed (possibly related to argument '{shown}') - {why}"
+        ))
+    };
+    let number = || {
+        let number = number::strict(value).and_then(|number| u64::try_from(number).ok());
+        number.ok_or_else(|| refused("argument couldn't be parsed into an integer"))
+    };
+    let change: Box<dyn Fn(&Limits)> = match name.to_ascii_lowercase().as_slice() {
+        b"maxclients" => {
+            let most = number()? as usize;
+            Box::new(move |limits| limits.set_connections(most))
+        }
+        b"timeout" => {
+            let idle = number()?;
+            let idle = (idle > 0).then(|| Duration::from_secs(idle));
+            Box::new(move |limits| limits.set_idle(idle))
+        }
+        b"proto-max-bulk-len" => {
+            let most = number()? as usize;
+            if !(1 << 20..=crate::config::LARGEST_VALUE).contains(&most) {
+                return Err(refused("argument must be between 1048576 and 67108840 inclusive"));
+            }
+            Box::new(move |limits| limits.set_bulk(most))
+        }
+        _ if parameters(context)
+            .iter()
+            .any(|(known, _)| shown.eq_ignore_ascii_case(known)) =>
+        {
+            return Err(refused("can't set immutable config"));
+        }
+        _ => {
+            return Err(Wrong(format!(
+                "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
+            )));
+        }
+    };
+    if apply {
+        change(limits);
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What a command has at hand: its connection's state, the database, the reply.
+
+use super::reply::Reply;
+use super::transaction::{Queue, Watched};
+use crate::clients::Client;
+use crate::counters::Counter;
+use crate::item::{Header, Item};
+use crate::shared::{Shared, Worker};
+use crate::store::{Decision, Failure, Store};
+use std::sync::Arc;
+
+/// What a connection remembers between two commands.
+pub struct State {
+    pub store: Arc<Store>,
+    pub db: usize,
+    /// Whether it speaks RESP3.
+    pub three: bool,
+    /// Whether the client has said who it is, where it must.
+    pub known: bool,
+    pub queue: Option<Queue>,
+    pub watched: Vec<Watched>,
+    pub closing: bool,
+}
+
+/// A command at work.
+pub struct Context<'c> {
+    pub worker: &'c Worker,
+    pub client: &'c Client,
+    pub state: &'c mut State,
+    pub reply: Reply<'c>,
+    /// The millisecond it is.
+    pub now: u64,
+}
+
+/// Why a command was refused: the error's text.
+#[derive(Debug)]
+pub struct Wrong(pub String);
+
+/// What comes of a command whose reply has been written.
+pub type Done = Result<(), Wrong>;
+
+impl From<&str> for Wrong {
+    fn from(text: &str) -> Wrong {
+        Wrong(text.to_owned())
+    }
+}
+
+impl From<Failure> for Wrong {
+    fn from(failure: Failure) -> Wrong {
+        Wrong(format!("ERR {failure}"))
+    }
+}
+
+impl From<index::Error> for Wrong {
+    fn from(error: index::Error) -> Wrong {
+        Wrong(format!("ERR {error}"))
+    }
+}
+
+impl From<crate::Error> for Wrong {
+    fn from(error: crate::Error) -> Wrong {
+        Wrong(format!("ERR {error}"))
+    }
+}
+
+pub const SYNTAX: &str = "ERR syntax error";
+pub const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
+pub const TOO_LONG: &str = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
+const TOO_MUCH: &str = "ERR the reply would be longer than 64 MiB: ask for less at a time";
+
+/// The longest reply, in bytes.
+const LONGEST_REPLY: usize = 64 << 20;
+
+impl Context<'_> {
+    pub fn shared(&self) -> &Shared {
+        &self.worker.shared
+    }
+
+    pub fn add(&self, counter: Counter, by: u64) {
+        self.worker.add(counter, by);
+    }
+
+    /// Reads an item, if it is there.
+    pub fn read<T>(&self, key: &[u8], show: impl FnOnce(&Item<'_>) -> T) -> Result<Option<T>, Wrong> {
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let store = &self.state.store;
+        let mut dead = Vec::new();
+        let guard = heap::pin();
+        let mut found = [None];
+        store.get(&[key], self.now, &guard, &mut dead, &mut found)?;
+        Ok(found[0]
+            .as_ref()
+            .and_then(|value| Item::read(value))
+            .map(|item| show(&item)))
+    }
+
+    /// Counts what a read has found.
+    pub fn count(&self, found: bool) {
+        self.add(Counter::Gets, 1);
+        self.add(
+            if found {
+                Counter::GetHits
+            } else {
+                Counter::GetMisses
+            },
+            1,
+        );
+    }
+
+    /// One edit of an item.
+    pub fn change<T>(
+        &self,
+        key: &[u8],
+        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
+    ) -> Result<T, Wrong> {
+        let scratch = &mut *self.worker.scratch.borrow_mut();
+        let changed = self.state.store.change(key, self.now, scratch, rule);
+        // Space for one large value is not kept.
+        scratch.shrink_to(64 << 10);
+        Ok(changed?)
+    }
+
+    /// Stores data without an expiry, whatever is there.
+    pub fn put(&self, key: &[u8], data: &[u8]) -> Done {
+        self.add(Counter::Sets, 1);
+        self.change(key, |_, unique, put| {
+            fresh(unique, 0, &[data], put);
+            Decision::Put(())
+        })
+    }
+
+    /// Refuses to go on with a reply that has become too long.
+    pub fn bounded(&self, begin: usize) -> Done {
+        bounded(self.reply.out.len() - begin)
+    }
+
+    /// The longest value.
+    pub fn longest(&self) -> usize {
+        self.shared().limits.bulk()
+    }
+}
+
+/// Refuses a reply of more bytes than the longest has.
+pub fn bounded(length: usize) -> Done {
+    match length > LONGEST_REPLY {
+        true => Err(TOO_MUCH.into()),
+        false => Ok(()),
+    }
+}
+
+/// Fills in a value of these parts.
+pub fn fresh(unique: u64, expiry: u64, parts: &[&[u8]], put: &mut Vec<u8>) {
+    let header = Header {
+        unique,
+        expiry,
+        ..Header::default()
+    };
+    header.begin(put);
+    parts.iter().for_each(|part| put.extend_from_slice(part));
+}

@@ -1,0 +1,124 @@
+//! The parser's properties.
+
+use super::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const LIMITS: Limits = Limits {
+    bulk: 300,
+    command: 1000,
+};
+
+/// What a connection does with pieces: the commands, as text, and the most bytes it had to hold.
+fn commands<'p>(pieces: impl Iterator<Item = &'p [u8]>) -> (Vec<String>, usize) {
+    let mut parser = Parser::new(LIMITS);
+    let mut held = Vec::new();
+    let (mut commands, mut most, mut want) = (Vec::new(), 0, 1);
+    for piece in pieces {
+        held.extend_from_slice(piece);
+        most = most.max(held.len());
+        while held.len() >= want {
+            match parser.next(&held, false) {
+                Step::More(wanted) => {
+                    assert!(wanted > held.len(), "it asks for more than it has");
+                    want = wanted;
+                }
+                Step::Command(used) => {
+                    assert!(used > 0);
+                    let args: Vec<_> = parser.args(&held).from(0).map(<[u8]>::to_vec).collect();
+                    commands.push(format!("{args:?}"));
+                    held.drain(..used);
+                    want = 1;
+                }
+                Step::Wrong(text) => {
+                    commands.push(text);
+                    return (commands, most);
+                }
+            }
+        }
+    }
+    (commands, most)
+}
+
+/// Byte strings that look like the protocol, more or less.
+fn protocol() -> impl Strategy<Value = Vec<u8>> {
+    let whole = vec(vec(any::<u8>(), 0..40), 1..6).prop_map(|args| encoded(&args));
+    let piece = prop_oneof![
+        8 => whole,
+        1 => "(\\*|\\$)-?[0-9]{1,9}\r\n".prop_map(String::into_bytes),
+        2 => "(get|set) [a-c'\"\\\\x0-9 ]{0,20}\r?\n".prop_map(String::into_bytes),
+        1 => vec(any::<u8>(), 0..20),
+    ];
+    vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn encoded(args: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        bytes.extend(format!("${}\r\n", arg.len()).bytes());
+        bytes.extend(arg);
+        bytes.extend(b"\r\n");
+    }
+    bytes
+}
+
+proptest! {
+    /// However the bytes are cut into pieces, the commands are the same.
+    #[test]
+    fn pieces_do_not_matter(bytes in protocol(), cut in 1usize..60) {
+        let (whole, _) = commands([bytes.as_slice()].into_iter());
+        let (cut, _) = commands(bytes.chunks(cut));
+        prop_assert_eq!(&cut, &whole);
+        let (single, most) = commands(bytes.chunks(1));
+        prop_assert_eq!(&single, &whole);
+        prop_assert!(most <= LIMITS.longest(), "{} bytes held", most);
+    }
+
+    /// Any bytes at all are commands or wrong, never a panic.
+    #[test]
+    fn any_bytes_will_do(bytes: Vec<u8>) {
+        commands([bytes.as_slice()].into_iter());
+    }
+
+    /// What a client writes is read.
+    #[test]
+    fn commands_are_read_as_written(args in vec(vec(any::<u8>(), 0..100), 1..8)) {
+        let (read, _) = commands([encoded(&args).as_slice()].into_iter());
+        prop_assert_eq!(read, [format!("{args:?}")]);
+    }
+}
+
+/// Inline commands have quotes as Redis reads them.
+#[test]
+fn inline_commands_have_quotes() {
+    let read = |line: &str| commands([line.as_bytes()].into_iter()).0;
+    assert_eq!(
+        read("set k \"a b\\x41\\n\"\r\n"),
+        [format!("{:?}", [&b"set"[..], b"k", b"a bA\n"])]
+    );
+    assert_eq!(
+        read("set k 'it\\'s'\n"),
+        [format!("{:?}", [&b"set"[..], b"k", b"it's"])]
+    );
+    assert_eq!(read("\r\n\r\n"), ["[]", "[]"]);
+    for line in ["set k \"a\r\n", "set k \"a\"b\r\n", "set k 'a\r\n"] {
+        assert_eq!(read(line), ["ERR Protocol error: unbalanced quotes in request"]);
+    }
+}
+
+/// What cannot be understood is told as Redis tells it.
+#[test]
+fn wrong_lengths_are_told() {
+    let read = |text: &str| commands([text.as_bytes()].into_iter()).0.pop();
+    for (text, told) in [
+        ("*x\r\n", "invalid multibulk length"),
+        ("*2000000\r\n", "invalid multibulk length"),
+        ("*1\r\n:1\r\n", "expected '$', got ':'"),
+        ("*1\r\n$-1\r\n", "invalid bulk length"),
+        ("*1\r\n$301\r\n", "invalid bulk length"),
+    ] {
+        assert_eq!(read(text), Some(format!("ERR Protocol error: {told}")), "{text}");
+    }
+    assert_eq!(read("*0\r\n").as_deref(), Some("[]"));
+    assert_eq!(read("*-5\r\n").as_deref(), Some("[]"));
+}

@@ -1,0 +1,311 @@
+//! Commands on strings.
+
+use super::context::{Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, Wrong, fresh};
+use super::expiry;
+use super::parse::Args;
+use crate::counters::Counter;
+use crate::item::{Header, Item};
+use crate::number;
+use crate::store::Decision;
+
+/// Keys that are looked up together.
+const BATCH: usize = 64;
+
+pub fn get(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    mget_each(context, &[args.get(1)])
+}
+
+pub fn mget(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    context.reply.array(args.len() - 1);
+    let begin = context.reply.out.len();
+    let mut keys = Vec::with_capacity(BATCH);
+    for key in args.from(1) {
+        keys.push(key);
+        if keys.len() == BATCH {
+            mget_each(context, &keys)?;
+            context.bounded(begin)?;
+            keys.clear();
+        }
+    }
+    mget_each(context, &keys)
+}
+
+/// Replies each key's value; they are looked up together.
+pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]]) -> Done {
+    let guard = heap::pin();
+    let mut found = [const { None }; BATCH];
+    let found = &mut found[..keys.len()];
+    let mut dead = Vec::new();
+    let store = context.state.store.clone();
+    if !keys.is_empty() {
+        store.get(keys, context.now, &guard, &mut dead, found)?;
+    }
+    for (key, value) in keys.iter().zip(&*found) {
+        // Under the empty key is the server's own record.
+        let value = value.as_ref().filter(|_| !key.is_empty());
+        let item = value.and_then(|value| Item::read(value));
+        context.count(item.is_some());
+        context.reply.bulk_or_null(item.map(|item| item.data));
+    }
+    for i in dead {
+        // Whoever comes next will try again.
+        let _ = store.bury(keys[i], context.now);
+    }
+    Ok(())
+}
+
+/// The options of `SET`.
+#[derive(Default)]
+struct SetOptions {
+    if_absent: bool,
+    if_present: bool,
+    get: bool,
+    keep: bool,
+    expiry: Option<u64>,
+}
+
+impl SetOptions {
+    fn read(args: Args<'_>, now: u64) -> Result<SetOptions, Wrong> {
+        let mut options = SetOptions::default();
+        let mut time = None;
+        let mut i = 3;
+        while i < args.len() {
+            let word = args.get(i).to_ascii_uppercase();
+            let timed = options.keep || time.is_some();
+            match word.as_slice() {
+                b"NX" if !options.if_present => options.if_absent = true,
+                b"XX" if !options.if_absent => options.if_present = true,
+                b"GET" => options.get = true,
+                b"KEEPTTL" if time.is_none() => options.keep = true,
+                b"EX" | b"PX" | b"EXAT" | b"PXAT" if !timed && i + 1 < args.len() => {
+                    i += 1;
+                    time = Some((word, args.get(i)));
+                }
+                _ => return Err(SYNTAX.into()),
+            }
+            i += 1;
+        }
+        if let Some((unit, time)) = time {
+            options.expiry = Some(expiry::positive(&unit, time, now, "set")?);
+        }
+        Ok(options)
+    }
+}
+
+pub fn set(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let options = SetOptions::read(args, context.now)?;
+    let data = args.get(2);
+    let old = store(context, args.get(1), data, &options)?;
+    match old {
+        (_, old) if options.get => context.reply.bulk_or_null(old.as_deref()),
+        (true, _) => context.reply.ok(),
+        (false, _) => context.reply.null(),
+    }
+    Ok(())
+}
+
+/// Stores if the options allow it; whether it has, and the old data if they ask for it.
+fn store(
+    context: &Context<'_>,
+    key: &[u8],
+    data: &[u8],
+    options: &SetOptions,
+) -> Result<(bool, Option<Vec<u8>>), Wrong> {
+    context.add(Counter::Sets, 1);
+    context.change(key, |old, unique, put| {
+        let shown = old.filter(|_| options.get).map(|old| old.data.to_vec());
+        if old.is_some() && options.if_absent || old.is_none() && options.if_present {
+            return Decision::Keep((false, shown));
+        }
+        let kept = old.filter(|_| options.keep).map_or(0, |old| old.header.expiry);
+        fresh(unique, options.expiry.unwrap_or(kept), &[data], put);
+        Decision::Put((true, shown))
+    })
+}
+
+pub fn setnx(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let options = SetOptions {
+        if_absent: true,
+        ..SetOptions::default()
+    };
+    let (stored, _) = store(context, args.get(1), args.get(2), &options)?;
+    context.reply.int(stored.into());
+    Ok(())
+}
+
+pub fn setex(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set_for(context, args, b"EX", "setex")
+}
+
+pub fn psetex(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set_for(context, args, b"PX", "psetex")
+}
+
+fn set_for(context: &mut Context<'_>, args: Args<'_>, unit: &[u8], command: &str) -> Done {
+    let options = SetOptions {
+        expiry: Some(expiry::positive(unit, args.get(2), context.now, command)?),
+        ..SetOptions::default()
+    };
+    store(context, args.get(1), args.get(3), &options)?;
+    context.reply.ok();
+    Ok(())
+}
+
+pub fn getset(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let options = SetOptions {
+        get: true,
+        ..SetOptions::default()
+    };
+    let (_, old) = store(context, args.get(1), args.get(2), &options)?;
+    context.reply.bulk_or_null(old.as_deref());
+    Ok(())
+}
+
+pub fn getdel(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let old = context.change(args.get(1), |old, _, _| match old {
+        Some(old) => Decision::Remove(Some(old.data.to_vec())),
+        None => Decision::Keep(None),
+    })?;
+    context.count(old.is_some());
+    context.reply.bulk_or_null(old.as_deref());
+    Ok(())
+}
+
+pub fn getex(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let word = args.get(2).to_ascii_uppercase();
+    let persists = match (word.as_slice(), args.len()) {
+        (_, 2) => return get(context, args),
+        (b"PERSIST", 3) => true,
+        (b"EX" | b"PX" | b"EXAT" | b"PXAT", 4) => false,
+        _ => return Err(SYNTAX.into()),
+    };
+    if context.read(args.get(1), |_| ())?.is_none() {
+        context.count(false);
+        context.reply.null();
+        return Ok(());
+    }
+    let expiry = match persists {
+        true => 0,
+        false => expiry::positive(&word, args.get(3), context.now, "getex")?,
+    };
+    let old = context.change(args.get(1), |old, unique, put| match old {
+        Some(old) if old.header.expiry == 0 && persists => Decision::Keep(Some(old.data.to_vec())),
+        Some(old) if !persists && expiry <= context.now => Decision::Remove(Some(old.data.to_vec())),
+        Some(old) => {
+            let header = Header {
+                unique,
+                expiry,
+                ..old.header
+            };
+            header.begin(put);
+            put.extend_from_slice(old.data);
+            Decision::Put(Some(old.data.to_vec()))
+        }
+        None => Decision::Keep(None),
+    })?;
+    context.count(old.is_some());
+    context.reply.bulk_or_null(old.as_deref());
+    Ok(())
+}
+
+pub fn strlen(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let length = context.read(args.get(1), |item| item.data.len())?;
+    context.count(length.is_some());
+    context.reply.int(length.unwrap_or(0) as i64);
+    Ok(())
+}
+
+pub fn append(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let longest = context.longest();
+    let more = args.get(2);
+    let length = context.change(args.get(1), |old, unique, put| {
+        let (expiry, data) = old.map_or((0, &[][..]), |old| (old.header.expiry, old.data));
+        if data.len() + more.len() > longest {
+            return Decision::Keep(None);
+        }
+        fresh(unique, expiry, &[data, more], put);
+        Decision::Put(Some(data.len() + more.len()))
+    })?;
+    context.reply.int(length.ok_or(TOO_LONG)? as i64);
+    Ok(())
+}
+
+pub fn getrange(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let begin = number::strict(args.get(2)).ok_or(NOT_INTEGER)?;
+    let end = number::strict(args.get(3)).ok_or(NOT_INTEGER)?;
+    let range = context.read(args.get(1), |item| range(item.data, begin, end).to_vec())?;
+    context.count(range.is_some());
+    context.reply.bulk(&range.unwrap_or_default());
+    Ok(())
+}
+
+/// The bytes from `begin` through `end`; below zero they count from the data's end.
+fn range(data: &[u8], begin: i64, end: i64) -> &[u8] {
+    let length = data.len() as i64;
+    let place = |i: i64| if i < 0 { i.saturating_add(length).max(0) } else { i };
+    if begin < 0 && end < 0 && begin > end {
+        return &[];
+    }
+    let (begin, end) = (place(begin), place(end).min(length - 1));
+    match begin <= end && length > 0 {
+        true => &data[begin as usize..=end as usize],
+        false => &[],
+    }
+}
+
+pub fn setrange(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let offset = number::strict(args.get(2)).ok_or(NOT_INTEGER)?;
+    let offset = usize::try_from(offset).map_err(|_| "ERR offset is out of range")?;
+    let (longest, new) = (context.longest(), args.get(3));
+    let length = context.change(args.get(1), |old, unique, put| {
+        let (expiry, data) = old.map_or((0, &[][..]), |old| (old.header.expiry, old.data));
+        if new.is_empty() {
+            return Decision::Keep(Some(data.len()));
+        }
+        let end = offset.saturating_add(new.len());
+        if end > longest {
+            return Decision::Keep(None);
+        }
+        fresh(unique, expiry, &[data], put);
+        let head = crate::item::HEADER;
+        put.resize(put.len().max(head + end), 0);
+        put[head + offset..head + end].copy_from_slice(new);
+        Decision::Put(Some(put.len() - head))
+    })?;
+    context.reply.int(length.ok_or(TOO_LONG)? as i64);
+    Ok(())
+}
+
+pub fn mset(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set_all(context, args, "mset")?;
+    context.reply.ok();
+    Ok(())
+}
+
+pub fn msetnx(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    if args.len().is_multiple_of(2) {
+        return Err("ERR wrong number of arguments for 'msetnx' command".into());
+    }
+    for key in args.from(1).step_by(2) {
+        if context.read(key, |_| ())?.is_some() {
+            context.reply.int(0);
+            return Ok(());
+        }
+    }
+    set_all(context, args, "msetnx")?;
+    context.reply.int(1);
+    Ok(())
+}
+
+fn set_all(context: &Context<'_>, args: Args<'_>, command: &str) -> Done {
+    if args.len().is_multiple_of(2) {
+        return Err(Wrong(format!(
+            "ERR wrong number of arguments for '{command}' command"
+        )));
+    }
+    let values = args.from(2).step_by(2);
+    for (key, data) in args.from(1).step_by(2).zip(values) {
+        context.put(key, data)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
+//!
+//! I1 Between two commands of an `EXEC` nobody else does anything: it holds the databases' gate.
+//! I2 A watched key has changed if its item's unique has, or if it has come or gone: every change of an item by a Redis
+//!    command gives it a new unique, and no unique is given twice. One that was removed meanwhile has changed; so may
+//!    seem one in thousands that was not.
+//!
+//! The commands of an `EXEC` become durable one by one, in order: after a crash in its middle the first of them have
+//! been carried out and the others not.
+
+use super::command::{self, Command};
+use super::context::{Context, Done, Wrong};
+use super::parse::{Args, Kept};
+use crate::store::Store;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The most bytes that wait between `MULTI` and `EXEC`.
+const MOST: usize = 64 << 20;
+
+/// The commands between `MULTI` and `EXEC`.
+#[derive(Default)]
+pub struct Queue {
+    commands: Vec<(&'static Command, Kept)>,
+    size: usize,
+    /// Whether one was refused, so that none will be carried out.
+    refused: bool,
+}
+
+impl Queue {
+    /// Notes that a command was refused.
+    pub fn refuse(&mut self) {
+        self.refused = true;
+    }
+
+    /// Keeps a command for `EXEC`.
+    pub fn push(&mut self, command: &'static Command, args: Args<'_>) -> Done {
+        let kept = Kept::new(args);
+        if self.size + kept.size() > MOST {
+            self.refused = true;
+            return Err("ERR too much is queued".into());
+        }
+        self.size += kept.size();
+        self.commands.push((command, kept));
+        Ok(())
+    }
+}
+
+/// A watched key, as it was.
+pub struct Watched {
+    store: Arc<Store>,
+    key: Vec<u8>,
+    unique: Option<u64>,
+    removals: u64,
+}
+
+pub fn multi(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    if context.state.queue.is_some() {
+        return Err("ERR MULTI calls can not be nested".into());
+    }
+    context.state.queue = Some(Queue::default());
+    context.reply.ok();
+    Ok(())
+}
+
+pub fn discard(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    context.state.queue.take().ok_or("ERR DISCARD without MULTI")?;
+    context.state.watched.clear();
+    context.reply.ok();
+    Ok(())
+}
+
+/// The most keys that a connection may watch.
+const MOST_WATCHED: usize = 1 << 16;
+
+pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    if context.state.queue.is_some() {
+        return Err("ERR WATCH inside MULTI is not allowed".into());
+    }
+    for key in args.from(1) {
+        if context.state.watched.len() >= MOST_WATCHED {
+            return Err("ERR too many keys are watched".into());
+        }
+        let store = context.state.store.clone();
+        let removals = store.removals(key).load(Ordering::Acquire);
+        let unique = context.read(key, |item| item.header.unique)?;
+        context.state.watched.push(Watched {
+            store,
+            key: key.to_vec(),
+            unique,
+            removals,
+        });
+    }
+    context.reply.ok();
+    Ok(())
+}
+
+pub fn unwatch(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    context.state.watched.clear();
+    context.reply.ok();
+    Ok(())
+}
+
+/// Carries out what is queued. The caller lets nobody act beside it.
+pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    let queue = context.state.queue.take().ok_or("ERR EXEC without MULTI")?;
+    let watched = std::mem::take(&mut context.state.watched);
+    if queue.refused {
+        return Err("EXECABORT Transaction discarded because of previous errors.".into());
+    }
+    if changed(context, watched)? {
+        context.reply.null_array();
+        return Ok(());
+    }
+    context.reply.array(queue.commands.len());
+    let begin = context.reply.out.len();
+    let mut full = Ok(());
+    for (command, kept) in &queue.commands {
+        // What was promised is carried out, also where its reply is too long to be given.
+        command::run(context, command, kept.args());
+        if full.is_ok() {
+            full = context.bounded(begin);
+        }
+        if full.is_err() {
+            context.reply.out.truncate(begin);
+        }
+    }
+    full
+}
+
+fn changed(context: &mut Context<'_>, watched: Vec<Watched>) -> Result<bool, Wrong> {
+    let selected = context.state.store.clone();
+    let mut changed = false;
+    for Watched {
+        store,
+        key,
+        unique,
+        removals,
+    } in watched
+    {
+        changed |= store.removals(&key).load(Ordering::Acquire) != removals;
+        context.state.store = store;
+        match context.read(&key, |item| item.header.unique) {
+            Ok(now) => changed |= now != unique,
+            Err(wrong) => {
+                context.state.store = selected;
+                return Err(wrong);
+            }
+        }
+    }
+    context.state.store = selected;
+    Ok(changed)
+}

@@ -1,0 +1,175 @@
+//! Redis's protocol, from outside.
+
+use crate::support::{Running, shown, with_redis};
+use index::model::Model;
+use std::io::{Read, Write};
+use std::sync::Arc;
+use wollemi_server::Config;
+
+/// Both protocols see the same items: data, times, and each other's changes.
+#[test]
+fn both_protocols_see_the_same_items() {
+    let server = Running::with_redis();
+    let mut redis = server.connect_redis();
+    let mut memcached = server.connect();
+    redis.ask("set k 41 ex 100\r\n", "+OK\r\n");
+    memcached.ask("mg k v f t\r\n", "VA 2 f0 t100\r\n41\r\n");
+    memcached.ask("incr k 1\r\nset m 7 0 1\r\nx\r\n", "42\r\nSTORED\r\n");
+    redis.ask("incr k\r\nget m\r\ndbsize\r\n", ":43\r\n$1\r\nx\r\n:2\r\n");
+    redis.ask("watch m\r\nmulti\r\nset m y\r\n", "+OK\r\n+OK\r\n+QUEUED\r\n");
+    memcached.ask("set m 7 0 1\r\nz\r\n", "STORED\r\n");
+    redis.ask("exec\r\nget m\r\n", "*-1\r\n$1\r\nz\r\n");
+    redis.ask("flushdb\r\ndbsize\r\n", "+OK\r\n:0\r\n");
+    memcached.ask("get m k\r\n", "END\r\n");
+}
+
+/// The empty key, under which the server keeps its record, is nobody's.
+#[test]
+fn the_empty_key_is_not_shown() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    client.ask(
+        "get \"\"\r\nmget \"\" a\r\nexists \"\"\r\n",
+        "$-1\r\n*2\r\n$-1\r\n$-1\r\n:0\r\n",
+    );
+    client.ask("set \"\" x\r\n", "-ERR the empty key is the server's own\r\n");
+    client.ask("del a \"\"\r\n", "-ERR the empty key is the server's own\r\n");
+    client.ask(
+        "keys *\r\nrandomkey\r\nscan 0\r\n",
+        "*0\r\n$-1\r\n*2\r\n$1\r\n0\r\n*0\r\n",
+    );
+    client.ask("krange - +\r\nkprefix \"\"\r\n", "*0\r\n*0\r\n");
+}
+
+/// Ranges of keys, with all bounds, directions and limits.
+#[test]
+fn ranges_are_in_order() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    client.ask("mset a 1 b 2 ba 3 c 4\r\n", "+OK\r\n");
+    let mut range = |command: &str, keys: &[&str]| {
+        let bulk = |key: &&str| format!("${}\r\n{key}\r\n", key.len());
+        let answer: String = keys.iter().map(bulk).collect();
+        client.ask(&format!("{command}\r\n"), &format!("*{}\r\n{answer}", keys.len()));
+    };
+    range("krange - +", &["a", "b", "ba", "c"]);
+    range("krange [b (c", &["b", "ba"]);
+    range("krange (b [c", &["ba", "c"]);
+    range("krange + -", &[]);
+    range("krange [c [a", &[]);
+    range("krange [c [b rev", &["c", "ba", "b"]);
+    range("krange + - rev limit 2", &["c", "ba"]);
+    range("krange - + limit 0", &[]);
+    range("krange - + limit -1", &["a", "b", "ba", "c"]);
+    range("krange - [b withvalues", &["a", "1", "b", "2"]);
+    range("kprefix b", &["b", "ba"]);
+    range("kprefix b rev limit 1 withvalues", &["ba", "3"]);
+    range("kprefix x", &[]);
+    client.ask(
+        "krange a b\r\n",
+        "-ERR min or max not valid string range item\r\n",
+    );
+    client.ask("kprefix b limit\r\n", "-ERR syntax error\r\n");
+    client.send(b"hello 3\r\n");
+    client.until(b"modules\r\n*0\r\n");
+    client.ask(
+        "kprefix b limit 1 withvalues\r\n",
+        "*1\r\n*2\r\n$1\r\nb\r\n$1\r\n2\r\n",
+    );
+}
+
+/// Between the commands of a transaction nobody sees or changes anything, while several write the same two keys.
+#[test]
+fn transactions_are_alone() {
+    let server = Running::with_redis();
+    server.connect_redis().ask("mset a 0 b 0\r\n", "+OK\r\n");
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut client = server.connect_redis();
+                for _ in 0..200 {
+                    client.ask(
+                        "multi\r\nincr a\r\nincr b\r\nexec\r\n",
+                        "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n",
+                    );
+                    assert_eq!(client.line(), client.line(), "another came between");
+                    client.send(b"mget a b\r\n");
+                    assert_eq!(client.line(), "*2");
+                    let (a, b) = ((client.line(), client.line()), (client.line(), client.line()));
+                    assert_eq!(a, b, "half of a transaction was seen");
+                }
+            });
+        }
+    });
+    server
+        .connect_redis()
+        .ask("mget a b\r\n", "*2\r\n$3\r\n600\r\n$3\r\n600\r\n");
+}
+
+/// Any bytes leave the server alive, and the connection is answered or closed.
+#[test]
+fn garbage_is_survived() {
+    let server = Running::with_redis();
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = move || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    for _ in 0..100 {
+        let mut client = server.connect_redis();
+        let mut bytes: Vec<u8> = (0..next() % 5000).map(|_| next() as u8).collect();
+        bytes.splice(0..0, *b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$99\r\n");
+        // The server may close before it has read all.
+        let _ = client.socket.write_all(&bytes);
+        let _ = client.socket.shutdown(std::net::Shutdown::Write);
+        let _ = client.socket.read_to_end(&mut Vec::new());
+    }
+    server.connect_redis().ask("get k\r\n", "$1\r\nv\r\n");
+}
+
+/// Connections are listed, named, and ended by one another; the limit is told in Redis's words.
+#[test]
+fn connections_can_be_ended() {
+    let few = Config {
+        max_connections: 2,
+        ..with_redis()
+    };
+    let server = Running::over(few, Arc::new(Model::new()));
+    let (mut first, mut second) = (server.connect_redis(), server.connect_redis());
+    first.ask("client setname one\r\n", "+OK\r\n");
+    second.ask("client getname\r\n", "$-1\r\n");
+    let mut third = server.connect_redis();
+    assert_eq!(
+        shown(&third.rest()),
+        shown(b"-ERR max number of clients reached\r\n")
+    );
+    first.send(b"client id\r\n");
+    let id = first.line();
+    second.ask(&format!("client kill id {}\r\n", &id[1..]), ":1\r\n");
+    first.expect_end();
+    second.ask("client kill 1.2.3.4:5\r\n", "-ERR No such client\r\n");
+    second.ask("quit\r\nping\r\n", "+OK\r\n");
+    second.expect_end();
+}
+
+/// A pipeline of reads and writes is answered in order.
+#[test]
+fn pipelines_are_answered_in_order() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    let (mut requests, mut answers) = (String::new(), String::new());
+    for i in 0..5000 {
+        requests += &format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\n{i:04}\r\n");
+        answers += "+OK\r\n";
+        for _ in 0..i % 3 {
+            requests += "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+            answers += &format!("$4\r\n{i:04}\r\n");
+        }
+    }
+    let mut sender = client.socket.try_clone().expect("a socket");
+    let sending = std::thread::spawn(move || sender.write_all(requests.as_bytes()));
+    client.expect(answers.as_bytes());
+    sending.join().expect("no panic").expect("all sent");
+}
