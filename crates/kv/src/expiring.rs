@@ -52,6 +52,9 @@ pub struct Expiring {
     map: Map,
 }
 
+/// A value, and what is left of its life; `None`: it has no end.
+pub type WithLife = (Vec<u8>, Option<Duration>);
+
 /// What a step of a sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -152,7 +155,7 @@ impl Expiring {
     }
 
     /// The value of a key that is alive, copied, and what is left of its life; `None`: it has no end.
-    pub fn get_with_life(&self, key: impl AsRef<[u8]>) -> Result<Option<(Vec<u8>, Option<Duration>)>, Error> {
+    pub fn get_with_life(&self, key: impl AsRef<[u8]>) -> Result<Option<WithLife>, Error> {
         let guard = heap::pin();
         let Some(bytes) = self.map.index.get(key.as_ref(), &guard)? else {
             return Ok(None);

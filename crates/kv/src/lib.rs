@@ -55,7 +55,7 @@ pub use batch::Batch;
 pub use bounds::KeyRange;
 pub use db::Db;
 pub use error::{Error, MAX_NAME};
-pub use expiring::{Expiring, Sweeper, Swept};
+pub use expiring::{Expiring, Sweeper, Swept, WithLife};
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::{Action, Edit, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
