@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `aux` of a link to an inner node is its skip, 255 standing for "255 or more: ask the node's level"; of a link
-//! to a leaf array its size class; of a link to a leaf zero.
+//! to a leaf array its size class; of a link to an inline leaf array its shape; of a link to a leaf zero.
 
 use pmem::{Fault, Link, Offset, Tag};
 
@@ -29,8 +29,8 @@ pub enum Kind {
     N48 = 5,
     /// An inner node of up to 256 children.
     N256 = 6,
-    /// Not written by anybody: a damaged pool.
-    Unknown = 7,
+    /// A leaf array that holds short pairs themselves. Written by ROART only: elsewhere, a damaged pool.
+    Inline = 7,
 }
 
 impl Kind {
@@ -51,7 +51,7 @@ pub trait Tagged: Copy {
     fn is_plain(self, kind: Kind) -> bool;
     /// The key byte under which it hangs in its node.
     fn byte(self) -> u8;
-    /// The skip of an inner node (255: at least 255), or the size class of a leaf array.
+    /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an inline one.
     fn aux(self) -> u8;
     /// The fingerprint of a leaf in a leaf array.
     fn fingerprint(self) -> u16;
@@ -68,7 +68,7 @@ impl Tagged for Link {
             4 => Kind::N16,
             5 => Kind::N48,
             6 => Kind::N256,
-            _ => Kind::Unknown,
+            _ => Kind::Inline,
         }
     }
     #[inline(always)]

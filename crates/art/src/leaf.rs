@@ -57,14 +57,17 @@ fn mark(generation: u32) -> u64 {
     u64::from(generation & 0x7f | 0x80) << PENDING_SHIFT
 }
 
+#[inline(always)]
 fn key_len(header: u64) -> usize {
     (header & 0xffff) as usize
 }
 
+#[inline(always)]
 fn value_len(header: u64) -> usize {
     (header >> KEY_BITS & ((1 << VALUE_BITS) - 1)) as usize
 }
 
+#[inline(always)]
 fn tail_len(header: u64) -> usize {
     key_len(header) + if header & WORD != 0 { 0 } else { value_len(header) }
 }

@@ -34,13 +34,15 @@ fn persists_are_needed() {
     for one in of("write")
         .chain(of("grow"))
         .chain(of("shrink"))
+        .chain(of("group"))
+        .chain(of("inline/build"))
         .chain(of("node/build"))
     {
         assert!(matches!(one.fate, Fate::Killed(_)), "{one}");
     }
     assert!(of("write").count() >= 8, "{}", explorer.report());
     assert!(
-        of("grow").count() + of("shrink").count() >= 12,
+        of("grow").count() + of("shrink").count() + of("group").count() >= 10,
         "{}",
         explorer.report()
     );

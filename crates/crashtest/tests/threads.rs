@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{explore, whole};
+use common::{claimed, explore, whole};
 use wollemi_crashtest::map::Op;
 use wollemi_crashtest::{History, Mode, Model, Settings, history};
 
@@ -17,7 +17,7 @@ fn what_threads_were_told_is_there() {
                 ..Settings::default()
             };
             let histories = (0..histories).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
-            let report = explore(kind, settings, histories);
+            let report = explore(claimed(kind, mode), settings, histories);
             assert!(report.states > 200, "{report}");
         }
     }

@@ -49,10 +49,11 @@ struct Kept(*mut [u8]);
 unsafe impl Send for Kept {}
 
 /// Keeps bytes in DRAM for as long as the guard lives: for reads that must return a borrowed copy.
-pub fn keep(guard: &Guard, bytes: Box<[u8]>) -> &[u8] {
+#[expect(clippy::mut_from_ref, reason = "the bytes were the caller's own")]
+pub fn keep(guard: &Guard, bytes: Box<[u8]>) -> &mut [u8] {
     let kept = Kept(Box::into_raw(bytes));
-    // SAFETY: valid until the deferred call below runs, which is after the guard is gone, and never written again.
-    let borrowed = unsafe { &*kept.0 };
+    // SAFETY: valid until the deferred call below runs, which is after the guard is gone, and borrowed this once.
+    let borrowed = unsafe { &mut *kept.0 };
     guard.defer(move || {
         let kept = kept;
         // SAFETY: it came from `Box::into_raw`, and this runs once.
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn what_is_kept_stays() {
         let guard = crate::pin();
-        let kept: Vec<&[u8]> = (0..100u8).map(|i| keep(&guard, Box::from([i; 8]))).collect();
+        let kept: Vec<&mut [u8]> = (0..100u8).map(|i| keep(&guard, Box::from([i; 8]))).collect();
         for _ in 0..10 {
             crate::pin().flush();
         }

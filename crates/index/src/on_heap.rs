@@ -170,34 +170,47 @@ impl<I: OnHeap> Index for I {
     }
 }
 
+/// Keys that are compared with their gets under one guard.
+const AT_ONCE: usize = 100_000;
+
 /// Every key that a scan finds is above the one before, and a get finds the same value.
 fn check_order(index: &impl OnHeap, faults: &mut Faults) {
-    let guard = heap::pin();
-    let mut last: Option<&[u8]> = None;
     let mut keys = 0;
-    let done = index.visit_range(
-        Bound::Unbounded,
-        Bound::Unbounded,
-        Direction::Forward,
-        &guard,
-        &mut |key, value| {
-            keys += 1;
-            if last.is_some_and(|last| last >= key) {
-                faults.note(|| format!("key {}: out of order", key.escape_ascii()));
-            }
-            last = Some(key);
-            if !matches!(index.find(key), Ok(Some(read)) if read == value) {
-                faults.note(|| format!("key {}: a scan finds it, a get does not", key.escape_ascii()));
-            }
-            if faults.found.len() < Faults::MOST {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
-        },
-    );
-    if let Err(error) = done {
-        faults.note(|| error.to_string());
+    let mut behind: Option<Vec<u8>> = None;
+    loop {
+        // What a scan keeps for its visitor goes with its guard.
+        let guard = heap::pin();
+        let mut last: Option<&[u8]> = None;
+        let mut left = AT_ONCE;
+        let done = index.visit_range(
+            behind.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+            Bound::Unbounded,
+            Direction::Forward,
+            &guard,
+            &mut |key, value| {
+                keys += 1;
+                left -= 1;
+                if last.or(behind.as_deref()).is_some_and(|last| last >= key) {
+                    faults.note(|| format!("key {}: out of order", key.escape_ascii()));
+                }
+                last = Some(key);
+                if !matches!(index.find(key), Ok(Some(read)) if read == value) {
+                    faults.note(|| format!("key {}: a scan finds it, a get does not", key.escape_ascii()));
+                }
+                if faults.found.len() < Faults::MOST && left > 0 {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        );
+        if let Err(error) = done {
+            faults.note(|| error.to_string());
+        }
+        if left > 0 || !faults.found.is_empty() {
+            break;
+        }
+        behind = last.map(<[u8]>::to_vec);
     }
     if faults.found.is_empty() && keys != faults.keys {
         let structure = faults.keys;

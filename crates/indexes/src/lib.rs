@@ -29,16 +29,18 @@ kind::indexes! {
     Woart = "woart", index, wort::woart::Woart<M>;
     /// Adaptive radix tree with copy-on-write of small nodes (ART+CoW, FAST 2017)
     ArtCow = "art-cow", index, wort::art_cow::ArtCow<M>;
-    /// ROART, published by non-temporal stores as in the paper
+    /// ROART, published by non-temporal stores
     RoartStreaming = "roart-streaming", ablation, roart::Roart<M, roart::Streaming>, root byte 0;
-    /// ROART without entry compression
-    RoartWithoutEc = "roart-without-ec", ablation, roart::Roart<M, roart::WithoutEc>, root byte 1;
-    /// ROART without selective metadata persistence
-    RoartWithoutSmp = "roart-without-smp", ablation, roart::Roart<M, roart::WithoutSmp>, root byte 0;
-    /// ROART without the minimally ordered split
-    RoartWithoutMo = "roart-without-mo", ablation, roart::Roart<M, roart::WithoutMo>, root byte 0;
-    /// ROART without leaf compaction
-    RoartWithoutLc = "roart-without-lc", ablation, roart::Roart<M, roart::WithoutLc>, root byte 0;
+    /// ROART as in the paper: without inline leaf arrays
+    RoartWithoutInline = "roart-without-inline", ablation, roart::Roart<M, roart::WithoutInline>, root byte 2;
+    /// The paper's ROART without entry compression
+    RoartWithoutEc = "roart-without-ec", ablation, roart::Roart<M, roart::WithoutEc>, root byte 3;
+    /// The paper's ROART without selective metadata persistence
+    RoartWithoutSmp = "roart-without-smp", ablation, roart::Roart<M, roart::WithoutSmp>, root byte 2;
+    /// The paper's ROART without the minimally ordered split
+    RoartWithoutMo = "roart-without-mo", ablation, roart::Roart<M, roart::WithoutMo>, root byte 2;
+    /// The paper's ROART without leaf compaction
+    RoartWithoutLc = "roart-without-lc", ablation, roart::Roart<M, roart::WithoutLc>, root byte 2;
     /// ROART with none of its techniques
-    RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 1;
+    RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 3;
 }

@@ -16,8 +16,8 @@ use crate::Variant;
 use art::{Kind, Leaf, LeafRef, Tagged, fill_leaf, fingerprint, leaf_tag, prefetch, same};
 use heap::{Error, Heap};
 use pmem::{
-    Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, PWord,
-    Persistent,
+    Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot,
+    PWord, Persistent,
 };
 
 /// Entries of each size class; with the head they fill 32, 64, 128, 256, 384 and 528 bytes.
@@ -209,17 +209,20 @@ pub(crate) enum Entry<'e, 'h> {
     New(Flushed<'e, 'h, Leaf>, u16),
 }
 
+/// Where something new is, and how long it is: for who must give it back.
+pub(crate) type Place = (Offset, usize);
+
 /// Builds the smallest array that holds `entries`.
 pub(crate) fn draft_array<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     entries: Vec<Entry<'e, 'h>>,
-) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
+) -> Result<(Flushed<'e, 'h, Erased>, u8, Place), Error> {
     let class = class_for(entries.len()).ok_or(Fault {
         what: "leaf array's length",
         offset: 0,
     })?;
-    let object = match class {
+    let (object, offset) = match class {
         0 => build::<2, M>(heap, batch, class, entries)?,
         1 => build::<6, M>(heap, batch, class, entries)?,
         2 => build::<14, M>(heap, batch, class, entries)?,
@@ -227,7 +230,8 @@ pub(crate) fn draft_array<'e, 'h, M: Media>(
         4 => build::<46, M>(heap, batch, class, entries)?,
         _ => build::<64, M>(heap, batch, class, entries)?,
     };
-    Ok((object, class as u8))
+    let size = size_of::<Head>() + CAPACITIES[class] * size_of::<PSlot>();
+    Ok((object, class as u8, (offset, size)))
 }
 
 /// An array of this class without leaves.
@@ -247,12 +251,13 @@ fn build<'e, 'h, const N: usize, M: Media>(
     batch: &Batch<'e, '_, M>,
     class: usize,
     entries: Vec<Entry<'e, 'h>>,
-) -> Result<Flushed<'e, 'h, Erased>, Error> {
+) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     let mut draft = heap.draft(empty::<N>(heap.generation(), class), 0, batch)?;
     for (i, entry) in entries.into_iter().enumerate() {
         put(&mut draft, i, entry);
     }
-    Ok(draft.flush(batch).erased())
+    let offset = draft.offset();
+    Ok((draft.flush(batch).erased(), offset))
 }
 
 fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, entry: Entry<'e, 'h>) {

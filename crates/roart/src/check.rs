@@ -1,6 +1,7 @@
 //! The validator: walks everything and says what does not make sense.
 
 use crate::array::{self, ArrayRef};
+use crate::inline::{self, InlineRef};
 use crate::node::Node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
@@ -31,6 +32,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let checked = match item.link.kind() {
                 Kind::Leaf => self.check_leaf(&item, &mut faults),
                 Kind::Array => self.check_array(&item, &mut stack, &mut faults),
+                Kind::Inline if V::INLINE => self.check_inline(&item, &mut faults),
                 kind if kind.is_inner() => self.check_node(&item, &mut stack, &mut faults),
                 _ => Err(art::damaged("link's kind", item.link)),
             };
@@ -80,6 +82,23 @@ impl<M: Media, V: Variant> Roart<M, V> {
             parent: item.parent,
             in_array: true,
         }));
+        Ok(())
+    }
+
+    fn check_inline(&self, item: &Item, faults: &mut Faults) -> Result<(), Fault> {
+        let array = InlineRef::at(&self.heap, item.link)?;
+        let mut path = Vec::new();
+        if let Some((level, prefix, Some(byte))) = &item.parent
+            && prefix.as_bytes().len() == *level
+        {
+            path.extend_from_slice(prefix.as_bytes());
+            path.push(*byte);
+        }
+        let (fault, keys) = inline::fault(&array, item.link, &path, &self.heap);
+        faults.keys += keys;
+        if let Some(fault) = fault {
+            report(faults, item.link, fault);
+        }
         Ok(())
     }
 

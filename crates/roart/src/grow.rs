@@ -6,13 +6,14 @@
 //! from the node's flag whether the child may have moved down since.
 
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
+use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
 use crate::node::{Child, Children, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag};
+use art::{Kind, Tagged, child_tag, draft_leaf, fingerprint};
 use heap::{Error, Guard};
-use pmem::{Batch, Erased, Flushed, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
+use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Swings the parent's slot to a new object: the commit point.
@@ -39,7 +40,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
             let mut children = Children::of(&place.node, media);
             children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
-            let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
+            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
             locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -78,7 +79,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let mut children = Children::default();
                 children.add(Some(byte), Child::Reachable(lower));
                 children.add(key_byte, Child::New(leaf, Kind::Leaf, 0));
-                let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
+                let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
                 let fenced = batch.fence();
                 publish(node.persisted(&fenced), kind);
                 Ok(())
@@ -93,7 +94,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let mut children = Children::default();
             children.add(Some(byte), Child::Reachable(lower));
             children.add(key_byte, Child::Durable(leaf, Kind::Leaf, 0));
-            let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
+            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
             publish(node.persisted(&fenced), kind);
             Ok(())
@@ -120,7 +121,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let mut entries = Vec::with_capacity(MOST);
             entries.extend(array.leaves(media).map(Entry::Reachable));
             entries.push(Entry::New(leaf, fingerprint(key)));
-            let (array, class) = draft_array(&self.heap, &batch, entries)?;
+            let (array, class, _) = draft_array(&self.heap, &batch, entries)?;
             let fenced = batch.fence();
             self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
             Ok::<_, Error>(())
@@ -146,102 +147,32 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         array.prefetch_leaves(&self.heap);
-        let mut leaves = Vec::with_capacity(MOST);
-        for link in array.leaves(media) {
-            leaves.push((LeafRef::at(&self.heap, link)?.key(), link));
+        let mut members = Vec::with_capacity(MOST + 1);
+        for leaf in array.leaves(media) {
+            members.push(self.leaf_member(leaf)?);
         }
-        let Some(((first, _), others)) = leaves.split_first() else {
-            return Err(art::damaged("full leaf array", link).into());
-        };
-        let among = others
-            .iter()
-            .map(|(other, _)| common_prefix(first, other))
-            .min()
-            .unwrap_or(0);
-        let level = common_prefix(first, key).min(among);
-        let skip = skip_between(parent.level, level, link)?;
+        let among = shared_by(&members);
+        members.push(Member::New(key, value));
+        let level = shared_by(&members);
+        // All old keys go on together: their array stays as it is.
         let stays = level < among;
-        // The new leaf, once it belongs to an array: who then fails gives back the array without it.
-        let mut adopted = None;
+        let depth = parent.level + 1;
+        let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let mut leaf = draft_leaf(&self.heap, key, value, &batch)?;
-            let drafted = (leaf.offset(), heap::footprint::<art::Leaf>(leaf.tail_mut().len()));
-            let leaf = leaf.flush(&batch);
-            let children = if stays {
-                // All old keys go on together: their array stays as it is.
-                let mut children = Children::default();
-                children.add_reachable(first.get(level).copied(), link);
-                children.add(key.get(level).copied(), Child::New(leaf.erased(), Kind::Leaf, 0));
-                children
+            let top = if stays {
+                self.draft_beside(&batch, depth, &key[..level], link, &members, &mut built)?
             } else {
-                self.partition(&batch, level, &leaves, key, leaf, &mut || adopted = Some(drafted))?
+                self.draft_group(&batch, depth, members, &mut built)?
             };
-            let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
-            let fenced = batch.fence();
-            self.replace(&parent, node.persisted(&fenced), kind, skip);
-            Ok::<_, Error>(())
+            self.publish_top(&parent, top, batch);
+            Ok(())
         });
-        if let (Err(_), Some((leaf, Some(len)))) = (&done, adopted) {
-            self.heap.retire(guard, leaf, len);
-        }
-        done?;
         drop(parent);
-        if !stays {
+        built.settle(self, done.is_ok(), guard);
+        if done.is_ok() && !stays {
             locked.retire();
             self.retire(guard, link, array.size());
         }
-        Ok(())
-    }
-
-    /// Distributes leaves by their byte at `level`: one alone hangs directly, more go into an array. Says so when the
-    /// new leaf has become part of an array.
-    fn partition<'e, 'h>(
-        &'h self,
-        batch: &Batch<'e, '_, M>,
-        level: usize,
-        leaves: &[(&[u8], Link)],
-        key: &[u8],
-        leaf: Flushed<'e, 'h, art::Leaf>,
-        adopted: &mut dyn FnMut(),
-    ) -> Result<Children<'e, 'h>, Error> {
-        let mut sorted: Vec<(Option<u8>, Entry<'e, 'h>)> = Vec::with_capacity(leaves.len() + 1);
-        sorted.extend(
-            leaves
-                .iter()
-                .map(|&(other, link)| (other.get(level).copied(), Entry::Reachable(link))),
-        );
-        sorted.push((key.get(level).copied(), Entry::New(leaf, fingerprint(key))));
-        sorted.sort_unstable_by_key(|(byte, _)| *byte);
-        let mut children = Children::default();
-        children.list.reserve(sorted.len());
-        let mut rest = sorted.into_iter().peekable();
-        while let Some((byte, entry)) = rest.next() {
-            let child = if rest.peek().is_some_and(|(other, _)| *other == byte) {
-                let mut group = vec![entry];
-                while let Some((_, entry)) = rest.next_if(|(other, _)| *other == byte) {
-                    group.push(entry);
-                }
-                let has_new = group.iter().any(|entry| matches!(entry, Entry::New(..)));
-                let (array, class) = draft_array(&self.heap, batch, group)?;
-                if has_new {
-                    adopted();
-                }
-                Child::New(array, Kind::Array, class)
-            } else {
-                match entry {
-                    Entry::Reachable(link) => {
-                        Child::Reachable(link.with_tag(child_tag(Kind::Leaf, byte.unwrap_or_default(), 0)))
-                    }
-                    Entry::New(leaf, _) => Child::New(leaf.erased(), Kind::Leaf, 0),
-                }
-            };
-            children.add(byte, child);
-        }
-        Ok(children)
-    }
-
-    /// The entry of a leaf that hung directly from a node.
-    pub(crate) fn as_entry(&self, link: Link) -> Result<Link, Error> {
-        Ok(link.with_tag(leaf_tag(fingerprint(LeafRef::at(&self.heap, link)?.key()))))
+        done
     }
 }

@@ -1,13 +1,15 @@
 //! ROART: a range-query optimized persistent adaptive radix tree (FAST'21).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`); reads without locks
-//! (`read`, `scan`), writes under one lock (`locate`, `write`), structure modifications (`grow`, `shrink`); the
-//! paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
+//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short pairs
+//! themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`, `write`), structure
+//! modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
 //! `docs/deviations.md` says where and why this differs.
 
 mod array;
 mod check;
+mod group;
 mod grow;
+mod inline;
 mod locate;
 mod multi_get;
 mod node;
@@ -24,7 +26,9 @@ use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
-pub use variant::{Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutLc, WithoutMo, WithoutSmp};
+pub use variant::{
+    Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSmp,
+};
 
 /// What the heap's root directory calls a ROART.
 pub const KIND: u32 = 1;
@@ -50,7 +54,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// If the name is taken or not a name, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
         let root = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let (node, kind) = node::draft_root(heap, &batch)?;
+            let (node, kind, _) = node::draft_root(heap, &batch)?;
             let fenced = batch.fence();
             debug_assert_eq!(kind, art::Kind::N256);
             heap.create_root(name, KIND, node.persisted(&fenced), root_tag::<V>())
@@ -67,7 +71,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// # Errors
     ///
     /// If the root is of another kind, or damaged, or of a variant that keeps its key bytes elsewhere (with and without
-    /// entry compression).
+    /// entry compression) or its short pairs (with and without inline leaf arrays).
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
@@ -92,7 +96,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
 /// The tag of a root: its byte tells the variants apart that cannot read each other's nodes.
 fn root_tag<V: Variant>() -> pmem::Tag {
-    art::child_tag(art::Kind::N256, u8::from(!V::EC), 0)
+    art::child_tag(art::Kind::N256, u8::from(!V::EC) | u8::from(!V::INLINE) << 1, 0)
 }
 
 impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
@@ -137,10 +141,10 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
-        _guard: &'g Guard,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
-        self.scan_range(lower, upper, direction, visit)
+        self.scan_range(lower, upper, direction, guard, visit)
     }
 
     fn find_faults(&self) -> Faults {

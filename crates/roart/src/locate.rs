@@ -107,8 +107,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(Some(Shared::of(string, key, from)))
     }
 
-    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at. The leaf is there for the bytes
-    /// that all keys below the node share: nobody depends on its being reachable, so no link is persisted.
+    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand there. The leaf is
+    /// there for the bytes that all keys below the node share: nobody depends on its being reachable, so no link is
+    /// persisted.
     pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
         let first = |node: &Node<'_>| -> Link {
@@ -126,7 +127,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = node.header().level(media);
         loop {
             match link.kind() {
-                Kind::Null => return Ok(None),
+                // Inline leaf arrays have none, nor do those who ask need one there: all bytes in front of such an array
+                // are in the prefix of the node above it.
+                Kind::Null | Kind::Inline => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
                     let slots = ArrayRef::at(&self.heap, link)?.slots().iter();

@@ -1,8 +1,10 @@
 //! Reading many keys at once: their walks go down side by side, so that their cache misses overlap.
 
 use crate::array::{ArrayRef, array_size};
+use crate::inline::InlineRef;
+use crate::inline::word::KeyWord;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, prefetch, prefetch_range, same};
+use art::{Kind, Tagged, prefetch, prefetch_range};
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, Offset};
 
@@ -54,15 +56,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
         }
         for (i, ((link, _), key)) in walks.iter().zip(keys).enumerate() {
-            let leaf = match link.kind() {
-                Kind::Null => None,
-                Kind::Leaf => Some(LeafRef::at(&self.heap, *link)?).filter(|leaf| same(leaf.key(), key)),
-                Kind::Array => ArrayRef::at(&self.heap, *link)?
-                    .find(&self.heap, key)?
-                    .map(|(_, _, leaf)| leaf),
-                _ => return Err(art::damaged("link's kind", *link)),
-            };
-            found(first + i, leaf.map(|leaf| leaf.value(&self.heap)));
+            found(first + i, self.read_at(*link, key)?);
         }
         Ok(())
     }
@@ -87,6 +81,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Kind::N256 => prefetch(start.wrapping_add(64 + byte * size_of::<u64>())),
             Kind::N48 => prefetch(start.wrapping_add(64 + byte)),
             Kind::Array => prefetch_range(start, array_size(link)),
+            Kind::Inline => {
+                if let (Ok(array), Some(word)) = (InlineRef::at(&self.heap, link), KeyWord::of(key)) {
+                    array.prefetch_home(word);
+                }
+            }
             _ => prefetch_range(start, 192),
         }
     }

@@ -5,9 +5,11 @@
 //! at the right byte. Every slot on the way is durable before it is acted upon (`PSlot::load`).
 
 use crate::array::ArrayRef;
+use crate::inline::InlineRef;
+use crate::inline::word::KeyWord;
 use crate::node::{N256, Node, offset_of};
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, same};
+use art::{Kind, LeafRef, Tagged, damaged, same};
 use index::Value;
 use pmem::{Fault, Link, Media};
 
@@ -15,9 +17,9 @@ use pmem::{Fault, Link, Media};
 pub(crate) const LONG_SKIP: u8 = 255;
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// The leaf of `key`.
+    /// The value of `key`.
     #[inline(always)]
-    pub(crate) fn find_leaf(&self, key: &[u8]) -> Result<Option<LeafRef<'_>>, Fault> {
+    pub(crate) fn read(&self, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
         let mut link = self.root;
         let mut depth = 0;
         loop {
@@ -30,18 +32,36 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 link = node.child(byte).load(self.heap.media());
                 continue;
             }
-            match link.kind() {
-                Kind::Null => return Ok(None),
-                Kind::Leaf => {
-                    let leaf = LeafRef::at(&self.heap, link)?;
-                    return Ok(same(leaf.key(), key).then_some(leaf));
-                }
-                Kind::Array => {
-                    let array = ArrayRef::at(&self.heap, link)?;
-                    return Ok(array.find(&self.heap, key)?.map(|(_, _, leaf)| leaf));
-                }
-                _ => link = self.step(link, key, &mut depth)?,
+            if !link.is_inner() {
+                return self.read_at(link, key);
             }
+            link = self.step(link, key, &mut depth)?;
+        }
+    }
+
+    /// The value of `key`, whose slot holds `link`, which does not lead to an inner node.
+    #[inline(always)]
+    pub(crate) fn read_at(&self, link: Link, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
+        match link.kind() {
+            Kind::Inline if V::INLINE => {
+                let array = InlineRef::at(&self.heap, link)?;
+                let Some(word) = KeyWord::of(key) else {
+                    return Ok(None);
+                };
+                let media = self.heap.media();
+                let value = array.find(word, media).and_then(|entry| entry.read(media));
+                Ok(value.map(|value| Value::Word(value.to_le_bytes())))
+            }
+            Kind::Leaf => {
+                let leaf = LeafRef::at(&self.heap, link)?;
+                Ok(same(leaf.key(), key).then(|| leaf.value(&self.heap)))
+            }
+            Kind::Array => {
+                let found = ArrayRef::at(&self.heap, link)?.find(&self.heap, key)?;
+                Ok(found.map(|(_, _, leaf)| leaf.value(&self.heap)))
+            }
+            Kind::Null => Ok(None),
+            _ => Err(damaged("link's kind", link)),
         }
     }
 
@@ -78,11 +98,5 @@ impl<M: Media, V: Variant> Roart<M, V> {
             LONG_SKIP => node.header().level(self.heap.media()).max(depth),
             skip => depth + usize::from(skip),
         }
-    }
-
-    /// The value of `key`.
-    #[inline]
-    pub(crate) fn read(&self, key: &[u8]) -> Result<Option<Value<'_>>, Fault> {
-        Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
     }
 }

@@ -5,13 +5,24 @@
 //! array when it has come half way, so that the misses of a scan overlap. The walk stops at an inner node until the
 //! queue has come to it. The keys of a leaf array are sorted when it is met (§3.2).
 //!
+//! An inline leaf array (`inline`) is read line by line when the walk comes to it; of those in the queue the next have
+//! been asked for.
+//!
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
 
+mod bounds;
+mod leaves;
+
 use crate::array::{ArrayRef, array_size, capacity_of};
+use crate::inline::shape::Shape;
+use crate::inline::{InlineRef, LINES_AHEAD, Scratch, inline_size};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
+use art::bounds::{Bounds, Edge, Edges, key_of};
 use art::{Kind, LeafRef, Prefix, Tagged, damaged, prefetch, prefetch_range};
+use bounds::{edges_of, narrow, words_between};
+use heap::Guard;
 use index::{Direction, Visit};
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
@@ -21,31 +32,8 @@ use std::ops::{Bound, ControlFlow};
 const AHEAD: usize = 32;
 /// How many are put at a time.
 const REFILL: usize = 8;
-
-/// How what is to be visited lies to a bound.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Edge {
-    /// Inside.
-    Free,
-    /// The bytes so far are those of the bound.
-    Along,
-    /// Not known: each key must be compared.
-    Unknown,
-}
-
-/// How it lies to both.
-#[derive(Clone, Copy)]
-struct Edges {
-    low: Edge,
-    high: Edge,
-}
-
-impl Edges {
-    #[inline(always)]
-    fn are_free(self) -> bool {
-        self.low == Edge::Free && self.high == Edge::Free
-    }
-}
+/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on its way.
+const PAIRS_AHEAD: usize = 256;
 
 /// A link to visit.
 #[derive(Clone, Copy)]
@@ -54,6 +42,8 @@ struct Item {
     /// Bytes that lead to it.
     depth: u32,
     edges: Edges,
+    /// The first of them.
+    first: u8,
 }
 
 /// A node on the walk's path: what of it is still to come.
@@ -68,62 +58,8 @@ struct Frame<'g> {
     next: usize,
     end: usize,
     edges: Edges,
-}
-
-struct Bounds<'a> {
-    lower: Bound<&'a [u8]>,
-    upper: Bound<&'a [u8]>,
-}
-
-fn key_of(bound: Bound<&[u8]>) -> &[u8] {
-    match bound {
-        Bound::Included(key) | Bound::Excluded(key) => key,
-        Bound::Unbounded => &[],
-    }
-}
-
-impl Bounds<'_> {
-    fn hold(&self, key: &[u8], edges: Edges) -> bool {
-        let Edges { low, high } = edges;
-        let above = low == Edge::Free
-            || match self.lower {
-                Bound::Included(bound) => key >= bound,
-                Bound::Excluded(bound) => key > bound,
-                Bound::Unbounded => true,
-            };
-        let below = high == Edge::Free
-            || match self.upper {
-                Bound::Included(bound) => key <= bound,
-                Bound::Excluded(bound) => key < bound,
-                Bound::Unbounded => true,
-            };
-        above && below
-    }
-
-    fn cross(&self) -> bool {
-        match (self.lower, self.upper) {
-            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
-            (Bound::Included(lower), Bound::Included(upper)) => lower > upper,
-            (lower, upper) => key_of(lower) >= key_of(upper),
-        }
-    }
-}
-
-/// Where a subtree lies, given the bytes `string` that lead to it from byte `from` on; `outside` is the side of the
-/// bound that the scan leaves out. `None`: outside as a whole.
-fn narrow(edge: Edge, bound: &[u8], from: usize, string: &[u8], outside: Ordering) -> Option<Edge> {
-    if edge != Edge::Along {
-        return Some(edge);
-    }
-    let rest = bound.get(from..).unwrap_or_default();
-    if rest.starts_with(string) {
-        return Some(Edge::Along);
-    }
-    if string.cmp(rest) == outside {
-        None
-    } else {
-        Some(Edge::Free)
-    }
+    /// The first byte of all keys, but in the root.
+    first: u8,
 }
 
 /// The state of one scan.
@@ -140,6 +76,8 @@ struct Walk<'a, 'g> {
     /// Items whose leaf arrays have had their leaves asked for, ever, and entries of those not yet taken.
     staged: usize,
     entries: usize,
+    /// Pairs for which the inline leaf arrays in the queue have room.
+    pairs: usize,
     /// The last item put is an inner node.
     waits: bool,
 }
@@ -151,26 +89,18 @@ impl<M: Media, V: Variant> Roart<M, V> {
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
         direction: Direction,
+        guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Fault> {
         let bounds = Bounds { lower, upper };
         if bounds.cross() {
             return Ok(());
         }
-        let edge = |bound| {
-            if matches!(bound, Bound::Unbounded) {
-                Edge::Free
-            } else {
-                Edge::Along
-            }
-        };
         let root = Item {
             link: self.root,
             depth: 0,
-            edges: Edges {
-                low: edge(lower),
-                high: edge(upper),
-            },
+            edges: bounds.edges(),
+            first: 0,
         };
         let mut walk = Walk {
             bounds,
@@ -182,11 +112,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             put: 1,
             staged: 1,
             entries: 0,
+            pairs: 0,
             waits: true,
         };
-        let mut sorted = Vec::new();
+        let mut sorted = (Vec::new(), Vec::new());
+        let mut scratch = Scratch::new(guard);
         loop {
-            if walk.put - walk.taken <= AHEAD - REFILL {
+            if walk.put - walk.taken <= AHEAD - REFILL && walk.pairs < PAIRS_AHEAD {
                 self.fill(&mut walk);
                 if walk.taken == walk.put {
                     return Ok(());
@@ -205,6 +137,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     self.visit_leaf(&leaf, item.edges, &walk.bounds, visit)
                 }
                 Kind::Array => self.visit_array(&item, &walk, &mut sorted, visit)?,
+                Kind::Inline if V::INLINE => {
+                    let array = InlineRef::at(&self.heap, item.link)?;
+                    let words = words_between(&walk.bounds, item.edges);
+                    let path = (item.depth as usize, item.first);
+                    walk.pairs -= array.shape.capacity();
+                    array.scan(words, path, direction, &mut scratch, visit, self.heap.media())
+                }
                 _ => {
                     walk.waits = false;
                     self.enter(item, &mut walk)?;
@@ -217,72 +156,20 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    #[inline(always)]
-    fn visit_leaf<'g>(
-        &'g self,
-        leaf: &LeafRef<'g>,
-        edges: Edges,
-        bounds: &Bounds<'_>,
-        visit: &mut Visit<'_, 'g>,
-    ) -> ControlFlow<()> {
-        if edges.are_free() || bounds.hold(leaf.key(), edges) {
-            visit(leaf.key(), leaf.value(&self.heap))
-        } else {
-            ControlFlow::Continue(())
-        }
-    }
-
-    fn visit_array<'g>(
-        &'g self,
-        item: &Item,
-        walk: &Walk<'_, 'g>,
-        sorted: &mut Vec<(u64, LeafRef<'g>)>,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<ControlFlow<()>, Fault> {
-        sorted.clear();
-        let array = ArrayRef::at(&self.heap, item.link)?;
-        for link in array.leaves(self.heap.media()) {
-            let leaf = LeafRef::at(&self.heap, link)?;
-            sorted.push((first_bytes(leaf.key(), item.depth as usize), leaf));
-        }
-        // Almost always the first bytes after what all share decide.
-        let order = |a: &(u64, LeafRef<'_>), b: &(u64, LeafRef<'_>)| {
-            a.0.cmp(&b.0).then_with(|| a.1.key().cmp(b.1.key()))
-        };
-        match (&mut sorted[..], walk.direction) {
-            ([a, b], _) if a.0 != b.0 => {
-                if (a.0 > b.0) == (walk.direction == Direction::Forward) {
-                    std::mem::swap(a, b);
-                }
-            }
-            (all, Direction::Forward) => all.sort_unstable_by(order),
-            (all, Direction::Reverse) => all.sort_unstable_by(|a, b| order(b, a)),
-        }
-        // A key twice: it was removed and inserted again, into another entry, meanwhile.
-        if sorted.len() > 2 || matches!(sorted[..], [a, b] if a.0 == b.0) {
-            sorted.dedup_by(|a, b| a.0 == b.0 && a.1.key() == b.1.key());
-        }
-        for (_, leaf) in sorted {
-            if self.visit_leaf(leaf, item.edges, &walk.bounds, visit).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
     /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
     /// for what the new ones lead to, and for the leaves of an array that has come half way.
     #[inline(always)]
     fn fill(&self, walk: &mut Walk<'_, '_>) {
         let media = self.heap.media();
         let base = self.heap.pool().base().as_ptr().cast_const();
-        while !walk.waits && walk.put - walk.taken < AHEAD {
+        while !walk.waits && walk.put - walk.taken < AHEAD && walk.pairs < PAIRS_AHEAD {
             let Some(frame) = walk.path.last_mut() else { break };
             let Frame {
                 ends,
                 level,
                 end,
                 edges,
+                first,
                 ..
             } = *frame;
             let (limit, mut put, mut next) = (walk.taken + AHEAD, walk.put, frame.next);
@@ -299,12 +186,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     continue;
                 }
                 let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
-                prefetch(start);
                 let item = match link == ends {
                     true => Item {
                         link,
                         depth: level,
                         edges,
+                        first,
                     },
                     false => {
                         let edges = edges_of(&walk.bounds, edges, level as usize, link.byte());
@@ -312,11 +199,24 @@ impl<M: Media, V: Variant> Roart<M, V> {
                             link,
                             depth: level + 1,
                             edges,
+                            first: if level == 0 { link.byte() } else { first },
                         }
                     }
                 };
                 walk.queue[put % AHEAD] = item;
                 put += 1;
+                if link.kind() == Kind::Inline {
+                    walk.pairs += pairs_of(link);
+                    if edges.are_free() {
+                        let len = inline_size(link).unwrap_or_default();
+                        prefetch_range(start, len.min(LINES_AHEAD * LINE));
+                    }
+                    if walk.pairs >= PAIRS_AHEAD {
+                        break;
+                    }
+                    continue;
+                }
+                prefetch(start);
                 if !link.is_plain(Kind::Leaf) {
                     if link.kind() != Kind::Array {
                         walk.waits = true;
@@ -420,6 +320,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             next,
             end,
             edges: item.edges,
+            first: item.first,
         });
         Ok(())
     }
@@ -447,8 +348,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 Some(string) => string,
                 None => {
                     // Emptied meanwhile, or damaged: what is left is compared key by key.
-                    let unknown = |edge| if edge == Edge::Along { Edge::Unknown } else { edge };
-                    (item.edges.low, item.edges.high) = (unknown(item.edges.low), unknown(item.edges.high));
+                    item.edges = item.edges.unknown();
                     return Ok(true);
                 }
             }
@@ -477,6 +377,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
+/// Pairs for which the inline leaf array has room that a link leads to.
+#[inline(always)]
+fn pairs_of(link: Link) -> usize {
+    Shape::of(link).map_or(0, Shape::capacity)
+}
+
 impl Walk<'_, '_> {
     /// Takes the deepest node off the path.
     fn leave(&mut self) {
@@ -486,36 +392,4 @@ impl Walk<'_, '_> {
             self.gathered.truncate(frame.start);
         }
     }
-}
-
-/// The edges of the child for `byte` of a node at `level`.
-#[inline(always)]
-fn edges_of(bounds: &Bounds<'_>, edges: Edges, level: usize, byte: u8) -> Edges {
-    if edges.are_free() {
-        return edges;
-    }
-    let narrow = |edge, bound| match edge {
-        Edge::Along if key_of(bound).get(level) != Some(&byte) => Edge::Free,
-        edge => edge,
-    };
-    Edges {
-        low: narrow(edges.low, bounds.lower),
-        high: narrow(edges.high, bounds.upper),
-    }
-}
-
-/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with zeros.
-#[inline(always)]
-fn first_bytes(key: &[u8], from: usize) -> u64 {
-    let rest = key.get(from..).unwrap_or_default();
-    if let Some(bytes) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*bytes);
-    }
-    let bits = 8 * (8 - rest.len() as u32);
-    if let Some(bytes) = key.last_chunk::<8>() {
-        return u64::from_be_bytes(*bytes).checked_shl(bits).unwrap_or(0);
-    }
-    let mut bytes = [0; 8];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
 }

@@ -4,7 +4,9 @@
 //! without the key and swings the parent's slot to it. Thresholds lie well below those at which inserts grow things,
 //! so that no key toggles a structure. What needs memory is optional: in a full pool the slot is just emptied.
 
-use crate::array::{ArrayRef, CAPACITIES, Entry, MOST, draft_array};
+use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
+use crate::group::{Built, Member};
+use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
 use crate::node::{Child, Children, Node, draft_node, node_size};
 use crate::write::skip_between;
@@ -30,18 +32,17 @@ fn shrink_at(kind: Kind) -> usize {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Takes the leaf at `link` out of its slot in the place's node.
+    /// Takes the leaf, or inline leaf array with one key, at `link` out of its slot in the place's node.
     pub(crate) fn remove_child(
         &self,
         place: &Place<'_>,
         locked: Locked<'_, M>,
         slot: &PSlot,
-        link: Link,
+        (link, extent): (Link, usize),
         key: &[u8],
         guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
-        let extent = LeafRef::at(&self.heap, link)?.extent();
         let node = &place.node;
         let byte = key.get(place.level).copied();
         let ends = !node.header().ends.load(media).is_null();
@@ -50,7 +51,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let locked = if same_object(place.at, self.root) {
             Some(locked)
         } else if left == 0 {
-            return self.cut(place, locked, link, extent, key, guard);
+            return self.cut(place, locked, (link, extent), key, guard);
         } else if left == 1 {
             self.collapse(place, locked, link, key, guard)?
         } else {
@@ -78,8 +79,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         &self,
         place: &Place<'_>,
         locked: Locked<'_, M>,
-        leaf: Link,
-        extent: usize,
+        (leaf, extent): (Link, usize),
         key: &[u8],
         guard: &Guard,
     ) -> Result<(), Error> {
@@ -134,8 +134,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// One child is left: it takes the node's place. A leaf array does so as a copy: the array itself would take
-    /// keys that do not belong where a scan has found it. Gives the lock back if the array's lock is taken (locks
+    /// One child is left: it takes the node's place. An array does so as a copy: the array itself would take keys that
+    /// do not belong where a scan has found it. Gives the lock back if the array's lock is taken (locks
     /// are waited for from the child upward only) or there is no memory.
     fn collapse<'g>(
         &self,
@@ -149,8 +149,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Some(child) = remaining(&place.node, media, without).next() else {
             return Ok(Some(locked));
         };
-        if child.kind() == Kind::Array {
-            return self.replace_by_array(place, locked, MOST, without, key, guard);
+        if matches!(child.kind(), Kind::Array | Kind::Inline) {
+            return self.replace_by_array(place, locked, None, without, key, guard);
         }
         let parent = self.lock_parent(key, place.at)?;
         let aux = if child.is_inner() {
@@ -167,7 +167,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// Hangs something reachable into the parent's slot.
-    fn hang(&self, parent: &Parent<'_, M>, child: Link, aux: u8) {
+    pub(crate) fn hang(&self, parent: &Parent<'_, M>, child: Link, aux: u8) {
         let tag = child_tag(child.kind(), parent.link.byte(), aux);
         let media = self.heap.media();
         let _durable = parent
@@ -195,7 +195,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             children
                 .ends
                 .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
-            let (node, kind) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
+            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
             locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -229,7 +229,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         for child in remaining(&node, media, without) {
             least += match child.kind() {
-                Kind::Leaf => 1,
+                Kind::Leaf | Kind::Inline => 1,
                 Kind::Array => 2,
                 _ => return Ok(Some(locked)),
             };
@@ -237,48 +237,77 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if least > MERGE {
             return Ok(Some(locked));
         }
-        self.replace_by_array(place, locked, MERGE, without, key, guard)
+        self.replace_by_array(place, locked, Some(MERGE), without, key, guard)
     }
 
-    /// Replaces a node that has only leaves and leaf arrays by one leaf array, unless it would have more than `most`
-    /// leaves.
+    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `most` keys; `None`:
+    /// there is one child, an array, of which this is a copy.
     fn replace_by_array<'g>(
         &self,
         place: &Place<'g>,
         locked: Locked<'g, M>,
-        most: usize,
+        most: Option<usize>,
         without: Link,
         key: &[u8],
         guard: &Guard,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
         let node = place.node;
-        let mut leaves = Vec::with_capacity(MERGE);
+        let mut members = Vec::with_capacity(MERGE);
         let mut arrays = Vec::new();
+        let mut shape = None;
         for child in remaining(&node, media, without) {
-            if child.kind() == Kind::Leaf {
-                leaves.push(self.as_entry(child)?);
-                continue;
+            match child.kind() {
+                Kind::Leaf => members.push(self.leaf_member(child)?),
+                Kind::Array => {
+                    let array = ArrayRef::at(&self.heap, child)?;
+                    let Some(array_locked) = array.try_lock(&self.heap) else {
+                        return Ok(Some(locked));
+                    };
+                    for leaf in array.leaves(media) {
+                        members.push(self.leaf_member(leaf)?);
+                    }
+                    arrays.push((child, array.size(), array_locked));
+                }
+                Kind::Inline => {
+                    let array = InlineRef::at(&self.heap, child)?;
+                    let Some(array_locked) = array.try_lock(&self.heap)? else {
+                        return Ok(Some(locked));
+                    };
+                    let first = key.first().copied().unwrap_or_default();
+                    let pairs = array.pairs(media);
+                    members.extend(pairs.map(|(word, value)| Member::Pair(first, word, value)));
+                    arrays.push((child, array.shape.size(), array_locked));
+                    shape = Some(array.shape);
+                }
+                _ => return Ok(Some(locked)),
             }
-            let array = ArrayRef::at(&self.heap, child)?;
-            let Some(array_locked) = array.try_lock(&self.heap) else {
-                return Ok(Some(locked));
-            };
-            leaves.extend(array.leaves(media));
-            arrays.push((child, array.size(), array_locked));
         }
-        if leaves.len() > most {
+        if most.is_some_and(|most| members.len() > most) {
             return Ok(Some(locked));
         }
+        let image = match (Self::pairs_of(&members), most, shape) {
+            (Some(pairs), Some(_), _) => {
+                let Some(image) = Image::of(&pairs, 0, Fill::Loose) else {
+                    return Ok(Some(locked));
+                };
+                Some(image)
+            }
+            (Some(pairs), None, Some(shape)) => Image::with_shape(&pairs, shape),
+            _ => None,
+        };
         let parent = self.lock_parent(key, place.at)?;
+        let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let entries = leaves.into_iter().map(Entry::Reachable).collect();
-            let (array, class) = draft_array(&self.heap, &batch, entries)?;
-            let fenced = batch.fence();
-            self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
+            let top = match &image {
+                Some(image) => self.draft_image(&batch, image, &members, &mut built)?,
+                None => self.draft_leaves(&batch, members, &mut built)?,
+            };
+            self.publish_top(&parent, top, batch);
             Ok(())
         });
         drop(parent);
+        built.settle(self, done.is_ok(), guard);
         if no_memory(done)? {
             return Ok(Some(locked));
         }
@@ -322,7 +351,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let parent = self.lock_parent(key, place.link)?;
                 let done = persist_scope(media, Purpose::Node, |batch| {
                     let entries = others.into_iter().map(Entry::Reachable).collect();
-                    let (array, class) = draft_array(&self.heap, &batch, entries)?;
+                    let (array, class, _) = draft_array(&self.heap, &batch, entries)?;
                     let fenced = batch.fence();
                     self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
                     Ok(())
@@ -357,7 +386,7 @@ fn remaining<'g, M: Media>(
 }
 
 /// Whether an optional step failed for want of memory.
-fn no_memory(done: Result<(), Error>) -> Result<bool, Error> {
+pub(crate) fn no_memory(done: Result<(), Error>) -> Result<bool, Error> {
     match done {
         Ok(()) => Ok(false),
         Err(Error::Full { .. }) => Ok(true),

@@ -5,6 +5,7 @@
 //! alive at the restart and still is can be reached through whichever version a tracer reads.
 
 use crate::array::ArrayRef;
+use crate::inline::inline_size;
 use crate::node::{Node, node_size};
 use art::{Kind, LeafRef, Tagged};
 use heap::{Error, Heap, Trace};
@@ -24,6 +25,7 @@ impl<M: Media> Trace<M> for Tracer {
                 children.extend(array.leaves(media));
                 array.size()
             }
+            Kind::Inline => inline_size(link)?,
             _ => {
                 let node = Node::at(heap, link)?;
                 let ends = node.header().ends.load(media);

@@ -14,30 +14,42 @@ pub trait Variant: Send + Sync + 'static {
     const MO: bool;
     /// Leaf compaction (§3.2). Off: two keys that diverge below a node get an N4.
     const LC: bool;
+    /// Inline leaf arrays, which are not the paper's: pairs of a short key and an eight-byte value stand in the array
+    /// itself. They need leaf compaction.
+    const INLINE: bool;
     /// How a publication keeps readers from what is not yet durable (§3.4.1).
     type Publish: Publication;
 }
 
-/// A choice of the switches.
+/// A choice of the paper's switches, and inline leaf arrays or not. Without leaf compaction there are none of these.
 #[derive(Debug)]
-pub struct Switches<const EC: bool, const SMP: bool, const MO: bool, const LC: bool, P = LinkAndPersist>(
-    PhantomData<P>,
-);
+pub struct Switches<
+    const EC: bool,
+    const SMP: bool,
+    const MO: bool,
+    const LC: bool,
+    const INLINE: bool = false,
+    P = LinkAndPersist,
+>(PhantomData<P>);
 
-impl<const EC: bool, const SMP: bool, const MO: bool, const LC: bool, P: Publication> Variant
-    for Switches<EC, SMP, MO, LC, P>
+impl<const EC: bool, const SMP: bool, const MO: bool, const LC: bool, const INLINE: bool, P: Publication>
+    Variant for Switches<EC, SMP, MO, LC, INLINE, P>
 {
     const EC: bool = EC;
     const SMP: bool = SMP;
     const MO: bool = MO;
     const LC: bool = LC;
+    const INLINE: bool = INLINE && LC;
     type Publish = P;
 }
 
 /// All techniques on, published by link-and-persist: the default.
-pub type Full = Switches<true, true, true, true>;
+pub type Full = Switches<true, true, true, true, true>;
 /// All techniques on, published by non-temporal stores, as in the paper.
-pub type Streaming = Switches<true, true, true, true, NonTemporal>;
+pub type Streaming = Switches<true, true, true, true, true, NonTemporal>;
+/// Without inline leaf arrays: all of the paper's techniques, and nothing else. The ablations below leave out one of
+/// these.
+pub type WithoutInline = Switches<true, true, true, true>;
 /// Without entry compression.
 pub type WithoutEc = Switches<false, true, true, true>;
 /// Without selective metadata persistence.

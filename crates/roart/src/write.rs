@@ -11,6 +11,8 @@
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
 use crate::array::{ArrayRef, draft_pair};
+use crate::group::pair_of;
+use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
 use crate::node::{Child, Children, draft_node};
 use crate::read::LONG_SKIP;
@@ -21,7 +23,7 @@ use art::{
 };
 use heap::{Error, Guard};
 use index::{Action, Edit};
-use pmem::{Link, Locked, Media, PSlot, Purpose, Tag, persist_scope};
+use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, Tag, persist_scope};
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
@@ -32,6 +34,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if let Some(place) = self.locate(key)? {
                 let done = match place.link.kind() {
                     Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
+                    Kind::Inline => self.edit_inline(&place, key, edit, guard)?,
                     _ => self.edit_in_node(&place, key, edit, guard)?,
                 };
                 if let Some(action) = done {
@@ -75,7 +78,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 if !same(leaf.key(), key) {
                     let action = edit.decide(None);
                     if action == Action::Put {
-                        self.split_leaf(slot, link, place.level, leaf.key(), key, edit.value())?;
+                        self.split_leaf(slot, link, place.level, leaf, key, edit.value(), guard)?;
                     }
                     return Ok(Some(none_removed(action)));
                 }
@@ -83,7 +86,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 match action {
                     Action::Keep => {}
                     Action::Put => self.replace_value(slot, link, leaf, key, edit.value(), guard)?,
-                    Action::Remove => self.remove_child(place, locked, slot, link, key, guard)?,
+                    Action::Remove => {
+                        self.remove_child(place, locked, slot, (link, leaf.extent()), key, guard)?;
+                    }
                 }
                 Ok(Some(action))
             }
@@ -97,7 +102,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
                 Ok(Some(none_removed(action)))
             }
-            (Kind::Null | Kind::Unknown, _) => Err(damaged("link's kind", link).into()),
+            (Kind::Null, _) => Err(damaged("link's kind", link).into()),
             // The slot changed since the walk passed.
             _ => Ok(None),
         }
@@ -115,19 +120,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let Ok(locked) = array.lock(&self.heap) else {
             return Ok(None);
         };
-        // The array is where it was, unless a node was put above it: the slot tells, while its node is in use. (The
-        // slot first: a node in use afterwards was in use then.)
-        let media = self.heap.media();
-        let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
-        if !same_object(link, place.link)
-            || place
-                .node
-                .header()
-                .lock
-                .is_obsolete(media, self.heap.generation())
-        {
+        if !self.is_in_place(place, key) {
             return Ok(None);
         }
+        let media = self.heap.media();
         array.check_class(place.link, media)?;
         let Some((slot, link, leaf)) = array.find(&self.heap, key)? else {
             let action = edit.decide(None);
@@ -146,6 +142,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Action::Remove => self.remove_from_array(place, &array, locked, slot, link, key, guard)?,
         }
         Ok(Some(action))
+    }
+
+    /// Whether an array, whose lock the caller has taken, is where it was, unless a node was put above it: the slot
+    /// tells, while its node is in use.
+    pub(crate) fn is_in_place(&self, place: &Place<'_>, key: &[u8]) -> bool {
+        // The slot first: a node in use afterwards was in use then.
+        let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
+        let lock = &place.node.header().lock;
+        same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation())
     }
 
     /// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
@@ -203,27 +208,44 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// Two keys diverge below a node: the new leaf joins the old one in a leaf array (§3.2), 2 write-backs and 2
-    /// fences where leaf and array fit one line; without leaf compaction both hang from an N4 at the level where
-    /// they part (ART's leaf split).
+    /// Two keys diverge below a node. Short pairs get an inline leaf array of a line; else the new leaf joins the old
+    /// one in a leaf array (§3.2), 2 write-backs and 2 fences where leaf and array fit one line; without leaf compaction
+    /// both hang from an N4 at the level where they part (ART's leaf split).
+    #[expect(clippy::too_many_arguments, reason = "the parts of one place, all locked")]
     fn split_leaf(
         &self,
         slot: &PSlot,
         link: Link,
         slot_level: usize,
-        old_key: &[u8],
+        old: LeafRef<'_>,
         key: &[u8],
         value: &[u8],
+        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
+        let publish = |object: Persisted<'_, Erased>, kind, aux| {
+            let tag = child_tag(kind, link.byte(), aux);
+            let _durable = slot.publish::<V::Publish, M, _>(media, object, tag).commit();
+        };
+        let old_key = old.key();
+        if let Some(new) = pair_of(key, value).filter(|_| V::INLINE)
+            && let Some(old_pair) = pair_of(old_key, &old.value(&self.heap))
+            && let Some(image) = Image::of(&[old_pair.min(new), old_pair.max(new)], 0, Fill::Tight)
+        {
+            persist_scope(media, Purpose::Node, |batch| {
+                let (array, _) = draft_inline(&self.heap, &batch, &image)?;
+                let fenced = batch.fence();
+                publish(array.persisted(&fenced), Kind::Inline, image.shape.aux());
+                Ok::<_, Error>(())
+            })?;
+            self.retire(guard, link, old.extent());
+            return Ok(());
+        }
         persist_scope(media, Purpose::Node, |batch| {
             if V::LC {
                 let array = draft_pair(&self.heap, &batch, (link, old_key), key, value)?;
                 let fenced = batch.fence();
-                let tag = child_tag(Kind::Array, link.byte(), 0);
-                let _durable = slot
-                    .publish::<V::Publish, M, _>(media, array.persisted(&fenced), tag)
-                    .commit();
+                publish(array.persisted(&fenced), Kind::Array, 0);
                 return Ok(());
             }
             let level = common_prefix(old_key, key);
@@ -232,12 +254,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let mut children = Children::default();
             children.add_reachable(old_key.get(level).copied(), link);
             children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
-            let (node, kind) = draft_node(&self.heap, &batch, &key[..level], children)?;
+            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
-            let tag = child_tag(kind, link.byte(), skip);
-            let _durable = slot
-                .publish::<V::Publish, M, _>(media, node.persisted(&fenced), tag)
-                .commit();
+            publish(node.persisted(&fenced), kind, skip);
             Ok(())
         })
     }
@@ -251,7 +270,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
 }
 
 /// An edit that removes an absent key keeps things as they are.
-fn none_removed(action: Action) -> Action {
+pub(crate) fn none_removed(action: Action) -> Action {
     if action == Action::Remove {
         Action::Keep
     } else {

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wollemi_roart::{Full, KIND, Roart, tracer};
 
-/// Objects of every kind: nodes of all sizes, leaf arrays, leaves in place and long, deep and skipping prefixes.
+/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and skipping
+/// prefixes.
 fn entries() -> Entries {
     let mut model = Entries::new();
     for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
@@ -36,6 +37,14 @@ fn entries() -> Entries {
             b"12345678".to_vec(),
         );
     }
+    for i in 0..300u64 {
+        // Short pairs: many in one array, and a few of text.
+        let spread = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        model.insert([b"g", &spread[..7]].concat(), spread.to_vec());
+        if i < 9 {
+            model.insert(format!("h{}", i * 7).into_bytes(), b"of text!".to_vec());
+        }
+    }
     model
 }
 
@@ -49,6 +58,8 @@ struct Original {
     leaves: Vec<(usize, usize)>,
     /// Nodes.
     nodes: Vec<usize>,
+    /// Key words of inline leaf arrays.
+    pairs: Vec<usize>,
 }
 
 impl Original {
@@ -58,7 +69,7 @@ impl Original {
         for (key, value) in &model {
             assert!(store.index().insert(key, value).expect("no error"));
         }
-        let (mut links, mut leaves, mut nodes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut links, mut leaves, mut nodes, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let heap = store.index().heap();
         let root = heap.root(b"test").expect("no error").expect("the root").link;
         let mut stack = vec![root];
@@ -69,6 +80,12 @@ impl Original {
             let place = at.get() as usize;
             if link.kind() == Kind::Leaf {
                 leaves.push((place, len));
+                continue;
+            }
+            if link.kind() == Kind::Inline {
+                let object = heap.pool().bytes(at, len).expect("inside");
+                let used = (16..len).step_by(16).filter(|&at| object[at..at + 8] != [0; 8]);
+                pairs.extend(used.map(|at| place + at));
                 continue;
             }
             if link.kind() != Kind::Array {
@@ -83,7 +100,8 @@ impl Original {
             }
             stack.append(&mut children);
         }
-        assert!(leaves.len() == model.len() && links.len() >= model.len());
+        assert!(!pairs.is_empty() && leaves.len() + pairs.len() == model.len());
+        assert!(links.len() >= leaves.len());
         let folder = store.close();
         let bytes = std::fs::read(folder.path().join("pool")).expect("read");
         Original {
@@ -92,6 +110,7 @@ impl Original {
             links,
             leaves,
             nodes,
+            pairs,
         }
     }
 
@@ -167,8 +186,8 @@ fn finds_damage(index: &Roart<Hardware, Full>) -> bool {
 }
 
 /// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers settle),
-/// leaves' headers (but for the pending mark), keys and values, levels, prefixes. A leaf whose value is updated in
-/// place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
+/// leaves' headers (but for the pending mark), keys and values, short pairs' key words (but for the mark), levels,
+/// prefixes. A leaf whose value is updated in place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
 #[test]
 fn checks_find_every_flipped_bit() {
     let plan = Plan::from_env();
@@ -178,13 +197,18 @@ fn checks_find_every_flipped_bit() {
     let mut missed = Vec::new();
     let (mut by_chance, mut missed_by_chance) = (0, 0);
     for i in 0..plan.sized(1200) {
-        let (what, at, bit) = match i % 6 {
+        let (what, at, bit) = match i % 7 {
             0..2 => ("link", *random.pick(&original.links), 1 + random.below(63)),
             2 => {
                 let (leaf, _) = *random.pick(&original.leaves);
                 let bit = random.below(56);
                 ("leaf's header", leaf, if bit >= 48 { bit + 8 } else { bit })
             }
+            5 => (
+                "key word of a pair",
+                *random.pick(&original.pairs),
+                1 + random.below(63),
+            ),
             3 => {
                 let node = *random.pick(&original.nodes);
                 ("level", node + 8, random.below(32))

@@ -26,7 +26,7 @@ use index::conformance::{Entries, Store};
 use pmem::{Hardware, Media, Purpose};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use wollemi_roart::{Full, Raw, Roart, Streaming, WithoutEc};
+use wollemi_roart::{Full, Raw, Roart, Streaming, WithoutEc, WithoutInline};
 
 const VALUE: &[u8] = b"8 bytes!";
 
@@ -106,7 +106,8 @@ fn nodes_are_repaired_once_and_new_ones_never() {
     store.compare(&model);
 }
 
-/// Nodes with and without entry compression keep their key bytes in different places: neither opens the other's.
+/// Nodes with and without entry compression keep their key bytes in different places, as do indexes with and without
+/// inline leaf arrays their pairs: neither opens the other's.
 #[test]
 fn variants_do_not_misread_each_other() {
     let store = Store::<Roart<Hardware, Full>>::create();
@@ -116,6 +117,10 @@ fn variants_do_not_misread_each_other() {
         Err(heap::Error::Damaged { .. })
     ));
     assert!(Roart::<Hardware, Streaming>::open(heap, b"test").is_ok_and(|index| index.is_some()));
+    assert!(matches!(
+        Roart::<Hardware, WithoutInline>::open(heap, b"test"),
+        Err(heap::Error::Damaged { .. })
+    ));
     let raw = Store::<Roart<Hardware, Raw>>::create();
     assert!(matches!(
         Roart::<Hardware, Full>::open(raw.index().heap(), b"test"),

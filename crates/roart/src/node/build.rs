@@ -3,7 +3,7 @@
 use super::{Header, N4, N16, N48, N256, Node};
 use art::{Kind, Tagged, child_tag};
 use heap::{Error, Heap};
-use pmem::{Batch, Draft, Erased, Flushed, Link, Media, PSlot, PWord, Persisted, Persistent, VWord};
+use pmem::{Batch, Draft, Erased, Flushed, Link, Media, Offset, PSlot, PWord, Persisted, Persistent, VWord};
 
 /// What a node under construction links to.
 pub(crate) enum Child<'e, 'h> {
@@ -169,13 +169,14 @@ impl<'e, 'h> Children<'e, 'h> {
     }
 }
 
-/// Builds the smallest node that holds `children`, for the keys that begin with `path`.
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`. The offset is for who must give
+/// it back.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     path: &[u8],
     children: Children<'e, 'h>,
-) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
+) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
     match children.list.len() {
         0..=4 => build::<N4, M>(heap, batch, path, children),
         5..=16 => build::<N16, M>(heap, batch, path, children),
@@ -188,7 +189,7 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
-) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
+) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
     build::<N256, M>(heap, batch, &[], Children::default())
 }
 
@@ -197,7 +198,7 @@ fn build<'e, 'h, T: Inner, M: Media>(
     batch: &Batch<'e, '_, M>,
     path: &[u8],
     children: Children<'e, 'h>,
-) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
+) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
     let mut draft = heap.draft(T::new(Header::new(heap.generation(), path)), 0, batch)?;
     if let Some(child) = children.ends {
         attach(&mut draft, |node| &mut node.header().ends, 0, child);
@@ -206,7 +207,8 @@ fn build<'e, 'h, T: Inner, M: Media>(
         draft.note(entry, byte);
         attach(&mut draft, |node| node.slot(entry, byte), byte, child);
     }
-    Ok((draft.flush(batch).erased(), T::KIND))
+    let offset = draft.offset();
+    Ok((draft.flush(batch).erased(), T::KIND, offset))
 }
 
 fn attach<'e, 'h, T: Inner>(

@@ -1,0 +1,333 @@
+//! Subtrees built anew from keys: what splits, merges and conversions of leaf arrays have in common.
+//!
+//! One key hangs as a leaf. Short pairs go into an inline leaf array; other keys, with pairs among them, into a leaf
+//! array; where neither will do, a node at the first byte that not all share is put over the groups that it makes.
+//!
+//! What fails on the way, for want of memory, leaves nothing behind: what was drafted goes with its tokens, and what had
+//! become part of something larger is retired.
+
+use crate::array::{Entry, MOST, Place, draft_array};
+use crate::inline::word::KeyWord;
+use crate::inline::{Fill, Image, draft_inline};
+use crate::locate::Parent;
+use crate::node::{Child, Children, draft_node, node_size};
+use crate::write::skip_between;
+use crate::{Roart, Variant};
+use art::{Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag};
+use heap::{Error, Guard};
+use pmem::{Batch, Fault, Flushed, Link, Media};
+
+/// A key and its value, on the way into a subtree.
+pub(crate) enum Member<'a> {
+    /// A pair of an inline leaf array, and its key's first byte.
+    Pair(u8, KeyWord, u64),
+    /// A leaf that is reachable; the pair that it holds, if it is a short one.
+    Leaf(LeafRef<'a>, Link, Option<(KeyWord, u64)>),
+    /// What a write adds.
+    New(&'a [u8], &'a [u8]),
+}
+
+/// The pair that short key and value make.
+pub(crate) fn pair_of(key: &[u8], value: &[u8]) -> Option<(KeyWord, u64)> {
+    Some((KeyWord::of(key)?, u64::from_le_bytes(value.try_into().ok()?)))
+}
+
+impl Member<'_> {
+    fn pair(&self) -> Option<(KeyWord, u64)> {
+        match self {
+            Member::Pair(_, key, value) => Some((*key, *value)),
+            Member::Leaf(_, _, pair) => *pair,
+            Member::New(key, value) => pair_of(key, value),
+        }
+    }
+
+    /// Calls `f` with the key.
+    fn with_key<R>(&self, f: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Member::Pair(first, key, _) => {
+                let (bytes, len) = key.key(*first);
+                f(&bytes[..len])
+            }
+            Member::Leaf(leaf, ..) => f(leaf.key()),
+            Member::New(key, _) => f(key),
+        }
+    }
+
+    fn byte(&self, level: usize) -> Option<u8> {
+        self.with_key(|key| key.get(level).copied())
+    }
+
+    fn shared(&self, other: &Member<'_>) -> usize {
+        self.with_key(|a| other.with_key(|b| common_prefix(a, b)))
+    }
+}
+
+/// How many bytes all members share.
+pub(crate) fn shared_by(members: &[Member<'_>]) -> usize {
+    let Some((first, others)) = members.split_first() else {
+        return 0;
+    };
+    let least = others.iter().map(|other| first.shared(other)).min();
+    least.unwrap_or_else(|| first.with_key(<[u8]>::len))
+}
+
+/// A subtree's top, under construction, and where it is if it is new.
+pub(crate) struct Top<'e, 'h> {
+    pub(crate) child: Child<'e, 'h>,
+    place: Option<Place>,
+}
+
+/// What building subtrees has done beside them.
+#[derive(Default)]
+pub(crate) struct Built {
+    /// New objects that belong to others by now: place and length.
+    adopted: Vec<Place>,
+    /// Leaves that have become pairs, or part of nothing new.
+    replaced: Vec<(Link, usize)>,
+}
+
+impl Built {
+    /// Gives back what has become of no use: on success leaves that were replaced, else what was built.
+    pub(crate) fn settle<M: Media, V: Variant>(self, index: &Roart<M, V>, done: bool, guard: &Guard) {
+        if done {
+            for (link, len) in self.replaced {
+                index.retire(guard, link, len);
+            }
+        } else {
+            for (offset, len) in self.adopted {
+                index.heap.retire(guard, offset, len);
+            }
+        }
+    }
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// The member that a leaf is. The caller holds the lock on it.
+    pub(crate) fn leaf_member<'g>(&'g self, link: Link) -> Result<Member<'g>, Fault> {
+        let leaf = LeafRef::at(&self.heap, link)?;
+        let pair = if V::INLINE {
+            pair_of(leaf.key(), &leaf.value(&self.heap))
+        } else {
+            None
+        };
+        Ok(Member::Leaf(leaf, link, pair))
+    }
+
+    /// The pairs of the members, ascending, if all are pairs and there may be inline leaf arrays.
+    pub(crate) fn pairs_of(members: &[Member<'_>]) -> Option<Vec<(KeyWord, u64)>> {
+        if !V::INLINE {
+            return None;
+        }
+        let mut pairs: Vec<_> = members.iter().map(Member::pair).collect::<Option<_>>()?;
+        pairs.sort_unstable();
+        Some(pairs)
+    }
+
+    /// Builds what hangs where `depth` bytes, which all members share, have led.
+    pub(crate) fn draft_group<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        depth: usize,
+        members: Vec<Member<'_>>,
+        built: &mut Built,
+    ) -> Result<Top<'e, 'h>, Error> {
+        if let [only] = &members[..] {
+            return self.draft_single(batch, depth, only);
+        }
+        if let Some(pairs) = Self::pairs_of(&members) {
+            if let Some(image) = Image::of(&pairs, 0, Fill::Tight) {
+                return self.draft_image(batch, &image, &members, built);
+            }
+        } else if members.len() <= MOST {
+            return self.draft_leaves(batch, members, built);
+        }
+        let level = shared_by(&members);
+        self.draft_over(batch, depth, level, members, built)
+    }
+
+    /// One member: a leaf.
+    fn draft_single<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        depth: usize,
+        member: &Member<'_>,
+    ) -> Result<Top<'e, 'h>, Error> {
+        if let Member::Leaf(_, link, _) = member {
+            let byte = depth.checked_sub(1).and_then(|at| member.byte(at));
+            return Ok(Top {
+                child: Child::Reachable(link.with_tag(child_tag(Kind::Leaf, byte.unwrap_or_default(), 0))),
+                place: None,
+            });
+        }
+        let (leaf, place) = self.draft_member(batch, member)?;
+        Ok(Top {
+            child: Child::New(leaf.erased(), Kind::Leaf, 0),
+            place: Some(place),
+        })
+    }
+
+    /// A leaf for a member that has none.
+    fn draft_member<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        member: &Member<'_>,
+    ) -> Result<(Flushed<'e, 'h, Leaf>, Place), Error> {
+        let mut leaf = match member {
+            Member::Pair(first, key, value) => {
+                let (bytes, len) = key.key(*first);
+                draft_leaf(&self.heap, &bytes[..len], &value.to_le_bytes(), batch)?
+            }
+            Member::Leaf(leaf, ..) => draft_leaf(&self.heap, leaf.key(), &leaf.value(&self.heap), batch)?,
+            Member::New(key, value) => draft_leaf(&self.heap, key, value, batch)?,
+        };
+        let len = heap::footprint::<Leaf>(leaf.tail_mut().len()).unwrap_or_default();
+        let place = (leaf.offset(), len);
+        Ok((leaf.flush(batch), place))
+    }
+
+    /// An inline leaf array for the members, whose pairs it has.
+    pub(crate) fn draft_image<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        image: &Image,
+        members: &[Member<'_>],
+        built: &mut Built,
+    ) -> Result<Top<'e, 'h>, Error> {
+        let (array, offset) = draft_inline(&self.heap, batch, image)?;
+        built
+            .replaced
+            .extend(members.iter().filter_map(|member| match member {
+                Member::Leaf(leaf, link, _) => Some((*link, leaf.extent())),
+                _ => None,
+            }));
+        Ok(Top {
+            child: Child::New(array, Kind::Inline, image.shape.aux()),
+            place: Some((offset, image.shape.size())),
+        })
+    }
+
+    /// A leaf array.
+    pub(crate) fn draft_leaves<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        members: Vec<Member<'_>>,
+        built: &mut Built,
+    ) -> Result<Top<'e, 'h>, Error> {
+        let mut entries = Vec::with_capacity(members.len());
+        let mut leaves = Vec::new();
+        for member in members {
+            let print = member.with_key(fingerprint);
+            entries.push(match member {
+                Member::Leaf(_, link, _) => Entry::Reachable(link.with_tag(leaf_tag(print))),
+                _ => {
+                    let (leaf, place) = self.draft_member(batch, &member)?;
+                    leaves.push(place);
+                    Entry::New(leaf, print)
+                }
+            });
+        }
+        let (array, class, place) = draft_array(&self.heap, batch, entries)?;
+        built.adopted.extend(leaves);
+        Ok(Top {
+            child: Child::New(array, Kind::Array, class),
+            place: Some(place),
+        })
+    }
+
+    /// A node at `level`, for which `depth` bytes lead to its link, over the groups that the members' bytes there make.
+    pub(crate) fn draft_over<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        depth: usize,
+        level: usize,
+        mut members: Vec<Member<'_>>,
+        built: &mut Built,
+    ) -> Result<Top<'e, 'h>, Error> {
+        members.sort_by_key(|member| member.byte(level));
+        let path = match members.first() {
+            Some(member) => member.with_key(|key| key.get(..level).map(<[u8]>::to_vec)),
+            None => None,
+        };
+        let path = path.ok_or(Fault {
+            what: "node's level",
+            offset: 0,
+        })?;
+        let mut children = Children::default();
+        let mut places = Vec::new();
+        let mut rest = members.into_iter().peekable();
+        while let Some(member) = rest.next() {
+            let byte = member.byte(level);
+            let mut group = vec![member];
+            while let Some(member) = rest.next_if(|member| member.byte(level) == byte) {
+                group.push(member);
+            }
+            let top = if byte.is_some() {
+                self.draft_group(batch, level + 1, group, built)?
+            } else {
+                let Some(ends) = group.pop().filter(|_| group.is_empty()) else {
+                    return Err(Fault {
+                        what: "a key twice",
+                        offset: 0,
+                    }
+                    .into());
+                };
+                self.draft_single(batch, 0, &ends)?
+            };
+            places.extend(top.place);
+            children.add(byte, top.child);
+        }
+        let top = self.draft_top(batch, &path, depth, children)?;
+        built.adopted.append(&mut places);
+        Ok(top)
+    }
+
+    /// A node at the end of `path` over an array that stays as it is, and the last member, which parts from its keys.
+    pub(crate) fn draft_beside<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        depth: usize,
+        path: &[u8],
+        array: Link,
+        members: &[Member<'_>],
+        built: &mut Built,
+    ) -> Result<Top<'e, 'h>, Error> {
+        let level = path.len();
+        let (Some(first), Some(last)) = (members.first(), members.last()) else {
+            return Err(art::damaged("array without keys", array).into());
+        };
+        let leaf = self.draft_single(batch, level + 1, last)?;
+        let mut children = Children::default();
+        children.add_reachable(first.byte(level), array);
+        children.add(last.byte(level), leaf.child);
+        let top = self.draft_top(batch, path, depth, children)?;
+        built.adopted.extend(leaf.place);
+        Ok(top)
+    }
+
+    /// A node at the end of `path`, hung where `depth` bytes have led.
+    pub(crate) fn draft_top<'e, 'h>(
+        &'h self,
+        batch: &Batch<'e, '_, M>,
+        path: &[u8],
+        depth: usize,
+        children: Children<'e, 'h>,
+    ) -> Result<Top<'e, 'h>, Error> {
+        let above = depth.saturating_sub(1);
+        let skip = skip_between(above, path.len(), Link::NULL)?;
+        let (node, kind, offset) = draft_node(&self.heap, batch, path, children)?;
+        Ok(Top {
+            child: Child::New(node, kind, skip),
+            place: Some((offset, node_size(kind))),
+        })
+    }
+
+    /// Swings the parent's slot to a subtree, whose batch this ends: the commit point.
+    pub(crate) fn publish_top<'e>(&self, parent: &Parent<'_, M>, top: Top<'e, '_>, batch: Batch<'e, '_, M>) {
+        let fenced = batch.fence();
+        match top.child {
+            Child::New(object, kind, aux) => self.replace(parent, object.persisted(&fenced), kind, aux),
+            Child::Durable(object, kind, aux) => self.replace(parent, object, kind, aux),
+            Child::Reachable(link) => self.hang(parent, link, link.aux()),
+        }
+    }
+}

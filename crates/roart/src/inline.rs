@@ -1,0 +1,370 @@
+//! Inline leaf arrays: pairs of a short key and an eight-byte value, in the array itself.
+//!
+//! ```text
+//!  0  lock          8  63      32 31    8 7     0         16  entries: key word, value
+//!                     +----------+-------+-------+
+//!                     | present  |   0   | shape |
+//!                     +----------+-------+-------+
+//! ```
+//!
+//! They hold keys of up to eight bytes below one slot of the root, which tells the first byte (`word` says how the
+//! others are kept); an array has 2^c lines (`shape`). A key has a home line and is in the first line from there on
+//! that had an entry for it, so that nearly all reads see one line of the array.
+//!
+//! I1 An entry that was once used is its key's until the array is replaced, present or removed. So what a reader
+//!    finds under a key word is that key's, and a line with an entry that was never used ends every search.
+//! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked; both are in
+//!    one line, and stores to a line become durable in their order. When they are, the mark goes.
+//! I3 Who meets a mark makes the line durable before it acts on the entry, whichever generation has left the mark: after
+//!    a kill it may be all that tells. The first who takes the lock in a generation settles the marks that a crash left.
+//! I4 All keys of an array, removed ones included, share their bytes before its `from`. Like a leaf array, it may move
+//!    down, but never up.
+//! I5 A published array has at least one key. How many are present is volatile.
+//!
+//! Here is the object; `build` makes new ones, `edit` writes, `scan` reads in order.
+
+mod build;
+mod check;
+mod edit;
+mod scan;
+pub(crate) mod shape;
+pub(crate) mod word;
+
+pub(crate) use build::{Fill, Image, draft_inline};
+pub(crate) use check::fault;
+pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
+
+use art::{damaged, prefetch};
+use heap::Heap;
+use pmem::{
+    Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PWord, Persistent, Publication, Purpose,
+    persist_scope,
+};
+use shape::{PER_LINE, Shape};
+use word::{KeyWord, MARK, is_present};
+
+const PRESENT_SHIFT: u32 = 32;
+
+#[repr(C)]
+struct Head {
+    lock: GenerationLock,
+    shape: PWord,
+}
+
+/// A key and its value.
+#[repr(C)]
+pub(crate) struct Entry {
+    key: PWord,
+    value: PWord,
+}
+
+/// The head and the first entries.
+#[repr(C, align(64))]
+struct FirstLine {
+    head: Head,
+    entries: [Entry; PER_LINE - 1],
+}
+
+const _: () = assert!(size_of::<Head>() == 16 && size_of::<Entry>() == 16);
+const _: () = assert!(size_of::<FirstLine>() == 64);
+
+// SAFETY: `repr(C)` of two words, no padding.
+unsafe impl Persistent for Head {
+    const WORDS_ONLY: bool = true;
+}
+// SAFETY: as for `Head`.
+unsafe impl Persistent for Entry {
+    const WORDS_ONLY: bool = true;
+}
+// SAFETY: `repr(C)` of words only, which fill the line.
+unsafe impl Persistent for FirstLine {
+    const WORDS_ONLY: bool = true;
+}
+
+/// An inline leaf array being used.
+#[derive(Clone, Copy)]
+pub(crate) struct InlineRef<'g> {
+    pub(crate) shape: Shape,
+    offset: Offset,
+    /// Lines of entries; the very first is the head.
+    slots: &'g [Entry],
+}
+
+/// Bytes of the array that a link leads to.
+pub(crate) fn inline_size(link: Link) -> Result<usize, Fault> {
+    Ok(Shape::of(link)?.size())
+}
+
+/// Where a key is, for who holds the lock.
+pub(crate) enum Spot<'g> {
+    /// In this entry, present or removed.
+    Taken(&'g Entry),
+    /// Nowhere; this entry is free for it.
+    Free(&'g Entry),
+    /// Nowhere, and all entries that it may have are taken.
+    None,
+}
+
+impl Entry {
+    /// The key, if the entry was ever used, and whether it is present. For who holds the lock.
+    pub(crate) fn stored<M: Media>(&self, media: &M) -> Option<(KeyWord, bool)> {
+        let word = self.key.load(media);
+        KeyWord::stored(word).map(|key| (key, is_present(word)))
+    }
+
+    /// The value. For who holds the lock.
+    pub(crate) fn value<M: Media>(&self, media: &M) -> u64 {
+        self.value.load(media)
+    }
+
+    /// The value of the entry's key, durable; `None` if the key is not present.
+    #[inline(always)]
+    pub(crate) fn read<M: Media>(&self, media: &M) -> Option<u64> {
+        let word = self.key.load(media);
+        if !is_present(word) {
+            if word & MARK != 0 {
+                self.persist(media);
+            }
+            return None;
+        }
+        let value = self.value.load(media);
+        // The word again: whoever has stored another value meanwhile had marked it before.
+        let word = self.key.load(media);
+        if word & MARK != 0 {
+            self.persist(media);
+        }
+        is_present(word).then_some(value)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn persist<M: Media>(&self, media: &M) {
+        persist_scope(media, Purpose::Node, |batch| {
+            self.key.persist_seen(&batch);
+            self.value.persist_seen(&batch);
+            batch.fence();
+        });
+    }
+
+    /// Makes the key present with this value. The caller holds the lock; the entry is the key's or free. 1 write-back, 1
+    /// fence; a fence more without marks.
+    pub(crate) fn insert<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
+        let word = key.to_store(true);
+        if !P::MARKS {
+            persist_scope(media, Purpose::Node, |batch| {
+                self.value.store_nt(value, &batch);
+                batch.fence();
+            });
+            return self.store_unmarked(word, media);
+        }
+        persist_scope(media, Purpose::Node, |batch| {
+            self.value.store(value, &batch);
+            self.key.store(word | MARK, &batch);
+            batch.fence();
+        });
+        self.key.store_unpersisted(word, media);
+    }
+
+    /// Gives the key, which is present, another value. The caller holds the lock. 1 write-back, 1 fence.
+    pub(crate) fn update<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
+        if !P::MARKS {
+            return persist_scope(media, Purpose::Node, |batch| {
+                self.value.store_nt(value, &batch);
+                batch.fence();
+            });
+        }
+        let word = key.to_store(true);
+        // The mark goes where the value goes, and means nothing without it.
+        self.key.store_unpersisted(word | MARK, media);
+        persist_scope(media, Purpose::Node, |batch| {
+            self.value.store(value, &batch);
+            batch.fence();
+        });
+        self.key.store_unpersisted(word, media);
+    }
+
+    /// Removes the key. The caller holds the lock. 1 write-back, 1 fence.
+    pub(crate) fn remove<P: Publication, M: Media>(&self, key: KeyWord, media: &M) {
+        let word = key.to_store(false);
+        if !P::MARKS {
+            return self.store_unmarked(word, media);
+        }
+        persist_scope(media, Purpose::Node, |batch| {
+            self.key.store(word | MARK, &batch);
+            batch.fence();
+        });
+        self.key.store_unpersisted(word, media);
+    }
+
+    fn store_unmarked<M: Media>(&self, word: u64, media: &M) {
+        persist_scope(media, Purpose::Node, |batch| {
+            self.key.store_nt(word, &batch);
+            batch.fence();
+        });
+    }
+}
+
+impl<'g> InlineRef<'g> {
+    /// The array that `link` leads to.
+    #[inline(always)]
+    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<InlineRef<'g>, Fault> {
+        let shape = Shape::of(link)?;
+        let Some(offset) = link.offset() else {
+            return Err(damaged("null inline leaf array", link));
+        };
+        Ok(InlineRef {
+            shape,
+            offset,
+            slots: heap.pool().slice(offset, shape.lines() * PER_LINE)?,
+        })
+    }
+
+    fn head<M: Media>(&self, heap: &'g Heap<M>) -> Result<&'g Head, Fault> {
+        heap.pool().at(self.offset)
+    }
+
+    /// Takes the lock. After a restart only marks that a crash has left are settled (I3), and the count is taken (I5).
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
+        let head = self.head(heap)?;
+        Ok(head.lock.lock(heap.media(), heap.generation()).map(|mut locked| {
+            self.repair(head, &mut locked, heap);
+            locked
+        }))
+    }
+
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Option<Locked<'g, M>>, Fault> {
+        let head = self.head(heap)?;
+        let taken = head.lock.try_lock(heap.media(), heap.generation());
+        Ok(taken.ok().flatten().map(|mut locked| {
+            self.repair(head, &mut locked, heap);
+            locked
+        }))
+    }
+
+    fn repair<M: Media>(&self, head: &Head, locked: &mut Locked<'_, M>, heap: &Heap<M>) {
+        if !locked.is_stale() {
+            return;
+        }
+        let media = heap.media();
+        let mut present = 0;
+        for entry in self.entries() {
+            let word = entry.key.load(media);
+            present += u64::from(is_present(word));
+            if word & MARK != 0 {
+                entry.persist(media);
+                entry.key.store_unpersisted(word & !MARK, media);
+            }
+        }
+        let shape = head.shape.load(media) & !(u64::MAX << PRESENT_SHIFT);
+        head.shape
+            .store_unpersisted(shape | present << PRESENT_SHIFT, media);
+        locked.repaired();
+    }
+
+    /// The array's own shape is the one of the link to it.
+    pub(crate) fn check_shape<M: Media>(&self, link: Link, heap: &Heap<M>) -> Result<(), Fault> {
+        if self.head(heap)?.shape.load(heap.media()) as u32 == u32::from(self.shape.aux()) {
+            Ok(())
+        } else {
+            Err(damaged("inline leaf array's shape", link))
+        }
+    }
+
+    /// How many keys are present. The caller holds the lock.
+    pub(crate) fn present<M: Media>(&self, heap: &Heap<M>) -> Result<usize, Fault> {
+        Ok((self.head(heap)?.shape.load(heap.media()) >> PRESENT_SHIFT) as usize)
+    }
+
+    /// Counts a key more or less. The caller holds the lock.
+    pub(crate) fn note<M: Media>(&self, change: i64, heap: &Heap<M>) -> Result<(), Fault> {
+        let shape = &self.head(heap)?.shape;
+        let counted = shape
+            .load(heap.media())
+            .wrapping_add_signed(change << PRESENT_SHIFT);
+        shape.store_unpersisted(counted, heap.media());
+        Ok(())
+    }
+
+    /// All entries.
+    pub(crate) fn entries(&self) -> &'g [Entry] {
+        &self.slots[1..]
+    }
+
+    /// The entries of a line.
+    #[inline(always)]
+    pub(crate) fn line(&self, line: usize) -> &'g [Entry] {
+        let first = usize::from(line == 0);
+        &self.slots[line * PER_LINE + first..(line + 1) * PER_LINE]
+    }
+
+    /// The entry of `key`, present or removed.
+    #[inline(always)]
+    pub(crate) fn find<M: Media>(&self, key: KeyWord, media: &M) -> Option<&'g Entry> {
+        for line in self.shape.window(key) {
+            let mut ends = false;
+            for entry in self.line(line) {
+                // Of other keys' words nothing is believed.
+                let word = entry.key.peek(media);
+                if key.is_in(word) {
+                    return Some(entry);
+                }
+                ends |= word == 0;
+            }
+            if ends {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Where `key` is or should be. The caller holds the lock.
+    pub(crate) fn spot<M: Media>(&self, key: KeyWord, media: &M) -> Spot<'g> {
+        for line in self.shape.window(key) {
+            let mut free = None;
+            for entry in self.line(line) {
+                let word = entry.key.load(media);
+                if key.is_in(word) {
+                    return Spot::Taken(entry);
+                }
+                if word == 0 {
+                    free = free.or(Some(entry));
+                }
+            }
+            if let Some(free) = free {
+                return Spot::Free(free);
+            }
+        }
+        Spot::None
+    }
+
+    /// The pairs present. The caller holds the lock.
+    pub(crate) fn pairs<M: Media>(&self, media: &'g M) -> impl Iterator<Item = (KeyWord, u64)> + use<'g, M> {
+        self.entries().iter().filter_map(|entry| {
+            let (key, present) = entry.stored(media)?;
+            present.then(|| (key, entry.value(media)))
+        })
+    }
+
+    /// Whether a key begins with the bytes that all keys of the array share (I4). The caller holds the lock.
+    pub(crate) fn takes<M: Media>(&self, key: KeyWord, depth: usize, media: &M) -> bool {
+        let from = usize::from(self.shape.from);
+        if from <= depth {
+            return true;
+        }
+        let mut used = self.entries().iter().filter_map(|entry| entry.stored(media));
+        used.next().is_none_or(|(other, _)| key.shared(other) >= from)
+    }
+
+    /// Asks for the line where `key` should be.
+    #[inline(always)]
+    pub(crate) fn prefetch_home(&self, key: KeyWord) {
+        prefetch(&self.slots[self.shape.home(key) * PER_LINE]);
+    }
+
+    /// Asks for a line, if there is such a line.
+    #[inline(always)]
+    pub(crate) fn prefetch_line(&self, line: usize) {
+        prefetch(self.slots.as_ptr().wrapping_add(line * PER_LINE));
+    }
+}

@@ -1,0 +1,207 @@
+//! Inline leaf arrays in order.
+//!
+//! Homes ascend with the keys, and a key has not gone beyond a line that has an entry never used. So behind each such
+//! line all keys read so far are in front of all to come: upward, what lies between two of them is sorted and visited.
+//! Downward the whole array is read first.
+
+use super::InlineRef;
+use super::shape::{PER_LINE, WINDOW};
+use super::word::{KeyWord, LONGEST};
+use heap::Guard;
+use index::{Direction, Value, Visit};
+use pmem::Media;
+use std::ops::ControlFlow::{self, Continue};
+
+/// Lines asked for ahead.
+pub(crate) const LINES_AHEAD: usize = 8;
+
+/// Bytes kept at a time.
+const KEPT: usize = 128 * LONGEST;
+
+/// Pairs for which there is room at first.
+const AT_ONCE: usize = 64;
+
+/// The keys between two words, both included.
+#[derive(Clone, Copy)]
+pub(crate) struct Words {
+    pub(crate) least: u64,
+    pub(crate) most: u64,
+}
+
+impl Words {
+    pub(crate) const ALL: Words = Words {
+        least: 0,
+        most: u64::MAX,
+    };
+
+    #[inline(always)]
+    fn are_none(self) -> bool {
+        self.least > self.most
+    }
+
+    #[inline(always)]
+    fn contain(self, key: KeyWord) -> bool {
+        (self.least..=self.most).contains(&key.bits())
+    }
+}
+
+/// What a scan keeps from one array to the next.
+pub(crate) struct Scratch<'g> {
+    guard: &'g Guard,
+    /// Room for keys that visitors get: an array has them in words, which change.
+    kept: &'g mut [u8],
+    /// Pairs that are not visited yet, ascending, come first.
+    pairs: Vec<(KeyWord, u64)>,
+}
+
+impl<'g> Scratch<'g> {
+    pub(crate) fn new(guard: &'g Guard) -> Self {
+        Scratch {
+            guard,
+            kept: &mut [],
+            pairs: Vec::new(),
+        }
+    }
+
+    /// Room for another line's pairs.
+    #[inline(always)]
+    fn reserve(&mut self, count: usize) -> &mut [(KeyWord, u64)] {
+        if self.pairs.len() < count + PER_LINE {
+            let len = (count + PER_LINE).next_multiple_of(AT_ONCE);
+            self.pairs.resize(len, (KeyWord::from_bits(0), 0));
+        }
+        &mut self.pairs
+    }
+
+    /// Visits the first `count` pairs, upward or downward.
+    #[inline(always)]
+    fn visit(
+        &mut self,
+        count: usize,
+        reverse: bool,
+        first: u8,
+        visit: &mut Visit<'_, 'g>,
+    ) -> ControlFlow<()> {
+        if self.kept.len() < count * LONGEST {
+            let len = (count * LONGEST).next_multiple_of(KEPT);
+            self.kept = heap::keep(self.guard, vec![0; len].into());
+        }
+        let (places, rest) = std::mem::take(&mut self.kept).split_at_mut(count * LONGEST);
+        self.kept = rest;
+        let (places, _) = places.as_chunks_mut::<LONGEST>();
+        let pairs = &mut self.pairs[..count];
+        if reverse {
+            pairs.reverse();
+        }
+        for (place, (key, value)) in places.iter_mut().zip(pairs) {
+            let (bytes, len) = key.key(first);
+            *place = bytes;
+            visit(&place[..len], Value::Word(value.to_le_bytes()))?;
+        }
+        Continue(())
+    }
+}
+
+impl InlineRef<'_> {
+    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is `first`.
+    pub(crate) fn scan<'g, M: Media>(
+        &self,
+        mut words: Words,
+        (depth, first): (usize, u8),
+        direction: Direction,
+        scratch: &mut Scratch<'g>,
+        visit: &mut Visit<'_, 'g>,
+        media: &M,
+    ) -> ControlFlow<()> {
+        let reverse = direction == Direction::Reverse;
+        let Some(lines) = self.lines_of(&mut words, depth, media) else {
+            return Continue(());
+        };
+        for line in lines.clone().take(LINES_AHEAD) {
+            self.prefetch_line(line);
+        }
+        let mut count = 0;
+        for line in lines {
+            self.prefetch_line(line + LINES_AHEAD);
+            let ends = self.gather(line, words, scratch.reserve(count), &mut count, media);
+            if ends && !reverse && count > 0 {
+                scratch.visit(count, false, first, visit)?;
+                // What comes behind and does not lie behind was inserted meanwhile.
+                words.least = scratch.pairs[count - 1].0.bits() + 1;
+                if words.are_none() {
+                    return Continue(());
+                }
+                count = 0;
+            }
+        }
+        scratch.visit(count, reverse, first, visit)
+    }
+
+    /// The lines in which there may be keys between the words.
+    fn lines_of<M: Media>(
+        &self,
+        words: &mut Words,
+        depth: usize,
+        media: &M,
+    ) -> Option<std::ops::Range<usize>> {
+        let from = usize::from(self.shape.from);
+        let mut lines = 0..self.shape.lines();
+        let any = || {
+            let words = self.entries().iter().map(|entry| entry.key.peek(media));
+            words.filter_map(KeyWord::stored).next()
+        };
+        // A word that does not share the bytes that all keys of the array share lies in front of all or behind all.
+        let apart = |word: KeyWord| {
+            let any = if from > depth { any()? } else { return None };
+            (word.shared(any) < from).then_some(word < any)
+        };
+        if words.least > 0 {
+            let least = KeyWord::from_bits(words.least);
+            match apart(least) {
+                Some(true) => words.least = 0,
+                Some(false) => return None,
+                None => lines.start = self.shape.home(least),
+            }
+        }
+        if words.most < u64::MAX {
+            let most = KeyWord::from_bits(words.most);
+            match apart(most) {
+                Some(true) => return None,
+                Some(false) => words.most = u64::MAX,
+                None => lines.end = lines.end.min(self.shape.home(most) + WINDOW),
+            }
+        }
+        Some(lines)
+    }
+
+    /// Adds a line's pairs to those gathered, in order; says whether the line has an entry that was never used.
+    #[inline(always)]
+    fn gather<M: Media>(
+        &self,
+        line: usize,
+        words: Words,
+        gathered: &mut [(KeyWord, u64)],
+        count: &mut usize,
+        media: &M,
+    ) -> bool {
+        let mut ends = false;
+        for entry in self.line(line) {
+            let Some(key) = KeyWord::stored(entry.key.peek(media)) else {
+                ends = true;
+                continue;
+            };
+            if !words.contain(key) {
+                continue;
+            }
+            let Some(value) = entry.read(media) else { continue };
+            let mut at = *count;
+            while at > 0 && gathered[at - 1].0 > key {
+                gathered[at] = gathered[at - 1];
+                at -= 1;
+            }
+            gathered[at] = (key, value);
+            *count += 1;
+        }
+        ends
+    }
+}

@@ -1,0 +1,72 @@
+//! How subtrees and keys lie to the bounds of a scan.
+
+use crate::inline::Words;
+use crate::inline::word::{KeyWord, LONGEST};
+use art::bounds::{Bounds, Edge, Edges, key_of};
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+/// What lies between the bounds in an inline leaf array, whose keys share their first byte with those of the bounds
+/// that matter.
+pub(super) fn words_between(bounds: &Bounds<'_>, edges: Edges) -> Words {
+    let mut words = Words::ALL;
+    if edges.low != Edge::Free
+        && let Some((word, exact)) = word_of(key_of(bounds.lower))
+    {
+        let included = exact && matches!(bounds.lower, Bound::Included(_));
+        words.least = word.bits() + u64::from(!included);
+    }
+    if edges.high != Edge::Free
+        && let Some((word, exact)) = word_of(key_of(bounds.upper))
+    {
+        let excluded = exact && matches!(bounds.upper, Bound::Excluded(_));
+        words.most = word.bits() - u64::from(excluded);
+    }
+    words
+}
+
+/// The word of a bound, and whether it is the bound's whole key; a longer key lies behind all short ones that its start
+/// does not.
+fn word_of(key: &[u8]) -> Option<(KeyWord, bool)> {
+    let word = KeyWord::of(&key[..key.len().min(LONGEST)])?;
+    Some((word, key.len() <= LONGEST))
+}
+
+/// Where a subtree lies, given the bytes `string` that lead to it from byte `from` on; `outside` is the side of the
+/// bound that the scan leaves out. `None`: outside as a whole.
+pub(super) fn narrow(
+    edge: Edge,
+    bound: &[u8],
+    from: usize,
+    string: &[u8],
+    outside: Ordering,
+) -> Option<Edge> {
+    if edge != Edge::Along {
+        return Some(edge);
+    }
+    let rest = bound.get(from..).unwrap_or_default();
+    if rest.starts_with(string) {
+        return Some(Edge::Along);
+    }
+    if string.cmp(rest) == outside {
+        None
+    } else {
+        Some(Edge::Free)
+    }
+}
+
+/// The edges of the child for `byte` of a node at `level`.
+#[inline(always)]
+pub(super) fn edges_of(bounds: &Bounds<'_>, edges: Edges, level: usize, byte: u8) -> Edges {
+    if edges.are_free() {
+        return edges;
+    }
+    let narrow = |edge, bound| match edge {
+        Edge::Along if key_of(bound).get(level) != Some(&byte) => Edge::Free,
+        edge => edge,
+    };
+    Edges {
+        low: narrow(edges.low, bounds.lower),
+        high: narrow(edges.high, bounds.upper),
+    }
+}
