@@ -6,10 +6,12 @@ use crate::figures::svg::{Shape, short};
 use indexes::IndexKind;
 
 pub fn figures(maker: &Maker) -> Vec<Figure> {
-    let mut figures = vec![open(maker)];
-    #[cfg(feature = "peers")]
-    figures.push(peers::figure(maker));
-    figures
+    [
+        open(maker),
+        #[cfg(feature = "peers")]
+        peers::figure(maker),
+    ]
+    .into()
 }
 
 fn open(maker: &Maker) -> Figure {
