@@ -285,8 +285,13 @@ impl Subject for Blobs {
         shape(&live.heap, &tracers(), name).map_err(|error| error.to_string())
     }
 
-    fn follow_up(&self, _state: &BTreeMap<u8, Held>, _in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        (0..4).map(|_| op(random)).collect()
+    fn follow_up(&self, _state: &BTreeMap<u8, Held>, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
+        let first = random.below(3) as usize;
+        let each = |number: usize| match number.checked_sub(first).and_then(|number| in_flight.get(number)) {
+            Some(Op::Put(slot, _) | Op::Get(slot)) => Op::Get(*slot),
+            None => op(random),
+        };
+        (0..4).map(each).collect()
     }
 }
 
@@ -301,16 +306,22 @@ fn all(live: &Live) -> Result<BTreeMap<u8, Held>, String> {
 }
 
 fn op(random: &mut Random) -> Op {
-    if random.below(6) == 0 {
-        return Op::Get(random.below(SLOTS as u64) as u8);
+    if random.below(4) == 0 {
+        return Op::Get(slot(random));
     }
     let (slot, held) = put(random);
     Op::Put(slot, held)
 }
 
+/// Any of them; half of the time one of three, where several threads meet.
+fn slot(random: &mut Random) -> u8 {
+    let of = *random.pick(&[3, SLOTS as u64]);
+    random.below(of) as u8
+}
+
 /// Mostly small; sometimes of a class with few chunks a page, seldom of several pages.
 fn put(random: &mut Random) -> (u8, Held) {
-    let slot = random.below(SLOTS as u64) as u8;
+    let slot = slot(random);
     let len = match random.below(40) {
         0..30 => random.below(100),
         30..38 => random.below(2000),

@@ -107,9 +107,16 @@ const REASONS: &[Reason] = &[
         "pmem/src/pool/header.rs",
         "fn set_opened<",
         WriteBack,
+        2,
+        "an opening: the end of the pages, which a process that was killed amid growing may have left not durable, and \
+         the generation, which locks and marks will carry; the heap alone stores neither"
+    ),
+    reason!(
+        "pmem/src/pool/header.rs",
+        "fn set_opened<",
+        Fence,
         1,
-        "the end of the pages, seen by an opening: it is not durable only where the process was killed between storing \
-         and persisting it, and then what is put into these pages is lost by the next loss of power"
+        "an opening, as its write-backs: whatever is fenced next makes up for it, but for what was stored before that"
     ),
     reason!(
         "pmem/src/pool/header.rs",
@@ -184,6 +191,21 @@ const REASONS: &[Reason] = &[
         Order,
         1,
         "the pointer of an N16, and then its counter: as the fence between them"
+    ),
+    reason!(
+        "recipe/src/part/split.rs",
+        "fn edit_above(",
+        Order,
+        1,
+        "a new node above another, and then the prefix of that: one that does not fit its depth is repaired by the next \
+         writer (RECIPE's condition 3), whichever of the two is durable"
+    ),
+    reason!(
+        "recipe/src/part/lock.rs",
+        "fn swing(",
+        Order,
+        1,
+        "a node that takes its parent's place, and then its prefix: as in a split"
     ),
     reason!(
         "recipe/src/part/lock.rs",

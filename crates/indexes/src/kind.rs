@@ -176,6 +176,7 @@ impl IndexKind {
                 Some(format!("{kind:?}"))
             }
             art::Kind::Array => Some(format!("leaf array of {len} B")),
+            art::Kind::Inline => Some(format!("inline leaf array of {len} B")),
             _ => None,
         }
     }
