@@ -217,6 +217,30 @@ impl<M: Media> Heap<M> {
         }
     }
 
+    /// Makes sure that so many bytes can be had, by growing the pool beyond its last page; where that does not go, there
+    /// must be twice as many in free pages. For who must not find the pool full half-way: others that allocate meanwhile
+    /// take of the same. Persists nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`].
+    pub fn make_room(&self, bytes: u64) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let (end, free) = {
+            let runs = lock(&inner.space.runs);
+            (runs.end, runs.free())
+        };
+        let grown = inner.pool.grow(inner.space.start_of(end).saturating_add(bytes));
+        match grown {
+            Err(source) if free * inner.space.page_size() < bytes.saturating_mul(2) => Err(Error::Full {
+                bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+                recovering: inner.recovery.is_running(),
+                source: Box::new(source),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:
     /// [`audit`](Heap::audit) does not count it as leaked. After a crash it is found unreachable.
     pub fn hold(&self, offset: Offset) {

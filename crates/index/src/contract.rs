@@ -85,6 +85,11 @@ pub trait Index: Send + Sync {
     /// Walks everything and reports structure faults. Nobody may write meanwhile.
     fn check(&self) -> Result<Faults, Error>;
 
+    /// What the index does at leisure after writes, waiting included. A [`write`](Index::write) does it by itself; who
+    /// writes under a guard, under which nothing is waited for, calls this once the guard is gone.
+    #[inline]
+    fn rest(&self) {}
+
     /// Adds the key if it is absent; `false` if it is present.
     #[inline]
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool, Error> {

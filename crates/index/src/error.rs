@@ -12,6 +12,9 @@ pub enum Error {
     /// The value is longer than [`MAX_VALUE`].
     #[error("value of {0} bytes: the longest value is {MAX_VALUE} bytes")]
     ValueTooLong(usize),
+    /// Something that many keys share in was begun and could not be finished; nobody writes until it is.
+    #[error("a batch was committed and could not be carried out: open the database again, with more room")]
+    Unfinished,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]
     Heap(#[from] heap::Error),

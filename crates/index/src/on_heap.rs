@@ -168,6 +168,11 @@ impl<I: OnHeap> Index for I {
         }
         Ok(faults)
     }
+
+    #[inline]
+    fn rest(&self) {
+        self.wrote();
+    }
 }
 
 /// Keys that are compared with their gets under one guard.

@@ -1,9 +1,11 @@
 //! The database: one pool, its heap, and the maps in it.
 
+use crate::guarded::MapIndex;
 use crate::report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Stats};
 use crate::store::Store;
+use crate::{Batch, Snapshot};
 use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media, Options};
-use index::{Faults, Index};
+use index::Faults;
 use pmem::Pool;
 use std::collections::HashMap;
 use std::path::Path;
@@ -38,7 +40,7 @@ struct Inner<M: Media> {
 }
 
 /// The maps that somebody holds: two handles to one map share its index.
-type Held = HashMap<String, (IndexKind, Weak<dyn Index>)>;
+type Held = HashMap<String, (IndexKind, Weak<dyn MapIndex>)>;
 
 impl Db {
     /// Opens the database at `path` with the default [`Options`]; it is created if it is not there.
@@ -140,7 +142,7 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::MapInUse`] while anybody holds a handle to the map.
+    /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let mut held = self.held();
         if let Some((_, index)) = held.get(name) {
@@ -152,6 +154,24 @@ impl<M: Media> Db<M> {
         self.inner.store.remove(name)
     }
 
+    /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
+    pub fn batch(&self) -> Batch<'_, M> {
+        Batch::new(&self.inner.store)
+    }
+
+    /// All maps as they are now, to be read while others write.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
+    pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
+        Snapshot::new(self.clone())
+    }
+
+    pub(crate) fn store(&self) -> &Store<M> {
+        &self.inner.store
+    }
+
     /// What there is to say without walking the maps.
     pub fn stats(&self) -> Result<Stats, Error> {
         self.inner.store.stats(self.inner.opened_in)
@@ -160,6 +180,13 @@ impl<M: Media> Db<M> {
     /// How far recovery has come. It starts when the database is opened and runs beside every operation.
     pub fn recovery_progress(&self) -> Recovery {
         self.inner.store.recovery()
+    }
+
+    /// Recovers in the calling thread, which holds no reader meanwhile, and returns how it ended: for who opens with
+    /// [no thread for it](Options::recovery_threads) and chooses the time. Where recovery was started before, waits.
+    pub fn recover(&self) -> Recovery {
+        self.inner.store.recover_here();
+        self.recovery_progress()
     }
 
     /// Waits until recovery has ended, and returns how. Returns at once if it was never started.

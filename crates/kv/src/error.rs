@@ -18,8 +18,8 @@ pub enum Error {
     /// An operation on a map failed; it changed nothing.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// The map cannot be dropped while somebody holds it.
-    #[error("map '{0}': still in use: drop every handle to it first")]
+    /// The map cannot be dropped while somebody holds it, or a snapshot that shows it.
+    #[error("map '{0}': still in use: drop every handle to it, and every snapshot, first")]
     MapInUse(String),
     /// The map is held by an index that this program does not know.
     #[error("map '{name}': an index of kind {kind}, which this program does not know: use a newer Wollemi")]
@@ -39,6 +39,28 @@ pub enum Error {
         /// What was asked for.
         wanted: IndexKind,
     },
+    /// The map belongs to another database than the batch or the snapshot that it was given to.
+    #[error("map '{0}': of another database")]
+    OtherDatabase(String),
+    /// A batch was committed, and what it does could not be carried out to its end: no room. Nobody writes until the
+    /// database is opened again; that carries it out.
+    #[error("a batch was committed and could not be carried out; opening with more room will do it: {0}")]
+    Unfinished(Box<Error>),
+    /// There is a map of this name already, and what was to be made is another.
+    #[error("map '{0}': there already")]
+    MapExists(String),
+    /// The map holds values that were not put by an [`Expiring`](crate::Expiring).
+    #[error("map '{0}': a value was put that says nothing of its end")]
+    NotExpiring(String),
+    /// A backup could not be read or written.
+    #[error("backup: {0}")]
+    Backup(#[source] std::io::Error),
+    /// What was to be restored is no backup, or a damaged one.
+    #[error("not a backup: {0}")]
+    NotBackup(String),
+    /// A thread could not be started.
+    #[error("starting a thread: {0}")]
+    Thread(#[source] std::io::Error),
     /// The name of a map is empty or too long.
     #[error("map name of {0} bytes: a name has 1 to {MAX_NAME} bytes")]
     MapName(usize),

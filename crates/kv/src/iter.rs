@@ -8,7 +8,7 @@ use index::{Batch, Direction, Index, ReadAhead};
 use std::ops::{Bound, ControlFlow};
 
 /// Large values end a batch early.
-const BATCH_BYTES: usize = 1 << 20;
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
 /// A key and its value.
 pub type Entry = (Vec<u8>, Vec<u8>);

@@ -29,19 +29,31 @@
 //! Below this crate: the list of the indexes that can hold a map (`wollemi-indexes`), their contract (`wollemi-index`),
 //! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
 
+mod backup;
+mod batch;
+mod befores;
 mod bounds;
 mod db;
 mod error;
+mod expiring;
+mod gate;
+mod guarded;
+mod intent;
 mod iter;
 mod map;
 mod options;
 mod reader;
 mod report;
+mod snapshot;
 mod store;
+mod watch;
 
+pub use backup::Copied;
+pub use batch::Batch;
 pub use bounds::KeyRange;
 pub use db::Db;
 pub use error::{Error, MAX_NAME};
+pub use expiring::{Expiring, Sweeper, Swept};
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::{Action, Edit, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
@@ -53,6 +65,8 @@ pub use pmem::pool::{Error as PoolError, ErrorKind as PoolErrorKind};
 pub use pmem::{Hardware, Level, Media};
 pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
+pub use snapshot::{Snapshot, View, ViewIter};
+pub use watch::{Event, Watch};
 
 /// The README's example compiles.
 #[cfg(doctest)]

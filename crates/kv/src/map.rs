@@ -1,7 +1,8 @@
 //! Maps: the named, ordered collections of a database.
 
 use crate::bounds::KeyRange;
-use crate::{Error, IndexKind, Iter, Reader};
+use crate::guarded::MapIndex;
+use crate::{Error, IndexKind, Iter, Reader, Watch};
 use index::{Action, Edit, Index};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -28,11 +29,11 @@ use std::sync::Arc;
 pub struct Map {
     name: Arc<str>,
     kind: IndexKind,
-    index: Arc<dyn Index>,
+    pub(crate) index: Arc<dyn MapIndex>,
 }
 
 impl Map {
-    pub(crate) fn new(name: &str, kind: IndexKind, index: Arc<dyn Index>) -> Map {
+    pub(crate) fn new(name: &str, kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
         Map {
             name: name.into(),
             kind,
@@ -141,6 +142,18 @@ impl Map {
     /// ```
     pub fn edit(&self, key: impl AsRef<[u8]>, edit: &mut dyn Edit) -> Result<Action, Error> {
         Ok(self.index.write(key.as_ref(), edit)?)
+    }
+
+    /// Tells of each change of the keys that start with `prefix` that is begun from now on; keeps so many that were not
+    /// taken yet, at least one. Writers do not wait for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
+    pub fn watch(&self, prefix: impl AsRef<[u8]>, capacity: usize) -> Result<Watch, Error> {
+        let _closed = self.index.close_gate()?;
+        let traffic = self.index.traffic();
+        Ok(Watch::new(traffic, self.name(), prefix.as_ref(), capacity))
     }
 
     /// Upserts many entries and returns how many there were. Each is durable on its own: when one fails, those

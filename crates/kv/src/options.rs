@@ -127,6 +127,12 @@ impl Options {
         Db::start(pool, self, started)
     }
 
+    /// The database in a pool that is open: for pools in memory that outlives them. Of these options only those count
+    /// that are not the pool's.
+    pub fn open_pool<M: Media>(&self, pool: Pool<M>) -> Result<Db<M>, Error> {
+        Db::start(pool, self, std::time::Instant::now())
+    }
+
     /// A database in anonymous memory, which goes with its last handle.
     pub fn anonymous(&self) -> Result<Db, Error> {
         self.anonymous_on(Hardware::detect())

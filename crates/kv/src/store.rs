@@ -3,9 +3,11 @@
 //! Each map is a root of the heap. The root says which index holds it, and so who opens and who traces it; a kind that
 //! this program does not know is refused, never guessed at.
 
+use crate::guarded::{Guarded, MapIndex, Traffic};
+use crate::intent;
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::{Error, IndexKind, Media};
-use heap::{Heap, Root, State, Trace};
+use heap::{Heap, Root, State, Trace, Tracers};
 use index::Index;
 use indexes::WithIndex;
 use pmem::{Link, Pool};
@@ -15,36 +17,52 @@ use std::sync::Arc;
 const RETIRE_BATCH: usize = 256;
 
 pub(crate) struct Store<M: Media> {
-    heap: Heap<M>,
+    pub heap: Heap<M>,
+    pub traffic: Arc<Traffic>,
 }
 
 /// What a map was opened as, and its index.
-type Opened = (IndexKind, Arc<dyn Index>);
+type Opened = (IndexKind, Arc<dyn MapIndex>);
 
-/// An index as a handle that can be shared.
-struct Shared;
+/// An index as a handle that can be shared, behind the store's gate.
+struct Shared<'s, M: Media> {
+    store: &'s Store<M>,
+    name: &'s str,
+}
 
-impl WithIndex for Shared {
-    type Out = Arc<dyn Index>;
-    fn with<I: Index + 'static>(self, index: I) -> Arc<dyn Index> {
-        Arc::new(index)
+impl<M: Media> WithIndex for Shared<'_, M> {
+    type Out = Arc<dyn MapIndex>;
+    fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
+        Arc::new(Guarded {
+            index,
+            name: self.name.into(),
+            traffic: self.store.traffic.clone(),
+            heap: self.store.heap.clone(),
+        })
     }
 }
 
 impl<M: Media> Store<M> {
-    /// The store in a pool. Recovery begins in the background, if it is given threads.
+    /// The store in a pool. Recovery begins in the background, if it is given threads. A batch that was committed and
+    /// not carried out to its end is so now.
     pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<Store<M>, Error> {
         let store = Store {
             heap: Heap::new(pool)?,
+            traffic: Arc::default(),
         };
         if recovery_threads > 0 {
             store.recover(recovery_threads)?;
         }
+        store.finish_batch()?;
         Ok(store)
     }
 
-    pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn Index>, Error> {
-        Ok(kind.create(&self.heap, name.as_bytes(), Shared)?)
+    fn shared<'s>(&'s self, name: &'s str) -> Shared<'s, M> {
+        Shared { store: self, name }
+    }
+
+    pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
+        Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
     }
 
     /// Opens a map as what it is; as `wanted`, if it can be opened as that.
@@ -58,7 +76,7 @@ impl<M: Media> Store<M> {
             Some(wanted) => return Err(Error::other_index(name, found, wanted)),
             None => found,
         };
-        let index = kind.open(&self.heap, name.as_bytes(), Shared)?;
+        let index = kind.open(&self.heap, name.as_bytes(), self.shared(name))?;
         Ok(index.map(|index| (kind, index)))
     }
 
@@ -67,7 +85,13 @@ impl<M: Media> Store<M> {
         let Some((kind, _)) = self.open(name, None)? else {
             return Ok(false);
         };
-        let root = self.heap.remove_root(name.as_bytes())?;
+        let root = {
+            let _closed = self.traffic.gate.close(self.heap.media())?;
+            if self.traffic.befores.are_kept() {
+                return Err(Error::MapInUse(name.to_owned()));
+            }
+            self.heap.remove_root(name.as_bytes())?
+        };
         if let Some(root) = root {
             self.retire_all(root.link, &*kind.tracer())?;
         }
@@ -96,6 +120,7 @@ impl<M: Media> Store<M> {
             .heap
             .roots()?
             .into_iter()
+            .filter(|(_, root)| root.kind != intent::KIND)
             .map(|(name, root)| map_info(&name, &root))
             .collect();
         maps.sort_by(|a, b| a.name.cmp(&b.name));
@@ -104,7 +129,12 @@ impl<M: Media> Store<M> {
 
     /// Starts recovery, unless it was started already.
     pub fn recover(&self, threads: usize) -> Result<(), Error> {
-        Ok(self.heap.recover(IndexKind::tracers(), threads)?)
+        Ok(self.heap.recover(tracers(), threads)?)
+    }
+
+    /// Recovers in this thread, unless recovery was started already: then waits for it.
+    pub fn recover_here(&self) {
+        self.heap.recover_now(&tracers());
     }
 
     pub fn recovery(&self) -> Recovery {
@@ -128,7 +158,7 @@ impl<M: Media> Store<M> {
     }
 
     pub fn audit(&self) -> HeapCheck {
-        match self.heap.audit(&IndexKind::tracers(), 1) {
+        match self.heap.audit(&tracers(), 1) {
             Ok(audit) => HeapCheck {
                 reachable: audit.reachable,
                 reachable_bytes: audit.reachable_bytes,
@@ -165,6 +195,13 @@ impl<M: Media> Store<M> {
             maps: self.maps()?,
         })
     }
+}
+
+/// What traces the roots: those of the indexes, and our own.
+fn tracers<M: Media>() -> Tracers<M> {
+    let mut tracers = IndexKind::tracers();
+    tracers.push((intent::KIND, intent::tracer()));
+    tracers
 }
 
 /// What holds a map.

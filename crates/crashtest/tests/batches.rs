@@ -1,0 +1,45 @@
+//! The embedded database survives every crash that is looked at: each batch is there whole or not at all, over two maps
+//! held by different indexes, beside writes of single keys.
+
+use wollemi_crashtest::batches::Op;
+use wollemi_crashtest::batches::{Batches, history};
+use wollemi_crashtest::{Explorer, History, Mode, Model, Report, Settings};
+
+fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
+    let settings = Settings {
+        model: Model::from(mode),
+        again_share: 40,
+        kill_share: 20,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(Batches, settings).expect("memory");
+    for history in histories {
+        if let Err(failure) = explorer.explore(&history) {
+            panic!("{failure}\n{}", explorer.report());
+        }
+    }
+    let report = explorer.into_report();
+    println!("{report}");
+    report
+}
+
+/// Whatever a crash leaves, amid a batch, its publication, its making or the making of the root; and crashes amid the
+/// opening that carries it out.
+#[test]
+fn a_batch_is_there_or_not() {
+    for (mode, least) in [(Mode::Power, 1000), (Mode::Word, 1000), (Mode::Process, 200)] {
+        let report = explore(mode, (0..6).map(|seed| history(seed, 12, 1)));
+        assert!(report.states > least, "{report}");
+        assert!(report.again > 0, "{report}");
+    }
+}
+
+/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more.
+#[test]
+fn batches_and_single_writes_come_one_after_the_other() {
+    let report = explore(
+        Mode::Power,
+        (0..8).map(|seed| history(seed, 16, 2 + seed as u32 % 2)),
+    );
+    assert!(report.states > 300, "{report}");
+}

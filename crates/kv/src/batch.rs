@@ -1,0 +1,341 @@
+//! Batches: changes to many keys, of any of a database's maps, that happen together or not at all.
+//!
+//! How a batch is carried out:
+//!
+//! 1. The [gate](crate::gate) is closed: no other writer is in any map, and no snapshot begins.
+//! 2. What was expected is compared. If it does not hold, that was all.
+//! 3. The changes are written into an [intent](crate::intent), which is persisted.
+//! 4. A link to it is published in the database's own root. This is the commit point.
+//! 5. Each change is made by an ordinary write of its key.
+//! 6. The link is taken away, and the gate opened.
+//!
+//! A crash before 4 leaves nothing; opening after a later one begins again with 5, before anybody is served. Changes say
+//! what a key shall hold, so to make one twice is to make it once, and no other write comes between the first time and
+//! the last.
+//!
+//! A batch of one change is an ordinary write: it needs neither 3, 4 nor 6.
+
+use crate::guarded::MapIndex;
+use crate::intent::{self, Change, INTENT, Intent, Own};
+use crate::store::Store;
+use crate::{Error, Hardware, MAX_KEY, MAX_VALUE, Map, Media};
+use heap::Guard;
+use index::{Remove, Upsert};
+use pmem::{Link, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Room that a change may need beside its own bytes, for nodes that it splits; and a batch, for pages of classes that had
+/// none.
+const CHANGE_ROOM: usize = 4096;
+const PAGES: u64 = 8;
+
+/// Changes to be made together: all of them or, whatever crash comes, none.
+///
+/// * **Crashes**: after one, either every change is there or none is. A batch that [`commit`](Batch::commit) has
+///   acknowledged is there.
+/// * **Writers**: batches and all other writes of the database happen one after the other. Writers wait while a batch is
+///   carried out; nobody waits for one that is being put together.
+/// * **Snapshots** show a batch whole or not at all.
+/// * **Readers** do not wait. While a batch is carried out they may see some of its changes and not yet others; what
+///   they see is durable, and the others follow. Read a [`Snapshot`](crate::Snapshot) where that matters.
+///
+/// Changes are made in the order in which they were added, so of several to one key the last one counts.
+///
+/// ```
+/// let db = wollemi::Db::anonymous()?;
+/// let (stock, orders) = (db.map("stock")?, db.map("orders")?);
+/// stock.upsert("apples", "12")?;
+///
+/// let mut batch = db.batch();
+/// batch.expect(&stock, "apples", Some("12")).expect(&orders, "1", None::<&str>);
+/// batch.upsert(&stock, "apples", "10").upsert(&orders, "1", "2 apples");
+/// assert!(batch.commit()?);
+/// assert_eq!(stock.get("apples")?, Some(b"10".to_vec()));
+///
+/// let mut batch = db.batch();
+/// batch.expect(&stock, "apples", Some("12")).remove(&stock, "apples");
+/// assert!(!batch.commit()?); // there are 10 by now: nothing was changed
+/// assert!(stock.contains("apples")?);
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+#[must_use = "a batch does nothing before it is committed"]
+pub struct Batch<'d, M: Media = Hardware> {
+    store: &'d Store<M>,
+    changes: Vec<Entry>,
+    expected: Vec<Entry>,
+}
+
+/// A key and what it holds, or shall hold.
+#[derive(Clone)]
+struct Entry {
+    map: Map,
+    key: Vec<u8>,
+    value: Option<Vec<u8>>,
+}
+
+impl Entry {
+    fn new(map: &Map, key: &[u8], value: Option<&[u8]>) -> Entry {
+        Entry {
+            map: map.clone(),
+            key: key.to_vec(),
+            value: value.map(<[u8]>::to_vec),
+        }
+    }
+
+    fn change(&self) -> Change<'_> {
+        Change {
+            map: self.map.name(),
+            key: &self.key,
+            value: self.value.as_deref(),
+        }
+    }
+
+    fn check<M: Media>(&self, store: &Store<M>) -> Result<(), Error> {
+        if !Arc::ptr_eq(self.map.index.traffic(), &store.traffic) {
+            return Err(Error::OtherDatabase(self.map.name().to_owned()));
+        }
+        if self.key.len() > MAX_KEY {
+            return Err(index::Error::KeyTooLong(self.key.len()).into());
+        }
+        match &self.value {
+            Some(value) if value.len() > MAX_VALUE => Err(index::Error::ValueTooLong(value.len()).into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn holds(&self, guard: &Guard) -> Result<bool, Error> {
+        let found = self.map.index.get(&self.key, guard)?;
+        Ok(found.as_deref() == self.value.as_deref())
+    }
+}
+
+impl<'d, M: Media> Batch<'d, M> {
+    pub(crate) fn new(store: &'d Store<M>) -> Batch<'d, M> {
+        Batch {
+            store,
+            changes: Vec::new(),
+            expected: Vec::new(),
+        }
+    }
+
+    /// The key shall have this value, whether it is there or not.
+    pub fn upsert(&mut self, map: &Map, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.changes
+            .push(Entry::new(map, key.as_ref(), Some(value.as_ref())));
+        self
+    }
+
+    /// The key shall be absent.
+    pub fn remove(&mut self, map: &Map, key: impl AsRef<[u8]>) -> &mut Self {
+        self.changes.push(Entry::new(map, key.as_ref(), None));
+        self
+    }
+
+    /// The batch is carried out only if, before it, the key has this value; `None`: only if it is absent.
+    pub fn expect<V: AsRef<[u8]>>(
+        &mut self,
+        map: &Map,
+        key: impl AsRef<[u8]>,
+        value: Option<V>,
+    ) -> &mut Self {
+        let value = value.as_ref().map(V::as_ref);
+        self.expected.push(Entry::new(map, key.as_ref(), value));
+        self
+    }
+
+    /// How many changes it has.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether it has no change.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Carries the batch out: it is durable when this returns. `false`, and nothing was changed, if something is not as
+    /// it was [expected](Batch::expect).
+    ///
+    /// Costs the writes of its changes and, if there are several, four fences and the persists of a copy of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherDatabase`], a key or a value that is too long, a pool that is full or damaged: nothing was changed.
+    /// [`Error::Unfinished`]: it is committed, and could not be carried out to its end although room had been made for
+    /// it; opening the database again will do that.
+    pub fn commit(self) -> Result<bool, Error> {
+        for entry in self.expected.iter().chain(&self.changes) {
+            entry.check(self.store)?;
+        }
+        let committed = match self.try_commit() {
+            Err(error) if may_wait(&error) && self.store.heap.wait_for_room() => self.try_commit()?,
+            done => done?,
+        };
+        if committed {
+            self.changes.iter().for_each(|entry| entry.map.index.rest());
+        }
+        Ok(committed)
+    }
+
+    fn try_commit(&self) -> Result<bool, Error> {
+        let closed = self.store.traffic.gate.close(self.store.heap.media())?;
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits at the gate.
+        let guard = heap::pin();
+        for entry in &self.expected {
+            if !entry.holds(&guard)? {
+                return Ok(false);
+            }
+        }
+        match &self.changes[..] {
+            [] => {}
+            [one] => make(&one.change(), &*one.map.index)?,
+            many => {
+                let slot = self.store.own_slot()?;
+                let link = self.store.declare(slot, many, || closed.begin())?;
+                many.iter()
+                    .try_for_each(|entry| make(&entry.change(), &*entry.map.index))
+                    .map_err(|error| Error::Unfinished(Box::new(error)))?;
+                self.store.withdraw(slot, link, &guard)?;
+                closed.finish();
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether the pool was full, and recovery may make room.
+fn may_wait(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Heap(heap::Error::Full { recovering: true, .. })
+            | Error::Index(index::Error::Heap(heap::Error::Full { recovering: true, .. }))
+    )
+}
+
+/// Makes a change, in the map's index.
+fn make(change: &Change<'_>, index: &dyn MapIndex) -> Result<(), Error> {
+    match change.value {
+        Some(value) => index.write_alone(change.key, &mut Upsert(value))?,
+        None => index.write_alone(change.key, &mut Remove)?,
+    };
+    Ok(())
+}
+
+impl<M: Media> Store<M> {
+    /// The slot of the intent; the root is made if it is not there. The gate is closed.
+    fn own_slot(&self) -> Result<&PSlot, Error> {
+        if let Some(slot) = self.find_own_slot()? {
+            return Ok(slot);
+        }
+        persist_scope(self.heap.media(), Purpose::Log, |batch| {
+            let own = Own {
+                intent: PSlot::null(),
+            };
+            let flushed = self.heap.draft(own, 0, &batch)?.flush(&batch);
+            let fenced = batch.fence();
+            let own = flushed.persisted(&fenced);
+            self.heap
+                .create_root(intent::NAME, intent::KIND, own, Tag::default())
+        })?;
+        self.find_own_slot()?
+            .ok_or_else(|| damaged("the database's root is gone").into())
+    }
+
+    fn find_own_slot(&self) -> Result<Option<&PSlot>, Error> {
+        let Some(root) = self.heap.root(intent::NAME)? else {
+            return Ok(None);
+        };
+        match root.link.offset() {
+            Some(offset) if root.kind == intent::KIND => Ok(Some(&self.heap.at::<Own>(offset)?.intent)),
+            _ => Err(damaged("a root without a name is not the database's").into()),
+        }
+    }
+
+    /// Persists an intent of these changes and publishes it, which commits them. Calls `begin` when nothing can go wrong
+    /// any more and nothing is committed yet.
+    fn declare(&self, slot: &PSlot, changes: &[Entry], begin: impl FnOnce()) -> Result<Link, Error> {
+        let media = self.heap.media();
+        let bytes = changes.iter().map(|entry| entry.change().len()).sum();
+        persist_scope(media, Purpose::Log, |batch| {
+            let mut draft = self
+                .heap
+                .draft(Intent::new(bytes, changes.len()), bytes, &batch)?;
+            Intent::write(changes.iter().map(Entry::change), draft.tail_mut());
+            let flushed = draft.flush(&batch);
+            // A value takes up to twice its bytes, and a long key may make nodes all along.
+            let room = changes.iter().map(|entry| {
+                let value = entry.value.as_ref().map_or(0, Vec::len);
+                CHANGE_ROOM + 2 * value + 16 * entry.key.len()
+            });
+            let room = room.sum::<usize>() as u64 + PAGES * self.heap.pool().page_size();
+            self.heap.make_room(room)?;
+            let persisted = flushed.persisted(&batch.fence());
+            begin();
+            let _durable = slot
+                .publish::<LinkAndPersist, M, Intent>(media, persisted, INTENT)
+                .commit();
+            Ok(slot.load(media))
+        })
+    }
+
+    /// Takes the intent away: what it says is done.
+    fn withdraw(&self, slot: &PSlot, link: Link, guard: &Guard) -> Result<(), Error> {
+        let (_, footprint) = Intent::read(&self.heap, link)?;
+        let _durable = slot
+            .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
+            .commit();
+        if let Some(offset) = link.offset() {
+            self.heap.retire(guard, offset, footprint);
+        }
+        Ok(())
+    }
+
+    /// Carries out what was committed before the opening and not carried out to its end. Nobody is served yet.
+    pub(crate) fn finish_batch(&self) -> Result<(), Error> {
+        let Some(slot) = self.find_own_slot()? else {
+            return Ok(());
+        };
+        let link = slot.settle(self.heap.media());
+        if link.is_null() {
+            return Ok(());
+        }
+        let (changes, _) = Intent::read(&self.heap, link)?;
+        let mut indexes = HashMap::new();
+        for change in &changes {
+            if !indexes.contains_key(change.map) {
+                let (_, index) = self
+                    .open(change.map, None)?
+                    .ok_or_else(|| Error::from(damaged("an intent names a map that is not there")))?;
+                indexes.insert(change.map, index);
+            }
+        }
+        let make_all = || {
+            let mut changes = changes.iter();
+            changes.try_for_each(|change| make(change, &*indexes[change.map]))
+        };
+        let made = make_all();
+        if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {
+            // What the pool has to give is known when recovery has ended.
+            self.recover(1)?;
+            self.wait_recovered();
+            make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
+        } else {
+            made?;
+        }
+        self.withdraw(slot, link, &heap::pin())
+    }
+}
+
+fn damaged(what: &'static str) -> heap::Error {
+    heap::Error::Damaged { what, offset: 0 }
+}
+
+impl<M: Media> std::fmt::Debug for Batch<'_, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("changes", &self.changes.len())
+            .field("expected", &self.expected.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,351 @@
+//! Maps whose entries end by themselves.
+//!
+//! What the map under it holds:
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  end: the millisecond since 1970 at which the entry is gone, little endian; 0: never
+//!      8     …  value
+//! ```
+//!
+//! I1 An entry whose end has come is absent for everyone, whether it is still there or not.
+//! I2 It is removed by an edit that looks again: what was put meanwhile stays.
+
+use crate::{Error, KeyRange, Map};
+use index::{Action, Direction, Edit};
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+const HEADER: usize = 8;
+
+/// Keys that the sweeper looks at in one step.
+const STEP: usize = 256;
+
+/// Pauses between the end of a round of the sweeper and the next, in a step's pauses.
+const ROUND: u32 = 20;
+
+/// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
+///
+/// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values do.
+/// What is past its end takes space until somebody writes its key or a [`Sweeper`] comes by. A map is of this kind by
+/// its use: what was put into it otherwise is refused.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let db = wollemi::Db::anonymous()?;
+/// let sessions = wollemi::Expiring::new(db.map("sessions")?);
+/// let _sweeper = sessions.sweeper(Duration::from_millis(10))?;
+///
+/// sessions.upsert("alice", "token", Some(Duration::from_secs(3600)))?;
+/// sessions.upsert("bob", "token", Some(Duration::ZERO))?;
+/// assert_eq!(sessions.get("alice")?, Some(b"token".to_vec()));
+/// assert_eq!(sessions.get("bob")?, None);
+/// assert!(sessions.insert("bob", "another", None)?); // for ever
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Expiring {
+    map: Map,
+}
+
+/// What a step of a sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Keys looked at.
+    pub seen: usize,
+    /// Entries removed that were past their end.
+    pub removed: usize,
+}
+
+/// The milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The end of a life that begins now.
+fn end_of(life: Option<Duration>, now: u64) -> u64 {
+    life.map_or(0, |life| {
+        let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+        now.saturating_add(millis).max(1)
+    })
+}
+
+/// A value and its end, if it has come or will.
+fn read(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (end, value) = bytes.split_first_chunk::<HEADER>()?;
+    Some((u64::from_le_bytes(*end), value))
+}
+
+fn is_over(end: u64, now: u64) -> bool {
+    end != 0 && end <= now
+}
+
+/// An edit by a rule, which is given the value and its end, if there is one, and fills the bytes to put.
+struct Change<R> {
+    rule: R,
+    put: Vec<u8>,
+    /// The map holds something else.
+    foreign: bool,
+}
+
+impl<R: FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action> Edit for Change<R> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let found = current.map(read);
+        self.foreign = matches!(found, Some(None));
+        if self.foreign {
+            return Action::Keep;
+        }
+        self.put.clear();
+        (self.rule)(found.flatten(), &mut self.put)
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.put
+    }
+}
+
+fn fill(put: &mut Vec<u8>, end: u64, value: &[u8]) {
+    put.extend_from_slice(&end.to_le_bytes());
+    put.extend_from_slice(value);
+}
+
+impl Expiring {
+    /// The map as one whose entries may end. It is empty, or has been one before.
+    pub fn new(map: Map) -> Expiring {
+        Expiring { map }
+    }
+
+    /// The map under it.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    fn foreign(&self) -> Error {
+        Error::NotExpiring(self.map.name().to_owned())
+    }
+
+    fn change(
+        &self,
+        key: &[u8],
+        rule: impl FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action,
+    ) -> Result<Action, Error> {
+        let mut change = Change {
+            rule,
+            put: Vec::new(),
+            foreign: false,
+        };
+        let action = self.map.edit(key, &mut change)?;
+        if change.foreign {
+            return Err(self.foreign());
+        }
+        Ok(action)
+    }
+
+    /// The value of a key that is alive, copied.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.get_with_life(key)?.map(|(value, _)| value))
+    }
+
+    /// The value of a key that is alive, copied, and what is left of its life; `None`: it has no end.
+    pub fn get_with_life(&self, key: impl AsRef<[u8]>) -> Result<Option<(Vec<u8>, Option<Duration>)>, Error> {
+        let guard = heap::pin();
+        let Some(bytes) = self.map.index.get(key.as_ref(), &guard)? else {
+            return Ok(None);
+        };
+        let (end, value) = read(&bytes).ok_or_else(|| self.foreign())?;
+        let now = now();
+        let left = (end != 0).then(|| Duration::from_millis(end.saturating_sub(now)));
+        Ok((!is_over(end, now)).then(|| (value.to_vec(), left)))
+    }
+
+    /// Gives the key this value and, if any, this life.
+    pub fn upsert(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        life: Option<Duration>,
+    ) -> Result<(), Error> {
+        let (value, mut put) = (value.as_ref(), Vec::new());
+        fill(&mut put, end_of(life, now()), value);
+        self.map.upsert(key, put)
+    }
+
+    /// Adds the key if none that is alive is there; `false` if one is.
+    pub fn insert(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        life: Option<Duration>,
+    ) -> Result<bool, Error> {
+        let (value, now) = (value.as_ref(), now());
+        let action = self.change(key.as_ref(), |found, put| match found {
+            Some((end, _)) if !is_over(end, now) => Action::Keep,
+            _ => {
+                fill(put, end_of(life, now), value);
+                Action::Put
+            }
+        })?;
+        Ok(action == Action::Put)
+    }
+
+    /// Gives a key that is alive another life from now on, or none; `false` if there is no such key.
+    pub fn touch(&self, key: impl AsRef<[u8]>, life: Option<Duration>) -> Result<bool, Error> {
+        let now = now();
+        let action = self.change(key.as_ref(), |found, put| match found {
+            Some((end, value)) if !is_over(end, now) => {
+                fill(put, end_of(life, now), value);
+                Action::Put
+            }
+            _ => Action::Keep,
+        })?;
+        Ok(action == Action::Put)
+    }
+
+    /// Removes the key; `false` if none that is alive was there.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let (now, mut alive) = (now(), false);
+        self.change(key.as_ref(), |found, _| {
+            alive = found.is_some_and(|(end, _)| !is_over(end, now));
+            Action::Remove
+        })?;
+        Ok(alive)
+    }
+
+    /// The entries between two bounds that are alive when they are come to, in key order.
+    pub fn range(&self, keys: impl KeyRange) -> impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> {
+        self.map.range(keys).filter_map(|entry| {
+            let (key, mut bytes) = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error)),
+            };
+            let Some((end, _)) = read(&bytes) else {
+                return Some(Err(self.foreign()));
+            };
+            bytes.drain(..HEADER);
+            (!is_over(end, now())).then_some(Ok((key, bytes)))
+        })
+    }
+
+    /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their end;
+    /// holds no pin for longer than it looks. Where fewer keys than `limit` were seen, that was the last of them, and
+    /// `cursor` is at the beginning again: `None`.
+    pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
+        let now = now();
+        let (mut seen, mut over, mut last) = (0, Vec::new(), None);
+        {
+            let lower = cursor.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+            let guard = heap::pin();
+            let index = &self.map.index;
+            index.scan(
+                lower,
+                Bound::Unbounded,
+                Direction::Forward,
+                &guard,
+                &mut |key, value| {
+                    seen += 1;
+                    if read(&value).is_some_and(|(end, _)| is_over(end, now)) {
+                        over.push(key.to_vec());
+                    }
+                    if seen < limit {
+                        return ControlFlow::Continue(());
+                    }
+                    last = Some(key.to_vec());
+                    ControlFlow::Break(())
+                },
+            )?;
+        }
+        *cursor = last;
+        let mut removed = 0;
+        for key in over {
+            let action = self.change(&key, |found, _| match found {
+                Some((end, _)) if is_over(end, now) => Action::Remove,
+                _ => Action::Keep,
+            })?;
+            removed += usize::from(action == Action::Remove);
+        }
+        Ok(Swept { seen, removed })
+    }
+
+    /// Starts a thread that [sweeps](Expiring::sweep) round and round, a few hundred keys at a time, with this pause
+    /// between two steps unless it is finding much.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Thread`]
+    pub fn sweeper(&self, pause: Duration) -> Result<Sweeper, Error> {
+        let shared = Arc::<Shared>::default();
+        let (theirs, map) = (shared.clone(), self.clone());
+        let thread = std::thread::Builder::new()
+            .name("wollemi-sweep".into())
+            .spawn(move || map.sweep_on(pause, &theirs))
+            .map_err(Error::Thread)?;
+        Ok(Sweeper {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    fn sweep_on(&self, pause: Duration, shared: &Shared) {
+        let mut cursor = None;
+        loop {
+            let pauses = match self.sweep(&mut cursor, STEP) {
+                Ok(swept) => {
+                    shared.removed.fetch_add(swept.removed as u64, Relaxed);
+                    match swept.seen {
+                        seen if seen < STEP => ROUND,
+                        seen if swept.removed * 4 < seen => 1,
+                        _ => 0,
+                    }
+                }
+                // A full or damaged pool, or another's values: who reads and writes is told. Again later, from the next
+                // key on.
+                Err(_) => ROUND,
+            };
+            let stop = shared.stop.lock().unwrap_or_else(PoisonError::into_inner);
+            let (stop, _) = shared
+                .stopped
+                .wait_timeout_while(stop, pause * pauses, |stop| !*stop)
+                .unwrap_or_else(PoisonError::into_inner);
+            if *stop {
+                return;
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    stop: Mutex<bool>,
+    stopped: Condvar,
+    removed: AtomicU64,
+}
+
+/// A thread that removes what is past its end, until this is dropped. It keeps the database open.
+#[derive(Debug)]
+pub struct Sweeper {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sweeper {
+    /// Entries that it has removed.
+    pub fn removed(&self) -> u64 {
+        self.shared.removed.load(Relaxed)
+    }
+}
+
+impl Drop for Sweeper {
+    fn drop(&mut self) {
+        *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.shared.stopped.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say: what it removed is counted.
+            let _ = thread.join();
+        }
+    }
+}

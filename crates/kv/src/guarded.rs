@@ -1,0 +1,123 @@
+//! Indexes as maps have them: each write comes through the database's [`Gate`], and what it replaces is kept for the
+//! snapshots that there are, and told to who watches.
+//!
+//! Reads go straight to the index.
+
+use crate::befores::Befores;
+use crate::gate::{Closed, Gate};
+use crate::watch::Watches;
+use heap::{Guard, Heap};
+use index::{Action, Direction, Edit, Error, Faults, Index, Value, Visit};
+use pmem::Media;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What the maps of a database have in common.
+#[derive(Debug, Default)]
+pub(crate) struct Traffic {
+    pub gate: Gate,
+    pub befores: Befores,
+    pub watches: Watches,
+}
+
+/// An index behind the gate.
+pub(crate) trait MapIndex: Index {
+    /// Writes, for who has closed the gate.
+    fn write_alone(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
+
+    /// Closes the database's gate.
+    fn close_gate(&self) -> Result<Closed<'_>, Error>;
+
+    /// The database's.
+    fn traffic(&self) -> &Arc<Traffic>;
+}
+
+/// An index behind the gate, by its type.
+pub(crate) struct Guarded<I, M: Media> {
+    pub index: I,
+    pub name: Arc<str>,
+    pub traffic: Arc<Traffic>,
+    pub heap: Heap<M>,
+}
+
+impl<I: Index, M: Media> Guarded<I, M> {
+    fn try_write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        let media = self.heap.media();
+        let _pass = self.traffic.gate.enter(media)?;
+        let _lane = self.traffic.watches.lane(key, media);
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits at the gate.
+        let _guard = heap::pin();
+        self.write_alone(key, edit)
+    }
+}
+
+impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
+    fn write_alone(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        let Traffic { befores, watches, .. } = &*self.traffic;
+        let action = if befores.are_kept() {
+            self.index
+                .write(key, &mut befores.keeping(&self.name, key, edit))?
+        } else {
+            self.index.write(key, edit)?
+        };
+        if action != Action::Keep && watches.are_there() {
+            watches.tell(&self.name, key, action, edit);
+        }
+        Ok(action)
+    }
+
+    fn close_gate(&self) -> Result<Closed<'_>, Error> {
+        self.traffic.gate.close(self.heap.media())
+    }
+
+    fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+}
+
+impl<I: Index, M: Media> Index for Guarded<I, M> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+        self.index.get(key, guard)
+    }
+
+    fn multi_get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        self.index.multi_get(keys, guard, found)
+    }
+
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        let action = match self.try_write(key, edit) {
+            Err(Error::Heap(heap::Error::Full { recovering: true, .. })) if self.heap.wait_for_room() => {
+                self.try_write(key, edit)?
+            }
+            done => done?,
+        };
+        if action != Action::Keep {
+            self.index.rest();
+        }
+        Ok(action)
+    }
+
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.index.scan(lower, upper, direction, guard, visit)
+    }
+
+    fn check(&self) -> Result<Faults, Error> {
+        self.index.check()
+    }
+
+    fn rest(&self) {
+        self.index.rest();
+    }
+}

@@ -1,0 +1,305 @@
+//! Snapshots: all maps as they were at one moment, for as long as one likes, while others write.
+//!
+//! Nothing is copied to begin one. What is changed while a snapshot lives has what it was noted in memory first
+//! (`befores`), and who reads the snapshot reads the index and then the notes, which take precedence.
+
+use crate::befores::Kept;
+use crate::iter::{BATCH_BYTES, Entry};
+use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
+use index::{Batch, Direction, ReadAhead};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// All maps of a database as they were when it was taken. It may be read from many threads.
+///
+/// It shows every write that was acknowledged before, none that began after, and each batch whole or not at all.
+///
+/// While it lives, the first change of each key makes a copy of what the key held (key, value and some 80 bytes), in
+/// memory and for each snapshot that has none; dropping the snapshot gives all of that back. Writers do not wait for its
+/// readers for longer than it takes to look at the notes of one batch of entries. Taking it waits for the writes
+/// that are under way, and no map can be dropped before it is.
+///
+/// ```
+/// let db = wollemi::Db::anonymous()?;
+/// let map = db.map("letters")?;
+/// map.load([("a", "1"), ("b", "2")])?;
+///
+/// let snapshot = db.snapshot()?;
+/// map.upsert("a", "one")?;
+/// map.remove("b")?;
+/// map.upsert("c", "three")?;
+///
+/// let then = snapshot.view(&map)?;
+/// assert_eq!(then.get("a")?, Some(b"1".to_vec()));
+/// let keys = then.iter().map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>, wollemi::Error>>()?;
+/// assert_eq!(keys, [b"a", b"b"]);
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+pub struct Snapshot<M: Media = Hardware> {
+    db: Db<M>,
+    kept: Arc<Kept>,
+    maps: Vec<MapInfo>,
+}
+
+impl<M: Media> Snapshot<M> {
+    pub(crate) fn new(db: Db<M>) -> Result<Snapshot<M>, Error> {
+        let store = db.store();
+        let _closed = store.traffic.gate.close(store.heap.media())?;
+        let maps = store.maps()?;
+        let kept = store.traffic.befores.begin();
+        Ok(Snapshot {
+            kept,
+            maps,
+            db: db.clone(),
+        })
+    }
+
+    /// The maps that there were, by name.
+    pub fn maps(&self) -> &[MapInfo] {
+        &self.maps
+    }
+
+    /// A map as it was. One that was made since is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherDatabase`]
+    pub fn view(&self, map: &Map) -> Result<View<'_>, Error> {
+        if !Arc::ptr_eq(map.index.traffic(), &self.db.store().traffic) {
+            return Err(Error::OtherDatabase(map.name().to_owned()));
+        }
+        Ok(View {
+            map: map.clone(),
+            kept: &self.kept,
+        })
+    }
+
+    /// The map of this name as it was; `None` if there is no such map.
+    ///
+    /// # Errors
+    ///
+    /// As [`Db::map`].
+    pub fn find_view(&self, name: &str) -> Result<Option<View<'_>>, Error> {
+        let map = self.db.find_map(name)?;
+        map.map(|map| self.view(&map)).transpose()
+    }
+
+    /// Bytes of memory that it takes for what was changed since, roughly.
+    pub fn memory(&self) -> u64 {
+        self.kept.bytes()
+    }
+}
+
+impl<M: Media> Drop for Snapshot<M> {
+    fn drop(&mut self) {
+        self.db.store().traffic.befores.end(&self.kept);
+    }
+}
+
+impl<M: Media> std::fmt::Debug for Snapshot<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("maps", &self.maps)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One map as it was when a snapshot was taken.
+#[derive(Clone, Debug)]
+pub struct View<'s> {
+    map: Map,
+    kept: &'s Arc<Kept>,
+}
+
+impl<'s> View<'s> {
+    /// The map's name.
+    pub fn name(&self) -> &str {
+        self.map.name()
+    }
+
+    /// Which index holds the map.
+    pub fn index_kind(&self) -> IndexKind {
+        self.map.index_kind()
+    }
+
+    /// What the key held, copied.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        let key = key.as_ref();
+        // In this order: see `befores`.
+        let now = self.map.get(key)?;
+        Ok(match self.kept.of(self.map.name(), key) {
+            Some(before) => before.map(|bytes| bytes.to_vec()),
+            None => now,
+        })
+    }
+
+    /// Whether the key was present.
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// All entries in key order.
+    pub fn iter(&self) -> ViewIter<'s> {
+        self.range(..)
+    }
+
+    /// The entries between two bounds. Bounds that cross are an empty range.
+    pub fn range(&self, keys: impl KeyRange) -> ViewIter<'s> {
+        let (lower, upper) = keys.bounds();
+        ViewIter {
+            view: self.clone(),
+            ahead: ReadAhead::new(lower, upper),
+        }
+    }
+
+    /// The entries whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> ViewIter<'s> {
+        self.range(index::prefix_bounds(prefix.as_ref()))
+    }
+
+    /// Reads the next entries as they were, from one end; whether it stopped before the other. It does not come back
+    /// with nothing unless nothing is left.
+    fn fill(&self, batch: Batch<'_, Vec<u8>, Vec<u8>>, direction: Direction) -> Result<bool, index::Error> {
+        let Batch {
+            lower,
+            upper,
+            limit,
+            entries,
+        } = batch;
+        let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+        loop {
+            let (low, high) = (
+                lower.as_ref().map(Vec::as_slice),
+                upper.as_ref().map(Vec::as_slice),
+            );
+            if !ordered(low, high) {
+                return Ok(false);
+            }
+            let (found, full) = self.read_now(low, high, direction, limit)?;
+            // How far the index has been read.
+            let reached = found.last().filter(|_| full).map(|(key, _)| key.clone());
+            let covered = match (&reached, direction) {
+                (None, _) => (low, high),
+                (Some(key), Direction::Forward) => (low, Bound::Included(&**key)),
+                (Some(key), Direction::Reverse) => (Bound::Included(&**key), high),
+            };
+            if !ordered(covered.0, covered.1) {
+                let what = "a key out of order";
+                return Err(heap::Error::Damaged { what, offset: 0 }.into());
+            }
+            self.overlay(found, covered, direction, entries);
+            match (reached, direction) {
+                (None, _) => return Ok(false),
+                (Some(_), _) if !entries.is_empty() => return Ok(true),
+                (Some(key), Direction::Forward) => lower = Bound::Excluded(key),
+                (Some(key), Direction::Reverse) => upper = Bound::Excluded(key),
+            }
+        }
+    }
+
+    /// Entries of the index as it is now, and whether there are more.
+    fn read_now(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<(Vec<Entry>, bool), index::Error> {
+        let (mut found, mut bytes, mut full) = (Vec::new(), 0, false);
+        let guard = heap::pin();
+        self.map
+            .index
+            .scan(lower, upper, direction, &guard, &mut |key, value| {
+                bytes += key.len() + value.len();
+                found.push((key.to_vec(), value.to_vec()));
+                full = found.len() >= limit || bytes >= BATCH_BYTES;
+                if full {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })?;
+        Ok((found, full))
+    }
+
+    /// Puts what was found between two bounds into `entries`, with the notes in its place, in the order of the scan.
+    fn overlay(
+        &self,
+        found: Vec<Entry>,
+        covered: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        entries: &mut std::collections::VecDeque<Entry>,
+    ) {
+        self.kept.between(self.map.name(), covered, |notes| {
+            let forward = direction == Direction::Forward;
+            let mut notes: Box<dyn Iterator<Item = _>> = if forward {
+                Box::new(notes)
+            } else {
+                Box::new(notes.rev())
+            };
+            let mut note = notes.next();
+            for (key, value) in found {
+                // Notes that come before the key, of keys that are gone by now.
+                while let Some((other, before)) = note
+                    && ((forward && **other < *key) || (!forward && **other > *key))
+                {
+                    entries.extend(before.as_ref().map(|bytes| (other.to_vec(), bytes.to_vec())));
+                    note = notes.next();
+                }
+                match note {
+                    Some((other, before)) if **other == *key => {
+                        entries.extend(before.as_ref().map(|bytes| (key, bytes.to_vec())));
+                        note = notes.next();
+                    }
+                    _ => entries.push_back((key, value)),
+                }
+            }
+            for (other, before) in note.into_iter().chain(notes) {
+                entries.extend(before.as_ref().map(|bytes| (other.to_vec(), bytes.to_vec())));
+            }
+        });
+    }
+}
+
+/// Whether anything can lie between the bounds; `BTreeMap::range` panics on bounds that cross.
+fn ordered(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+    match (lower, upper) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+        (Bound::Included(low), Bound::Included(high)) => low <= high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+            low < high
+        }
+    }
+}
+
+/// A double-ended iterator over a [`View`]'s entries in key order, which owns what it yields.
+///
+/// An error ends the iteration after it has been yielded once.
+#[derive(Debug)]
+pub struct ViewIter<'s> {
+    view: View<'s>,
+    ahead: ReadAhead<Vec<u8>, Vec<u8>>,
+}
+
+impl ViewIter<'_> {
+    fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
+        let view = &self.view;
+        let entry = self.ahead.next(direction, |batch| view.fill(batch, direction));
+        entry.map(|entry| Ok(entry?))
+    }
+}
+
+impl Iterator for ViewIter<'_> {
+    type Item = Result<Entry, Error>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.step(Direction::Forward)
+    }
+}
+
+impl DoubleEndedIterator for ViewIter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.step(Direction::Reverse)
+    }
+}
+
+impl std::iter::FusedIterator for ViewIter<'_> {}

@@ -1,0 +1,260 @@
+//! Watches: who wants to know what becomes of the keys with a prefix.
+//!
+//! A writer tells when its change is durable, and before it lets go of the key's *lane*: writes of one key are told in
+//! the order in which they happened. Lanes are locks that are taken only while there is a watch. Who has closed the gate
+//! needs none.
+//!
+//! I1 A queue holds no more than its watch has asked for: nobody waits for who does not listen.
+
+use index::{Action, Edit};
+use pmem::Media;
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, Weak};
+use std::time::{Duration, Instant};
+
+const LANES: usize = 64;
+
+/// What became of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The key has this value now; `None`: it is gone.
+    Changed {
+        /// The key.
+        key: Vec<u8>,
+        /// Its value.
+        value: Option<Vec<u8>>,
+    },
+    /// The watch did not keep up: so many events that came here are lost. Those that follow are later.
+    Missed(u64),
+}
+
+/// Tells of each change of the keys with a prefix, from when the watch began.
+///
+/// Each event is told when its change is durable. Events of one key come in the order of its changes; those of different
+/// keys too, if one change was acknowledged before the other began. A batch is told change by change. What a watch has not
+/// taken yet is kept up to its capacity; beyond that the oldest goes, and [`Event::Missed`] says so.
+///
+/// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.
+///
+/// ```
+/// use wollemi::Event;
+///
+/// let db = wollemi::Db::anonymous()?;
+/// let map = db.map("prices")?;
+/// let watch = map.watch("ap", 100)?;
+/// map.upsert("apple", "0.30")?;
+/// map.upsert("pear", "0.20")?;
+/// map.remove("apple")?;
+/// drop((map, db));
+///
+/// let told: Vec<_> = watch.collect();
+/// let key = b"apple".to_vec();
+/// assert_eq!(told[0], Event::Changed { key: key.clone(), value: Some(b"0.30".to_vec()) });
+/// assert_eq!(told[1], Event::Changed { key, value: None });
+/// assert_eq!(told.len(), 2);
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Watch {
+    queue: Arc<Queue>,
+    traffic: Weak<crate::guarded::Traffic>,
+}
+
+impl Watch {
+    pub(crate) fn new(
+        traffic: &Arc<crate::guarded::Traffic>,
+        map: &str,
+        prefix: &[u8],
+        capacity: usize,
+    ) -> Watch {
+        let queue = Arc::new(Queue {
+            map: map.into(),
+            prefix: prefix.into(),
+            capacity: capacity.max(1),
+            waiting: Mutex::default(),
+            more: Condvar::new(),
+        });
+        traffic.watches.add(queue.clone());
+        Watch {
+            queue,
+            traffic: Arc::downgrade(traffic),
+        }
+    }
+
+    /// The next event, if there is one.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.queue.lock().take()
+    }
+
+    /// The next event; waits for it for so long. `None`: there was none.
+    pub fn next_within(&mut self, patience: Duration) -> Option<Event> {
+        let until = Instant::now().checked_add(patience);
+        let mut waiting = self.queue.lock();
+        loop {
+            let event = waiting.take();
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if event.is_some() || waiting.ended || left == Some(Duration::ZERO) {
+                return event;
+            }
+            let more = &self.queue.more;
+            waiting = more
+                .wait_timeout(waiting, left.unwrap_or(patience))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+impl Iterator for Watch {
+    type Item = Event;
+    fn next(&mut self) -> Option<Event> {
+        let waiting = self.queue.lock();
+        self.queue
+            .more
+            .wait_while(waiting, |waiting| !waiting.ended && waiting.is_empty())
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(traffic) = self.traffic.upgrade() {
+            traffic.watches.remove(&self.queue);
+        }
+    }
+}
+
+/// What a watch has not taken yet.
+#[derive(Debug)]
+struct Queue {
+    map: Box<str>,
+    prefix: Box<[u8]>,
+    capacity: usize,
+    waiting: Mutex<Waiting>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    missed: u64,
+    /// Nothing more will come.
+    ended: bool,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.missed == 0
+    }
+
+    fn take(&mut self) -> Option<Event> {
+        match std::mem::take(&mut self.missed) {
+            0 => self.events.pop_front(),
+            missed => Some(Event::Missed(missed)),
+        }
+    }
+}
+
+impl Queue {
+    // What a panicking holder leaves is whole: each change is one push or pop.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: Event) {
+        let mut waiting = self.lock();
+        if waiting.events.len() == self.capacity {
+            waiting.events.pop_front();
+            waiting.missed += 1;
+        }
+        waiting.events.push_back(event);
+        drop(waiting);
+        self.more.notify_one();
+    }
+}
+
+/// All watches of a database.
+#[derive(Debug)]
+pub(crate) struct Watches {
+    any: AtomicBool,
+    all: RwLock<Vec<Arc<Queue>>>,
+    lanes: [Mutex<()>; LANES],
+}
+
+impl Default for Watches {
+    fn default() -> Watches {
+        Watches {
+            any: AtomicBool::new(false),
+            all: RwLock::default(),
+            lanes: [const { Mutex::new(()) }; LANES],
+        }
+    }
+}
+
+impl Watches {
+    fn add(&self, queue: Arc<Queue>) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(queue);
+        self.any.store(true, Relaxed);
+    }
+
+    fn remove(&self, queue: &Arc<Queue>) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| !Arc::ptr_eq(other, queue));
+        self.any.store(!all.is_empty(), Relaxed);
+    }
+
+    /// Whether anybody watches. Who writes asks behind the gate, which is closed when a watch begins.
+    #[inline]
+    pub fn are_there(&self) -> bool {
+        self.any.load(Relaxed)
+    }
+
+    /// The lane of a key, if anybody watches.
+    #[inline]
+    pub fn lane<M: Media>(&self, key: &[u8], media: &M) -> Option<MutexGuard<'_, ()>> {
+        self.are_there().then(|| self.wait_for_lane(key, media))
+    }
+
+    #[cold]
+    fn wait_for_lane<M: Media>(&self, key: &[u8], media: &M) -> MutexGuard<'_, ()> {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        let lane = &self.lanes[hash as usize % LANES];
+        if !M::TAKES_TURNS {
+            return lane.lock().unwrap_or_else(PoisonError::into_inner);
+        }
+        let mut turn = 0;
+        loop {
+            match lane.try_lock() {
+                Ok(held) => return held,
+                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => media.wait(turn),
+            }
+            turn = turn.saturating_add(1);
+        }
+    }
+
+    /// Tells what an edit has done.
+    pub fn tell(&self, map: &str, key: &[u8], action: Action, edit: &dyn Edit) {
+        for queue in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
+            if *queue.map == *map && key.starts_with(&queue.prefix) {
+                queue.push(Event::Changed {
+                    key: key.to_vec(),
+                    value: (action == Action::Put).then(|| edit.value().to_vec()),
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Watches {
+    fn drop(&mut self) {
+        for queue in self.all.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            queue.lock().ended = true;
+            queue.more.notify_all();
+        }
+    }
+}

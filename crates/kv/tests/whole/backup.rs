@@ -1,0 +1,134 @@
+//! Backups: what is restored is what there was at one moment; what is no backup, or no whole one, is refused.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use wollemi::{Db, Error, IndexKind};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Maps = Vec<(String, &'static str, BTreeMap<Vec<u8>, Vec<u8>>)>;
+
+fn maps(db: &Db) -> Result<Maps, Error> {
+    let mut maps = Maps::new();
+    for info in db.maps()? {
+        let map = db.map(&info.name)?;
+        let entries = map.iter().collect::<Result<_, _>>()?;
+        maps.push((info.name, map.index_kind().name(), entries));
+    }
+    Ok(maps)
+}
+
+/// A database with maps of several indexes, and entries of all sizes.
+fn filled() -> Result<Db, Error> {
+    let db = Db::anonymous()?;
+    for (i, kind) in [IndexKind::Roart, IndexKind::Wort, IndexKind::Part]
+        .into_iter()
+        .enumerate()
+    {
+        let map = db.map_with(&format!("map {i}"), kind)?;
+        map.load((0..500u32).map(|n| (n.to_be_bytes(), vec![i as u8; n as usize % 90])))?;
+        map.upsert("", "the empty key")?;
+    }
+    db.map("empty")?;
+    db.map("large")?.upsert(vec![7; 65_535], vec![8; 3 << 20])?;
+    Ok(db)
+}
+
+/// Every map comes back as it was, held by the index that held it; progress is told; a copy is the same.
+#[test]
+fn what_is_restored_is_what_there_was() -> Outcome {
+    let db = filled()?;
+    let mut bytes = Vec::new();
+    let mut told = 0;
+    let copied = db.snapshot()?.backup(&mut bytes, |copied| {
+        assert!(copied.entries >= told);
+        told = copied.entries;
+    })?;
+    assert_eq!(
+        (copied.maps, copied.entries, copied.bytes),
+        (5, 1504, bytes.len() as u64)
+    );
+    assert_eq!(told, 1504);
+
+    let restored = Db::anonymous()?;
+    assert_eq!(restored.restore(&mut &bytes[..], |_| {})?, copied);
+    assert_eq!(maps(&restored)?, maps(&db)?);
+    assert!(restored.check()?.is_clean());
+    let error = restored
+        .restore(&mut &bytes[..], |_| {})
+        .expect_err("they are there");
+    assert!(matches!(error, Error::MapExists(_)), "{error}");
+
+    let copy = Db::anonymous()?;
+    assert_eq!(copy.copy_from(&db.snapshot()?, |_| {})?.entries, 1504);
+    assert_eq!(maps(&copy)?, maps(&db)?);
+    Ok(())
+}
+
+/// A backup taken beside a writer of pairs shows one moment.
+#[test]
+fn a_backup_is_one_moment() -> Outcome {
+    let db = Db::anonymous()?;
+    let (one, two) = (db.map("one")?, db.map("two")?);
+    let stop = AtomicBool::new(false);
+    let bytes = std::thread::scope(|scope| -> Result<_, Box<dyn std::error::Error>> {
+        let writer = scope.spawn(|| -> Result<(), Error> {
+            let mut round = 0u64;
+            while !stop.load(SeqCst) {
+                let mut batch = db.batch();
+                for i in 0..20u8 {
+                    batch.upsert(if i % 2 == 0 { &one } else { &two }, [i], round.to_le_bytes());
+                }
+                batch.commit()?;
+                round += 1;
+            }
+            Ok(())
+        });
+        while one.is_empty()? {
+            std::thread::yield_now();
+        }
+        let mut backups = Vec::new();
+        for _ in 0..10 {
+            let mut bytes = Vec::new();
+            db.snapshot()?.backup(&mut bytes, |_| {})?;
+            backups.push(bytes);
+        }
+        stop.store(true, SeqCst);
+        writer.join().expect("no panic")?;
+        Ok(backups)
+    })?;
+    for bytes in bytes {
+        let restored = Db::anonymous()?;
+        restored.restore(&mut &bytes[..], |_| {})?;
+        let mut values: Vec<_> = maps(&restored)?
+            .into_iter()
+            .flat_map(|(_, _, map)| map.into_values())
+            .collect();
+        assert_eq!(values.len(), 20);
+        values.dedup();
+        assert_eq!(values.len(), 1);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However a backup is cut or changed, restoring it ends with an error that says so, and never with a panic.
+    #[test]
+    fn damage_is_noticed(cut: prop::sample::Index, flip: prop::sample::Index, bit in 0..8u32, noise: Vec<u8>) {
+        let db = Db::anonymous()?;
+        db.map("m")?.load((0..20u8).map(|i| ([i], vec![i; 10])))?;
+        let mut bytes = Vec::new();
+        db.snapshot()?.backup(&mut bytes, |_| {})?;
+        let mut flipped = bytes.clone();
+        flipped[flip.index(bytes.len())] ^= 1u8 << bit;
+        for damaged in [&bytes[..cut.index(bytes.len())], &flipped, &noise] {
+            let error = Db::anonymous()?.restore(&mut &damaged[..], |_| {}).expect_err("damaged");
+            prop_assert!(
+                matches!(error, Error::NotBackup(_) | Error::MapName(_)),
+                "{}", error
+            );
+        }
+    }
+}

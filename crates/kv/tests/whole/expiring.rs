@@ -1,0 +1,127 @@
+//! Maps whose entries end: what is over is absent for everyone, whether or not the sweeper has come by.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use wollemi::{Db, Entry, Error, Expiring};
+
+const HOUR: Option<Duration> = Some(Duration::from_secs(3600));
+const OVER: Option<Duration> = Some(Duration::ZERO);
+
+#[derive(Clone, Debug)]
+enum Op {
+    Upsert(u8, Vec<u8>, Option<Duration>),
+    Insert(u8, Vec<u8>, Option<Duration>),
+    Touch(u8, Option<Duration>),
+    Remove(u8),
+    Sweep(usize),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let life = || prop_oneof![Just(None), Just(HOUR), Just(OVER), Just(Some(Duration::MAX))];
+    let value = || prop::collection::vec(any::<u8>(), 0..12);
+    prop_oneof![
+        (0..12u8, value(), life()).prop_map(|(key, value, life)| Op::Upsert(key, value, life)),
+        (0..12u8, value(), life()).prop_map(|(key, value, life)| Op::Insert(key, value, life)),
+        (0..12u8, life()).prop_map(|(key, life)| Op::Touch(key, life)),
+        (0..12u8).prop_map(Op::Remove),
+        (1..5usize).prop_map(Op::Sweep),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// It is a map of what is alive; sweeping changes nothing that anybody sees, and leaves nothing that is over.
+    #[test]
+    fn what_is_over_is_absent(ops in prop::collection::vec(op(), 0..80)) {
+        let map = Expiring::new(Db::anonymous()?.map("m")?);
+        // What is alive, and whether it has an end.
+        let mut model: BTreeMap<u8, (Vec<u8>, bool)> = BTreeMap::new();
+        let mut cursor = None;
+        for op in ops {
+            match op {
+                Op::Upsert(key, value, life) => {
+                    map.upsert([key], &value, life)?;
+                    model.remove(&key);
+                    if life != OVER {
+                        model.insert(key, (value, life.is_some()));
+                    }
+                }
+                Op::Insert(key, value, life) => {
+                    let absent = !model.contains_key(&key);
+                    prop_assert_eq!(map.insert([key], &value, life)?, absent);
+                    if absent && life != OVER {
+                        model.insert(key, (value, life.is_some()));
+                    }
+                }
+                Op::Touch(key, life) => {
+                    prop_assert_eq!(map.touch([key], life)?, model.contains_key(&key));
+                    if life == OVER {
+                        model.remove(&key);
+                    } else if let Some((_, ends)) = model.get_mut(&key) {
+                        *ends = life.is_some();
+                    }
+                }
+                Op::Remove(key) => prop_assert_eq!(map.remove([key])?, model.remove(&key).is_some()),
+                Op::Sweep(limit) => {
+                    let swept = map.sweep(&mut cursor, limit)?;
+                    prop_assert!(swept.removed <= swept.seen && swept.seen <= limit);
+                    prop_assert_eq!(cursor.is_none(), swept.seen < limit);
+                }
+            }
+            for key in 0..12u8 {
+                let found = map.get_with_life([key])?.map(|(value, life)| (value, life.is_some()));
+                prop_assert_eq!(found.as_ref(), model.get(&key));
+                prop_assert_eq!(map.get([key])?, found.map(|(value, _)| value));
+            }
+        }
+        let expected: Vec<Entry> = model.iter().map(|(&key, (value, _))| (vec![key], value.clone())).collect();
+        prop_assert_eq!(map.range(..).collect::<Result<Vec<_>, _>>()?, expected.clone());
+        let mut cursor = None;
+        while map.sweep(&mut cursor, 3)?.seen == 3 {}
+        prop_assert_eq!(map.map().count()?, model.len() as u64);
+        prop_assert_eq!(map.range(..).rev().count(), expected.len());
+    }
+}
+
+/// The sweeper removes what is over and nothing else, while others write, and ends when it is dropped.
+#[test]
+fn the_sweeper_removes_what_is_over() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    for i in 0..2000u32 {
+        map.upsert(i.to_be_bytes(), "value", if i % 4 == 0 { HOUR } else { OVER })?;
+    }
+    let sweeper = map.sweeper(Duration::from_micros(10))?;
+    for round in 0u64.. {
+        map.upsert(1_000_000u32.to_be_bytes(), round.to_le_bytes(), None)?;
+        if sweeper.removed() >= 1500 {
+            break;
+        }
+    }
+    drop(sweeper);
+    assert_eq!(map.map().count()?, 501);
+    assert_eq!(map.range(..).count(), 501);
+    drop(map);
+    assert!(db.drop_map("m")?);
+    Ok(())
+}
+
+/// What was put into the map otherwise is refused, by whoever meets it, and left alone.
+#[test]
+fn other_values_are_refused() -> Result<(), Error> {
+    let map = Db::anonymous()?.map("m")?;
+    map.upsert("k", "short")?;
+    let expiring = Expiring::new(map.clone());
+    assert!(matches!(expiring.get("k"), Err(Error::NotExpiring(_))));
+    assert!(matches!(expiring.remove("k"), Err(Error::NotExpiring(_))));
+    assert!(matches!(
+        expiring.insert("k", "v", None),
+        Err(Error::NotExpiring(_))
+    ));
+    assert!(expiring.range(..).any(|entry| entry.is_err()));
+    expiring.sweep(&mut None, 10)?;
+    assert_eq!(map.get("k")?, Some(b"short".to_vec()));
+    Ok(())
+}

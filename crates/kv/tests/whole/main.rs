@@ -1,0 +1,7 @@
+//! What concerns a database as a whole, or more than one key of it. One program, as it has much in common to compile.
+
+mod backup;
+mod batch;
+mod expiring;
+mod snapshot;
+mod watch;

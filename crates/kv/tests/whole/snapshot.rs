@@ -1,0 +1,201 @@
+//! Snapshots: one moment, however long they are looked at and whatever is written meanwhile.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use wollemi::{Db, Entry, Error, IndexKind};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(0..5u8, 0..4)
+}
+
+fn changes(most: usize) -> impl Strategy<Value = Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+    let value = prop_oneof![
+        prop::collection::vec(any::<u8>(), 8),
+        prop::collection::vec(any::<u8>(), 0..20)
+    ];
+    prop::collection::vec((key(), prop::option::weighted(0.6, value)), 0..most)
+}
+
+fn bound() -> impl Strategy<Value = Bound<Vec<u8>>> {
+    prop_oneof![
+        Just(Bound::Unbounded),
+        key().prop_map(Bound::Included),
+        key().prop_map(Bound::Excluded)
+    ]
+}
+
+fn crossed(lower: &Bound<Vec<u8>>, upper: &Bound<Vec<u8>>) -> bool {
+    use Bound::{Excluded, Included, Unbounded};
+    match (lower, upper) {
+        (Unbounded, _) | (_, Unbounded) => false,
+        (Included(lower), Included(upper)) => lower > upper,
+        (Included(lower) | Excluded(lower), Included(upper) | Excluded(upper)) => lower >= upper,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However much is changed after each of them, singly or by batches, each snapshot shows what there was when it was
+    /// taken: by key, by range, from both ends.
+    #[test]
+    fn a_snapshot_stays_what_it_was(
+        rounds in prop::collection::vec(changes(200), 1..5),
+        kind in prop::sample::select(vec![IndexKind::Roart, IndexKind::Part, IndexKind::Wort]),
+        (lower, upper) in (bound(), bound()),
+        ends in prop::collection::vec(any::<bool>(), 0..100),
+        in_batches: bool,
+    ) {
+        let db = Db::anonymous()?;
+        let map = db.map_with("m", kind)?;
+        let mut model = BTreeMap::new();
+        let mut snapshots = Vec::new();
+        for changes in rounds {
+            snapshots.push((db.snapshot()?, model.clone()));
+            let mut batch = db.batch();
+            for (key, value) in changes {
+                match (&value, in_batches) {
+                    (Some(value), true) => _ = batch.upsert(&map, &key, value),
+                    (Some(value), false) => map.upsert(&key, value)?,
+                    (None, true) => _ = batch.remove(&map, &key),
+                    (None, false) => _ = map.remove(&key)?,
+                }
+                match value {
+                    Some(value) => drop(model.insert(key, value)),
+                    None => drop(model.remove(&key)),
+                }
+            }
+            prop_assert!(batch.commit()?);
+        }
+        for (snapshot, model) in &snapshots {
+            let view = snapshot.view(&map)?;
+            let all = view.iter().collect::<Result<Vec<Entry>, Error>>()?;
+            prop_assert_eq!(&all, &model.iter().map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>());
+            for key in [vec![], vec![0], vec![1, 2], vec![3, 4, 4]] {
+                prop_assert_eq!(view.get(&key)?, model.get(&key).cloned());
+                prop_assert_eq!(view.contains(&key)?, model.contains_key(&key));
+            }
+            let expected: Vec<Entry> = if crossed(&lower, &upper) {
+                Vec::new()
+            } else {
+                let range = model.range((lower.clone(), upper.clone()));
+                range.map(|(k, v)| (k.clone(), v.clone())).collect()
+            };
+            let mut range = view.range((lower.clone(), upper.clone()));
+            let (mut front, mut back) = (Vec::new(), Vec::new());
+            for &end in &ends {
+                let next = if end { range.next_back() } else { range.next() };
+                let Some(entry) = next.transpose()? else { break };
+                if end { &mut back } else { &mut front }.push(entry);
+            }
+            front.extend(range.collect::<Result<Vec<_>, _>>()?);
+            front.extend(back.into_iter().rev());
+            prop_assert_eq!(front, expected);
+        }
+    }
+}
+
+/// Each thread counts two keys up, one after the other, all the while. Every snapshot shows them at one moment: the first
+/// ahead by one or none; and shows the same when it is read again.
+#[test]
+fn snapshots_are_one_moment() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3u8)
+            .map(|thread| {
+                let (map, stop) = (&map, &stop);
+                scope.spawn(move || -> Result<(), Error> {
+                    for count in 1u64.. {
+                        // Of two threads each, the values are in place or not.
+                        let value = format!("{count:0len$}", len = 8 + usize::from(thread % 2));
+                        map.upsert([thread, 0], &value)?;
+                        map.upsert([thread, 1], &value)?;
+                        if stop.load(SeqCst) {
+                            break;
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        while map.count()? < 6 {
+            std::thread::yield_now();
+        }
+        let mut moved = 0u64;
+        for _ in 0..200 {
+            let snapshot = db.snapshot()?;
+            let view = snapshot.view(&map)?;
+            let read = |key: [u8; 2]| -> Result<u64, Box<dyn std::error::Error>> {
+                let value = view.get(key)?.unwrap_or_default();
+                Ok(String::from_utf8(value)?.parse().unwrap_or(0))
+            };
+            let first: Vec<_> = view.iter().collect::<Result<_, _>>()?;
+            for thread in 0..3 {
+                let (second, first) = (read([thread, 1])?, read([thread, 0])?);
+                assert!(first == second || first == second + 1, "{first} and {second}");
+                moved += first;
+            }
+            assert_eq!(view.iter().collect::<Result<Vec<_>, _>>()?, first);
+        }
+        stop.store(true, SeqCst);
+        for writer in writers {
+            writer.join().expect("no panic")?;
+        }
+        assert!(moved > 0);
+        Ok(())
+    })
+}
+
+/// A snapshot takes memory for what is changed while it lives, and nothing is noted for one that is gone.
+#[test]
+fn memory_is_taken_for_changes_alone() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    map.load((0..1000u32).map(|i| (i.to_be_bytes(), vec![1; 1000])))?;
+    let old = db.snapshot()?;
+    assert_eq!(old.memory(), 0);
+    map.upsert(5u32.to_be_bytes(), "new")?;
+    let first = old.memory();
+    assert!((1000..2000).contains(&first), "{first}");
+    map.upsert(5u32.to_be_bytes(), "newer")?;
+    assert!(!map.insert(6u32.to_be_bytes(), "there already")?);
+    assert_eq!(old.memory(), first);
+
+    let new = db.snapshot()?;
+    map.remove(5u32.to_be_bytes())?;
+    assert_eq!(old.memory(), first);
+    assert!(new.memory() > 0);
+    assert_eq!(old.view(&map)?.get(5u32.to_be_bytes())?, Some(vec![1; 1000]));
+    assert_eq!(new.view(&map)?.get(5u32.to_be_bytes())?, Some(b"newer".to_vec()));
+    drop(old);
+    assert_eq!(new.view(&map)?.get(5u32.to_be_bytes())?, Some(b"newer".to_vec()));
+    Ok(())
+}
+
+/// A snapshot names the maps that there were; one made since is empty in it; none is dropped under it.
+#[test]
+fn maps_stay_while_a_snapshot_lives() -> Outcome {
+    let db = Db::anonymous()?;
+    db.map("old")?.upsert("k", "v")?;
+    let snapshot = db.snapshot()?;
+    let new = db.map("new")?;
+    new.upsert("k", "v")?;
+    assert_eq!(snapshot.maps().len(), 1);
+    assert_eq!(snapshot.maps()[0].name, "old");
+    assert!(snapshot.view(&new)?.iter().next().is_none());
+    assert!(snapshot.find_view("none")?.is_none());
+    assert!(matches!(db.drop_map("old"), Err(Error::MapInUse(_))));
+    let old = snapshot.find_view("old")?.map(|view| view.get("k"));
+    assert_eq!(old.transpose()?, Some(Some(b"v".to_vec())));
+    let foreign = Db::anonymous()?.map("old")?;
+    assert!(matches!(snapshot.view(&foreign), Err(Error::OtherDatabase(_))));
+    drop(snapshot);
+    assert!(db.drop_map("old")?);
+    Ok(())
+}
