@@ -116,6 +116,23 @@ fn random_keys_are_cheap_and_small() {
     }
 }
 
+/// Keys in ascending order, which come to one end of an array, stay pairs: not many more fences, and no leaves.
+#[test]
+fn ascending_keys_are_cheap_and_small() {
+    for bytes in [4, 8] {
+        let rig = Rig::<Full>::new();
+        let before = (rig.media.counts(), rig.index.heap().stats().used);
+        let keys = 20_000u64;
+        for i in 0..keys {
+            rig.insert(&i.to_be_bytes()[8 - bytes..]);
+        }
+        let counts = rig.media.counts() - before.0;
+        let used = rig.index.heap().stats().used - before.1;
+        assert!(counts.node.fences < keys * 12 / 10, "{counts:?} for {keys} keys");
+        assert!(used < keys * 48, "{used} bytes for {keys} keys");
+    }
+}
+
 fn keys_of(shape: &str, random: &mut Random) -> Vec<u8> {
     let number = random.number();
     let bytes = number.to_be_bytes();

@@ -17,7 +17,7 @@ pub(crate) struct Image {
 /// How full a new array must at least be and how full it may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// As full as it can be, but for a quarter of a large array: where keys lie too close together for that, smaller
+    /// As full as it can be, and a large one at least to a quarter: where keys lie too close together for that, smaller
     /// arrays below a node serve them better.
     Tight,
     /// As tight, but at most half full, so that it does not soon grow again.
@@ -40,7 +40,7 @@ impl Image {
                 Fill::Tight => shape.capacity(),
                 Fill::Loose => shape.capacity() / 2,
             };
-            if shape.class > 3 && pairs.len() < shape.capacity() / 4 {
+            if shape.class > 3 && pairs.len() < shape.capacity() / 4 && part_in_groups(pairs, from) {
                 return None;
             }
             if pairs.len() <= most
@@ -69,6 +69,13 @@ impl Image {
             present: pairs.len(),
         })
     }
+}
+
+/// Whether a node at position `from` would have pairs or more below each of its links, rather than mostly single leaves.
+fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
+    let bytes = pairs.iter().map(|(key, _)| key.bytes_from(from) >> 56);
+    let groups = bytes.clone().zip(bytes.skip(1)).filter(|(a, b)| a != b).count() + 1;
+    groups * 2 <= pairs.len()
 }
 
 /// Builds an array. The offset is for who must give it back.

@@ -18,6 +18,9 @@ pub(crate) const LINES_AHEAD: usize = 8;
 /// Bytes kept at a time.
 const KEPT: usize = 128 * LONGEST;
 
+/// Fewer pairs wait for more.
+const FEW: usize = 8;
+
 /// Pairs for which there is room at first.
 const AT_ONCE: usize = 64;
 
@@ -124,7 +127,7 @@ impl InlineRef<'_> {
         for line in lines {
             self.prefetch_line(line + LINES_AHEAD);
             let ends = self.gather(line, words, scratch.reserve(count), &mut count, media);
-            if ends && !reverse && count > 0 {
+            if ends && !reverse && count >= FEW {
                 scratch.visit(count, false, first, visit)?;
                 // What comes behind and does not lie behind was inserted meanwhile.
                 words.least = scratch.pairs[count - 1].0.bits() + 1;
