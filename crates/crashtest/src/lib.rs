@@ -14,12 +14,13 @@
 //! | `explore::shrink` | of what fails, as little as still fails |
 //! | `schedule` | logical threads under a deterministic scheduler |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
-//! | `subject`, `map`, `blobs` | what is tested; any index; the heap alone |
+//! | `subject`, `map`, `blobs`, `batches` | what is tested; any index; the heap alone; the embedded database |
 //! | `history` | histories that reach every structure modification |
 //! | `mutate`, `justify` | persists left out; why some are not missed |
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
 
+pub mod batches;
 pub mod blobs;
 mod choose;
 pub mod coverage;

@@ -8,6 +8,7 @@ mod report;
 use super::output;
 use crate::exit::{Failure, Outcome};
 use clap::ValueEnum;
+use crashtest::batches::{self, Batches};
 use crashtest::blobs::{self, Blobs};
 use crashtest::map::OfIndex;
 use crashtest::{Bounds, Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
@@ -29,7 +30,7 @@ const ROOT: &[u8] = &[b'r'; 100];
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit code 0 if nothing was found, 1 with a shrunk counterexample if something was.")]
 pub struct Args {
-    /// An index (ablations too), `heap` for the heap alone, or `all`
+    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
     /// Operations of a history, beside those that prepare it
@@ -63,6 +64,7 @@ pub struct Args {
 enum Target {
     All,
     Heap,
+    Database,
     Index(IndexKind),
 }
 
@@ -72,6 +74,7 @@ impl FromStr for Target {
         Ok(match name {
             "all" => Target::All,
             "heap" => Target::Heap,
+            "kv" => Target::Database,
             name => Target::Index(name.parse()?),
         })
     }
@@ -81,7 +84,8 @@ impl Target {
     /// The single ones.
     fn each(self) -> Vec<Target> {
         match self {
-            Target::All => std::iter::once(Target::Heap)
+            Target::All => [Target::Heap, Target::Database]
+                .into_iter()
                 .chain(IndexKind::ALL.iter().copied().map(Target::Index))
                 .collect(),
             one => vec![one],
@@ -147,6 +151,7 @@ impl Args {
         for target in self.index.each() {
             let finding = match target {
                 Target::Index(kind) => self.torture(subject(kind), history::of_map),
+                Target::Database => self.torture(Batches, batches::history),
                 Target::Heap | Target::All => self.torture(Blobs, blobs::history),
             };
             let finding = finding.map_err(Failure::Torture)?;
