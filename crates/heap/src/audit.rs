@@ -26,7 +26,8 @@ pub struct Audit {
     /// Chunks that were retired and still wait for their epoch, since some thread holds a guard or sleeps on its
     /// garbage.
     pub retired: u64,
-    /// One line for each object in the wrong place: reachable, but free to the allocator. At most a thousand.
+    /// One line for each object in the wrong place: reachable, but free to the allocator. At most a thousand. And one if
+    /// objects were freed twice since the heap was opened.
     pub faults: Vec<String>,
 }
 
@@ -120,6 +121,10 @@ impl<M: Media> Heap<M> {
         audit.reachable = traced.load(Relaxed);
         audit.reachable_bytes = bytes.load(Relaxed);
         audit.retired = Arc::strong_count(space) as u64 - 1;
+        let twice = space.freed_twice.load(Relaxed);
+        if twice > 0 {
+            audit.fault(format!("{twice} objects were freed that were free already"));
+        }
         self.count_unreachable(&met, &mut audit);
         Ok(audit)
     }

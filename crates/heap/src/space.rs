@@ -18,7 +18,7 @@ use crossbeam_utils::CachePadded;
 use pmem::Offset;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
@@ -35,6 +35,8 @@ pub(crate) struct Space {
     pub(crate) runs: Mutex<Runs>,
     /// The caches of the threads that use the heap.
     pub(crate) caches: Mutex<Vec<Arc<Cache>>>,
+    /// Frees of what was free already: the audit tells.
+    pub(crate) freed_twice: AtomicU64,
     /// Objects that the program keeps, out of every root's reach.
     pub(crate) held: Mutex<BTreeSet<u64>>,
     page_shift: u32,
@@ -58,6 +60,7 @@ impl Space {
             table: Table::default(),
             runs: Mutex::new(Runs::new(end)),
             caches: Mutex::default(),
+            freed_twice: AtomicU64::new(0),
             held: Mutex::default(),
             page_shift: page_size.ilog2(),
             old_end: end,
@@ -174,7 +177,7 @@ impl Space {
             Kind::Chunks(chunks) => {
                 let slot = chunks.slot(self.within(offset.get()));
                 let was_live = slot.is_some_and(|slot| chunks.clear(slot));
-                debug_assert!(was_live || !swept, "chunk {:#x} freed twice", offset.get());
+                self.note_free(was_live || !swept);
                 let (class, moves) = (
                     chunks.class(),
                     chunks.used() == 0 || chunks.used() + 1 == chunks.slots(),
@@ -189,7 +192,14 @@ impl Space {
                 drop(state);
                 self.part(number, pages);
             }
-            Kind::Free | Kind::Rest => debug_assert!(!swept, "object {:#x} freed twice", offset.get()),
+            Kind::Free | Kind::Rest => self.note_free(!swept),
+        }
+    }
+
+    /// What is freed should have been in use. A damaged pool may lead to one object by two links.
+    fn note_free(&self, was_in_use: bool) {
+        if !was_in_use {
+            self.freed_twice.fetch_add(1, Ordering::Relaxed);
         }
     }
 

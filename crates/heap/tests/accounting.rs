@@ -453,3 +453,22 @@ fn threads_may_allocate_while_they_end() {
     }
     assert_eq!(heap.pool().allocated().load(heap.media()), 2 * PAGE);
 }
+
+/// A chunk that is freed twice, as two links to it in a damaged pool would have it, is a fault, not a panic; and it is
+/// handed out once.
+#[test]
+fn what_is_freed_twice_is_a_fault() {
+    for len in [100, 3 * PAGE as usize] {
+        let heap = anonymous(1 << 30, Hardware::detect());
+        heap.recover(Vec::new(), 1).unwrap();
+        heap.wait_recovered();
+        let object = allocate(&heap, len, 1).unwrap();
+        retire(&heap, object, len);
+        settle(&heap);
+        assert_eq!(heap.audit(&Vec::new(), 1).unwrap().faults, [""; 0]);
+        retire(&heap, object, len);
+        settle(&heap);
+        assert_eq!(heap.audit(&Vec::new(), 1).unwrap().faults.len(), 1);
+        assert_ne!(allocate(&heap, len, 2).unwrap(), allocate(&heap, len, 3).unwrap());
+    }
+}
