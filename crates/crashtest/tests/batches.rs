@@ -3,6 +3,8 @@
 
 use pmem::Pool;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use wollemi::{Db, IndexKind, Map, Options};
 use wollemi_crashtest::{
     Crash, Depth, Explorer, History, Mode, Model, Random, Report, Settings, Subject, Verdict,
@@ -68,8 +70,11 @@ impl Live {
     }
 }
 
-#[derive(Debug)]
-struct Batches;
+#[derive(Debug, Default)]
+struct Batches {
+    /// Openings that had a batch to carry out.
+    carried_out: AtomicUsize,
+}
 
 const NAMES: [(&str, IndexKind); 2] = [("one", IndexKind::Roart), ("two", IndexKind::Part)];
 
@@ -98,6 +103,9 @@ impl Subject for Batches {
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
         let db = open(pool)?;
+        if db.carried_out() > 0 {
+            self.carried_out.fetch_add(1, Relaxed);
+        }
         let find = |name| db.find_map(name).map_err(|error| error.to_string());
         Ok(match (find(NAMES[0].0)?, find(NAMES[1].0)?) {
             (Some(one), Some(two)) => Some(Live { db, maps: [one, two] }),
@@ -236,14 +244,17 @@ fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
         kill_share: 20,
         ..Settings::default()
     };
-    let mut explorer = Explorer::new(Batches, settings).expect("memory");
+    let subject = Arc::<Batches>::default();
+    let mut explorer = Explorer::new(subject.clone(), settings).expect("memory");
     for history in histories {
         if let Err(failure) = explorer.explore(&history) {
             panic!("{failure}\n{}", explorer.report());
         }
     }
     let report = explorer.into_report();
-    println!("{report}");
+    let carried_out = subject.carried_out.load(Relaxed);
+    println!("{report}\nopenings that carried a batch out: {carried_out}");
+    assert!(carried_out > 20, "{carried_out}");
     report
 }
 
