@@ -78,7 +78,9 @@ impl Failure {
 fn database_code(error: &Error) -> u8 {
     match error {
         Error::MapName(_) | Error::OtherIndex { .. } => 2,
-        Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_)) => 5,
+        Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_))
+        | Error::Backup(_)
+        | Error::NotBackup(_) => 5,
         _ => 3,
     }
 }

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod backup;
 mod check;
 mod completions;
 mod point;
@@ -32,6 +33,12 @@ pub enum Command {
     Import(InPool<transfer::Import>),
     /// Write all entries to a file
     Export(InPool<transfer::Export>),
+    /// Write all maps to a file, as they are at one moment
+    Backup(InPool<backup::Backup>),
+    /// Make a pool of a backup
+    Restore(InPool<backup::Restore>),
+    /// Rewrite the pool into as small a file as it fits in
+    Compact(InPool<backup::Compact>),
     /// Say what is in the pool
     Stats(InPool<stats::Args>),
     /// Walk everything and report damage
@@ -62,6 +69,9 @@ impl Command {
             Command::Scan(InPool { args, context }) => args.run(&context.after(before)),
             Command::Import(InPool { args, context }) => args.run(&context.after(before)),
             Command::Export(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Backup(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Restore(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Compact(InPool { args, context }) => args.run(&context.after(before)),
             Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),

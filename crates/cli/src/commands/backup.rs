@@ -1,0 +1,227 @@
+//! `backup`, `restore` and `compact`: whole pools.
+
+use super::{in_words, output};
+use crate::context::Context;
+use crate::exit::{Failure, Outcome};
+use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wollemi::{Copied, Db};
+
+/// The arguments of `backup`.
+#[derive(Debug, clap::Args)]
+pub struct Backup {
+    /// The file to write, `-` for the standard output. It is there when it is whole, in the place of an older one
+    file: PathBuf,
+}
+
+/// The arguments of `restore`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "The pool must not be there: restore makes it, and leaves nothing where the backup is damaged."
+)]
+pub struct Restore {
+    /// The file to read, `-` for the standard input
+    file: PathBuf,
+}
+
+/// The arguments of `compact`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Needs room for the new file beside the old one. The old one is replaced when the new one is whole; \
+                  until then a crash or an error leaves it as it was."
+)]
+pub struct Compact {}
+
+#[derive(Serialize)]
+struct Summary {
+    #[serde(flatten)]
+    copied: Copied,
+    seconds: f64,
+    /// Bytes of the file before, where that is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
+    /// Bytes of the file now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<u64>,
+}
+
+impl Backup {
+    /// Writes all maps to the file.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let db = context.open_to_read()?;
+        let snapshot = db.snapshot()?;
+        let started = Instant::now();
+        let progress = spinner();
+        if is_std(&self.file) {
+            let mut out = output();
+            snapshot.backup(&mut out, |copied| show(&progress, copied))?;
+            progress.finish_and_clear();
+            return Ok(Outcome::Done);
+        }
+        let part = beside(&self.file, ".part");
+        let fail = |path: &Path| {
+            let name = format!("'{}'", path.display());
+            move |error: io::Error| Failure::input(name.clone(), error)
+        };
+        let copied = in_a_new_file(&part, || {
+            let file = File::create(&part).map_err(fail(&part))?;
+            let mut out = BufWriter::with_capacity(1 << 18, file);
+            let copied = snapshot.backup(&mut out, |copied| show(&progress, copied))?;
+            let file = out
+                .into_inner()
+                .map_err(|error| fail(&part)(error.into_error()))?;
+            file.sync_all().map_err(fail(&part))?;
+            fs::rename(&part, &self.file).map_err(fail(&self.file))?;
+            sync_folder(&self.file).map_err(fail(&self.file))?;
+            Ok(copied)
+        })?;
+        progress.finish_and_clear();
+        summarize("backed up", copied, started, None, context.json)
+    }
+}
+
+impl Restore {
+    /// Makes a pool of a backup.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let pool = context.pool();
+        if pool.exists() {
+            return Err(Failure::Usage(format!(
+                "'{}' is there: restore makes a new pool (--pool)",
+                pool.display()
+            )));
+        }
+        let name = self.file.display().to_string();
+        let mut input: Box<dyn io::Read> = if is_std(&self.file) {
+            Box::new(io::stdin().lock())
+        } else {
+            let file = File::open(&self.file).map_err(|error| Failure::input(format!("'{name}'"), error))?;
+            Box::new(file)
+        };
+        let started = Instant::now();
+        let progress = spinner();
+        let copied = in_a_new_file(&pool, || {
+            let db = context.options().open(&pool)?;
+            let mut input = BufReader::with_capacity(1 << 18, &mut input);
+            Ok(db.restore(&mut input, |copied| show(&progress, copied))?)
+        })?;
+        progress.finish_and_clear();
+        summarize("restored", copied, started, None, context.json)
+    }
+}
+
+impl Compact {
+    /// Rewrites the pool, in key order and without holes.
+    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+        let pool = context.pool();
+        let part = beside(&pool, ".compact");
+        let fail = |error: io::Error| Failure::input(format!("'{}'", part.display()), error);
+        let started = Instant::now();
+        let progress = spinner();
+        let db = context.open_to_read()?;
+        let before = fs::metadata(&pool).map_err(fail)?.len();
+        // What an earlier one has left, if it was interrupted: nobody else makes a file of this name.
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
+            _ => {}
+        }
+        let copied = in_a_new_file(&part, || {
+            let new: Db = context.options().page_size(db.stats()?.page_size).open(&part)?;
+            let copied = new.copy_from(&db.snapshot()?, |copied| show(&progress, copied))?;
+            // Closing writes it to the medium; that it did is asked once more, as dropping tells nobody.
+            drop(new);
+            File::open(&part).and_then(|file| file.sync_all()).map_err(fail)?;
+            // The old one stays locked until the new one has its name, so that nobody opens it meanwhile.
+            fs::rename(&part, &pool).map_err(fail)?;
+            sync_folder(&pool).map_err(fail)?;
+            Ok(copied)
+        })?;
+        progress.finish_and_clear();
+        let after = fs::metadata(&pool).map_err(fail)?.len();
+        summarize("compacted", copied, started, Some((before, after)), context.json)
+    }
+}
+
+/// Does what makes a file; where that fails, the file goes.
+fn in_a_new_file(path: &Path, make: impl FnOnce() -> Result<Copied, Failure>) -> Result<Copied, Failure> {
+    let made = make();
+    if made.is_err() {
+        // The failure is what there is to say; a file that is not there is none.
+        let _ = fs::remove_file(path);
+    }
+    made
+}
+
+/// What was done: as JSON on the standard output, or for a person on the error stream.
+fn summarize(
+    done: &str,
+    copied: Copied,
+    started: Instant,
+    sizes: Option<(u64, u64)>,
+    json: bool,
+) -> Result<Outcome, Failure> {
+    let seconds = started.elapsed().as_secs_f64();
+    if json {
+        let mut out = output();
+        let (before, after) = sizes.unzip();
+        let summary = Summary {
+            copied,
+            seconds,
+            before,
+            after,
+        };
+        serde_json::to_writer(&mut out, &summary).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()?;
+    } else {
+        let sizes = sizes.map_or_else(String::new, |(before, after)| {
+            format!(": {} before, {} now", BinaryBytes(before), BinaryBytes(after))
+        });
+        // The work is done whether or not anybody hears of it.
+        let _ = writeln!(
+            io::stderr(),
+            "{done} {} of {} maps in {seconds:.2} s{sizes}",
+            in_words(copied.entries),
+            copied.maps
+        );
+    }
+    Ok(Outcome::Done)
+}
+
+fn show(progress: &ProgressBar, copied: &Copied) {
+    progress.set_message(format!(
+        "{}, {}",
+        in_words(copied.entries),
+        BinaryBytes(copied.bytes)
+    ));
+    progress.tick();
+}
+
+/// On the error stream; it hides itself where that is no terminal.
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    match ProgressStyle::with_template("{spinner} {msg}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+/// The same name with something behind it.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Makes what happened to the names in a file's folder durable.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+fn is_std(path: &Path) -> bool {
+    path == Path::new("-")
+}

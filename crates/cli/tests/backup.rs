@@ -1,0 +1,95 @@
+//! `backup`, `restore` and `compact`: whole pools survive the way, and what is damaged is refused and leaves nothing.
+
+mod common;
+
+use common::{Pool, text};
+use std::fs;
+
+/// Two maps, held by different indexes, with keys enough for several pages.
+fn filled() -> Pool {
+    let pool = Pool::new();
+    let lines: String = (0..20_000).map(|i| format!("key {i:06}\tvalue {i}\n")).collect();
+    pool.run_with(["import", "-"], lines.as_bytes()).ok();
+    pool.run_with(
+        ["import", "-", "--map", "other", "--index", "part"],
+        lines.as_bytes(),
+    )
+    .ok();
+    pool
+}
+
+fn contents(pool: &Pool, name: &str) -> [Vec<u8>; 2] {
+    ["default", "other"].map(|map| pool.ok(["export", "-", "--pool", name, "--map", map]))
+}
+
+/// By file and by pipe, a backup makes a pool with the same maps; an existing pool is not overwritten.
+#[test]
+fn a_backup_makes_the_same_pool() {
+    let pool = filled();
+    let run = pool.run(["backup", "all.backup", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let json = text(&run.out);
+    assert!(json.contains("\"maps\":2,\"entries\":40000,"), "{json}");
+    assert!(!pool.file("all.backup.part").exists());
+    let piped = pool.ok(["backup", "-"]);
+    assert!(piped == fs::read(pool.file("all.backup")).expect("written"));
+
+    pool.ok(["restore", "all.backup", "--pool", "new.pool"]);
+    pool.run_with(["restore", "-", "--pool", "piped.pool"], &piped)
+        .ok();
+    let expected = contents(&pool, "wollemi.pool");
+    for new in ["new.pool", "piped.pool"] {
+        assert!(contents(&pool, new) == expected);
+        pool.ok(["check", "--pool", new]);
+    }
+    pool.run(["restore", "all.backup"]).fails(2, &["wollemi.pool"]);
+    pool.run(["restore", "none.backup", "--pool", "x.pool"])
+        .fails(5, &["none.backup"]);
+}
+
+/// A backup that is cut short or changed makes no pool.
+#[test]
+fn a_damaged_backup_makes_none() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 4;
+    for damaged in [&whole[..whole.len() - 1], &whole[..1000], &flipped, b"nonsense"] {
+        pool.run_with(["restore", "-", "--pool", "new.pool"], damaged)
+            .fails(5, &["not a backup"]);
+        assert!(!pool.file("new.pool").exists());
+    }
+}
+
+/// A pool that has lost most of what it held is small after compaction, and holds what it held.
+#[test]
+fn compaction_shrinks_the_file() {
+    let pool = filled();
+    let lines: String = (0..3000)
+        .map(|i| format!("big {i}\t{}\n", "x".repeat(5000)))
+        .collect();
+    pool.run_with(["import", "-"], lines.as_bytes()).ok();
+    for chunk in (0..3000)
+        .map(|i| format!("big {i}"))
+        .collect::<Vec<_>>()
+        .chunks(500)
+    {
+        pool.ok(["del".to_owned()].iter().chain(chunk));
+    }
+    let before = fs::metadata(pool.path()).expect("there").len();
+    let expected = contents(&pool, "wollemi.pool");
+    // What an interrupted one has left does not matter.
+    fs::write(pool.file("wollemi.pool.compact"), "left over").expect("written");
+    let run = pool.run(["compact", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let after = fs::metadata(pool.path()).expect("there").len();
+    assert!(after < before / 2, "{before} to {after}");
+    let json = text(&run.out);
+    assert!(
+        json.contains(&format!("\"before\":{before},\"after\":{after}")),
+        "{json}"
+    );
+    assert!(contents(&pool, "wollemi.pool") == expected);
+    assert!(!pool.file("wollemi.pool.compact").exists());
+    pool.check();
+}
