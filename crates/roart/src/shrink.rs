@@ -257,6 +257,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut arrays = Vec::new();
         let mut shape = None;
         for child in remaining(&node, media, without) {
+            if most.is_some_and(|most| members.len() > most) {
+                return Ok(Some(locked));
+            }
             match child.kind() {
                 Kind::Leaf => members.push(self.leaf_member(child)?),
                 Kind::Array => {
@@ -293,7 +296,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 };
                 Some(image)
             }
-            (Some(pairs), None, Some(shape)) => Image::with_shape(&pairs, shape),
+            (Some(pairs), None, Some(shape)) => match Image::with_shape(&pairs, shape) {
+                None => return Err(art::damaged("inline leaf array's entries", place.at).into()),
+                image => image,
+            },
             _ => None,
         };
         let parent = self.lock_parent(key, place.at)?;

@@ -26,59 +26,65 @@ fn fill(heap: &Heap) {
 /// In a full pool an insert fails, whatever it would have built, and nothing else changes; removes go through.
 pub fn inserts_without_memory_leave_nothing_behind<I: OnHeap<Media = Hardware>>() {
     for children in [1, 2, 4, 15, 16, 17, 47, 48, 49, 100] {
-        let options = PoolOptions {
-            page_size: 64 << 10,
-            max_size: 2 << 20,
-            ..PoolOptions::default()
-        };
-        let heap = Heap::new(Pool::anonymous(&options, Hardware::detect()).expect("memory")).expect("a heap");
-        let index = I::create(&heap, b"test").expect("room");
-        let mut model = Entries::new();
-        for byte in 0..children {
-            let key = vec![b'k', byte, 7];
-            assert!(index.insert(&key, b"value").expect("room"));
-            model.insert(key, b"value".to_vec());
-        }
-        fill(&heap);
-        // Not what waits for its epoch, which other tests may hold up.
-        let objects = || {
-            let stats = heap.stats();
-            stats.objects - stats.retired
-        };
-        let mut failed = 0;
-        // Chunks of the pages that are open are still to be had.
-        for i in 0..5000u16 {
-            if failed == 60 {
-                break;
-            }
-            let before = objects();
-            // Into the node, beside a leaf, and above the node.
-            let [high, low] = i.to_be_bytes();
-            let key = [
-                &[b'k', 100 + low % 64, high, low][..],
-                &[b'k', 0, high, low],
-                &[b'j', high, low],
-            ];
-            let key = key[usize::from(i % 3)].to_vec();
-            match index.insert(&key, b"a value of its own") {
-                Err(Error::Heap(heap::Error::Full { .. })) => {
-                    failed += 1;
-                    assert_eq!(objects(), before, "{children} children, insert {i}");
-                }
-                Ok(true) => drop(model.insert(key, b"a value of its own".to_vec())),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert!(failed > 0, "no insert found the pool full");
-        let faults = index.check().expect("no error");
-        assert_eq!(faults.found, [""; 0]);
-        assert_eq!(faults.keys, model.len() as u64);
-        // Nothing is left locked.
-        for key in model.keys() {
-            assert!(index.remove(key).expect("no memory needed"));
-        }
-        assert_eq!(index.check().expect("no error").found, [""; 0]);
+        insert_without_memory::<I>(children, b"value", b"a value of its own");
+        insert_without_memory::<I>(children, b"8 bytes!", b"8 bytes.");
+        insert_without_memory::<I>(children, b"8 bytes!", b"a value of its own");
     }
+}
+
+fn insert_without_memory<I: OnHeap<Media = Hardware>>(children: u8, old: &[u8], new: &[u8]) {
+    let options = PoolOptions {
+        page_size: 64 << 10,
+        max_size: 2 << 20,
+        ..PoolOptions::default()
+    };
+    let heap = Heap::new(Pool::anonymous(&options, Hardware::detect()).expect("memory")).expect("a heap");
+    let index = I::create(&heap, b"test").expect("room");
+    let mut model = Entries::new();
+    for byte in 0..children {
+        let key = vec![b'k', byte, 7];
+        assert!(index.insert(&key, old).expect("room"));
+        model.insert(key, old.to_vec());
+    }
+    fill(&heap);
+    // Not what waits for its epoch, which other tests may hold up.
+    let objects = || {
+        let stats = heap.stats();
+        stats.objects - stats.retired
+    };
+    let mut failed = 0;
+    // Chunks of the pages that are open are still to be had.
+    for i in 0..5000u16 {
+        if failed == 60 {
+            break;
+        }
+        let before = objects();
+        // Into the node, beside a leaf, and above the node.
+        let [high, low] = i.to_be_bytes();
+        let key = [
+            &[b'k', 100 + low % 64, high, low][..],
+            &[b'k', 0, high, low],
+            &[b'j', high, low],
+        ];
+        let key = key[usize::from(i % 3)].to_vec();
+        match index.insert(&key, new) {
+            Err(Error::Heap(heap::Error::Full { .. })) => {
+                failed += 1;
+                assert_eq!(objects(), before, "{children} children, insert {i}");
+            }
+            Ok(true) => drop(model.insert(key, new.to_vec())),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(failed > 0, "no insert found the pool full");
+    let faults = index.check().expect("no error");
+    assert_eq!(faults.found, [""; 0]);
+    assert_eq!(faults.keys, model.len() as u64);
+    // Nothing is left locked.
+    for key in model.keys() {
+        assert!(index.remove(key).expect("no memory needed"));
+    }
+    assert_eq!(index.check().expect("no error").found, [""; 0]);
 }
 
 /// A pool that was filled to its last page and emptied takes writes as soon as it is open again: they wait for the

@@ -16,8 +16,9 @@ use std::ops::ControlFlow::{self, Continue};
 /// Lines asked for ahead.
 pub(crate) const LINES_AHEAD: usize = 12;
 
-/// Bytes kept at a time.
-const KEPT: usize = 128 * LONGEST;
+/// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before.
+const KEPT: usize = 16 * LONGEST;
+const MOST_KEPT: usize = 512 * LONGEST;
 
 /// Fewer pairs wait for more.
 const FEW: usize = 8;
@@ -54,6 +55,8 @@ pub(crate) struct Scratch<'g> {
     guard: &'g Guard,
     /// Room for keys that visitors get: an array has them in words, which change.
     kept: &'g mut [u8],
+    /// What is asked for next.
+    step: usize,
     /// Pairs that are not visited yet, ascending, come first.
     pairs: Vec<(KeyWord, u64)>,
 }
@@ -63,6 +66,7 @@ impl<'g> Scratch<'g> {
         Scratch {
             guard,
             kept: &mut [],
+            step: KEPT,
             pairs: Vec::new(),
         }
     }
@@ -87,7 +91,8 @@ impl<'g> Scratch<'g> {
         visit: &mut Visit<'_, 'g>,
     ) -> ControlFlow<()> {
         if self.kept.len() < count * LONGEST {
-            let len = (count * LONGEST).next_multiple_of(KEPT);
+            let len = (count * LONGEST).max(self.step);
+            self.step = (self.step * 2).min(MOST_KEPT);
             self.kept = heap::keep(self.guard, vec![0; len].into());
         }
         let (places, rest) = std::mem::take(&mut self.kept).split_at_mut(count * LONGEST);
