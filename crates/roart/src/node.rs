@@ -219,7 +219,8 @@ impl<'g> Node<'g> {
             Node::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
             Node::N16(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
             Node::N4(node) => {
-                let keys = (node.header.meta.load(media) >> 32) as u32;
+                // A key byte counts only with a pointer beside it, and was durable before that.
+                let keys = (node.header.meta.peek(media) >> 32) as u32;
                 let slots = keys.to_le_bytes().into_iter().zip(&node.slots);
                 slots
                     .filter(|(key, _)| *key == byte)

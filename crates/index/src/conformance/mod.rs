@@ -168,7 +168,7 @@ macro_rules! conformance_on_heap {
 fn assert_emptied<S: Subject>(subject: &S, start: Option<u64>) {
     assert_sound(subject.index(), 0);
     // Memory returns when the epoch has moved on twice. Tests beside this one may hold it up for a while.
-    for _ in 0..3000 {
+    for _ in 0..30_000 {
         heap::pin().flush();
         if subject.used() == start {
             return;
