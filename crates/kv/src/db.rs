@@ -23,7 +23,7 @@ use std::time::Instant;
 ///     let db = wollemi::Db::open(&path)?;
 ///     db.map("letters")?.upsert("a", "alpha")?;
 /// }
-/// let db = wollemi::Db::open(&path)?; // takes no longer with a hundred million keys
+/// let db = wollemi::Db::open(&path)?; // with the default index, no longer with 100 million keys
 /// assert_eq!(db.map("letters")?.get("a")?, Some(b"alpha".to_vec()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -97,11 +97,24 @@ impl<M: Media> Db<M> {
     }
 
     fn find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
+        match self.try_find_or_create(name, wanted) {
+            Err(Error::Heap(heap::Error::Full { recovering: true, .. }))
+                if self.inner.store.heap.wait_for_room() =>
+            {
+                self.try_find_or_create(name, wanted)
+            }
+            done => done,
+        }
+    }
+
+    fn try_find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
         let mut held = self.held();
         if let Some(map) = self.find(name, wanted, &mut held)? {
             return Ok(map);
         }
         let kind = wanted.unwrap_or(self.inner.index);
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
+        let _guard = heap::pin();
         let index = self.inner.store.create(name, kind)?;
         held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
         Ok(Map::new(name, kind, index))

@@ -48,7 +48,7 @@ impl Memcached {
     }
 
     async fn look_up_if_enough(&self, lookups: &mut Lookups<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
-        if lookups.waiting() >= BATCH {
+        while lookups.waiting() >= BATCH {
             self.session.look_up(lookups, sink.now, &mut sink.out);
             sink.send_if_enough().await?;
         }

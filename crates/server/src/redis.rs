@@ -20,7 +20,7 @@ mod transaction;
 pub use scan::Cursors;
 
 use crate::clients::Client;
-use crate::connection::{Answered, Protocol, Sink};
+use crate::connection::{Answered, ENOUGH, Protocol, Sink};
 use crate::counters::Counter;
 use crate::shared::Worker;
 use context::{Context, State};
@@ -32,9 +32,6 @@ use std::sync::Arc;
 
 /// The Redis whose answers these are. Clients read there what they may ask.
 pub const VERSION: &str = "7.0.15";
-
-/// `GET`s that are looked up together.
-const BATCH: usize = 64;
 
 /// One Redis connection.
 pub struct Redis {
@@ -92,6 +89,18 @@ impl Redis {
             return Ok(());
         }
         self.worker.add(Counter::Commands, keys.len() as u64);
+        let mut left = keys.as_slice();
+        while !left.is_empty() {
+            let replied = self.get_some(left, sink);
+            left = &left[replied..];
+            sink.send_if_enough().await?;
+        }
+        keys.clear();
+        Ok(())
+    }
+
+    /// Answers the first of these `GET`s, until there are enough answers to send; of how many.
+    fn get_some(&mut self, keys: &[&[u8]], sink: &mut Sink<'_>) -> usize {
         let done = {
             let _shared = self.worker.shared.databases.shared();
             let begin = sink.out.len();
@@ -105,24 +114,23 @@ impl Redis {
             let ticked = context.state.store.tick(sink.now);
             let done = ticked
                 .map_err(context::Wrong::from)
-                .and_then(|()| strings::mget_each(&mut context, keys));
+                .and_then(|()| strings::mget_each(&mut context, keys, ENOUGH));
             if done.is_err() {
                 context.reply.out.truncate(begin);
             }
             done
         };
-        if let Err(context::Wrong(text)) = done {
+        done.unwrap_or_else(|context::Wrong(text)| {
             let three = self.state.three;
-            for _ in keys.iter() {
+            for _ in keys {
                 Reply {
                     out: &mut sink.out,
                     three,
                 }
                 .error(&text);
             }
-        }
-        keys.clear();
-        sink.send_if_enough().await
+            keys.len()
+        })
     }
 
     fn answer(&mut self, input: &[u8], sink: &mut Sink<'_>) {
@@ -178,7 +186,7 @@ impl Protocol for Redis {
                 && let Some(key) = self.parser.second(input)
             {
                 gets.push(key);
-                if gets.len() == BATCH {
+                if gets.len() == strings::BATCH {
                     self.finish(&mut gets, sink).await?;
                 }
             } else {

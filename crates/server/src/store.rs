@@ -161,13 +161,15 @@ impl Store {
     }
 
     fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
-        let changed = Record {
-            flushed: self.next.load(Ordering::SeqCst),
-            flush_at: 0,
-            ..**record
-        };
-        // What is flushed is not counted any more, and an edit comes wholly before the flush or after it.
-        self.count.restart(|| self.write_record(record, changed))
+        // What is flushed is not counted any more, and an edit comes wholly before the flush or after it: its unique, too.
+        self.count.restart(|| {
+            let changed = Record {
+                flushed: self.next.load(Ordering::SeqCst),
+                flush_at: 0,
+                ..**record
+            };
+            self.write_record(record, changed)
+        })
     }
 
     /// Reads items: `found(i, item)` is called once for each key, in any order. Dead items' keys go to `dead`.
@@ -222,8 +224,9 @@ impl Store {
     /// Removes the item if it is dead; whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
         let mut was_dead = false;
-        let mut edit = Remove(|value: &[u8]| {
-            was_dead = Item::read(value).is_some_and(|item| self.is_dead(&item.header, now));
+        let mut edit = Remove(|value: Option<&[u8]>| {
+            let item = value.and_then(Item::read);
+            was_dead = item.is_some_and(|item| self.is_dead(&item.header, now));
             was_dead
         });
         self.edit(key, &mut edit)?;
@@ -233,11 +236,12 @@ impl Store {
     /// Removes the item.
     pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
         let mut outcome = Outcome::NotFound;
-        let mut edit = Remove(|value: &[u8]| {
-            if !Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)) {
-                outcome = Outcome::Done;
-            }
-            true
+        let mut edit = Remove(|value: Option<&[u8]>| {
+            // Asked again, it answers anew.
+            let is_live = value
+                .is_some_and(|value| !Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)));
+            outcome = if is_live { Outcome::Done } else { Outcome::NotFound };
+            value.is_some()
         });
         self.edit(key, &mut edit)?;
         if outcome == Outcome::Done {

@@ -19,7 +19,7 @@ use std::io::{self, BufWriter, StdoutLock};
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the pool to memcached clients until SIGTERM or SIGINT
+    /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
     Serve(InPool<serve::Args>),
     /// Write the value of a key to the standard output, exactly as it is
     Get(InPool<point::Get>),

@@ -126,8 +126,14 @@ pub fn hello(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
+/// The longest name that a client may give itself, or its library, in bytes.
+const MAX_NAME: usize = 1 << 10;
+
 /// A name without blanks.
 fn word(name: &[u8]) -> Result<String, Wrong> {
+    if name.len() > MAX_NAME {
+        return Err("ERR the name is longer than 1024 bytes".into());
+    }
     let fine = name.iter().all(|byte| (b'!'..=b'~').contains(byte));
     match std::str::from_utf8(name) {
         Ok(name) if fine => Ok(name.to_owned()),

@@ -94,6 +94,9 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
     let change: Box<dyn Fn(&Limits)> = match name.to_ascii_lowercase().as_slice() {
         b"maxclients" => {
             let most = number()? as usize;
+            if most == 0 {
+                return Err(refused("argument must be at least 1"));
+            }
             Box::new(move |limits| limits.set_connections(most))
         }
         b"timeout" => {

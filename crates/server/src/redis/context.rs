@@ -68,8 +68,9 @@ pub const NOT_INTEGER: &str = "ERR value is not an integer or out of range";
 pub const TOO_LONG: &str = "ERR string exceeds maximum allowed size (proto-max-bulk-len)";
 const TOO_MUCH: &str = "ERR the reply would be longer than 64 MiB: ask for less at a time";
 
-/// The longest reply, in bytes.
+/// The longest reply, in bytes, and the shortest that is too long.
 const LONGEST_REPLY: usize = 64 << 20;
+pub const TOO_LONG_REPLY: usize = LONGEST_REPLY + 1;
 
 impl Context<'_> {
     pub fn shared(&self) -> &Shared {
@@ -82,7 +83,7 @@ impl Context<'_> {
 
     /// Reads an item, if it is there.
     pub fn read<T>(&self, key: &[u8], show: impl FnOnce(&Item<'_>) -> T) -> Result<Option<T>, Wrong> {
-        if key.is_empty() {
+        if !is_name(key) {
             return Ok(None);
         }
         let store = &self.state.store;
@@ -140,6 +141,12 @@ impl Context<'_> {
     pub fn longest(&self) -> usize {
         self.shared().limits.bulk()
     }
+}
+
+/// Whether an item may have this key: the server's own record is under the empty one, and longer keys than an index takes
+/// are never there.
+pub fn is_name(key: &[u8]) -> bool {
+    !key.is_empty() && key.len() <= index::MAX_KEY
 }
 
 /// Refuses a reply of more bytes than the longest has.

@@ -136,7 +136,7 @@ pub fn persist(context: &mut Context<'_>, args: Args<'_>) -> Done {
 
 pub fn ttl(context: &mut Context<'_>, args: Args<'_>) -> Done {
     tell(context, args, |expiry, now| {
-        (expiry.saturating_sub(now) + 500) / 1000
+        expiry.saturating_sub(now).saturating_add(500) / 1000
     })
 }
 
@@ -145,7 +145,7 @@ pub fn pttl(context: &mut Context<'_>, args: Args<'_>) -> Done {
 }
 
 pub fn expiretime(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    tell(context, args, |expiry, _| (expiry + 500) / 1000)
+    tell(context, args, |expiry, _| expiry.saturating_add(500) / 1000)
 }
 
 pub fn pexpiretime(context: &mut Context<'_>, args: Args<'_>) -> Done {

@@ -116,7 +116,7 @@ impl Kept {
 
     /// About how much memory it takes, in bytes.
     pub fn size(&self) -> usize {
-        self.bytes.len() + self.ranges.len() * size_of::<Range<usize>>()
+        128 + self.bytes.len() + self.ranges.len() * size_of::<Range<usize>>()
     }
 }
 
@@ -166,6 +166,8 @@ impl Parser {
     fn step(&mut self, input: &[u8], stranger: bool) -> Result<usize, Step> {
         if self.left.is_none() {
             self.args.clear();
+            // Space for one command of many arguments is not kept.
+            self.args.shrink_to(1024);
             match input.first() {
                 None => return Err(Step::More(1)),
                 Some(b'*') => {}

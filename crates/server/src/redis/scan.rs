@@ -91,6 +91,9 @@ impl Context<'_> {
     }
 }
 
+/// A `SCAN` ends early, as it may, once the keys it has found are this long together, in bytes.
+const SCANNED: usize = 1 << 20;
+
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
 pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let cursor = number::unsigned(args.get(1)).filter(|_| !args.get(1).starts_with(b"+"));
@@ -125,13 +128,14 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 .ok_or("ERR invalid cursor")?,
         ),
     };
-    let (mut keys, mut seen, mut last) = (Vec::new(), 0, None);
+    let (mut keys, mut seen, mut bytes, mut last) = (Vec::new(), 0, 0, None);
     context.walk(&(lower, upper), Direction::Forward, &mut |key, _| {
         seen += 1;
         if strings && glob::fits(pattern, key) {
+            bytes += key.len();
             keys.push(key.to_vec());
         }
-        if seen < count {
+        if seen < count && bytes < SCANNED {
             return ControlFlow::Continue(());
         }
         last = Some(key.to_vec());

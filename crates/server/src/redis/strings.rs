@@ -1,6 +1,6 @@
 //! Commands on strings.
 
-use super::context::{Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, Wrong, fresh};
+use super::context::{Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPLY, Wrong, fresh, is_name};
 use super::expiry;
 use super::parse::Args;
 use crate::counters::Counter;
@@ -9,49 +9,65 @@ use crate::number;
 use crate::store::Decision;
 
 /// Keys that are looked up together.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 pub fn get(context: &mut Context<'_>, args: Args<'_>) -> Done {
-    mget_each(context, &[args.get(1)])
+    mget_each(context, &[args.get(1)], usize::MAX)?;
+    Ok(())
 }
 
 pub fn mget(context: &mut Context<'_>, args: Args<'_>) -> Done {
     context.reply.array(args.len() - 1);
     let begin = context.reply.out.len();
-    let mut keys = Vec::with_capacity(BATCH);
-    for key in args.from(1) {
-        keys.push(key);
-        if keys.len() == BATCH {
-            mget_each(context, &keys)?;
-            context.bounded(begin)?;
-            keys.clear();
-        }
-    }
-    mget_each(context, &keys)
-}
-
-/// Replies each key's value; they are looked up together.
-pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]]) -> Done {
-    let guard = heap::pin();
-    let mut found = [const { None }; BATCH];
-    let found = &mut found[..keys.len()];
-    let mut dead = Vec::new();
-    let store = context.state.store.clone();
-    if !keys.is_empty() {
-        store.get(keys, context.now, &guard, &mut dead, found)?;
-    }
-    for (key, value) in keys.iter().zip(&*found) {
-        // Under the empty key is the server's own record.
-        let value = value.as_ref().filter(|_| !key.is_empty());
-        let item = value.and_then(|value| Item::read(value));
-        context.count(item.is_some());
-        context.reply.bulk_or_null(item.map(|item| item.data));
-    }
-    for i in dead {
-        // Whoever comes next will try again.
-        let _ = store.bury(keys[i], context.now);
+    let keys: Vec<_> = args.from(1).collect();
+    let mut left = keys.as_slice();
+    while !left.is_empty() {
+        let replied = mget_each(context, left, begin + TOO_LONG_REPLY)?;
+        context.bounded(begin)?;
+        left = &left[replied..];
     }
     Ok(())
+}
+
+/// Replies the values of the first keys, which are looked up together, and says of how many: at most [`BATCH`], at least
+/// one, and no more once `enough` bytes of replies wait.
+pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Result<usize, Wrong> {
+    let keys = &keys[..keys.len().min(BATCH)];
+    let mut named = [&[][..]; BATCH];
+    let mut count = 0;
+    for key in keys.iter().filter(|key| is_name(key)) {
+        named[count] = key;
+        count += 1;
+    }
+    let named = &named[..count];
+    let store = context.state.store.clone();
+    let mut dead = Vec::new();
+    let mut replied = 0;
+    {
+        let guard = heap::pin();
+        let mut found = [const { None }; BATCH];
+        let found = &mut found[..count];
+        if count > 0 {
+            store.get(named, context.now, &guard, &mut dead, found)?;
+        }
+        let mut values = found.iter();
+        for key in keys {
+            let value = if is_name(key) { values.next() } else { None };
+            let item = value.and_then(|value| Item::read(value.as_ref()?));
+            context.count(item.is_some());
+            context.reply.bulk_or_null(item.map(|item| item.data));
+            replied += 1;
+            if context.reply.out.len() >= enough {
+                break;
+            }
+        }
+    }
+    // Without a guard: an edit may wait for recovery, which waits for guards.
+    for i in dead {
+        // Whoever comes next will try again.
+        let _ = store.bury(named[i], context.now);
+    }
+    Ok(replied)
 }
 
 /// The options of `SET`.

@@ -12,6 +12,7 @@ use super::command::{self, Command};
 use super::context::{Context, Done, Wrong};
 use super::parse::{Args, Kept};
 use crate::store::Store;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -72,16 +73,29 @@ pub fn discard(context: &mut Context<'_>, _: Args<'_>) -> Done {
 
 /// The most keys that a connection may watch.
 const MOST_WATCHED: usize = 1 << 16;
+/// The most bytes of keys that a connection may watch.
+const MOST_WATCHED_BYTES: usize = 16 << 20;
 
 pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if context.state.queue.is_some() {
         return Err("ERR WATCH inside MULTI is not allowed".into());
     }
+    let store = context.state.store.clone();
+    let old = context.state.watched.iter();
+    let mut bytes: usize = old.clone().map(|old| old.key.len()).sum();
+    let here = old.filter(|old| Arc::ptr_eq(&old.store, &store));
+    let mut known: HashSet<Vec<u8>> = here.map(|old| old.key.clone()).collect();
     for key in args.from(1) {
-        if context.state.watched.len() >= MOST_WATCHED {
+        // What was seen first counts.
+        if known.contains(key) {
+            continue;
+        }
+        bytes += key.len();
+        if context.state.watched.len() >= MOST_WATCHED || bytes > MOST_WATCHED_BYTES {
             return Err("ERR too many keys are watched".into());
         }
-        let store = context.state.store.clone();
+        known.insert(key.to_vec());
+        let store = store.clone();
         let removals = store.removals(key).load(Ordering::Acquire);
         let unique = context.read(key, |item| item.header.unique)?;
         context.state.watched.push(Watched {

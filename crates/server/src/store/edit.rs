@@ -5,12 +5,12 @@ use crate::item::Item;
 use index::{Action, Edit};
 use std::sync::atomic::Ordering;
 
-/// Removes a key if its value is such.
+/// Removes a key if its value is such; asked at each decision, also where there is no value.
 pub struct Remove<F>(pub F);
 
-impl<F: FnMut(&[u8]) -> bool> Edit for Remove<F> {
+impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
-        if current.is_some_and(&mut self.0) {
+        if (self.0)(current) {
             Action::Remove
         } else {
             Action::Keep

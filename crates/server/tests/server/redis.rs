@@ -41,6 +41,61 @@ fn the_empty_key_is_not_shown() {
     client.ask("krange - +\r\nkprefix \"\"\r\n", "*0\r\n*0\r\n");
 }
 
+/// Reading the empty key leaves the record there: the next server takes the map for its own.
+#[test]
+fn reads_of_the_empty_key_change_nothing() {
+    let index = Model::new();
+    let server = Running::over(with_redis(), Arc::new(index.clone()));
+    let mut client = server.connect_redis();
+    client.ask(
+        "set a 1\r\nget \"\"\r\nmget \"\" a\r\n",
+        "+OK\r\n$-1\r\n*2\r\n$-1\r\n$1\r\n1\r\n",
+    );
+    client.ask("*2\r\n$3\r\nGET\r\n$0\r\n\r\ndbsize\r\n", "$-1\r\n:1\r\n");
+    server.stop();
+    let server = Running::over(with_redis(), Arc::new(index));
+    server.connect_redis().ask("get a\r\n", "$1\r\n1\r\n");
+}
+
+/// A key that is too long to be there is absent, and spoils no answer beside it.
+#[test]
+fn keys_that_are_too_long_are_absent() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    let long = format!("$65536\r\n{}\r\n", "k".repeat(65_536));
+    let get = |key: &str| format!("*2\r\n$3\r\nGET\r\n{key}");
+    let a = "$1\r\na\r\n";
+    client.ask("set a 1\r\n", "+OK\r\n");
+    client.ask(
+        &[get(a), get(&long), get(a)].concat(),
+        "$1\r\n1\r\n$-1\r\n$1\r\n1\r\n",
+    );
+    client.ask(
+        &format!("*4\r\n$4\r\nMGET\r\n{a}{long}{a}*2\r\n$6\r\nEXISTS\r\n{long}"),
+        "*3\r\n$1\r\n1\r\n$-1\r\n$1\r\n1\r\n:0\r\n",
+    );
+}
+
+/// A reply that would be too long is refused, and `GET`s of large values are answered whole.
+#[test]
+fn replies_are_bounded() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    let value = "v".repeat(1 << 20);
+    client.ask(
+        &format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1048576\r\n{value}\r\n"),
+        "+OK\r\n",
+    );
+    client.ask(
+        &format!("mget{}\r\n", " a".repeat(64)),
+        "-ERR the reply would be longer than 64 MiB: ask for less at a time\r\n",
+    );
+    client.ask(
+        &"*2\r\n$3\r\nGET\r\n$1\r\na\r\n".repeat(10),
+        &format!("$1048576\r\n{value}\r\n").repeat(10),
+    );
+}
+
 /// Ranges of keys, with all bounds, directions and limits.
 #[test]
 fn ranges_are_in_order() {

@@ -72,16 +72,15 @@ impl Session {
         let mut changing = None;
         let (mut hits, mut misses) = (0, 0);
         let answered = {
-            let guard = heap::pin();
-            let mut found = [const { None }; BATCH];
-            let found = &mut found[..keys.len()];
             let databases = &self.shared().databases;
             let _shared = databases.shared();
             let store = databases.first();
-            let read = store
-                .tick(now)
-                .map_err(Failure::from)
-                .and_then(|()| store.get(keys, now, &guard, &mut dead, found));
+            let ticked = store.tick(now).map_err(Failure::from);
+            // Pinned last: at the gate and in the tick one may wait for recovery, which waits for guards.
+            let guard = heap::pin();
+            let mut found = [const { None }; BATCH];
+            let found = &mut found[..keys.len()];
+            let read = ticked.and_then(|()| store.get(keys, now, &guard, &mut dead, found));
             if let Err(failure) = read {
                 // An answer that has begun cannot be taken back: the error stands in the place of its end.
                 for _ in marks.iter().filter(|mark| mark.is_last()) {
@@ -132,7 +131,10 @@ impl Session {
             && let Mark::Meta(flags) = &marks[i]
         {
             let _shared = self.shared().databases.shared();
+            let begin = out.len();
             if let Err(failure) = self.meta_get(keys[i], flags, now, out) {
+                // What the edit has shown did not come to be.
+                out.truncate(begin);
                 self.fail(&failure, false, out);
             }
             answered += 1;

@@ -3,7 +3,7 @@
 mod answer;
 
 pub use answer::{Shown, miss, show};
-use answer::{begin_answer, binary_mark, echo, echoes, labelled, seconds_left};
+use answer::{begin_answer, binary_mark, echo, echoes, labelled, needs_base64, seconds_left};
 
 use super::super::base64_key;
 use super::super::parse::{Flags, MAX_KEY, Meta, MetaVerb, Verb};
@@ -343,9 +343,9 @@ impl Session {
         };
         let seen = self.shared().access.get(key);
         out.extend_from_slice(b"ME ");
-        match item.header.marks & BINARY_KEY {
-            0 => out.extend_from_slice(key),
-            _ => out.extend_from_slice(BASE64_STANDARD.encode(key).as_bytes()),
+        match item.header.marks & BINARY_KEY != 0 || needs_base64(key) {
+            false => out.extend_from_slice(key),
+            true => out.extend_from_slice(BASE64_STANDARD.encode(key).as_bytes()),
         }
         let left = item.header.seconds_left(now).map_or(-1, |left| left as i64);
         let text = format!(

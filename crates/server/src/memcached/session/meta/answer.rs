@@ -102,6 +102,11 @@ pub fn echoes(key: &[u8], flags: &Flags<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether a key cannot stand in an answer as it is: it would end a word or a line.
+pub fn needs_base64(key: &[u8]) -> bool {
+    key.iter().any(|&byte| byte <= b' ' || byte == 0x7f)
+}
+
 /// Gives back a word, if it is one that is given back.
 pub fn echo(word: &[u8], key: &[u8], binary: bool, out: &mut Vec<u8>) {
     match word[0] {
@@ -109,7 +114,7 @@ pub fn echo(word: &[u8], key: &[u8], binary: bool, out: &mut Vec<u8>) {
             out.push(b' ');
             out.extend_from_slice(word);
         }
-        b'k' if binary => {
+        b'k' if binary || needs_base64(key) => {
             out.extend_from_slice(b" k");
             out.extend_from_slice(BASE64_STANDARD.encode(key).as_bytes());
             out.extend_from_slice(b" b");
