@@ -5,7 +5,39 @@ use index::{OnHeap, Value};
 use pmem::{Fault, LINE, Link, Media, Offset};
 
 /// Walks that go side by side: a little more than the misses that a core overlaps.
-const GROUP: usize = 32;
+pub const GROUP: usize = 32;
+
+/// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it. `step` goes from
+/// an inner node, so many digits deep, to what it has for the key; `ask` fetches what the next step will read.
+///
+/// # Errors
+///
+/// What a step fails with.
+#[inline(always)]
+pub fn walk_together(
+    keys: &[&[u8]],
+    top: Link,
+    step: impl Fn(Link, &[u8], &mut usize) -> Result<Link, Fault>,
+    ask: impl Fn(Link, &[u8], usize),
+) -> Result<[Link; GROUP], Fault> {
+    let mut links = [top; GROUP];
+    let mut depths = [0; GROUP];
+    for key in keys {
+        prefetch_range(key.as_ptr(), key.len());
+    }
+    let mut busy = true;
+    while busy {
+        busy = false;
+        for ((link, depth), key) in links.iter_mut().zip(&mut depths).zip(keys) {
+            if link.is_inner() {
+                *link = step(*link, key, depth)?;
+                ask(*link, key, *depth);
+                busy |= link.is_inner();
+            }
+        }
+    }
+    Ok(links)
+}
 
 impl<D: Design, M: Media> Radix<D, M> {
     /// Reads all `keys`, of any length, and tells what was found of each.
@@ -14,36 +46,14 @@ impl<D: Design, M: Media> Radix<D, M> {
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
+        let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
+        let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            self.read_group(keys, group * GROUP, found)?;
-        }
-        Ok(())
-    }
-
-    fn read_group<'g>(
-        &'g self,
-        keys: &[&[u8]],
-        first: usize,
-        found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), Fault> {
-        let mut walks = [(self.top()?, 0); GROUP];
-        for key in keys {
-            prefetch_range(key.as_ptr(), key.len());
-        }
-        let mut busy = true;
-        while busy {
-            busy = false;
-            for ((link, depth), key) in walks.iter_mut().zip(keys) {
-                if link.is_inner() {
-                    *link = self.step(*link, key, depth)?;
-                    self.prefetch_next(*link, key, *depth);
-                    busy |= link.is_inner();
-                }
+            let links = walk_together(keys, self.top()?, step, ask)?;
+            for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
+                let leaf = self.leaf_of(link, key)?;
+                found(group * GROUP + i, leaf.map(|leaf| leaf.value(self.heap())));
             }
-        }
-        for (i, ((link, _), key)) in walks.iter().zip(keys).enumerate() {
-            let leaf = self.leaf_of(*link, key)?;
-            found(first + i, leaf.map(|leaf| leaf.value(self.heap())));
         }
         Ok(())
     }

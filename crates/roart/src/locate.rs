@@ -8,32 +8,10 @@ use crate::array::ArrayRef;
 use crate::node::Node;
 use crate::{Roart, Variant};
 use art::{Kind, LeafRef, Missed, Prefix, Tagged, Tries, common_prefix, damaged, prefetch, same_object};
-use pmem::{Fault, Link, Locked, Media, PSlot};
+use pmem::{Fault, Link, Media};
 
-/// A node whose string the key begins with, and what the node's slot for the key holds.
-pub(crate) struct Place<'g> {
-    pub(crate) node: Node<'g>,
-    /// Where the node is (its kind and offset; other tag bits are those of the link the walk came by).
-    pub(crate) at: Link,
-    pub(crate) level: usize,
-    /// What the slot held when the walk passed: null, a leaf, a leaf array, or an inner node from whose string
-    /// the key parts.
-    pub(crate) link: Link,
-    /// Where the key parts from that inner node's string, and the string's byte there.
-    pub(crate) parting: Option<(usize, u8)>,
-}
-
-/// The slot, locked, by which an object hangs in its parent.
-pub(crate) struct Parent<'g, M: Media> {
-    pub(crate) node: Node<'g>,
-    /// Where the node is.
-    pub(crate) at: Link,
-    pub(crate) slot: &'g PSlot,
-    /// What the slot holds.
-    pub(crate) link: Link,
-    pub(crate) level: usize,
-    pub(crate) locked: Locked<'g, M>,
-}
+pub(crate) type Place<'g> = art::Place<Node<'g>>;
+pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// The place of `key`; `None` if a concurrent change was met and the walk must start anew.

@@ -4,12 +4,9 @@ use crate::array::{ArrayRef, array_size};
 use crate::inline::InlineRef;
 use crate::inline::word::KeyWord;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, prefetch, prefetch_range};
+use art::{GROUP, Kind, Tagged, prefetch, prefetch_range, walk_together};
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, Offset};
-
-/// Walks that go side by side: a little more than the misses that a core overlaps.
-const GROUP: usize = 32;
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Reads all `keys`, of any length, and tells what was found of each.
@@ -18,45 +15,23 @@ impl<M: Media, V: Variant> Roart<M, V> {
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
+        let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
+        let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            self.read_group(keys, group * GROUP, found)?;
-        }
-        Ok(())
-    }
-
-    fn read_group<'g>(
-        &'g self,
-        keys: &[&[u8]],
-        first: usize,
-        found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), Fault> {
-        let mut walks = [(self.root, 0); GROUP];
-        for key in keys {
-            prefetch_range(key.as_ptr(), key.len());
-        }
-        let mut busy = true;
-        while busy {
-            busy = false;
-            for ((link, depth), key) in walks.iter_mut().zip(keys) {
-                if link.is_inner() {
-                    *link = self.step(*link, key, depth)?;
-                    self.prefetch_next(*link, key, *depth);
-                    busy |= link.is_inner();
+            let mut links = walk_together(keys, self.root, step, ask)?;
+            for (link, key) in links.iter_mut().zip(keys) {
+                if link.kind() == Kind::Array {
+                    // One candidate goes on as if it hung directly; more than one is rare and looked up below.
+                    let array = ArrayRef::at(&self.heap, *link)?;
+                    if let Some(only) = array.candidate(&self.heap, key) {
+                        *link = only;
+                        self.prefetch_next(only, key, 0);
+                    }
                 }
             }
-        }
-        for ((link, _), key) in walks.iter_mut().zip(keys) {
-            if link.kind() == Kind::Array {
-                // One candidate goes on as if it hung directly; more than one is rare and looked up below.
-                let array = ArrayRef::at(&self.heap, *link)?;
-                if let Some(only) = array.candidate(&self.heap, key) {
-                    *link = only;
-                    self.prefetch_next(only, key, 0);
-                }
+            for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
+                found(group * GROUP + i, self.read_at(link, key)?);
             }
-        }
-        for (i, ((link, _), key)) in walks.iter().zip(keys).enumerate() {
-            found(first + i, self.read_at(*link, key)?);
         }
         Ok(())
     }

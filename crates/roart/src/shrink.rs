@@ -11,7 +11,7 @@ use crate::locate::{Parent, Place};
 use crate::node::{Child, Children, Node, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, child_tag, same_object};
+use art::{Kind, LeafRef, Tagged, child_tag, no_memory, same_object, shrink_at};
 use heap::{Error, Guard};
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
@@ -20,16 +20,6 @@ const MOST_TURNS: u32 = 1000;
 
 /// Subtrees of at most this many leaves become one leaf array again: half of what an array holds.
 const MERGE: usize = 32;
-
-/// Children at or below which a node is replaced by one of the next smaller kind.
-fn shrink_at(kind: Kind) -> usize {
-    match kind {
-        Kind::N256 => 40,
-        Kind::N48 => 12,
-        Kind::N16 => 3,
-        _ => 0,
-    }
-}
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Takes the leaf, or inline leaf array with one key, at `link` out of its slot in the place's node.
@@ -389,13 +379,4 @@ fn remaining<'g, M: Media>(
     ends.into_iter()
         .chain(node.children(media))
         .filter(move |link| !same_object(*link, without))
-}
-
-/// Whether an optional step failed for want of memory.
-pub(crate) fn no_memory(done: Result<(), Error>) -> Result<bool, Error> {
-    match done {
-        Ok(()) => Ok(false),
-        Err(Error::Full { .. }) => Ok(true),
-        Err(error) => Err(error),
-    }
 }

@@ -11,18 +11,7 @@ use art::{Kind, Missed, Tagged, damaged, prefetch};
 use heap::{Error, Heap};
 use pmem::{Fault, Link, Media};
 
-/// A node whose string the key begins with, and what hangs there for the key.
-#[derive(Clone, Copy)]
-pub(super) struct Place<'g> {
-    pub(super) node: Node<'g>,
-    /// Where the node is.
-    pub(super) at: Link,
-    pub(super) level: usize,
-    /// What hung there when the walk passed: null, a leaf, or an inner node from whose string the key parts.
-    pub(super) link: Link,
-    /// Where the key parts from that inner node's string, and the string's byte there.
-    pub(super) parting: Option<(usize, u8)>,
-}
+pub(super) type Place<'g> = art::Place<Node<'g>>;
 
 /// The inner node at `link`, to which `level` bytes lead; afterwards `level` is its own.
 pub(super) fn node_below<'g, M: Media>(

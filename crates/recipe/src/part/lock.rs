@@ -12,17 +12,7 @@ use pmem::{
     Fault, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted, persist_scope,
 };
 
-/// The pointer, locked, by which an object hangs in its parent.
-pub(super) struct Parent<'g, M: Media> {
-    pub(super) node: Node<'g>,
-    /// Where the node is.
-    pub(super) at: Link,
-    pub(super) slot: &'g PSlot,
-    /// What the slot holds.
-    pub(super) link: Link,
-    pub(super) level: usize,
-    pub(super) locked: Locked<'g, M>,
-}
+pub(super) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<'g> Node<'g> {
     /// Takes the lock.

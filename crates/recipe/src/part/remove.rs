@@ -8,7 +8,6 @@ use super::Writer;
 use super::locate::Place;
 use super::lock::Parent;
 use super::node::{Node, node_size};
-use super::resize::shrink_at;
 use art::{LeafRef, same_object};
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot};
@@ -43,7 +42,7 @@ impl<'a, M: Media> Writer<'a, M> {
             None
         } else if left == 1 {
             self.merge(node, place.at, locked, link)?
-        } else if children_left <= shrink_at(node.kind()) {
+        } else if children_left <= art::shrink_at(node.kind()) {
             self.shrink(place, locked, link)?
         } else {
             Some(locked)

@@ -11,16 +11,6 @@ use art::{Kind, child_tag};
 use heap::Error;
 use pmem::{Erased, Link, LinkAndPersist, Locked, Media, Persisted};
 
-/// Children at or below which a node is replaced by one of the next smaller kind: well below what fills that.
-pub(super) fn shrink_at(kind: Kind) -> usize {
-    match kind {
-        Kind::N256 => 40,
-        Kind::N48 => 12,
-        Kind::N16 => 3,
-        _ => 0,
-    }
-}
-
 impl<'a, M: Media> Writer<'a, M> {
     /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and 2 fences,
     /// N16 and N48 3 and 3.

@@ -8,20 +8,10 @@ use super::build::{Children, draft_node};
 use super::walk::{Passed, Place};
 use super::write::{publish, publish_link, retire, retire_node};
 use super::{Publish, Scheme, Tree};
-use art::{Kind, LeafRef, Tagged};
+use art::{Kind, LeafRef, Tagged, no_memory, shrink_at};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Link, Media, Purpose, persist_scope};
-
-/// Children at or below which a node is replaced by one of the next smaller kind.
-fn shrink_at(kind: Kind) -> usize {
-    match kind {
-        Kind::N256 => 40,
-        Kind::N48 => 12,
-        Kind::N16 => 3,
-        _ => 0,
-    }
-}
 
 /// Takes the leaf at `place`, which is `key`'s, out of the tree.
 pub(super) fn remove<S: Scheme, M: Media>(
@@ -127,13 +117,4 @@ fn collapse<S: Scheme, M: Media>(
     }
     retire_node(tree, guard, place.link, *node);
     Ok(())
-}
-
-/// Whether an optional step failed for want of memory.
-pub(crate) fn no_memory(done: Result<(), Error>) -> Result<bool, Error> {
-    match done {
-        Ok(()) => Ok(false),
-        Err(Error::Full { .. }) => Ok(true),
-        Err(error) => Err(error),
-    }
 }

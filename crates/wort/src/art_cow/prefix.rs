@@ -4,11 +4,10 @@
 use super::ByCopy;
 use crate::adaptive::build::{Child, Children, draft_node};
 use crate::adaptive::node::NodeRef;
-use crate::adaptive::shrink::no_memory;
 use crate::adaptive::walk::{Place, right_header, skip};
 use crate::adaptive::write::{publish, publish_below, retire_node};
 use crate::adaptive::{Prefix, Tree};
-use art::{Kind, Node, draft_leaf};
+use art::{Kind, Node, draft_leaf, no_memory};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Link, Media, Purpose, persist_scope};
