@@ -48,6 +48,8 @@ fn a_table_and_usage() {
     pool.run(["torture", "--budget", "1s", "--states", "1"])
         .fails(2, &["cannot be used with"]);
     pool.run(["torture", "--budget", "5ms"]).fails(2, &["one unit"]);
+    pool.run(["torture", "--index", "roart", "--model", "word"])
+        .fails(2, &["does not claim the model word"]);
 }
 
 /// A hunt that has no time to miss the persists that it leaves out says which these are, ends with exit code 1, and

@@ -85,6 +85,8 @@ pub enum Fate {
     Shared,
     /// No image of those explored misses it.
     Survived,
+    /// Nothing that was followed of it came to where it lacks something.
+    Untried,
 }
 
 /// A mutant that was hunted.
@@ -118,6 +120,7 @@ impl fmt::Display for Hunted {
             }
             Fate::Shared => write!(f, "shared    {mutant}"),
             Fate::Survived => write!(f, "survived  {mutant}, {lacking} times"),
+            Fate::Untried => write!(f, "untried   {mutant}"),
         }
     }
 }
@@ -188,6 +191,12 @@ impl<S: Subject> Explorer<S> {
                             hunted.fate = Fate::Killed(shrunk);
                         }
                         Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
+                        // Its line of source was met, and the write-back made nevertheless.
+                        Ok(())
+                            if mutant.lacks == Lacks::WriteBack && matches!(hunted.fate, Fate::Untried) =>
+                        {
+                            hunted.fate = Fate::Shared;
+                        }
                         Ok(()) => {}
                     }
                     let report = self.report_mut();
@@ -200,7 +209,7 @@ impl<S: Subject> Explorer<S> {
             }
         }
         // Nothing of those could be put into another order.
-        all.retain(|key, hunted| key.3 != Lacks::Order || !matches!(hunted.fate, Fate::Shared));
+        all.retain(|key, hunted| key.3 != Lacks::Order || !matches!(hunted.fate, Fate::Untried));
         Ok(all.into_values().collect())
     }
 
@@ -210,7 +219,7 @@ impl<S: Subject> Explorer<S> {
                 all.entry((key.0, key.1, key.2, lacks)).or_insert(Hunted {
                     mutant: Mutant { lacks, site },
                     lacking: 0,
-                    fate: Fate::Shared,
+                    fate: Fate::Untried,
                 });
             };
             add(key.3);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{IndexKind, claimed, explore, whole};
+use common::{IndexKind, claimed, explore, whole, whole_and_variants};
 use wollemi_crashtest::{Mode, Model, Settings, history};
 
 /// Runs the property for an index and a model, with a seed that can be given (`SEED`).
@@ -48,7 +48,7 @@ fn what_was_acknowledged_is_there_in_other_models() {
 /// a loss of power takes it away. (Of values stored in place, and of the end of the allocated pages, it once did.)
 #[test]
 fn what_was_seen_after_a_kill_is_there() {
-    for kind in whole() {
+    for kind in whole_and_variants() {
         let settings = Settings {
             kill_share: 10,
             again_share: 0,

@@ -3,14 +3,14 @@
 
 mod common;
 
-use common::{claimed, explore, whole};
+use common::{claimed, explore, whole, whole_and_variants};
 use wollemi_crashtest::map::Op;
 use wollemi_crashtest::{History, Mode, Model, Settings, history};
 
 /// Whatever a crash leaves of it, what was acknowledged is there; nobody answers what a crash may take back.
 #[test]
 fn what_threads_were_told_is_there() {
-    for kind in whole() {
+    for kind in whole_and_variants() {
         for (mode, histories) in [(Mode::Power, 24), (Mode::Word, 6), (Mode::Process, 6)] {
             let settings = Settings {
                 model: Model::from(mode),

@@ -46,3 +46,12 @@ kind::indexes! {
     /// Log and buffer tree in DRAM, merged into a base tree in place (DPTree, PVLDB 2019)
     DpTree = "dptree", index, dptree::DpTree<M>;
 }
+
+impl IndexKind {
+    /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing about
+    /// the order in which stores to one line become durable.
+    pub fn claims_word(self) -> bool {
+        // Its inline leaf arrays store a value and then its key word, which are in one line, and fence once.
+        self != IndexKind::Roart
+    }
+}

@@ -37,13 +37,18 @@ pub fn whole() -> impl Iterator<Item = IndexKind> {
     IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation())
 }
 
+/// These, and ROART in its other publication policy and as in the paper.
+pub fn whole_and_variants() -> impl Iterator<Item = IndexKind> {
+    whole().chain([IndexKind::RoartStreaming, IndexKind::RoartWithoutInline])
+}
+
 /// The index to look at in a model: ROART's inline leaf arrays rely on the stores to a line becoming durable in their
 /// order, and there is ROART without them.
 pub fn claimed(kind: IndexKind, mode: Mode) -> IndexKind {
-    match (kind, mode) {
-        (IndexKind::Roart, Mode::Word) => IndexKind::RoartWithoutInline,
-        _ => kind,
+    if mode == Mode::Word && !kind.claims_word() {
+        return IndexKind::RoartWithoutInline;
     }
+    kind
 }
 
 /// Explores histories of an index; a failure is the test's.

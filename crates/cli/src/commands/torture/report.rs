@@ -38,6 +38,7 @@ struct Line<'a> {
     killed: Option<usize>,
     mutant_states: Option<u64>,
     survivors: Option<Vec<Survivor>>,
+    untried: Option<Vec<String>>,
     counterexample: Option<String>,
 }
 
@@ -80,6 +81,12 @@ impl Finding {
         Justified::of(self.hunted.as_deref().unwrap_or_default())
     }
 
+    /// Mutants of which nothing was seen: longer, they would be.
+    fn untried(&self) -> impl Iterator<Item = &Hunted> {
+        let hunted = self.hunted.as_deref().unwrap_or_default();
+        hunted.iter().filter(|one| matches!(one.fate, Fate::Untried))
+    }
+
     /// Writes one line of JSON.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let report = &self.report;
@@ -110,6 +117,10 @@ impl Finding {
                 .hunted
                 .is_some()
                 .then(|| self.survivors().into_iter().map(survivor).collect()),
+            untried: self
+                .hunted
+                .as_ref()
+                .map(|_| self.untried().map(|one| one.mutant.to_string()).collect()),
             counterexample: self.counterexample.as_ref().map(ToString::to_string),
         };
         serde_json::to_writer(&mut *out, &line)?;
@@ -196,6 +207,7 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
         let (fate, why) = match &one.fate {
             Fate::Killed(failure) => ("killed", failure.message.as_str()),
             Fate::Shared => ("shared", "others ask for the same write-backs"),
+            Fate::Untried => ("untried", "nothing followed so far came to where it matters"),
             Fate::Survived => {
                 let same = survivors.iter().find(|other| std::ptr::eq(other.hunted, one));
                 match same.and_then(|one| one.reason) {
@@ -210,10 +222,11 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     let unexplained = survivors.iter().filter(|one| one.reason.is_none()).count();
     writeln!(
         out,
-        "  {} mutants, {} killed, {} survivors, {unexplained} of them for no known reason; {} states in {:.0} s",
+        "  {} mutants, {} killed, {} survivors, {unexplained} of them for no known reason, {} untried; {} states in {:.0} s",
         hunted.len(),
         finding.report.mutants.1,
         survivors.len(),
+        finding.untried().count(),
         HumanCount(finding.report.mutant_states),
         finding.report.mutant_elapsed.as_secs_f64(),
     )
