@@ -145,7 +145,7 @@ fn bytes_of(key: &impl Key) -> Vec<u8> {
 /// ```
 pub struct TypedMap<K, V> {
     map: Map,
-    types: PhantomData<fn(K, V) -> (K, V)>,
+    types: PhantomData<fn() -> (K, V)>,
 }
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
