@@ -7,7 +7,7 @@
 //! ```no_run
 //! # fn serve(index: std::sync::Arc<dyn index::Index>) -> Result<(), wollemi_server::Error> {
 //! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), index)?;
-//! println!("listening on {:?}", server.addresses());
+//! println!("listening on {:?}", server.addresses(wollemi_server::Protocol::Memcached));
 //! let report = server.run(&wollemi_server::Shutdown::on_signals())?;
 //! println!("{} connections served", report.connections);
 //! # Ok(())
