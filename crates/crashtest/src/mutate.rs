@@ -20,7 +20,7 @@ use std::time::Instant;
 /// What a mutant lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lacks {
-    /// The write-backs that only its site asked for.
+    /// The write-backs that its site asked for, with whoever else asked for the same.
     WriteBack,
     /// The fences of its site.
     Fence,
@@ -42,7 +42,7 @@ impl Mutant {
     /// Whether the event does not happen.
     pub fn leaves_out(&self, log: &Log, event: &Event) -> bool {
         match (self.lacks, event.what) {
-            (Lacks::WriteBack, What::WriteBack { .. }) => log.sites(event).all(|site| site == self.site),
+            (Lacks::WriteBack, What::WriteBack { .. }) => log.sites(event).any(|site| site == self.site),
             (Lacks::Fence, What::Fence) => event.site == self.site,
             _ => false,
         }
@@ -81,8 +81,6 @@ impl fmt::Display for Mutant {
 pub enum Fate {
     /// An image that it leaves is wrong, or an answer that it gives.
     Killed(Box<Failure>),
-    /// Others always asked for the same write-back too: leaving the site out leaves nothing out.
-    Shared,
     /// No image of those explored misses it.
     Survived,
     /// Nothing that was followed of it came to where it lacks something.
@@ -118,7 +116,6 @@ impl fmt::Display for Hunted {
                 let Failure { seed, message, .. } = &**failure;
                 write!(f, "killed    {mutant}: history {seed}, {message}")
             }
-            Fate::Shared => write!(f, "shared    {mutant}"),
             Fate::Survived => write!(f, "survived  {mutant}, {lacking} times"),
             Fate::Untried => write!(f, "untried   {mutant}"),
         }
@@ -191,12 +188,6 @@ impl<S: Subject> Explorer<S> {
                             hunted.fate = Fate::Killed(shrunk);
                         }
                         Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
-                        // Its line of source was met, and the write-back made nevertheless.
-                        Ok(())
-                            if mutant.lacks == Lacks::WriteBack && matches!(hunted.fate, Fate::Untried) =>
-                        {
-                            hunted.fate = Fate::Shared;
-                        }
                         Ok(()) => {}
                     }
                     let report = self.report_mut();

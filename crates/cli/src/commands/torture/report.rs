@@ -206,7 +206,6 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     for one in hunted {
         let (fate, why) = match &one.fate {
             Fate::Killed(failure) => ("killed", failure.message.as_str()),
-            Fate::Shared => ("shared", "others ask for the same write-backs"),
             Fate::Untried => ("untried", "nothing followed so far came to where it matters"),
             Fate::Survived => {
                 let same = survivors.iter().find(|other| std::ptr::eq(other.hunted, one));
