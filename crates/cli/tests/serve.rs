@@ -2,95 +2,12 @@
 
 mod common;
 
+use common::server::{Client, Server};
 use common::{Pool, Random};
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufReader;
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-
-/// A running server.
-struct Server {
-    child: Child,
-    address: String,
-    redis: String,
-    /// Its first line.
-    ready: serde_json::Value,
-}
-
-impl Server {
-    fn start(pool: &Pool) -> Server {
-        Server::start_on(pool, "127.0.0.1:0")
-    }
-
-    fn start_on(pool: &Pool, address: &str) -> Server {
-        let mut child = pool
-            .command([
-                "serve",
-                "--memcached",
-                address,
-                "--redis",
-                "127.0.0.1:0",
-                "--json",
-            ])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the server starts");
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().expect("piped"))
-            .read_line(&mut line)
-            .expect("a first line");
-        let ready: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
-        let address = ready["memcached"][0].as_str().expect("an address").to_owned();
-        let redis = ready["redis"][0].as_str().expect("an address").to_owned();
-        Server {
-            child,
-            address,
-            redis,
-            ready,
-        }
-    }
-
-    fn client(&self) -> Client {
-        let stream = TcpStream::connect(&self.address).expect("the server listens");
-        Client {
-            lines: BufReader::new(stream),
-        }
-    }
-
-    fn terminate(mut self) -> Option<i32> {
-        let kill = Command::new("kill").arg(self.child.id().to_string()).status();
-        assert!(kill.expect("kill runs").success());
-        self.child.wait().expect("ends").code()
-    }
-}
-
-struct Client {
-    lines: BufReader<TcpStream>,
-}
-
-impl Client {
-    /// Sends a request, and reads one line of the answer; `None` if the server is gone.
-    fn ask(&mut self, request: &str) -> Option<String> {
-        self.lines.get_mut().write_all(request.as_bytes()).ok()?;
-        self.line()
-    }
-
-    fn line(&mut self) -> Option<String> {
-        let mut line = String::new();
-        let read = self.lines.read_line(&mut line);
-        (read.is_ok() && line.ends_with("\r\n")).then(|| line.trim_end().to_owned())
-    }
-
-    fn get(&mut self, key: &str) -> Option<String> {
-        let head = self.ask(&format!("get {key}\r\n")).expect("an answer");
-        if head == "END" {
-            return None;
-        }
-        let value = self.line().expect("a value");
-        assert_eq!(self.line().as_deref(), Some("END"));
-        Some(value)
-    }
-}
+use std::process::Stdio;
 
 /// SIGTERM ends a server in order; what was stored is there for the next, and counted in its first line.
 #[test]
@@ -157,10 +74,7 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
 fn a_killed_server_has_kept_what_redis_clients_wrote() {
     let pool = Pool::new();
     let mut server = Server::start(&pool);
-    let connect = |server: &Server| Client {
-        lines: BufReader::new(TcpStream::connect(&server.redis).expect("the server listens")),
-    };
-    let mut client = connect(&server);
+    let mut client = server.redis_client();
     assert_eq!(client.ask("set k redis ex 1000\r\n").as_deref(), Some("+OK"));
     assert_eq!(client.ask("multi\r\n").as_deref(), Some("+OK"));
     for command in ["incrby n 41", "incr n", "mset a 1 b 2"] {
@@ -179,7 +93,7 @@ fn a_killed_server_has_kept_what_redis_clients_wrote() {
     assert_eq!(server.client().get("k").as_deref(), Some("redis"));
     assert_eq!(server.client().get("n").as_deref(), Some("42"));
     assert_eq!(server.client().get("other"), None);
-    let mut client = connect(&server);
+    let mut client = server.redis_client();
     let left = client.ask("ttl k\r\n").expect("an answer");
     let left: u64 = left[1..].parse().expect("seconds");
     assert!((900..=1000).contains(&left), "{left}");

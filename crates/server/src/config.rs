@@ -13,6 +13,20 @@ pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 /// had.
 pub type Maps = Arc<dyn Fn(usize, bool) -> Result<Option<Arc<dyn index::Index>>, String> + Send + Sync>;
 
+/// What a key of database `database` shall hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change<'c> {
+    /// The database's number.
+    pub database: usize,
+    /// The key.
+    pub key: &'c [u8],
+    /// The value, as the index has it; `None`: the key shall be absent.
+    pub value: Option<&'c [u8]>,
+}
+
+/// Makes changes, of no key two: all of them, durably, or none, whatever crash comes; or says why none was made.
+pub type Commit = Arc<dyn Fn(&[Change<'_>]) -> Result<(), String> + Send + Sync>;
+
 /// The largest value, in bytes, that the index can hold with an item's header.
 pub(crate) const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
 
@@ -81,6 +95,8 @@ pub struct Config {
     pub redis: Vec<Address>,
     /// The maps of the databases behind the first; without them there is but one.
     pub maps: Option<Maps>,
+    /// What commits a transaction; without it, a crash may come between two changes of one.
+    pub commit: Option<Commit>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,
     /// Whether addresses that other machines can reach are allowed. The protocol has no passwords.
@@ -109,6 +125,7 @@ impl Default for Config {
             memcached: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 11211)).into()],
             redis: Vec::new(),
             maps: None,
+            commit: None,
             passwords: None,
             allow_remote: false,
             threads: 0,

@@ -1,10 +1,13 @@
 //! The databases that Redis clients select by number, each the items in a map of its own. Database 0 is also what memcached
 //! clients see.
+//!
+//! I1 What a transaction changes, in all databases, is committed by one call: all of it or nothing, where the
+//!    configuration says how.
 
 use crate::Error;
-use crate::config::Maps;
+use crate::config::{Change, Commit, Config, Maps};
 use crate::shared::now;
-use crate::store::Store;
+use crate::store::{Before, Store};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use index::Index;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,25 +15,36 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many databases there can be.
 pub const COUNT: usize = 16;
 
+/// The stores in a transaction, with their numbers, as they were before it.
+type Begun = Vec<(usize, Arc<Store>, Before)>;
+
+const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
+
 /// All databases.
 pub struct Databases {
     first: Arc<Store>,
     maps: Option<Maps>,
+    commit: Option<Commit>,
     /// The longest value that memcached's clients may make.
     largest: usize,
     opened: Mutex<[Option<Arc<Store>>; COUNT]>,
+    /// The stores in the transaction that runs, as they were before it.
+    before: Mutex<Option<Begun>>,
     /// Held by one to act alone, shared by all who do one thing at a time.
     gate: ShardedLock<()>,
 }
 
 impl Databases {
     /// Database 0 in `index`, and the others that are there already.
-    pub fn open(index: Arc<dyn Index>, maps: Option<Maps>, largest: usize) -> Result<Databases, Error> {
+    pub fn open(index: Arc<dyn Index>, config: &Config) -> Result<Databases, Error> {
+        let largest = config.largest_value();
         let first = Arc::new(Store::open(index, largest, now())?);
         let databases = Databases {
             opened: Mutex::new(std::array::from_fn(|i| (i == 0).then(|| first.clone()))),
+            before: Mutex::new(None),
             first,
-            maps,
+            maps: config.maps.clone(),
+            commit: config.commit.clone(),
             largest,
             gate: ShardedLock::new(()),
         };
@@ -78,7 +92,11 @@ impl Databases {
                     .count_on(1)
                     .map_err(|failure| Error::Map(failure.to_string()))?;
             }
-            *slot = Some(Arc::new(store));
+            let store = Arc::new(store);
+            if let Some(before) = &mut *self.before() {
+                before.push((number, store.clone(), store.begin()));
+            }
+            *slot = Some(store);
         }
         Ok(slot.clone())
     }
@@ -96,6 +114,80 @@ impl Databases {
     /// Does several things while nobody does anything else.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a transaction: edits are kept back until it is committed. The caller acts alone until it has ended.
+    pub fn begin(&self) -> Transaction<'_> {
+        let stores = self.all().into_iter();
+        *self.before() = Some(
+            stores
+                .map(|(number, store)| {
+                    let before = store.begin();
+                    (number, store, before)
+                })
+                .collect(),
+        );
+        Transaction { databases: self }
+    }
+
+    fn before(&self) -> MutexGuard<'_, Option<Begun>> {
+        // Each change is one assignment or one push.
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, committed: bool) {
+        for (_, store, before) in self.before().take().into_iter().flatten() {
+            store.end(before, committed);
+        }
+    }
+}
+
+/// What one client does while nobody else does anything. Dropped, it leaves all as it was.
+pub struct Transaction<'d> {
+    databases: &'d Databases,
+}
+
+impl Transaction<'_> {
+    /// Commits: all that was changed is durable when this returns. On an error nothing was changed; but where the
+    /// configuration does not say how to commit several changes, the first of them may have been made.
+    pub fn commit(self) -> Result<(), String> {
+        let mut parts = Vec::new();
+        for (number, store, _) in self.databases.before().iter().flatten() {
+            let changes = store.changes().ok_or(TOO_MUCH)?;
+            parts.push((*number, store.clone(), changes));
+        }
+        match &self.databases.commit {
+            Some(commit) => {
+                let all = parts.iter().flat_map(|&(database, _, ref changes)| {
+                    changes.iter().map(move |(key, value)| Change {
+                        database,
+                        key,
+                        value: value.as_deref(),
+                    })
+                });
+                let all: Vec<_> = all.collect();
+                if !all.is_empty() {
+                    commit(&all)?;
+                }
+            }
+            None => {
+                for (_, store, changes) in &parts {
+                    for (key, value) in changes {
+                        let made = store.make(key, value.as_deref());
+                        made.map_err(|error| error.to_string())?;
+                    }
+                }
+            }
+        }
+        self.databases.end(true);
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // After a commit there is nothing left to end.
+        self.databases.end(false);
     }
 }
 

@@ -52,7 +52,8 @@ mod shutdown;
 mod store;
 mod sweep;
 
-pub use config::{Address, Config, MAX_THREADS, Maps, MoreStats, Protocol};
+pub use config::{Address, Change, Commit, Config, MAX_THREADS, Maps, MoreStats, Protocol};
+pub use databases::COUNT as DATABASES;
 pub use error::Error;
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

@@ -76,7 +76,7 @@ impl Server {
             Some(path) => Passwords::read(path)?,
             None => Passwords::default(),
         };
-        let databases = Databases::open(index, config.maps.clone(), config.largest_value())?;
+        let databases = Databases::open(index, &config)?;
         let workers = config.workers();
         let of = |protocol, addresses: &[Address]| {
             let bound = addresses

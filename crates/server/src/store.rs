@@ -3,13 +3,16 @@
 //! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
 //! I2 A dead item (expired, or older than a `flush_all`) is absent for everyone. Whoever meets it may remove it, by an
 //!    edit that looks again.
-//! I3 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
+//! I3 In a transaction, edits are kept back until it is committed, and what is kept beside the index (the record, the
+//!    count) is as it was before if it is not.
+//! I4 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
 //!
 //! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
 
 mod classic;
 mod count;
 mod edit;
+mod pending;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +21,9 @@ use crate::item::{Header, Item};
 use crate::record::{self, Record};
 use count::Count;
 use edit::{Change, Remove};
-use index::{Action, Direction, Edit, Guard, Index, Value};
+use index::{Action, Direction, Edit, Guard, Index, Upsert, Value};
+pub use pending::Changes;
+use pending::Pending;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -71,7 +76,7 @@ pub enum Failure {
 
 /// The items in an index.
 pub struct Store {
-    index: Arc<dyn Index>,
+    items: Pending,
     /// The largest value, in bytes.
     largest: usize,
     /// The next unique.
@@ -92,6 +97,12 @@ const REMOVALS: usize = 1 << 12;
 
 /// What a scan calls for each key in order, with its item unless it is dead.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
+
+/// What is kept beside the index, as it was before a transaction.
+pub struct Before {
+    record: Record,
+    count: count::Saved,
+}
 
 /// What a step of the sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -115,7 +126,7 @@ impl Store {
         };
         let next = record.reserved;
         let store = Store {
-            index,
+            items: Pending::new(index),
             largest,
             next: AtomicU64::new(next),
             reserved: AtomicU64::new(next),
@@ -163,16 +174,69 @@ impl Store {
     fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
         // What is flushed is not counted any more, and an edit comes wholly before the flush or after it: its unique, too.
         self.count.restart(|| {
+            let flushed = self.next.load(Ordering::SeqCst);
             let changed = Record {
-                flushed: self.next.load(Ordering::SeqCst),
+                // A transaction that was not committed may have given uniques that it had reserved.
+                reserved: record.reserved.max(flushed),
+                flushed,
                 flush_at: 0,
-                ..**record
             };
             self.write_record(record, changed)
         })
     }
 
-    /// Reads items: `found(i, item)` is called once for each key, in any order. Dead items' keys go to `dead`.
+    /// Keeps edits back from now on. Nobody else acts until the transaction ends.
+    pub fn begin(&self) -> Before {
+        self.items.begin();
+        Before {
+            record: *self.lock(),
+            count: self.count.save(),
+        }
+    }
+
+    /// Whether a transaction runs.
+    #[inline]
+    pub fn in_transaction(&self) -> bool {
+        self.items.is_on()
+    }
+
+    /// What the transaction changes; `None` where that is too much.
+    pub fn changes(&self) -> Option<Changes> {
+        self.items.changes()
+    }
+
+    /// Makes one of the changes of a transaction that has ended, by itself.
+    pub fn make(&self, key: &[u8], value: Option<&[u8]>) -> Result<(), index::Error> {
+        match value {
+            Some(value) => self.items.index().upsert(key, value),
+            None => self.items.index().remove(key).map(drop),
+        }
+    }
+
+    /// Ends the transaction. If it was not committed, all is as it was `before`.
+    pub fn end(&self, before: Before, committed: bool) {
+        self.items.end();
+        if !committed {
+            self.adopt(&mut self.lock(), before.record);
+            self.count.restore(before.count);
+        }
+    }
+
+    /// Shows an item, if it is there: as the transaction would have it, where one runs.
+    pub fn read<T>(
+        &self,
+        key: &[u8],
+        now: u64,
+        show: impl FnOnce(&Item<'_>) -> T,
+    ) -> Result<Option<T>, Failure> {
+        self.items.read(key, |value| {
+            let Some(value) = value else { return Ok(None) };
+            let item = Item::read(value).ok_or(Failure::Foreign)?;
+            Ok((!self.is_dead(&item.header, now)).then(|| show(&item)))
+        })?
+    }
+
+    /// Reads items, in no transaction: `found[i]` is filled for each key that is there. Dead items' keys go to `dead`.
     pub fn get<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -182,9 +246,10 @@ impl Store {
         found: &mut [Option<Value<'g>>],
     ) -> Result<(), Failure> {
         if let [key] = keys {
-            found[0] = self.index.get(key, guard)?;
+            found[0] = self.items.index().get(key, guard)?;
         } else {
-            self.index
+            self.items
+                .index()
                 .multi_get(keys, guard, &mut |i, value| found[i] = value)?;
         }
         for (i, slot) in found.iter_mut().enumerate() {
@@ -214,9 +279,9 @@ impl Store {
             Bound::Unbounded | Bound::Included([]) => Bound::Excluded(record::KEY),
             lower => lower,
         };
-        self.index
-            .scan(lower, upper, direction, guard, &mut |key, value| {
-                let item = Item::read(&value).filter(|item| !self.is_dead(&item.header, now));
+        self.items
+            .scan((lower, upper), direction, guard, &mut |key, value| {
+                let item = Item::read(value).filter(|item| !self.is_dead(&item.header, now));
                 visit(key, item.as_ref())
             })
     }
@@ -266,7 +331,7 @@ impl Store {
             let guard = heap::pin();
             // The record's key comes first, and is never above the bound.
             let lower = Bound::Excluded(cursor.as_slice());
-            self.index.scan(
+            self.items.index().scan(
                 lower,
                 Bound::Unbounded,
                 Direction::Forward,
@@ -302,7 +367,7 @@ impl Store {
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
         Ok(self
             .count
-            .step(&*self.index, limit, &|value| self.is_flushed(value))?)
+            .step(self.items.index(), limit, &|value| self.is_flushed(value))?)
     }
 
     /// Whether the item in a value is older than a flush.
@@ -313,7 +378,7 @@ impl Store {
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         self.count
-            .edit(&*self.index, key, edit, &|value| self.is_flushed(value))
+            .edit(&self.items, key, edit, &|value| self.is_flushed(value))
     }
 
     #[inline]
@@ -363,12 +428,16 @@ impl Store {
     }
 
     fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {
-        self.index.upsert(record::KEY, &changed.bytes())?;
+        self.items.write(record::KEY, &mut Upsert(&changed.bytes()))?;
+        self.adopt(record, changed);
+        Ok(())
+    }
+
+    fn adopt(&self, record: &mut MutexGuard<'_, Record>, changed: Record) {
         **record = changed;
         self.reserved.store(changed.reserved, Ordering::Release);
         self.flushed.store(changed.flushed, Ordering::Release);
         self.flush_at.store(changed.flush_at, Ordering::Release);
-        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Record> {

@@ -26,7 +26,12 @@ const COUNT_PAUSE: Duration = Duration::from_millis(1);
 pub async fn count(shared: Arc<Shared>) {
     // In a damaged pool the number stays what it was, and is not said to be exact; requests will say what is wrong.
     for (_, store) in shared.databases.all() {
-        while let Ok(false) = store.count_on(COUNT_STEP) {
+        loop {
+            let counted = {
+                let _shared = shared.databases.shared();
+                store.count_on(COUNT_STEP)
+            };
+            let Ok(false) = counted else { break };
             tokio::time::sleep(COUNT_PAUSE).await;
         }
     }
@@ -38,6 +43,7 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
     loop {
         let mut pauses = ROUND;
         for (number, store) in shared.databases.all() {
+            let _shared = shared.databases.shared();
             pauses = pauses.min(match store.sweep(&mut cursors[number], STEP, now()) {
                 Ok(swept) => {
                     shared.swept.fetch_add(swept.removed as u64, Ordering::Relaxed);

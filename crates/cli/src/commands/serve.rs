@@ -6,7 +6,7 @@ use crate::exit::{Failure, Outcome};
 use clap::builder::RangedU64ValueParser;
 use indicatif::HumanCount;
 use serde::Serialize;
-use server::{Address, Config, Maps, Protocol, Report, Server, Shutdown};
+use server::{Address, Commit, Config, Maps, Protocol, Report, Server, Shutdown};
 use std::io::{self, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::ops::ControlFlow;
@@ -117,6 +117,7 @@ impl Args {
                 false => addresses(&self.redis, self.redis_unix),
             },
             maps: Some(maps(&db, name, self.new)),
+            commit: Some(commit(&db, name)),
             passwords: self.passwords,
             max_connections: self.max_connections,
             idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
@@ -156,7 +157,7 @@ impl Args {
 fn maps(db: &Db, name: &str, new: NewMap) -> Maps {
     let (db, name) = (db.clone(), name.to_owned());
     Arc::new(move |number, create| {
-        let name = format!("{name}-{number}");
+        let name = map_name(&name, number);
         let map = match create {
             true => new
                 .open(&db, &name)
@@ -165,6 +166,39 @@ fn maps(db: &Db, name: &str, new: NewMap) -> Maps {
             false => db.find_map(&name).map_err(|error| error.to_string())?,
         };
         Ok(map.map(|map| map.index()))
+    })
+}
+
+/// The map of a database above 0.
+fn map_name(first: &str, number: usize) -> String {
+    format!("{first}-{number}")
+}
+
+/// What commits a transaction: a batch over the databases' maps.
+fn commit(db: &Db, name: &str) -> Commit {
+    let (db, name) = (db.clone(), name.to_owned());
+    Arc::new(move |changes| {
+        let mut maps: [Option<Map>; server::DATABASES] = Default::default();
+        let mut batch = db.batch();
+        for change in changes {
+            let map = match &mut maps[change.database] {
+                Some(map) => map,
+                none => {
+                    let name = match change.database {
+                        0 => name.clone(),
+                        number => map_name(&name, number),
+                    };
+                    let found = db.find_map(&name).map_err(|error| error.to_string())?;
+                    none.insert(found.ok_or_else(|| format!("map '{name}' is gone"))?)
+                }
+            };
+            match change.value {
+                Some(value) => batch.upsert(map, change.key, value),
+                None => batch.remove(map, change.key),
+            };
+        }
+        // Nothing was expected, so it is carried out.
+        batch.commit().map(drop).map_err(|error| error.to_string())
     })
 }
 

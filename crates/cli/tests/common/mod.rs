@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod server;
+
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;

@@ -224,7 +224,7 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
             let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
             if alone {
                 let _alone = shared.databases.alone();
-                run(context, command, args);
+                transact(context, command, args);
             } else {
                 let _shared = shared.databases.shared();
                 run(context, command, args);
@@ -274,8 +274,25 @@ fn unknown(args: Args<'_>) -> Wrong {
     ))
 }
 
-/// Carries out a command.
-pub fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+/// Carries out a command wholly or not at all. The caller lets nobody act beside it.
+fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+    let shared = context.worker.shared.clone();
+    let begin = context.reply.out.len();
+    let selected = (context.state.store.clone(), context.state.db);
+    let transaction = shared.databases.begin();
+    let committed = match run(context, command, args) {
+        true => transaction.commit(),
+        false => return, // What it has begun is dropped.
+    };
+    if let Err(text) = committed {
+        (context.state.store, context.state.db) = selected;
+        context.reply.out.truncate(begin);
+        context.reply.error(&format!("ERR {text}"));
+    }
+}
+
+/// Carries out a command; whether it could be.
+pub fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> bool {
     let begin = context.reply.out.len();
     let done = context
         .state
@@ -283,10 +300,11 @@ pub fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
         .tick(context.now)
         .map_err(Wrong::from)
         .and_then(|()| (command.run)(context, args));
-    if let Err(Wrong(text)) = done {
+    if let Err(Wrong(text)) = &done {
         context.reply.out.truncate(begin);
-        context.reply.error(&text);
+        context.reply.error(text);
     }
+    done.is_ok()
 }
 
 #[cfg(test)]

@@ -86,15 +86,7 @@ impl Context<'_> {
         if !is_name(key) {
             return Ok(None);
         }
-        let store = &self.state.store;
-        let mut dead = Vec::new();
-        let guard = heap::pin();
-        let mut found = [None];
-        store.get(&[key], self.now, &guard, &mut dead, &mut found)?;
-        Ok(found[0]
-            .as_ref()
-            .and_then(|value| Item::read(value))
-            .map(|item| show(&item)))
+        Ok(self.state.store.read(key, self.now, show)?)
     }
 
     /// Counts what a read has found.

@@ -53,7 +53,7 @@ pub fn renamenx(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Gives an item another key, and keeps its expiry. Nobody acts beside it; a crash may leave both.
+/// Gives an item another key, and keeps its expiry. The caller makes it one transaction.
 fn move_to(context: &Context<'_>, args: Args<'_>, replace: bool) -> Result<bool, super::context::Wrong> {
     let (from, to) = (args.get(1), args.get(2));
     let item = context.read(from, |item| (item.header, item.data.to_vec()))?;

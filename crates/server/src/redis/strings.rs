@@ -33,6 +33,9 @@ pub fn mget(context: &mut Context<'_>, args: Args<'_>) -> Done {
 /// one, and no more once `enough` bytes of replies wait.
 pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Result<usize, Wrong> {
     let keys = &keys[..keys.len().min(BATCH)];
+    if context.state.store.in_transaction() {
+        return mget_within(context, keys, enough);
+    }
     let mut named = [&[][..]; BATCH];
     let mut count = 0;
     for key in keys.iter().filter(|key| is_name(key)) {
@@ -68,6 +71,19 @@ pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Re
         let _ = store.bury(named[i], context.now);
     }
     Ok(replied)
+}
+
+/// As [`mget_each`], one by one, in a transaction.
+fn mget_within(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Result<usize, Wrong> {
+    for (i, key) in keys.iter().enumerate() {
+        let data = context.read(key, |item| item.data.to_vec())?;
+        context.count(data.is_some());
+        context.reply.bulk_or_null(data.as_deref());
+        if context.reply.out.len() >= enough {
+            return Ok(i + 1);
+        }
+    }
+    Ok(keys.len())
 }
 
 /// The options of `SET`.
@@ -318,6 +334,11 @@ fn set_all(context: &Context<'_>, args: Args<'_>, command: &str) -> Done {
         return Err(Wrong(format!(
             "ERR wrong number of arguments for '{command}' command"
         )));
+    }
+    // In a transaction, too, it is carried out wholly or not at all.
+    let too_long = args.from(1).step_by(2).find(|key| key.len() > index::MAX_KEY);
+    if let Some(key) = too_long {
+        return Err(index::Error::KeyTooLong(key.len()).into());
     }
     let values = args.from(2).step_by(2);
     for (key, data) in args.from(1).step_by(2).zip(values) {

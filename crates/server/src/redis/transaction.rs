@@ -5,8 +5,8 @@
 //!    command gives it a new unique, and no unique is given twice. One that was removed meanwhile has changed; so may
 //!    seem one in thousands that was not.
 //!
-//! The commands of an `EXEC` become durable one by one, in order: after a crash in its middle the first of them have
-//! been carried out and the others not.
+//! I3 The commands of an `EXEC` change nothing before it is committed, which makes all their changes durable at once;
+//!    they see each other's changes (`store::pending`).
 
 use super::command::{self, Command};
 use super::context::{Context, Done, Wrong};
@@ -128,18 +128,12 @@ pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
     }
     context.reply.array(queue.commands.len());
     let begin = context.reply.out.len();
-    let mut full = Ok(());
     for (command, kept) in &queue.commands {
-        // What was promised is carried out, also where its reply is too long to be given.
         command::run(context, command, kept.args());
-        if full.is_ok() {
-            full = context.bounded(begin);
-        }
-        if full.is_err() {
-            context.reply.out.truncate(begin);
-        }
+        // A reply that is too long to be given takes back what was carried out.
+        context.bounded(begin)?;
     }
-    full
+    Ok(())
 }
 
 fn changed(context: &mut Context<'_>, watched: Vec<Watched>) -> Result<bool, Wrong> {

@@ -10,6 +10,7 @@
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
 //!    exclude each other.
 
+use super::pending::Pending;
 use crossbeam_utils::sync::ShardedLock;
 use index::{Action, Direction, Edit, Error, Index};
 use std::ops::{Bound, ControlFlow};
@@ -82,10 +83,27 @@ impl Count {
         Ok(())
     }
 
+    /// How far it is. Nobody edits meanwhile.
+    pub fn save(&self) -> Saved {
+        Saved {
+            items: self.items.load(Ordering::Relaxed),
+            through: self.through.load(Ordering::Acquire),
+            cursor: self.cursor.read().unwrap_or_else(PoisonError::into_inner).clone(),
+        }
+    }
+
+    /// As it was. Nobody edits meanwhile.
+    pub fn restore(&self, saved: Saved) {
+        let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
+        self.items.store(saved.items, Ordering::Relaxed);
+        self.through.store(saved.through, Ordering::Release);
+        *cursor = saved.cursor;
+    }
+
     /// Carries out an edit of an item.
     pub fn edit(
         &self,
-        index: &dyn Index,
+        items: &Pending,
         key: &[u8],
         edit: &mut dyn Edit,
         is_flushed: &dyn Fn(&[u8]) -> bool,
@@ -97,7 +115,7 @@ impl Count {
             is_flushed,
             present: false,
         };
-        let action = index.write(key, &mut watched)?;
+        let action = items.write(key, &mut watched)?;
         let change = match (watched.present, action) {
             (false, Action::Put) => 1,
             (true, Action::Remove) => -1,
@@ -108,6 +126,13 @@ impl Count {
         }
         Ok(action)
     }
+}
+
+/// A count at one moment.
+pub struct Saved {
+    items: i64,
+    through: bool,
+    cursor: Vec<u8>,
 }
 
 /// An edit, and whether an item that is not flushed was there when it decided.

@@ -11,4 +11,5 @@ mod redis;
 mod redis_py;
 mod stopping;
 mod support;
+mod transactions;
 mod twin;

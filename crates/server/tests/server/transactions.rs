@@ -1,0 +1,120 @@
+//! Redis's transactions: what they see of themselves, and what is left of one that fails.
+
+use crate::support::{Running, with_redis};
+use index::Index;
+use index::model::Model;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use wollemi_server::Config;
+
+/// A server whose transactions are committed by these maps, unless they are to fail; and how many were.
+fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
+    let maps: [Model; 16] = std::array::from_fn(|_| Model::new());
+    let (first, named) = (maps[0].clone(), maps.clone());
+    let (fails, committed) = (fails.clone(), committed.clone());
+    let config = Config {
+        maps: Some(Arc::new(move |number, create| {
+            let map = || Arc::new(named[number].clone()) as Arc<dyn Index>;
+            Ok(create.then(map))
+        })),
+        commit: Some(Arc::new(move |changes| {
+            if fails.load(Ordering::Relaxed) {
+                return Err("no room".to_owned());
+            }
+            committed.fetch_add(1, Ordering::Relaxed);
+            for change in changes {
+                let map = &maps[change.database];
+                let done = match change.value {
+                    Some(value) => map.upsert(change.key, value),
+                    None => map.remove(change.key).map(drop),
+                };
+                done.map_err(|error| error.to_string())?;
+            }
+            Ok(())
+        })),
+        ..with_redis()
+    };
+    Running::over(config, Arc::new(first))
+}
+
+/// Reads within a transaction see what it has written: by key, together, in order, and counted; across databases, with
+/// what it flushes and renames. Nothing is committed before its end, and then all by one call.
+#[test]
+fn a_transaction_sees_what_it_has_written() {
+    let committed = Arc::default();
+    let server = server(&Arc::default(), &committed);
+    let mut client = server.connect_redis();
+    client.ask("mset a 1 b 2 d 4\r\n", "+OK\r\n");
+    assert_eq!(committed.load(Ordering::Relaxed), 1);
+    let commands = [
+        ("set c 3", "+OK\r\n"),
+        ("del b", ":1\r\n"),
+        ("append a x", ":2\r\n"),
+        ("mget a b c", "*3\r\n$2\r\n1x\r\n$-1\r\n$1\r\n3\r\n"),
+        ("keys *", "*3\r\n$1\r\na\r\n$1\r\nc\r\n$1\r\nd\r\n"),
+        ("krange + - rev limit 2", "*2\r\n$1\r\nd\r\n$1\r\nc\r\n"),
+        ("dbsize", ":3\r\n"),
+        ("rename c e", "+OK\r\n"),
+        ("exists c e", ":1\r\n"),
+        ("incr d", ":5\r\n"),
+        ("incr a", "-ERR value is not an integer or out of range\r\n"),
+        ("select 5", "+OK\r\n"),
+        ("set a other", "+OK\r\n"),
+        ("get a", "$5\r\nother\r\n"),
+        ("select 0", "+OK\r\n"),
+        ("flushdb", "+OK\r\n"),
+        ("dbsize", ":0\r\n"),
+        ("get d", "$-1\r\n"),
+        ("set f 6", "+OK\r\n"),
+        ("keys *", "*1\r\n$1\r\nf\r\n"),
+    ];
+    let mut request = "multi\r\n".to_owned();
+    let mut answer = "+OK\r\n".to_owned();
+    for (command, _) in commands {
+        request += &format!("{command}\r\n");
+        answer += "+QUEUED\r\n";
+    }
+    answer += &format!("*{}\r\n", commands.len());
+    commands.iter().for_each(|(_, reply)| answer += reply);
+    client.ask(&(request + "exec\r\n"), &answer);
+    assert_eq!(committed.load(Ordering::Relaxed), 2);
+    client.ask(
+        "mget a d f\r\ndbsize\r\n",
+        "*3\r\n$-1\r\n$-1\r\n$1\r\n6\r\n:1\r\n",
+    );
+    client.ask("select 5\r\nget a\r\n", "+OK\r\n$5\r\nother\r\n");
+}
+
+/// A transaction that cannot be committed changes nothing, neither items nor what is known of them, and goes through
+/// when it is sent again.
+#[test]
+fn a_transaction_that_fails_has_changed_nothing() {
+    let (fails, committed) = (Arc::new(AtomicBool::new(false)), Arc::default());
+    let server = server(&fails, &committed);
+    let mut client = server.connect_redis();
+    client.ask("mset a 1 b 2\r\n", "+OK\r\n");
+    fails.store(true, Ordering::Relaxed);
+    let multi = "multi\r\nset c 3\r\nflushall\r\nselect 2\r\nset c 4\r\n";
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
+    client.ask(&format!("{multi}exec\r\n"), &format!("{queued}-ERR no room\r\n"));
+    client.ask(
+        "mset a 8 b 9\r\ndel a b\r\nrename a c\r\n",
+        &"-ERR no room\r\n".repeat(3),
+    );
+    client.ask(
+        "mget a b c\r\ndbsize\r\n",
+        "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n:2\r\n",
+    );
+    client.ask("flushdb\r\ndbsize\r\n", "-ERR no room\r\n:2\r\n");
+    // A key too many for its length: none of them is set.
+    let long = "k".repeat(65_536);
+    client.ask(
+        &format!("multi\r\nmset a 8 {long} 9\r\nget a\r\nexec\r\n"),
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n-ERR key of 65536 bytes: the longest key is 65535 bytes\r\n$1\r\n1\r\n",
+    );
+    fails.store(false, Ordering::Relaxed);
+    client.ask(
+        &format!("{multi}exec\r\ndbsize\r\nselect 0\r\ndbsize\r\n"),
+        &format!("{queued}*4\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n:1\r\n+OK\r\n:0\r\n"),
+    );
+}
