@@ -107,6 +107,10 @@ pub struct Config {
     pub max_connections: usize,
     /// The largest value, in bytes: at most [`index::MAX_VALUE`] less an item's header.
     pub max_value: usize,
+    /// The most bytes that the items of all databases may take; `None`: as many as the pool has room for.
+    pub memory_limit: Option<u64>,
+    /// Whether items that are asked for least go when there is no room for another within the limit; or else it is refused.
+    pub evicts: bool,
     /// The longest `get` or `gets` line, in bytes.
     pub max_get_line: usize,
     /// How long a connection may neither send nor take anything before it is closed; `None`: for ever.
@@ -131,6 +135,8 @@ impl Default for Config {
             threads: 0,
             max_connections: 1024,
             max_value: 1 << 20,
+            memory_limit: None,
+            evicts: true,
             max_get_line: 1 << 20,
             idle_timeout: None,
             drain_timeout: Duration::from_secs(5),
@@ -179,6 +185,8 @@ impl std::fmt::Debug for Config {
             .field("threads", &self.threads)
             .field("max_connections", &self.max_connections)
             .field("max_value", &self.max_value)
+            .field("memory_limit", &self.memory_limit)
+            .field("evicts", &self.evicts)
             .field("max_get_line", &self.max_get_line)
             .field("idle_timeout", &self.idle_timeout)
             .field("drain_timeout", &self.drain_timeout)

@@ -6,8 +6,9 @@
 
 use crate::Error;
 use crate::config::{Change, Commit, Config, Maps};
+use crate::memory::{Memory, Room};
 use crate::shared::now;
-use crate::store::{Before, Store};
+use crate::store::{Before, Failure, Store};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use index::Index;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,13 +33,15 @@ pub struct Databases {
     before: Mutex<Option<Begun>>,
     /// Held by one to act alone, shared by all who do one thing at a time.
     gate: ShardedLock<()>,
+    memory: Memory,
 }
 
 impl Databases {
     /// Database 0 in `index`, and the others that are there already.
     pub fn open(index: Arc<dyn Index>, config: &Config) -> Result<Databases, Error> {
         let largest = config.largest_value();
-        let first = Arc::new(Store::open(index, largest, now())?);
+        let memory = Memory::new(config.memory_limit.unwrap_or(0), config.evicts);
+        let first = Arc::new(Store::open(index, largest, memory.usage().clone(), now())?);
         let databases = Databases {
             opened: Mutex::new(std::array::from_fn(|i| (i == 0).then(|| first.clone()))),
             before: Mutex::new(None),
@@ -47,6 +50,7 @@ impl Databases {
             commit: config.commit.clone(),
             largest,
             gate: ShardedLock::new(()),
+            memory,
         };
         for number in 1..COUNT {
             databases.find(number, false)?;
@@ -85,7 +89,7 @@ impl Databases {
             && let Some(maps) = &self.maps
             && let Some(index) = maps(number, create).map_err(Error::Map)?
         {
-            let store = Store::open(index, self.largest, now())?;
+            let store = Store::open(index, self.largest, self.memory.usage().clone(), now())?;
             if create {
                 // It is empty, and so is counted at once.
                 store
@@ -114,6 +118,16 @@ impl Databases {
     /// Does several things while nobody does anything else.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         self.gate.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the items may take.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Room for a write by which items may grow by so many bytes. The caller may write, and is in no transaction.
+    pub fn room(&self, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
+        self.memory.reserve(self, bytes, now)
     }
 
     /// Begins a transaction: edits are kept back until it is committed. The caller acts alone until it has ended.

@@ -22,6 +22,7 @@
 //! | `memcached`  | bytes to requests (`parse`), requests to answers (`session`) |
 //! | `redis`      | Redis: bytes to commands (`parse`), and the commands       |
 //! | `databases`  | the items of each database, and the gate before them       |
+//! | `memory`     | how much the items may take, and who goes (`frequency`)     |
 //! | `passwords`  | who may come in                                            |
 //! | `limits`     | what may change while the server runs                      |
 //! | `connection` | one client: reading, writing, bounds                       |
@@ -38,10 +39,12 @@ mod connection;
 mod counters;
 mod databases;
 mod error;
+mod frequency;
 mod item;
 mod limits;
 mod listen;
 mod memcached;
+mod memory;
 mod number;
 mod passwords;
 mod record;

@@ -12,9 +12,11 @@
 mod classic;
 mod count;
 mod edit;
+mod evict;
 mod pending;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use crate::Error;
 use crate::item::{Header, Item};
@@ -27,6 +29,7 @@ use pending::Pending;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub use usage::Usage;
 
 /// Uniques reserved by one write of the record.
 const BLOCK: u64 = 1 << 24;
@@ -72,6 +75,9 @@ pub enum Failure {
     /// The key's value is not one that this server has written.
     #[error("the value was not written by this server")]
     Foreign,
+    /// The items take as much as they may.
+    #[error("out of memory storing object")]
+    NoRoom,
 }
 
 /// The items in an index.
@@ -88,6 +94,7 @@ pub struct Store {
     /// The record as it is stored.
     record: Mutex<Record>,
     count: Count,
+    usage: Arc<Usage>,
     /// How often keys were removed, those of one hash together: what tells that an absent key was there meanwhile.
     removals: Vec<AtomicU64>,
 }
@@ -114,8 +121,8 @@ pub struct Swept {
 }
 
 impl Store {
-    /// The items in `index`, which is empty or has been written by a store.
-    pub fn open(index: Arc<dyn Index>, largest: usize, now: u64) -> Result<Store, Error> {
+    /// The items in `index`, which is empty or has been written by a store. What they take counts into `usage`.
+    pub fn open(index: Arc<dyn Index>, largest: usize, usage: Arc<Usage>, now: u64) -> Result<Store, Error> {
         let record = {
             let guard = heap::pin();
             match index.get(record::KEY, &guard)? {
@@ -133,7 +140,8 @@ impl Store {
             flushed: AtomicU64::new(record.flushed),
             flush_at: AtomicU64::new(record.flush_at),
             record: Mutex::new(record),
-            count: Count::default(),
+            count: Count::new(usage.clone()),
+            usage,
             removals: (0..REMOVALS).map(|_| AtomicU64::new(0)).collect(),
         };
         store.reserve()?;
@@ -232,7 +240,10 @@ impl Store {
         self.items.read(key, |value| {
             let Some(value) = value else { return Ok(None) };
             let item = Item::read(value).ok_or(Failure::Foreign)?;
-            Ok((!self.is_dead(&item.header, now)).then(|| show(&item)))
+            Ok((!self.is_dead(&item.header, now)).then(|| {
+                self.usage.note(key);
+                show(&item)
+            }))
         })?
     }
 
@@ -258,6 +269,8 @@ impl Store {
                 if self.is_dead(&item.header, now) {
                     *slot = None;
                     dead.push(i);
+                } else {
+                    self.usage.note(keys[i]);
                 }
             }
         }
@@ -409,8 +422,10 @@ impl Store {
         let action = self.edit(key, &mut change)?;
         let was_live = change.was_live;
         let outcome = change.outcome.ok_or(Failure::Foreign)?;
-        if action == Action::Remove && was_live {
-            self.removals(key).fetch_add(1, Ordering::Release);
+        match action {
+            Action::Put => self.usage.note(key),
+            Action::Remove if was_live => drop(self.removals(key).fetch_add(1, Ordering::Release)),
+            Action::Remove | Action::Keep => {}
         }
         Ok(outcome)
     }

@@ -47,6 +47,12 @@ pub struct Args {
     /// Close connections that are idle for so many seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_timeout: u64,
+    /// The most bytes that the items may take: a number, or with K, M, G or T after it [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = crate::context::size)]
+    memory_limit: Option<u64>,
+    /// Refuse what there is no room for within the limit, and drop nothing
+    #[arg(short = 'M', long, requires = "memory_limit")]
+    no_evict: bool,
     /// Also serve memcached clients on a unix socket, whose file is made for its owner alone
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
@@ -121,6 +127,8 @@ impl Args {
             passwords: self.passwords,
             max_connections: self.max_connections,
             idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
+            memory_limit: self.memory_limit,
+            evicts: !self.no_evict,
             allow_remote: self.allow_remote,
             threads: self.threads,
             more_stats: Some(Arc::new({

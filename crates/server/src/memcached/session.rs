@@ -4,10 +4,11 @@ mod lookups;
 mod meta;
 mod stats;
 
-use super::parse::{Body, MAX_KEY, Request, Verb};
+use super::parse::{Body, MAX_KEY, MetaVerb, Request, Verb};
 use crate::access::Seen;
 use crate::counters::Counter;
 use crate::item::{self, Item};
+use crate::memory::ITEM;
 use crate::number;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
@@ -104,6 +105,15 @@ impl Session {
     fn try_answer(&self, request: &Request<'_>, now: u64, out: &mut Vec<u8>) -> Result<Next, Failure> {
         let store = self.shared().databases.first();
         store.tick(now)?;
+        let _room = match self.shared().databases.room(growth(request), now) {
+            Ok(room) => room,
+            Err(failure) => {
+                if let Request::Store { body, .. } = request {
+                    self.lose_old(body, now)?;
+                }
+                return Err(failure);
+            }
+        };
         let text: &[u8] = match *request {
             Request::Store {
                 body: Body::Meta(ref meta),
@@ -137,17 +147,7 @@ impl Session {
                 }
             }
             Request::TooLarge(ref body) => {
-                // As in memcached, a `set` that fails leaves no older value behind, and an `ms` in no mode.
-                match body {
-                    Body::Classic {
-                        verb: Verb::Set, key, ..
-                    } => drop(store.delete(key, now)?),
-                    Body::Classic { .. } => {}
-                    Body::Meta(meta) => {
-                        let space = &mut [0; MAX_KEY];
-                        store.delete(Self::meta_key(meta.key, meta.flags.binary, space), now)?;
-                    }
-                }
+                self.lose_old(body, now)?;
                 self.add(Counter::TooLarge, 1);
                 b"SERVER_ERROR object too large for cache\r\n"
             }
@@ -221,6 +221,22 @@ impl Session {
         };
         out.extend_from_slice(text);
         Ok(Next::GoOn)
+    }
+
+    /// As in memcached, a `set` that fails leaves no older value behind, and an `ms` in no mode.
+    fn lose_old(&self, body: &Body<'_>, now: u64) -> Result<(), Failure> {
+        let store = self.shared().databases.first();
+        match body {
+            Body::Classic {
+                verb: Verb::Set, key, ..
+            } => drop(store.delete(key, now)?),
+            Body::Classic { .. } => {}
+            Body::Meta(meta) => {
+                let space = &mut [0; MAX_KEY];
+                store.delete(Self::meta_key(meta.key, meta.flags.binary, space), now)?;
+            }
+        }
+        Ok(())
     }
 
     /// The part of a `gat` for one key; whether the request goes on.
@@ -311,6 +327,30 @@ impl Session {
         }
     }
 }
+
+/// The most bytes by which items may grow by a request.
+fn growth(request: &Request<'_>) -> u64 {
+    let item = |key: &[u8], data: usize| ITEM + (key.len() + item::HEADER + data) as u64;
+    match request {
+        Request::Store {
+            body: Body::Classic { key, .. },
+            data,
+        } => item(key, data.len()),
+        Request::Store {
+            body: Body::Meta(meta),
+            data,
+        } => item(meta.key, data.len()),
+        // These may make an item.
+        Request::Meta(meta) if meta.verb == MetaVerb::Count || meta.flags.vivify.is_some() => {
+            item(meta.key, NUMBER)
+        }
+        Request::Count { .. } => NUMBER as u64,
+        _ => 0,
+    }
+}
+
+/// The bytes of the longest number.
+const NUMBER: usize = 20;
 
 /// How a meta command's answer begins.
 fn outcome_of(outcome: Outcome) -> &'static [u8] {

@@ -72,6 +72,7 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
     let shared = context.shared();
     let sums = counters::sums(shared.workers.iter());
     let sum = |wanted: counters::Counter| sums[wanted as usize].1.to_string();
+    let memory = shared.databases.memory();
     let uptime = shared.started.elapsed().as_secs();
     let line = |name: &str, value: &dyn std::fmt::Display| (name.to_owned(), value.to_string());
     match section {
@@ -90,7 +91,11 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             line("connected_clients", &shared.clients.count()),
             line("maxclients", &shared.limits.connections()),
         ],
-        "memory" => vec![line("maxmemory", &0), line("maxmemory_policy", &"noeviction")],
+        "memory" => vec![
+            line("used_memory", &memory.used()),
+            line("maxmemory", &memory.limit()),
+            line("maxmemory_policy", &super::config::policy(memory.evicts())),
+        ],
         "persistence" => {
             let more = shared.config.more_stats.as_ref();
             let more = more.map_or_else(Vec::new, |more| more());
@@ -107,7 +112,7 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             ),
             line("keyspace_hits", &sum(counters::Counter::GetHits)),
             line("keyspace_misses", &sum(counters::Counter::GetMisses)),
-            line("evicted_keys", &0),
+            line("evicted_keys", &memory.evicted()),
         ],
         "replication" => vec![line("role", &"master"), line("connected_slaves", &0)],
         "cpu" => vec![line("threads", &shared.workers.len())],

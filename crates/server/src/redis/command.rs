@@ -3,6 +3,10 @@
 use super::context::{Context, Done, Wrong};
 use super::parse::Args;
 use super::{admin, client, config, expiry, keys, numbers, scan, strings, transaction};
+use crate::config::LARGEST_VALUE;
+use crate::item::HEADER;
+use crate::memory::ITEM;
+use crate::number;
 
 /// A command.
 pub struct Command {
@@ -28,6 +32,9 @@ pub enum Kind {
     /// It writes several keys, which nobody shall see half done.
     Alone,
 }
+
+/// The bytes of the longest number that counting makes.
+const NUMBER: u64 = 48;
 
 const ONE: (i64, i64, i64) = (1, 1, 1);
 const TWO: (i64, i64, i64) = (1, 2, 1);
@@ -194,6 +201,40 @@ impl Command {
             .take(count.max(0) as usize)
     }
 
+    /// The most bytes by which items may grow by it.
+    pub fn growth(&self, args: Args<'_>) -> u64 {
+        let grows = matches!(
+            self.name,
+            "append"
+                | "decr"
+                | "decrby"
+                | "getset"
+                | "incr"
+                | "incrby"
+                | "incrbyfloat"
+                | "mset"
+                | "msetnx"
+                | "psetex"
+                | "rename"
+                | "renamenx"
+                | "set"
+                | "setex"
+                | "setnx"
+                | "setrange"
+        );
+        if !grows {
+            return 0;
+        }
+        let words = args.from(1).map(|word| word.len() as u64).sum::<u64>();
+        let items = self.keys(args).count() as u64 * (ITEM + HEADER as u64 + NUMBER);
+        // What is between the old end and what is written there.
+        let gap = match self.name {
+            "setrange" => number::strict(args.get(2)).map_or(0, |offset| offset.unsigned_abs()),
+            _ => 0,
+        };
+        (words + items).saturating_add(gap.min(LARGEST_VALUE as u64))
+    }
+
     /// Whether it is carried out at once between `MULTI` and `EXEC`.
     fn is_not_queued(&self) -> bool {
         matches!(
@@ -222,12 +263,24 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
             context.client.command(command.name);
             // A lone key is one edit, and needs nobody kept away.
             let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
+            let growth = match (command.name, &context.state.queue) {
+                ("exec", Some(queue)) => queue.growth(),
+                _ => command.growth(args),
+            };
+            let _alone;
+            let _shared;
             if alone {
-                let _alone = shared.databases.alone();
-                transact(context, command, args);
+                _alone = shared.databases.alone();
             } else {
-                let _shared = shared.databases.shared();
-                run(context, command, args);
+                _shared = shared.databases.shared();
+            }
+            let _room = match shared.databases.room(growth, context.now) {
+                Ok(room) => room,
+                Err(failure) => return refuse(context, command, failure.into()),
+            };
+            match alone {
+                true => transact(context, command, args),
+                false => drop(run(context, command, args)),
             }
         }
         Err(Wrong(text)) => {
@@ -272,6 +325,18 @@ fn unknown(args: Args<'_>) -> Wrong {
     Wrong(format!(
         "ERR unknown command '{name}', with args beginning with: {words}"
     ))
+}
+
+/// Refuses a command for which there is no room.
+fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
+    if command.name == "exec" {
+        context.state.queue = None;
+        context.state.watched.clear();
+        let text = format!("EXECABORT Transaction discarded because of: {text}");
+        context.reply.error(&text);
+    } else {
+        context.reply.error(&text);
+    }
 }
 
 /// Carries out a command wholly or not at all. The caller lets nobody act beside it.

@@ -7,6 +7,7 @@ use super::parse::Args;
 use crate::config::Address;
 use crate::counters::Counters;
 use crate::limits::Limits;
+use crate::memory::Memory;
 use crate::number;
 use std::time::Duration;
 
@@ -57,14 +58,15 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
     });
     let bound: Vec<_> = tcp.clone().map(|address| address.ip().to_string()).collect();
     let limits = &shared.limits;
+    let memory = shared.databases.memory();
     vec![
         ("appendonly", "yes".to_owned()),
         ("bind", bound.join(" ")),
         ("databases", shared.databases.count().to_string()),
         ("io-threads", shared.workers.len().to_string()),
         ("maxclients", limits.connections().to_string()),
-        ("maxmemory", "0".to_owned()),
-        ("maxmemory-policy", "noeviction".to_owned()),
+        ("maxmemory", memory.limit().to_string()),
+        ("maxmemory-policy", policy(memory.evicts()).to_owned()),
         (
             "port",
             tcp.clone().next().map_or(0, |address| address.port()).to_string(),
@@ -79,6 +81,35 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
     ]
 }
 
+/// What applies a new value.
+type Change = dyn Fn(&Limits, &Memory);
+
+/// What Redis calls the two ways to keep the limit.
+pub fn policy(evicts: bool) -> &'static str {
+    match evicts {
+        true => "allkeys-lfu",
+        false => "noeviction",
+    }
+}
+
+/// A number of bytes as Redis takes it: `100`, `1k` (1000), `1kb` (1024), and so on.
+fn bytes(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?.to_ascii_lowercase();
+    let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    let unit = match unit {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
 fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
     let limits = &context.shared().limits;
     let shown = String::from_utf8_lossy(name).into_owned();
@@ -91,25 +122,39 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
         let number = number::strict(value).and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| refused("argument couldn't be parsed into an integer"))
     };
-    let change: Box<dyn Fn(&Limits)> = match name.to_ascii_lowercase().as_slice() {
+    let change: Box<Change> = match name.to_ascii_lowercase().as_slice() {
         b"maxclients" => {
             let most = number()? as usize;
             if most == 0 {
                 return Err(refused("argument must be at least 1"));
             }
-            Box::new(move |limits| limits.set_connections(most))
+            Box::new(move |limits, _| limits.set_connections(most))
+        }
+        b"maxmemory" => {
+            let limit = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
+            Box::new(move |_, memory| memory.set_limit(limit))
+        }
+        b"maxmemory-policy" => {
+            let known = [false, true];
+            let named = known
+                .into_iter()
+                .find(|&evicts| value.eq_ignore_ascii_case(policy(evicts).as_bytes()));
+            let evicts = named.ok_or_else(|| {
+                refused("argument(s) must be one of the following: allkeys-lfu, noeviction")
+            })?;
+            Box::new(move |_, memory| memory.set_evicts(evicts))
         }
         b"timeout" => {
             let idle = number()?;
             let idle = (idle > 0).then(|| Duration::from_secs(idle));
-            Box::new(move |limits| limits.set_idle(idle))
+            Box::new(move |limits, _| limits.set_idle(idle))
         }
         b"proto-max-bulk-len" => {
             let most = number()? as usize;
             if !(1 << 20..=crate::config::LARGEST_VALUE).contains(&most) {
                 return Err(refused("argument must be between 1048576 and 67108840 inclusive"));
             }
-            Box::new(move |limits| limits.set_bulk(most))
+            Box::new(move |limits, _| limits.set_bulk(most))
         }
         _ if parameters(context)
             .iter()
@@ -124,7 +169,7 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
         }
     };
     if apply {
-        change(limits);
+        change(limits, context.shared().databases.memory());
     }
     Ok(())
 }

@@ -47,6 +47,9 @@ impl From<&str> for Wrong {
 
 impl From<Failure> for Wrong {
     fn from(failure: Failure) -> Wrong {
+        if let Failure::NoRoom = failure {
+            return "OOM command not allowed when used memory > 'maxmemory'.".into();
+        }
         Wrong(format!("ERR {failure}"))
     }
 }

@@ -34,6 +34,15 @@ impl Queue {
         self.refused = true;
     }
 
+    /// The most bytes by which items may grow by these commands.
+    pub fn growth(&self) -> u64 {
+        let each = self
+            .commands
+            .iter()
+            .map(|(command, kept)| command.growth(kept.args()));
+        each.fold(0, u64::saturating_add)
+    }
+
     /// Keeps a command for `EXEC`.
     pub fn push(&mut self, command: &'static Command, args: Args<'_>) -> Done {
         let kept = Kept::new(args);

@@ -3,7 +3,7 @@
 //! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
 //! the writers, and edits keep the number up.
 //!
-//! Items that a flush has dropped do not count, though their keys are there until somebody meets them.
+//! Items that a flush has dropped do not count, though their keys are there, and take bytes, until somebody meets them.
 //!
 //! I1 An edit of a key up to the cursor changes the number; one of a key above it does not, since the count is yet to
 //!    come there.
@@ -11,23 +11,41 @@
 //!    exclude each other.
 
 use super::pending::Pending;
+use super::usage::Usage;
+use crate::memory::ITEM;
 use crossbeam_utils::sync::ShardedLock;
 use index::{Action, Direction, Edit, Error, Index};
 use std::ops::{Bound, ControlFlow};
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, PoisonError};
 
 /// A count of the keys behind the first, which is the server's own record.
 #[derive(Debug, Default)]
 pub struct Count {
     /// Below zero for a moment where the edit that follows another is the first to say so.
     items: AtomicI64,
+    /// What these and dropped ones take, which is part of what all databases' items do.
+    bytes: AtomicI64,
+    usage: Arc<Usage>,
     through: AtomicBool,
     /// The last key counted.
     cursor: ShardedLock<Vec<u8>>,
 }
 
 impl Count {
+    /// Nothing counted yet, of what all databases' items take.
+    pub fn new(usage: Arc<Usage>) -> Count {
+        Count {
+            usage,
+            ..Count::default()
+        }
+    }
+
+    fn add_bytes(&self, bytes: i64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.usage.add(bytes);
+    }
+
     /// The number, and whether it is exact or will still grow by keys not counted yet.
     pub fn get(&self) -> (u64, bool) {
         let exact = self.through.load(Ordering::Acquire);
@@ -46,7 +64,7 @@ impl Count {
         if self.through.load(Ordering::Acquire) {
             return Ok(true);
         }
-        let (mut seen, mut counted, mut last) = (0, 0, Vec::new());
+        let (mut seen, mut counted, mut bytes, mut last) = (0, 0, 0, Vec::new());
         let lower = Bound::Excluded(cursor.as_slice());
         let guard = heap::pin();
         index.scan(
@@ -57,6 +75,7 @@ impl Count {
             &mut |key, value| {
                 seen += 1;
                 counted += i64::from(!is_flushed(&value));
+                bytes += size(key, value.len());
                 if seen < limit {
                     return ControlFlow::Continue(());
                 }
@@ -65,6 +84,7 @@ impl Count {
             },
         )?;
         self.items.fetch_add(counted, Ordering::Relaxed);
+        self.add_bytes(bytes);
         *cursor = last;
         let through = seen < limit;
         if through {
@@ -73,13 +93,11 @@ impl Count {
         Ok(through)
     }
 
-    /// Carries out a flush: from then on there are no items, and none are left to count.
+    /// Carries out a flush: from then on there are no items.
     pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-        let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
+        let _cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         flush()?;
-        cursor.clear();
         self.items.store(0, Ordering::Relaxed);
-        self.through.store(true, Ordering::Release);
         Ok(())
     }
 
@@ -87,6 +105,7 @@ impl Count {
     pub fn save(&self) -> Saved {
         Saved {
             items: self.items.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
             through: self.through.load(Ordering::Acquire),
             cursor: self.cursor.read().unwrap_or_else(PoisonError::into_inner).clone(),
         }
@@ -96,6 +115,7 @@ impl Count {
     pub fn restore(&self, saved: Saved) {
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         self.items.store(saved.items, Ordering::Relaxed);
+        self.add_bytes(saved.bytes - self.bytes.load(Ordering::Relaxed));
         self.through.store(saved.through, Ordering::Release);
         *cursor = saved.cursor;
     }
@@ -114,8 +134,15 @@ impl Count {
             edit,
             is_flushed,
             present: false,
+            length: None,
         };
         let action = items.write(key, &mut watched)?;
+        let before = watched.length.map_or(0, |length| size(key, length));
+        let bytes = match action {
+            Action::Keep => 0,
+            Action::Put => size(key, watched.value().len()) - before,
+            Action::Remove => -before,
+        };
         let change = match (watched.present, action) {
             (false, Action::Put) => 1,
             (true, Action::Remove) => -1,
@@ -124,6 +151,9 @@ impl Count {
         if counted && change != 0 {
             self.items.fetch_add(change, Ordering::Relaxed);
         }
+        if counted && bytes != 0 {
+            self.add_bytes(bytes);
+        }
         Ok(action)
     }
 }
@@ -131,6 +161,7 @@ impl Count {
 /// A count at one moment.
 pub struct Saved {
     items: i64,
+    bytes: i64,
     through: bool,
     cursor: Vec<u8>,
 }
@@ -140,11 +171,19 @@ struct Watched<'e> {
     edit: &'e mut dyn Edit,
     is_flushed: &'e dyn Fn(&[u8]) -> bool,
     present: bool,
+    /// The length of what was there.
+    length: Option<usize>,
+}
+
+/// What an item takes.
+fn size(key: &[u8], value: usize) -> i64 {
+    (key.len() + value) as i64 + ITEM as i64
 }
 
 impl Edit for Watched<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         self.present = current.is_some_and(|value| !(self.is_flushed)(value));
+        self.length = current.map(<[u8]>::len);
         self.edit.decide(current)
     }
     fn value(&self) -> &[u8] {

@@ -3,6 +3,7 @@
 mod bounds;
 mod dialogues;
 mod items;
+mod memory;
 mod order;
 mod passwords;
 mod pymemcache;

@@ -47,6 +47,10 @@ impl Session {
         let (items, exact) = shared.databases.first().items();
         line("curr_items", &items);
         line("curr_items_exact", if exact { &"yes" } else { &"no" });
+        let memory = shared.databases.memory();
+        line("bytes", &memory.used());
+        line("limit_maxbytes", &memory.limit());
+        line("evictions", &memory.evicted());
         line("swept_items", &shared.swept.load(Ordering::Relaxed));
         for (name, sum) in counters::sums(shared.workers.iter()) {
             line(name, &sum);
@@ -66,8 +70,9 @@ impl Session {
         let (items, _) = self.shared().databases.first().items();
         if items > 0 {
             stat(out, "items:1:number", &items);
-            stat(out, "items:1:evicted", &0);
-            stat(out, "items:1:outofmemory", &0);
+            let memory = self.shared().databases.memory();
+            stat(out, "items:1:evicted", &memory.evicted());
+            stat(out, "items:1:outofmemory", &memory.refused());
         }
     }
 
@@ -101,7 +106,16 @@ impl Session {
             "idle_timeout",
             &self.shared().limits.idle().map_or(0, |time| time.as_secs()),
         );
-        line("evictions", &"off");
+        let memory = self.shared().databases.memory();
+        line("maxbytes", &memory.limit());
+        line(
+            "evictions",
+            if memory.evicts() && memory.limit() > 0 {
+                &"on"
+            } else {
+                &"off"
+            },
+        );
         line("cas_enabled", &"yes");
         line("flush_enabled", &"yes");
     }

@@ -1,0 +1,72 @@
+//! Removing what is asked for least.
+
+use super::edit::Remove;
+use super::{Failure, Store};
+use crate::item::Item;
+use index::{Action, Direction};
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::Ordering;
+
+/// What a step has removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Live items.
+    pub evicted: u64,
+    /// Dead ones.
+    pub dead: u64,
+}
+
+impl Store {
+    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there are
+    /// none, a quarter of the others: those asked for least, of equals those stored first. Tells how many keys it has
+    /// seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again.
+    pub fn evict(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<(usize, Gone), Failure> {
+        let (mut seen, mut dead, mut live, mut last) = (0, Vec::new(), Vec::new(), Vec::new());
+        {
+            let guard = heap::pin();
+            let lower = Bound::Excluded(cursor.as_slice());
+            let bounds = (lower, Bound::Unbounded);
+            self.items
+                .scan(bounds, Direction::Forward, &guard, &mut |key, value| {
+                    seen += 1;
+                    match Item::read(value) {
+                        Some(item) if !self.is_dead(&item.header, now) => {
+                            let rank = (self.usage.frequency(key), item.header.unique);
+                            live.push((rank, key.to_vec()));
+                        }
+                        Some(_) => dead.push(key.to_vec()),
+                        // Not ours: requests will say so.
+                        None => {}
+                    }
+                    if seen < limit {
+                        return ControlFlow::Continue(());
+                    }
+                    last = key.to_vec();
+                    ControlFlow::Break(())
+                })?;
+        }
+        *cursor = last;
+        let mut gone = Gone::default();
+        for key in &dead {
+            gone.dead += u64::from(self.bury(key, now)?);
+        }
+        if gone.dead > 0 {
+            return Ok((seen, gone));
+        }
+        live.sort_unstable();
+        live.truncate(live.len().div_ceil(4));
+        for ((_, unique), key) in &live {
+            // What has been stored again meanwhile stays.
+            let is_same = |value: Option<&[u8]>| {
+                value
+                    .and_then(Item::read)
+                    .is_some_and(|item| item.header.unique == *unique)
+            };
+            if self.edit(key, &mut Remove(is_same))? == Action::Remove {
+                self.removals(key).fetch_add(1, Ordering::Release);
+                gone.evicted += 1;
+            }
+        }
+        Ok((seen, gone))
+    }
+}
