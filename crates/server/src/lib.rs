@@ -30,6 +30,7 @@
 //! | `clients`    | the connections that are open                              |
 //! | `listen`     | sockets                                                    |
 //! | `serve`      | threads, accepting, stopping                               |
+//! | `fuzzing`    | what holds of the parsers whatever comes                   |
 //! | `sweep`      | removing dead items                                        |
 
 mod access;
@@ -40,6 +41,8 @@ mod counters;
 mod databases;
 mod error;
 mod frequency;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod item;
 mod limits;
 mod listen;

@@ -1,6 +1,6 @@
 //! memcached's protocol on a connection: consecutive `get`s are looked up together, all else is answered one by one.
 
-mod parse;
+pub mod parse;
 mod session;
 
 pub use parse::Verb;

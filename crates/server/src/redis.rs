@@ -11,7 +11,7 @@ mod glob;
 mod inline;
 mod keys;
 mod numbers;
-mod parse;
+pub mod parse;
 mod reply;
 mod scan;
 mod strings;

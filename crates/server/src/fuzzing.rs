@@ -1,0 +1,240 @@
+//! What holds of both parsers, whatever bytes come: for fuzzers (`fuzz/` at the repository's root), and for runs of seeded
+//! inputs.
+//!
+//! An input's first byte says how the others are cut into pieces. However they are cut, what is read is the same; the
+//! parser does not panic, makes progress, asks for more than it has or for nothing, and never for more than its limits
+//! allow it to hold.
+
+use crate::memcached::parse as memcached_parse;
+use crate::redis::parse as redis_parse;
+use std::fmt::Write;
+
+/// Limits low enough to be met.
+const MEMCACHED: memcached_parse::Limits = memcached_parse::Limits {
+    value: 300,
+    get_line: 4000,
+};
+const REDIS: redis_parse::Limits = redis_parse::Limits {
+    bulk: 300,
+    command: 1000,
+};
+
+/// Gives the bytes to a parser of memcached's protocol.
+///
+/// # Panics
+///
+/// Where it does not do what it must.
+pub fn memcached(input: &[u8]) {
+    both_ways(input, MEMCACHED.longest(), || {
+        let mut parser = memcached_parse::Parser::new(MEMCACHED);
+        move |held: &[u8], said: &mut String| match parser.next(held) {
+            memcached_parse::Step::More { used, want } => (used, Some(want)),
+            memcached_parse::Step::Request {
+                used,
+                request,
+                noreply,
+            } => {
+                assert!(used > 0, "a request of no bytes");
+                // Writing into memory does not fail.
+                let _ = writeln!(said, "{request:?} {noreply}");
+                let over = request == memcached_parse::Request::LineTooLong;
+                (used, (!over).then_some(0))
+            }
+        }
+    });
+}
+
+/// Gives the bytes to a parser of Redis's protocol.
+///
+/// # Panics
+///
+/// Where it does not do what it must.
+pub fn redis(input: &[u8]) {
+    let stranger = input.first().is_some_and(|first| first & 0x80 != 0);
+    both_ways(input, REDIS.longest(), || {
+        let mut parser = redis_parse::Parser::new(REDIS);
+        move |held: &[u8], said: &mut String| match parser.next(held, stranger) {
+            redis_parse::Step::More(want) => (0, Some(want)),
+            redis_parse::Step::Command(used) => {
+                assert!(used > 0, "a command of no bytes");
+                for arg in parser.args(held).from(0) {
+                    let _ = write!(said, "{} ", arg.escape_ascii());
+                }
+                said.push('\n');
+                (used, Some(0))
+            }
+            redis_parse::Step::Wrong(text) => {
+                said.push_str(&text);
+                (0, None)
+            }
+        }
+    });
+}
+
+/// Reads the input whole and in pieces, each by a new parser. A parser is given what is held, notes what it has read, and
+/// says how many bytes it has used and how many it wants to be shown next: 0: it may have more to say; `None`: it has
+/// ended.
+fn both_ways<P: FnMut(&[u8], &mut String) -> (usize, Option<usize>)>(
+    input: &[u8],
+    longest: usize,
+    parser: impl Fn() -> P,
+) {
+    let Some((&first, bytes)) = input.split_first() else {
+        return;
+    };
+    let piece = usize::from(first & 0x7f) + 1;
+    let whole = read(bytes.chunks(bytes.len().max(1)), usize::MAX, parser());
+    let pieces = read(bytes.chunks(piece), longest + piece, parser());
+    assert_eq!(pieces, whole, "pieces of {piece} bytes are read otherwise");
+}
+
+fn read<'b>(
+    pieces: impl Iterator<Item = &'b [u8]>,
+    most: usize,
+    mut parser: impl FnMut(&[u8], &mut String) -> (usize, Option<usize>),
+) -> String {
+    let (mut held, mut said, mut want) = (Vec::new(), String::new(), 1);
+    for piece in pieces {
+        held.extend_from_slice(piece);
+        while held.len() >= want {
+            let (used, wanted) = parser(&held, &mut said);
+            held.drain(..used);
+            match wanted {
+                None => return said,
+                Some(0) => want = 1,
+                Some(wanted) => {
+                    assert!(wanted > held.len(), "it asks for what it has");
+                    want = wanted;
+                }
+            }
+        }
+        assert!(held.len() <= most, "{} bytes are held", held.len());
+    }
+    said
+}
+
+/// Inputs made of a seed: words of both protocols and other bytes, in any order, some of them changed.
+#[derive(Debug)]
+pub struct Inputs(u64);
+
+const WORDS: &[&str] = &[
+    "get ",
+    "gets ",
+    "gat 0 ",
+    "mn\r\n",
+    "mg a ",
+    "ms a ",
+    "md a ",
+    "ma a ",
+    "me a",
+    "set a 0 0 ",
+    "add k 1 -1 ",
+    "cas a 0 0 3 ",
+    "append a 0 0 2\r\nab\r\n",
+    "incr a 1",
+    "decr a ",
+    "touch a ",
+    "flush_all ",
+    "stats ",
+    "quit",
+    "noreply",
+    " ",
+    "\r\n",
+    "\r",
+    "\n",
+    "0",
+    "7",
+    "299",
+    "300",
+    "301",
+    "18446744073709551615",
+    "18446744073709551616",
+    "-1",
+    "S3 ",
+    "T0 ",
+    "N30 ",
+    "b ",
+    "q ",
+    "YWJj",
+    "*1\r\n",
+    "*3\r\n",
+    "*0\r\n",
+    "*-1\r\n",
+    "*1048577\r\n",
+    "$3\r\nget\r\n",
+    "$3\r\nSET\r\n",
+    "$0\r\n\r\n",
+    "$1\r\na\r\n",
+    "$300\r\n",
+    "$-1\r\n",
+    "$",
+    "*",
+    "\"",
+    "'",
+    "\\x41",
+    "set a b\r\n",
+    "ping\r\n",
+    "abc",
+    "\0",
+    "\u{ff}",
+];
+
+impl Inputs {
+    /// The inputs of a seed.
+    pub fn new(seed: u64) -> Inputs {
+        Inputs(seed)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
+    /// Puts the next input into `input`.
+    pub fn fill(&mut self, input: &mut Vec<u8>) {
+        input.clear();
+        input.push(self.next() as u8);
+        for _ in 0..self.below(16) {
+            match self.below(24) {
+                0 => (0..self.below(8)).for_each(|_| input.push(self.0 as u8)),
+                1 => input.extend(std::iter::repeat_n(b'x', self.below(400))),
+                2 => input.extend(std::iter::repeat_n(b'k', 248 + self.below(5))),
+                3 if self.below(16) == 0 => input.extend(std::iter::repeat_n(b' ', 2048 + self.below(3000))),
+                _ => input.extend_from_slice(WORDS[self.below(WORDS.len())].as_bytes()),
+            }
+        }
+        for _ in 0..self.below(8).saturating_sub(4) {
+            let at = self.below(input.len());
+            match self.below(3) {
+                0 => input[at] = self.next() as u8,
+                1 => drop(input.remove(at)),
+                _ => input.insert(at, self.next() as u8),
+            }
+            if input.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A share of what a fuzzer would try; the same each time.
+    #[test]
+    fn a_hundred_thousand_inputs_are_read_alike_however_they_are_cut() {
+        let (mut inputs, mut input) = (Inputs::new(1), Vec::new());
+        for _ in 0..50_000 {
+            inputs.fill(&mut input);
+            memcached(&input);
+            redis(&input);
+        }
+    }
+}
