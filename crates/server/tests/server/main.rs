@@ -6,6 +6,7 @@ mod items;
 mod memory;
 mod order;
 mod passwords;
+mod persists;
 mod pymemcache;
 mod python;
 mod redis;
