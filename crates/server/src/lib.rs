@@ -28,6 +28,7 @@
 //! | `connection` | one client: reading, writing, bounds                       |
 //! | `access`     | when items were last asked for                             |
 //! | `clients`    | the connections that are open                              |
+//! | `files`      | room for their sockets                                     |
 //! | `listen`     | sockets                                                    |
 //! | `serve`      | threads, accepting, stopping                               |
 //! | `fuzzing`    | what holds of the parsers whatever comes                   |
@@ -40,6 +41,7 @@ mod connection;
 mod counters;
 mod databases;
 mod error;
+mod files;
 mod frequency;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;

@@ -14,7 +14,7 @@ use crate::passwords::Passwords;
 use crate::redis::{Cursors, Redis};
 use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals, Stop};
-use crate::{Error, sweep};
+use crate::{Error, files, sweep};
 use index::Index;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -76,6 +76,7 @@ impl Server {
             Some(path) => Passwords::read(path)?,
             None => Passwords::default(),
         };
+        files::allow(config.max_connections);
         let databases = Databases::open(index, &config)?;
         let workers = config.workers();
         let of = |protocol, addresses: &[Address]| {

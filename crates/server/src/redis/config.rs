@@ -6,6 +6,7 @@ use super::glob;
 use super::parse::Args;
 use crate::config::Address;
 use crate::counters::Counters;
+use crate::files;
 use crate::limits::Limits;
 use crate::memory::Memory;
 use crate::number;
@@ -128,7 +129,10 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
             if most == 0 {
                 return Err(refused("argument must be at least 1"));
             }
-            Box::new(move |limits, _| limits.set_connections(most))
+            Box::new(move |limits, _| {
+                files::allow(most);
+                limits.set_connections(most);
+            })
         }
         b"maxmemory" => {
             let limit = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;

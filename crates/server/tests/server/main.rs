@@ -1,6 +1,7 @@
 //! The server from outside: over the reference index, in this process, through sockets.
 
 mod bounds;
+mod crowds;
 mod dialogues;
 mod items;
 mod memory;

@@ -1,0 +1,22 @@
+//! How many files the process may have open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Files that a server needs beside its connections.
+const OTHERS: u64 = 64;
+
+/// Lets the process have files for so many connections, as far as the system allows. Where it does not allow as many,
+/// further clients wait until there is a file for them.
+pub fn allow(connections: usize) {
+    let wanted = (connections as u64).saturating_add(OTHERS);
+    let limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if limit.current.is_some_and(|now| now < wanted.min(most)) {
+        let raised = Rlimit {
+            current: Some(wanted.min(most)),
+            maximum: limit.maximum,
+        };
+        // What is not granted is as it was.
+        let _ = setrlimit(Resource::Nofile, raised);
+    }
+}

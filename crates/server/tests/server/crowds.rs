@@ -1,0 +1,226 @@
+//! Many clients, and such as do not behave: half-open connections, slow readers, requests in pieces or too large.
+
+use crate::support::{Client, Running, with_redis};
+use index::model::Model;
+use rustix::process::{Resource, getrlimit};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use wollemi_server::Config;
+
+/// Files that the test needs beside its connections.
+const OTHER_FILES: u64 = 300;
+
+/// How many connections the server counts.
+fn connections(client: &mut Client) -> usize {
+    client.send(b"stats\r\n");
+    let text = String::from_utf8(client.until(b"END\r\n")).expect("text");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("STAT curr_connections "));
+    line.expect("it is told").parse().expect("a number")
+}
+
+/// Ten thousand clients of both protocols stay connected, and each is answered, twice. (As many as this process may have
+/// files for, which the server has raised as far as it may; each connection has two ends here.)
+#[test]
+fn ten_thousand_clients_are_served() {
+    let many = Config {
+        max_connections: 20_500,
+        ..with_redis()
+    };
+    let server = Running::over(many, Arc::new(Model::new()));
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let count = (files.saturating_sub(OTHER_FILES) / 2).min(10_000) as usize;
+    println!("{count} clients");
+    assert!(count >= 100, "{files} files are too few for any crowd");
+    let mut clients: Vec<_> = (0..count)
+        .map(|i| match i % 2 {
+            0 => server.connect(),
+            _ => server.connect_redis(),
+        })
+        .collect();
+    for turn in 0..2 {
+        for (i, client) in clients.iter_mut().enumerate() {
+            match i % 2 {
+                0 => client.send(format!("set k{i} 0 0 1\r\n{turn}\r\nget k{i}\r\n").as_bytes()),
+                _ => client.send(format!("set k{i} {turn}\r\nget k{i}\r\n").as_bytes()),
+            }
+        }
+        for (i, client) in clients.iter_mut().enumerate() {
+            match i % 2 {
+                0 => client.expect(format!("STORED\r\nVALUE k{i} 0 1\r\n{turn}\r\nEND\r\n").as_bytes()),
+                _ => client.expect(format!("+OK\r\n$1\r\n{turn}\r\n").as_bytes()),
+            }
+        }
+        assert_eq!(connections(&mut clients[0]), count);
+    }
+    let mut last = clients.swap_remove(0);
+    drop(clients);
+    let begin = Instant::now();
+    while connections(&mut last) > 1 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "closed connections are let go"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Who has closed its sending side is still answered, to the last request that is whole; half a request is dropped.
+#[test]
+fn half_open_connections_are_answered() {
+    let server = Running::with_redis();
+    let value = "x".repeat(100_000);
+    let mut memcached = server.connect();
+    let mut redis = server.connect_redis();
+    memcached.ask(&format!("set k 0 0 100000\r\n{value}\r\n"), "STORED\r\n");
+    memcached.send(("get k\r\n".repeat(50) + "set k 0 0 10\r\nhalf").as_bytes());
+    redis.send(("get k\r\n".repeat(50) + "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9\r\nhalf").as_bytes());
+    for client in [&memcached, &redis] {
+        client.socket.shutdown(Shutdown::Write).expect("it is open");
+    }
+    let each = format!("VALUE k 0 100000\r\n{value}\r\nEND\r\n");
+    assert!(memcached.rest() == each.repeat(50).as_bytes());
+    assert!(redis.rest() == format!("$100000\r\n{value}\r\n").repeat(50).as_bytes());
+    server.connect_redis().ask("strlen k\r\n", ":100000\r\n");
+}
+
+/// Connections that are cut amid a request or amid an answer (the client's machine resets them) are let go.
+#[test]
+fn connections_that_are_cut_are_let_go() {
+    let server = Running::with_redis();
+    let mut last = server.connect();
+    last.ask(
+        &format!("set k 0 0 1000000\r\n{}\r\n", "x".repeat(1_000_000)),
+        "STORED\r\n",
+    );
+    for i in 0..40 {
+        let mut client = match i % 2 {
+            0 => server.connect(),
+            _ => server.connect_redis(),
+        };
+        match i % 4 {
+            0 => client.send(b"set k 0 0 100\r\nhalf"),
+            1 => client.send(b"*2\r\n$3\r\nGET\r\n$1"),
+            _ => client.send("get k\r\n".repeat(20).as_bytes()),
+        }
+        // What was not read makes the close a reset.
+        if i % 4 >= 2 {
+            client.read(1);
+        }
+    }
+    let begin = Instant::now();
+    while connections(&mut last) > 1 {
+        assert!(
+            begin.elapsed() < Duration::from_secs(30),
+            "cut connections are let go"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A Redis client that asks for much and reads nothing holds up nobody else, and gets everything once it reads.
+#[test]
+fn slow_redis_readers_wait_alone() {
+    let one = Config {
+        threads: 1,
+        ..with_redis()
+    };
+    let server = Running::over(one, Arc::new(Model::new()));
+    let mut slow = server.connect_redis();
+    let large = "x".repeat(1 << 20);
+    slow.ask(
+        &format!("*3\r\n$3\r\nSET\r\n$1\r\nl\r\n${}\r\n{large}\r\n", large.len()),
+        "+OK\r\n",
+    );
+    // 4 GiB of answers, alone, together and in transactions.
+    slow.send(
+        "get l\r\nmget l l l l\r\nmulti\r\nget l\r\nexec\r\n"
+            .repeat(680)
+            .as_bytes(),
+    );
+    let mut quick = server.connect_redis();
+    for _ in 0..100 {
+        quick.ask("set k x\r\nget k\r\n", "+OK\r\n$1\r\nx\r\n");
+    }
+    let value = format!("${}\r\n{large}\r\n", large.len());
+    let turn = format!("{value}*4\r\n{}+OK\r\n+QUEUED\r\n*1\r\n{value}", value.repeat(4));
+    for _ in 0..5 {
+        assert!(slow.read(turn.len()) == turn.as_bytes());
+    }
+}
+
+/// Requests that come a byte at a time, or cut at any place, are answered as if they came whole.
+#[test]
+fn requests_in_pieces_are_answered() {
+    let server = Running::with_redis();
+    let dialogues: [(&[u8], &[u8]); 2] = [
+        (
+            b"set k 0 0 4\r\na\r\nb\r\nget k k\r\nms m 2 T0\r\nhi\r\nmg m v\r\nbogus\r\ndelete k\r\n",
+            b"STORED\r\nVALUE k 0 4\r\na\r\nb\r\nVALUE k 0 4\r\na\r\nb\r\nEND\r\nHD\r\nVA 2\r\nhi\r\nERROR\r\nDELETED\r\n",
+        ),
+        (
+            b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\nget k\r\nMULTI\r\nincr n\r\n*1\r\n$4\r\nEXEC\r\nbogus\r\ndel k n\r\n",
+            b"+OK\r\n$4\r\na\r\nb\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n-ERR unknown command 'bogus', with args beginning with: \r\n:2\r\n",
+        ),
+    ];
+    for (i, (request, answer)) in dialogues.into_iter().enumerate() {
+        let connect = || match i {
+            0 => server.connect(),
+            _ => server.connect_redis(),
+        };
+        for cut in 1..request.len() {
+            let mut client = connect();
+            client.socket.set_nodelay(true).expect("a socket");
+            client.send(&request[..cut]);
+            std::thread::yield_now();
+            client.send(&request[cut..]);
+            client.expect(answer);
+        }
+        let mut client = connect();
+        client.socket.set_nodelay(true).expect("a socket");
+        request.iter().for_each(|&byte| client.send(&[byte]));
+        client.expect(answer);
+    }
+}
+
+/// What is too large is refused in each protocol's words. A memcached client's connection goes on behind it; a Redis
+/// client's ends, as there.
+#[test]
+fn oversized_requests_are_refused() {
+    let server = Running::over(
+        Config {
+            max_value: 1000,
+            ..with_redis()
+        },
+        Arc::new(Model::new()),
+    );
+    let mut memcached = server.connect();
+    let huge = "x".repeat(3 << 20);
+    memcached.ask(
+        &format!("set k 0 0 {}\r\n{huge}\r\nset k 0 0 1\r\nx\r\n", huge.len()),
+        "SERVER_ERROR object too large for cache\r\nSTORED\r\n",
+    );
+    memcached.ask(
+        &format!("ms m 1001\r\n{}\r\nmn\r\n", "x".repeat(1001)),
+        "SERVER_ERROR object too large for cache\r\nMN\r\n",
+    );
+    let mut redis = server.connect_redis();
+    redis.ask("config set proto-max-bulk-len 1048576\r\n", "+OK\r\n");
+    for (request, answer) in [
+        (
+            "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n".to_owned(),
+            "-ERR Protocol error: invalid bulk length\r\n",
+        ),
+        (
+            "*1048577\r\n".to_owned(),
+            "-ERR Protocol error: invalid multibulk length\r\n",
+        ),
+    ] {
+        let mut client = server.connect_redis();
+        client.ask(&request, answer);
+        client.expect_end();
+    }
+    redis.ask("get k\r\n", "$1\r\nx\r\n");
+}
