@@ -4,6 +4,7 @@ mod common;
 
 use common::{Pool, text};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 /// Two maps, held by different indexes, with keys enough for several pages.
 fn filled() -> Pool {
@@ -78,6 +79,22 @@ fn compaction_shrinks_the_file() {
     }
     let before = fs::metadata(pool.path()).expect("there").len();
     let expected = contents(&pool, "wollemi.pool");
+    // In place, blocks go and the length stays.
+    let blocks = || fs::metadata(pool.path()).expect("there").blocks() * 512;
+    let all_blocks = blocks();
+    let run = pool.run(["compact", "--in-place", "--json"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let given = text(&run.out)
+        .trim()
+        .strip_prefix("{\"given_back\":")
+        .and_then(|rest| rest.strip_suffix('}'));
+    let given: u64 = given.expect("a number").parse().expect("a number");
+    assert!(
+        given == 0 || (given > 4 << 20 && blocks() < all_blocks - given / 2),
+        "{given} of {all_blocks}"
+    );
+    assert_eq!(fs::metadata(pool.path()).expect("there").len(), before);
+    assert!(contents(&pool, "wollemi.pool") == expected);
     // What an interrupted one has left does not matter.
     fs::write(pool.file("wollemi.pool.compact"), "left over").expect("written");
     let run = pool.run(["compact", "--json"]);

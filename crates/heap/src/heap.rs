@@ -56,7 +56,7 @@ pub(crate) struct Inner<M: Media> {
     pub(crate) roots: Mutex<()>,
     pub(crate) attached: Attached,
     /// Held while pages are added at the end.
-    extending: Mutex<()>,
+    pub(crate) extending: Mutex<()>,
 }
 
 impl<M: Media> Lender for Inner<M> {
@@ -230,9 +230,13 @@ impl<M: Media> Heap<M> {
             let runs = lock(&inner.space.runs);
             (runs.end, runs.free())
         };
-        let grown = inner.pool.grow(inner.space.start_of(end).saturating_add(bytes));
+        // What was given back to the file system may not be had again.
+        let free = (free * inner.space.page_size()).saturating_sub(inner.pool.given_back());
+        let end = inner.space.start_of(end);
+        let grown = inner.pool.grow(end.saturating_add(bytes));
+        let grown = grown.and_then(|()| inner.pool.back_again(end..end.saturating_add(bytes)));
         match grown {
-            Err(source) if free * inner.space.page_size() < bytes.saturating_mul(2) => Err(Error::Full {
+            Err(source) if free < bytes.saturating_mul(2) => Err(Error::Full {
                 bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
                 recovering: inner.recovery.is_running(),
                 source: Box::new(source),
@@ -423,19 +427,17 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Takes contiguous pages: free ones, else new ones at the end. `bytes` is what they are for.
+    /// Takes contiguous pages: free ones, rather such as have blocks, else new ones at the end. `bytes` is what they are
+    /// for.
     fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
-        if let Some(first) = lock(&self.space.runs).take(pages) {
+        if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);
         }
         let _extending = lock_across(&self.extending, self.pool.media());
-        let (first, last) = {
-            let mut runs = lock(&self.space.runs);
-            if let Some(first) = runs.take(pages) {
-                return Ok(first);
-            }
-            runs.take_last()
-        };
+        if let Some(first) = self.take_free_pages(pages) {
+            return Ok(first);
+        }
+        let (first, last) = lock(&self.space.runs).take_last();
         let end = first.saturating_add(pages);
         let allocated = self.space.start_of(end);
         let full = |source| Error::Full {
@@ -443,7 +445,9 @@ impl<M: Media> Inner<M> {
             recovering: self.recovery.is_running(),
             source: Box::new(source),
         };
-        if let Err(error) = self.pool.grow(allocated) {
+        let backed = self.pool.grow(allocated);
+        let backed = backed.and_then(|()| self.pool.back_again(self.space.start_of(first)..allocated));
+        if let Err(error) = backed {
             if last > 0 {
                 lock(&self.space.runs).put(first, last);
             }
@@ -455,5 +459,23 @@ impl<M: Media> Inner<M> {
         });
         lock(&self.space.runs).end = end;
         Ok(first)
+    }
+
+    /// Takes contiguous free pages. Those that were given back to the file system serve if it has blocks for them.
+    fn take_free_pages(&self, pages: u32) -> Option<u32> {
+        let bytes = |first| self.space.start_of(first)..self.space.start_of(first + pages);
+        let mut runs = lock(&self.space.runs);
+        if let Some(first) = runs.take(pages, |first| self.pool.is_backed(&bytes(first))) {
+            return Some(first);
+        }
+        let first = runs.take(pages, |_| true)?;
+        drop(runs);
+        match self.pool.back_again(bytes(first)) {
+            Ok(()) => Some(first),
+            Err(_) => {
+                lock(&self.space.runs).put(first, pages);
+                None
+            }
+        }
     }
 }

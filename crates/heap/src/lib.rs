@@ -40,6 +40,7 @@
 //! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
+//! | `shrink` | giving free pages back to the file system |
 //! | `stats`, `audit` | accounting |
 //!
 //! Locks, and so waiting, are short and in this order: roots; a class's open pages; a page; free runs; the pool's
@@ -56,6 +57,7 @@ mod page;
 mod recovery;
 mod root;
 mod runs;
+mod shrink;
 mod space;
 mod stats;
 mod sweep;

@@ -4,6 +4,8 @@
 //! I2 All of them lie below `end`, the end of the last page ever handed out.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -13,6 +15,8 @@ pub(crate) struct Runs {
     by_len: BTreeSet<(u32, u32)>,
     /// What `allocated` says, in pages.
     pub(crate) end: u32,
+    /// Free pages, for who looks without the lock.
+    free: Arc<AtomicU64>,
 }
 
 impl Runs {
@@ -21,12 +25,20 @@ impl Runs {
             by_start: BTreeMap::new(),
             by_len: BTreeSet::new(),
             end,
+            free: Arc::default(),
         }
     }
 
-    /// Takes `pages` pages out of the shortest run that has them; of equals, the lowest.
-    pub(crate) fn take(&mut self, pages: u32) -> Option<u32> {
-        let &(len, start) = self.by_len.range((pages, 0)..).next()?;
+    /// How many pages are free, for who has no lock.
+    pub(crate) fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.free)
+    }
+
+    /// Takes `pages` pages out of the shortest run that has them at its beginning, such that they suit; of equals, the
+    /// lowest.
+    pub(crate) fn take(&mut self, pages: u32, suits: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut long_enough = self.by_len.range((pages, 0)..);
+        let &(len, start) = long_enough.find(|&&(_, start)| suits(start))?;
         self.remove(start, len);
         if len > pages {
             self.insert(start + pages, len - pages);
@@ -44,6 +56,32 @@ impl Runs {
             }
             _ => (self.end, 0),
         }
+    }
+
+    /// The runs of at least so many pages, the longest first.
+    pub(crate) fn long(&self, pages: u32) -> impl Iterator<Item = (u32, u32)> {
+        let long = self.by_len.range((pages, 0)..).rev();
+        long.map(|&(len, start)| (start, len))
+    }
+
+    /// Takes these pages, which are all free.
+    pub(crate) fn take_these(&mut self, start: u32, pages: u32) -> bool {
+        let Some((&first, &len)) = self.by_start.range(..=start).next_back() else {
+            return false;
+        };
+        if first + len < start + pages {
+            return false;
+        }
+        self.remove(first, len);
+        for (start, pages) in [
+            (first, start - first),
+            (start + pages, first + len - start - pages),
+        ] {
+            if pages > 0 {
+                self.insert(start, pages);
+            }
+        }
+        true
     }
 
     /// Puts `pages` pages back, which must not be free yet.
@@ -66,7 +104,7 @@ impl Runs {
 
     /// How many pages are free.
     pub(crate) fn free(&self) -> u64 {
-        self.by_start.values().map(|&len| u64::from(len)).sum()
+        self.free.load(Relaxed)
     }
 
     /// How many runs there are, and the longest.
@@ -77,11 +115,13 @@ impl Runs {
     fn insert(&mut self, start: u32, len: u32) {
         self.by_start.insert(start, len);
         self.by_len.insert((len, start));
+        self.free.fetch_add(u64::from(len), Relaxed);
     }
 
     fn remove(&mut self, start: u32, len: u32) {
         self.by_start.remove(&start);
         self.by_len.remove(&(len, start));
+        self.free.fetch_sub(u64::from(len), Relaxed);
     }
 }
 
@@ -97,12 +137,12 @@ mod tests {
             runs.put(start, 1);
         }
         assert_eq!(runs.shape(), (50, 1));
-        assert_eq!(runs.take(2), None);
+        assert_eq!(runs.take(2, |_| true), None);
         for start in (2..100).step_by(2).rev() {
             runs.put(start, 1);
         }
         assert_eq!(runs.shape(), (1, 99));
-        assert_eq!(runs.take(99), Some(1));
+        assert_eq!(runs.take(99, |_| true), Some(1));
         assert_eq!(runs.free(), 0);
     }
 
@@ -113,11 +153,23 @@ mod tests {
         runs.put(10, 5);
         runs.put(20, 3);
         runs.put(45, 5);
-        assert_eq!(runs.take(3), Some(20));
-        assert_eq!(runs.take(4), Some(10));
+        assert_eq!(runs.take(3, |_| true), Some(20));
+        assert_eq!(runs.take(4, |start| start != 45), Some(10));
         assert_eq!(runs.take_last(), (45, 5));
         assert_eq!(runs.free(), 1);
         runs.end = 60;
         assert_eq!(runs.take_last(), (60, 0));
+    }
+
+    /// Pages are taken from amid a run, if they are free.
+    #[test]
+    fn pages_amid_a_run_are_taken() {
+        let mut runs = Runs::new(50);
+        runs.put(10, 10);
+        assert!(runs.take_these(13, 4));
+        assert!(!runs.take_these(12, 2) && !runs.take_these(17, 4) && !runs.take_these(9, 1));
+        assert_eq!(runs.long(1).collect::<Vec<_>>(), [(17, 3), (10, 3)]);
+        runs.put(13, 4);
+        assert_eq!(runs.shape(), (1, 10));
     }
 }

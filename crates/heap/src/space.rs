@@ -33,6 +33,7 @@ pub(crate) struct Space {
     pub(crate) classes: Classes,
     pub(crate) table: Table,
     pub(crate) runs: Mutex<Runs>,
+    free_pages: Arc<AtomicU64>,
     /// The caches of the threads that use the heap.
     pub(crate) caches: Mutex<Vec<Arc<Cache>>>,
     /// Frees of what was free already: the audit tells.
@@ -54,11 +55,13 @@ impl Space {
     pub(crate) fn new(page_size: u64, end: u32) -> Space {
         let classes = Classes::new(page_size);
         let set_aside = end > 1;
+        let runs = Runs::new(end);
         Space {
             open: (0..classes.count()).map(|_| CachePadded::default()).collect(),
             classes,
             table: Table::default(),
-            runs: Mutex::new(Runs::new(end)),
+            free_pages: runs.counter(),
+            runs: Mutex::new(runs),
             caches: Mutex::default(),
             freed_twice: AtomicU64::new(0),
             held: Mutex::default(),
@@ -95,6 +98,12 @@ impl Space {
     #[inline]
     pub(crate) fn start_of(&self, page: u32) -> u64 {
         u64::from(page) << self.page_shift
+    }
+
+    /// Bytes of the free pages.
+    #[inline]
+    pub(crate) fn free_bytes(&self) -> u64 {
+        self.free_pages.load(Ordering::Relaxed) << self.page_shift
     }
 
     /// How many pages hold `bytes` bytes.

@@ -18,6 +18,8 @@ pub struct Stats {
     pub used: u64,
     /// Bytes that objects can have.
     pub free: u64,
+    /// Of these, bytes of which the file system has the blocks back.
+    pub given_back: u64,
     /// Bytes in pages of earlier generations, of which recovery has not found out yet what is in use.
     pub unswept: u64,
     /// Chunks and large objects in use; what waits for its epoch counts still.
@@ -46,6 +48,7 @@ impl<M: Media> Heap<M> {
             reserved,
             used: page_size,
             free: free_pages * page_size + (reserved - space.start_of(end)),
+            given_back: self.pool().given_back(),
             retired: Arc::strong_count(&self.inner.space) as u64 - 1,
             free_runs: shape.0 as u64,
             longest_free_run: space.start_of(shape.1),

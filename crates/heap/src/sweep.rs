@@ -121,8 +121,8 @@ mod tests {
                 let mut runs = lock(&space.runs);
                 let why = format!("sweep {order:?}, freed after {swept_before}");
                 assert_eq!(runs.free(), u64::from(PAGES), "{why}");
-                assert_eq!(runs.take(PAGES), Some(1), "{why}");
-                assert_eq!(runs.take(1), None, "{why}");
+                assert_eq!(runs.take(PAGES, |_| true), Some(1), "{why}");
+                assert_eq!(runs.take(1, |_| true), None, "{why}");
             }
         }
     }

@@ -213,6 +213,18 @@ impl<M: Media> Db<M> {
         self.recovery_progress()
     }
 
+    /// Gives the file's free pages back to its file system; how many bytes these were. Maps may be used meanwhile. The
+    /// pages are given blocks again when they are needed, which fails like any growth where there are none. Waits for
+    /// recovery first. Where the pool has much more free space than it will need soon, writes do the same by
+    /// themselves, a piece at a time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Pool`] where the file system fails.
+    pub fn give_back(&self) -> Result<u64, Error> {
+        self.inner.store.give_back()
+    }
+
     /// Walks everything and reports what does not fit: the structure of each map, chunks in use that nothing leads
     /// to, and chunks to which two links lead. Waits for recovery first. Nobody may write meanwhile, or the report
     /// may name faults that are none.

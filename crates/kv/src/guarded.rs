@@ -98,6 +98,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         };
         if action != Action::Keep {
             self.index.rest();
+            self.heap.give_back_some();
         }
         Ok(action)
     }

@@ -45,6 +45,8 @@ pub struct Space {
     pub used: u64,
     /// Bytes ready for use.
     pub free: u64,
+    /// Of these, bytes of which the file system has the blocks back.
+    pub given_back: u64,
     /// Bytes of pages from before the opening, in which recovery has yet to tell used from free.
     pub unswept: u64,
     /// Objects in use, outside of these pages.

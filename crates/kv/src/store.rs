@@ -160,6 +160,12 @@ impl<M: Media> Store<M> {
         self.heap.wait_recovered();
     }
 
+    pub fn give_back(&self) -> Result<u64, Error> {
+        self.recover(1)?;
+        self.wait_recovered();
+        Ok(self.heap.give_back_all()?)
+    }
+
     pub fn audit(&self) -> HeapCheck {
         match self.heap.audit(&tracers(), 1) {
             Ok(audit) => HeapCheck {
@@ -191,6 +197,7 @@ impl<M: Media> Store<M> {
                 reserved: stats.reserved,
                 used: stats.used,
                 free: stats.free,
+                given_back: stats.given_back,
                 unswept: stats.unswept,
                 objects: stats.objects,
             },

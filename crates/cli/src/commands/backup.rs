@@ -34,7 +34,11 @@ pub struct Restore {
     after_help = "Needs room for the new file beside the old one. The old one is replaced when the new one is whole; \
                   until then a crash or an error leaves it as it was."
 )]
-pub struct Compact {}
+pub struct Compact {
+    /// Rewrite nothing: only give the blocks of free pages back to the file system. Needs no room
+    #[arg(long)]
+    in_place: bool,
+}
 
 #[derive(Serialize)]
 struct Summary {
@@ -47,6 +51,12 @@ struct Summary {
     /// Bytes of the file now.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct GivenBack {
+    /// Bytes whose blocks the file system has again.
+    given_back: u64,
 }
 
 impl Backup {
@@ -117,6 +127,9 @@ impl Compact {
     /// Rewrites the pool, in key order and without holes.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let pool = context.pool();
+        if self.in_place {
+            return in_place(context);
+        }
         let part = beside(&pool, ".compact");
         let fail = |error: io::Error| Failure::input(format!("'{}'", part.display()), error);
         let started = Instant::now();
@@ -143,6 +156,22 @@ impl Compact {
         let after = fs::metadata(&pool).map_err(fail)?.len();
         summarize("compacted", copied, started, Some((before, after)), context.json)
     }
+}
+
+/// Gives free pages back to the file system.
+fn in_place(context: &Context) -> Result<Outcome, Failure> {
+    let db = context.open_to_write(false)?;
+    let given_back = db.give_back()?;
+    if context.json {
+        let mut out = output();
+        serde_json::to_writer(&mut out, &GivenBack { given_back }).map_err(io::Error::from)?;
+        writeln!(out)?;
+        out.flush()?;
+    } else {
+        // The work is done whether or not anybody hears of it.
+        let _ = writeln!(io::stderr(), "gave {} back", BinaryBytes(given_back));
+    }
+    Ok(Outcome::Done)
 }
 
 /// Does what makes a file; where that fails, the file goes.

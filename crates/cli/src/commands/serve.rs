@@ -296,6 +296,7 @@ fn stats_lines(db: &Db) -> Vec<(String, String)> {
         ("pool_bytes", stats.space.reserved.to_string()),
         ("pool_used_bytes", stats.space.used.to_string()),
         ("pool_free_bytes", stats.space.free.to_string()),
+        ("pool_given_back_bytes", stats.space.given_back.to_string()),
         ("pool_unswept_bytes", stats.space.unswept.to_string()),
         ("pool_recovery", stats.recovery.state.to_string()),
     ];

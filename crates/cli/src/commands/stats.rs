@@ -88,7 +88,12 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
         BinaryBytes(space.used),
         HumanCount(space.objects)
     )?;
-    writeln!(out, "  free      {}", BinaryBytes(space.free))?;
+    writeln!(
+        out,
+        "  free      {}, of which the file system has {}",
+        BinaryBytes(space.free),
+        BinaryBytes(space.given_back)
+    )?;
     writeln!(out, "  unswept   {}", BinaryBytes(space.unswept))?;
     writeln!(
         out,

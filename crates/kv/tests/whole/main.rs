@@ -3,5 +3,6 @@
 mod backup;
 mod batch;
 mod expiring;
+mod shrink;
 mod snapshot;
 mod watch;

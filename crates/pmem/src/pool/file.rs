@@ -3,16 +3,20 @@
 use super::ErrorKind;
 use super::mapping::Mapping;
 use super::options::Level;
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// The unit of `st_blocks`, whatever the file system's own is.
 const BLOCK: u64 = 512;
+
+/// The attribute of files in which holes were punched.
+const MARK: &str = "user.wollemi.holes";
 
 /// An open file, locked against other openers.
 #[derive(Debug)]
@@ -123,17 +127,8 @@ impl PoolFile {
             .map_err(|e| ErrorKind::io("writing to the medium", e))
     }
 
-    /// Maps the first `len` bytes, at the highest level that the file system gives, and allocates what blocks of
-    /// them a sparse copy may have left out.
+    /// Maps the first `len` bytes, at the highest level that the file system gives.
     pub(super) fn map(&self, mapping: &Mapping, len: u64, least: Level) -> Result<Level, ErrorKind> {
-        let metadata = self
-            .file
-            .metadata()
-            .map_err(|e| ErrorKind::io("examining the file", e))?;
-        let missing = len.saturating_sub(metadata.blocks().saturating_mul(BLOCK));
-        if missing > 0 {
-            self.fill(len, missing)?;
-        }
         let failed = |e| ErrorKind::io("mapping the file", e);
         // Found out apart: a refusal amid the reserved range would leave a hole there, for any thread's next mapping.
         let level = match Mapping::takes_sync(self.file.as_fd()) {
@@ -149,6 +144,52 @@ impl PoolFile {
         Ok(level)
     }
 
+    /// The whole pages behind the first one that lack blocks among the first `len` bytes; holes that are no whole pages
+    /// are filled, as a sparse copy may have left them.
+    pub(super) fn holes(&self, len: u64, page_size: u64) -> Result<Vec<Range<u64>>, ErrorKind> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(|e| ErrorKind::io("examining the file", e))?;
+        let missing = len.saturating_sub(metadata.blocks().saturating_mul(BLOCK));
+        // Blocks are also counted that the file system needs for itself: what was punched is known by a mark.
+        if missing == 0 && !self.is_marked() {
+            return Ok(Vec::new());
+        }
+        let mut holes = Vec::new();
+        let mut at = 0;
+        while at < len {
+            let from = match rustix::fs::seek(&self.file, SeekFrom::Hole(at)) {
+                Ok(from) => from.min(len),
+                // The file system does not tell: all is filled.
+                Err(_) => return self.fill(len, missing).map(|()| Vec::new()),
+            };
+            // Behind the last data there is none.
+            let to = rustix::fs::seek(&self.file, SeekFrom::Data(from))
+                .unwrap_or(len)
+                .min(len);
+            let first = from.next_multiple_of(page_size).max(page_size);
+            let last = to - to % page_size;
+            if first < last {
+                self.allocate_if_any(from, first.min(to))?;
+                self.allocate_if_any(last, to)?;
+                holes.push(first..last);
+            } else {
+                self.allocate_if_any(from, to)?;
+            }
+            at = to.max(at + 1);
+        }
+        Ok(holes)
+    }
+
+    fn allocate_if_any(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        if from < to {
+            self.allocate(from, to)
+        } else {
+            Ok(())
+        }
+    }
+
     /// Allocates the blocks that the first `len` bytes lack. It is not begun where it cannot succeed, as the blocks
     /// could not be told from the others afterwards.
     fn fill(&self, len: u64, missing: u64) -> Result<(), ErrorKind> {
@@ -161,6 +202,28 @@ impl PoolFile {
             });
         }
         self.allocate(0, len)
+    }
+
+    /// Whether holes were ever punched.
+    fn is_marked(&self) -> bool {
+        rustix::fs::fgetxattr(&self.file, MARK, &mut [0; 1]).is_ok()
+    }
+
+    /// Gives the blocks of `from..to` back to the file system, which then reads as zeros; `false` where it cannot. The
+    /// file is marked before, as one that has holes.
+    pub(super) fn punch(&self, from: u64, to: u64) -> Result<bool, ErrorKind> {
+        if !self.is_marked() && rustix::fs::fsetxattr(&self.file, MARK, b"1", XattrFlags::empty()).is_err() {
+            return Ok(false);
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        loop {
+            match rustix::fs::fallocate(&self.file, flags, from, to - from) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+                Err(e) => return Err(ErrorKind::io("giving blocks back", e)),
+            }
+        }
     }
 
     /// Lengthens the file from `from` to `to` bytes, blocks and all, and maps them. On an error it is as long as it

@@ -5,7 +5,9 @@
 //!
 //! I1 The base never moves while the pool is open, and need not be the same the next time: nothing in a pool is an
 //!    address.
-//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory.
+//! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory; but for
+//!    pages of which the allocator has said that nobody needs them ([`give_back`](Pool::give_back)), or that an opening
+//!    has found without blocks. The allocator has these [backed](Pool::back_again) before it hands them out.
 //! I3 One process has the pool open (an exclusive `flock`).
 //! I4 A pool is clean from a close, or the drop of the pool, to the next opening, and at no other time.
 
@@ -13,6 +15,7 @@ mod checked;
 mod error;
 mod file;
 mod header;
+mod holes;
 mod mapping;
 mod memory;
 mod open;
@@ -26,9 +29,11 @@ pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 use crate::{Hardware, Media, Offset, Persistent};
 use file::PoolFile;
 use header::{HEADER, Header, State};
+use holes::Holes;
 use mapping::Mapping;
 use memory::Taken;
 use open::Opened;
+use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +61,7 @@ pub struct Pool<M: Media = Hardware> {
     mapping: Arc<Mapping>,
     /// `None` for memory.
     file: Option<PoolFile>,
+    holes: Holes,
     /// The memory that outlives the pool, if it is in one.
     memory: Option<Taken>,
     /// Held while the pool grows.
@@ -174,6 +180,7 @@ impl<M: Media> Pool<M> {
             media,
             mapping: opened.mapping,
             file: opened.file,
+            holes: opened.holes,
             memory: opened.memory,
             growing: Mutex::new(()),
             max_size: opened.max_size,
@@ -330,6 +337,49 @@ impl<M: Media> Pool<M> {
         // Release: see `len`.
         self.len.store(to, Ordering::Release);
         Ok(())
+    }
+
+    /// Gives the blocks of these bytes, whole pages of which nobody needs the content any more, back to the file system;
+    /// how many bytes that were. Before anybody writes there they have to be [backed again](Pool::back_again). None are
+    /// given back where there is no file, or its file system cannot.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`]. The bytes then count as given back.
+    pub fn give_back(&self, bytes: Range<u64>) -> Result<u64, Error> {
+        match &self.file {
+            Some(file) => self.holes.punch(file, bytes).map_err(|kind| kind.of(self.name())),
+            None => Ok(0),
+        }
+    }
+
+    /// Has these bytes backed by blocks, if they were given back.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSpace`] and [`ErrorKind::Io`]: some may be backed, and the others are still given back.
+    #[inline]
+    pub fn back_again(&self, bytes: Range<u64>) -> Result<(), Error> {
+        match &self.file {
+            Some(file) => self.holes.fill(file, bytes).map_err(|kind| kind.of(self.name())),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether all of these bytes are backed.
+    #[inline]
+    pub fn is_backed(&self, bytes: &Range<u64>) -> bool {
+        self.holes.none_in(bytes)
+    }
+
+    /// Whether none of these bytes is backed.
+    pub fn is_given_back(&self, bytes: &Range<u64>) -> bool {
+        self.holes.all_of(bytes)
+    }
+
+    /// Bytes that are given back. After an opening, space that has blocks and was never written may count, too.
+    pub fn given_back(&self) -> u64 {
+        self.holes.bytes()
     }
 
     /// The unit in which the heap takes the pool's space, in bytes: a power of two.

@@ -10,6 +10,7 @@
 
 use super::file::{PoolFile, boot_id};
 use super::header::{self, Contents, HEADER, Header};
+use super::holes::Holes;
 use super::mapping::Mapping;
 use super::memory::{Memory, Taken};
 use super::options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
@@ -27,6 +28,7 @@ pub(super) struct Opened {
     pub(super) memory: Option<Taken>,
     /// Bytes backed.
     pub(super) len: u64,
+    pub(super) holes: Holes,
     pub(super) max_size: u64,
     pub(super) contents: Contents,
     pub(super) last_shutdown: LastShutdown,
@@ -115,6 +117,7 @@ impl Opened {
             file,
             memory: None,
             len,
+            holes: Holes::default(),
             last_shutdown: LastShutdown::New,
             huge_pages,
         };
@@ -151,6 +154,7 @@ impl Opened {
             file: None,
             memory: Some(taken),
             len,
+            holes: Holes::default(),
             last_shutdown: LastShutdown::New,
             huge_pages: false,
         };
@@ -177,6 +181,7 @@ impl Opened {
             file: None,
             memory: Some(taken),
             len,
+            holes: Holes::default(),
             last_shutdown,
             huge_pages: false,
         };
@@ -211,6 +216,7 @@ impl Opened {
         // Before anything is touched: generations may have run out.
         contents.state.opened(last_shutdown, contents.state.level)?;
 
+        let holes = Holes::new(file.holes(len, contents.page_size)?);
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
         if level == Level::Power && file.caches_persist() {
@@ -224,6 +230,7 @@ impl Opened {
             file: Some(file),
             memory: None,
             len,
+            holes,
             last_shutdown,
             huge_pages: false,
         };

@@ -99,6 +99,43 @@ fn full_disk() {
     assert_eq!(std::fs::read_dir(&mount.0).expect("a directory").count(), 1);
 }
 
+/// Pages that were given back, and for which others have left no blocks: an error says so, and later they can be had.
+#[test]
+fn pages_given_back_to_a_disk_that_is_full() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(mount) = Mount::tmpfs(directory.path(), "4m") else {
+        eprintln!("mounting is not permitted: not tried");
+        return;
+    };
+    let path = mount.0.join("a.pool");
+    let pool = Pool::create(&path, &small(), Hardware::detect()).expect("room");
+    pool.grow(2 << 20).expect("room");
+    let given = 1 << 20..2 << 20;
+    if pool.give_back(given.clone()).expect("no failure") == 0 {
+        eprintln!("holes cannot be punched here: not tried");
+        return;
+    }
+    let other = mount.0.join("other");
+    let filled = std::fs::write(&other, vec![1; 4 << 20]);
+    assert!(filled.is_err(), "more than there is room for");
+    for _ in 0..2 {
+        let error = pool.back_again(given.clone()).expect_err("no room");
+        assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}");
+        assert!(!pool.is_backed(&given));
+    }
+    drop(pool);
+    // The pool can be opened all the same.
+    let pool = Pool::open(&path, &small(), Hardware::detect()).expect("a pool with holes");
+    assert!(pool.back_again(given.clone()).is_err());
+    std::fs::remove_file(&other).expect("a file");
+    pool.back_again(given.clone()).expect("room");
+    for at in given.step_by(4096) {
+        persist_scope(pool.media(), Purpose::Node, |batch| {
+            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
+        });
+    }
+}
+
 /// A limit on the size of a process's files, whose signal would end a process that does not ignore it.
 #[test]
 fn file_size_limit() {

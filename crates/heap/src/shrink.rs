@@ -1,0 +1,112 @@
+//! Giving free pages back to the file system.
+//!
+//! Only whole pages that are free go back, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks, and
+//! are put back. The pool knows which pages have no blocks, and the allocator has it give them some before it hands them
+//! out (`take_pages`). A crash in between needs no repair: nothing persistent leads to a free page, and an opening asks
+//! the file system which pages have no blocks.
+
+use crate::Heap;
+use crate::page::{lock, lock_across};
+use pmem::{Media, pool};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most bytes that lose their blocks by one call of the file system; their pages cannot be had meanwhile.
+const PIECE: u64 = 64 << 20;
+
+/// Online, shorter runs stay.
+const LONG: u64 = 4 << 20;
+
+/// Online, so many free bytes keep their blocks, and an eighth of the pool besides.
+const SPARE: u64 = 64 << 20;
+
+/// Turns of the epochs without effect after which who holds a guard is not waited for.
+const TURNS: usize = 8;
+
+impl<M: Media> Heap<M> {
+    /// Gives all free pages back to the file system, and what the pool has beyond its last page; how many bytes these
+    /// were. What is free is known once recovery has ended.
+    ///
+    /// # Errors
+    ///
+    /// Where the file system fails.
+    pub fn give_back_all(&self) -> Result<u64, pool::Error> {
+        self.bring_back_retired();
+        let given = self.give_back(1, u64::MAX)?;
+        let inner = &*self.inner;
+        let _extending = lock_across(&inner.extending, self.media());
+        let end = inner.space.start_of(lock(&inner.space.runs).end);
+        let tail = end..inner.pool.len();
+        Ok(given
+            + if tail.is_empty() {
+                0
+            } else {
+                inner.pool.give_back(tail)?
+            })
+    }
+
+    /// Has what was retired come back, as far as no guards of its time are left.
+    fn bring_back_retired(&self) {
+        let retired = || Arc::strong_count(&self.inner.space) - 1;
+        let (mut least, mut idle) = (usize::MAX, 0);
+        while retired() > 0 && idle < TURNS {
+            crate::pin().flush();
+            idle = if retired() < least { 0 } else { idle + 1 };
+            least = least.min(retired());
+        }
+    }
+
+    /// Gives back what there is too much of, in runs of at least 4 MiB and no more than 64 MiB a call: free pages keep
+    /// their blocks up to 64 MiB and an eighth of the pool. For who has just removed something; costs two loads where
+    /// there is nothing to do.
+    #[inline]
+    pub fn give_back_some(&self) {
+        let inner = &*self.inner;
+        let free = inner.space.free_bytes();
+        let kept = SPARE + inner.pool.len() / 8;
+        if free > kept && inner.pool.path().is_some() {
+            self.give_back_excess(free, kept);
+        }
+    }
+
+    #[cold]
+    fn give_back_excess(&self, free: u64, kept: u64) {
+        let excess = free.saturating_sub(self.pool().given_back()).saturating_sub(kept);
+        if excess >= LONG {
+            let pages = (LONG / self.inner.space.page_size()).max(1);
+            // If it fails, all is as usable as it was.
+            let _ = self.give_back(pages as u32, excess.min(PIECE));
+        }
+    }
+
+    /// Gives back runs of at least so many pages, the longest first, up to so many bytes.
+    fn give_back(&self, pages: u32, most: u64) -> Result<u64, pool::Error> {
+        let inner = &*self.inner;
+        let space = &*inner.space;
+        let bytes = |run: &Range<u32>| space.start_of(run.start)..space.start_of(run.end);
+        let piece = (PIECE / space.page_size()).max(1) as u32;
+        let candidates: Vec<_> = lock(&space.runs).long(pages).collect();
+        let mut given = 0;
+        for (start, len) in candidates {
+            for first in (start..start + len).step_by(piece as usize) {
+                if given >= most {
+                    return Ok(given);
+                }
+                let left = u32::try_from((most - given) / space.page_size()).unwrap_or(u32::MAX);
+                let end = (first + piece.min(left.max(1))).min(start + len);
+                let run = first..end;
+                if inner.pool.is_given_back(&bytes(&run)) {
+                    continue;
+                }
+                // Pages that somebody has taken meanwhile are left alone, and their neighbours with them.
+                if !lock(&space.runs).take_these(run.start, run.end - run.start) {
+                    continue;
+                }
+                let done = inner.pool.give_back(bytes(&run));
+                lock(&space.runs).put(run.start, run.end - run.start);
+                given += done?;
+            }
+        }
+        Ok(given)
+    }
+}

@@ -1,0 +1,111 @@
+//! Free pages go back to the file system, and come from there again.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use wollemi::{Db, Map, Options};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+const VALUE: usize = 1000;
+const MIB: u64 = 1 << 20;
+
+fn blocks(path: &Path) -> Result<u64, std::io::Error> {
+    Ok(std::fs::metadata(path)?.blocks() * 512)
+}
+
+fn fill(map: &Map, keys: std::ops::Range<u32>) -> Result<(), wollemi::Error> {
+    map.load(keys.map(|i| (i.to_be_bytes(), vec![i as u8; VALUE])))?;
+    Ok(())
+}
+
+fn expect(map: &Map, keys: std::ops::Range<u32>) -> Outcome {
+    assert_eq!(map.count()?, u64::from(keys.end - keys.start));
+    for i in keys {
+        assert_eq!(map.get(i.to_be_bytes())?, Some(vec![i as u8; VALUE]), "key {i}");
+    }
+    Ok(())
+}
+
+/// What is asked for goes back at once, down to what is in use; a crash at any time later finds all that was there,
+/// and space that was given back serves again.
+#[test]
+fn free_pages_are_given_back_and_serve_again() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let db = Db::open(&path)?;
+    let map = db.map("m")?;
+    fill(&map, 0..40_000)?;
+    let full = blocks(&path)?;
+    for i in 100..40_000u32 {
+        map.remove(i.to_be_bytes())?;
+    }
+    let given = db.give_back()?;
+    let stats = db.stats()?.space;
+    if given == 0 {
+        eprintln!("holes cannot be punched here: not tried");
+        return Ok(());
+    }
+    assert!(given > 30 * MIB, "{given}");
+    assert!(
+        blocks(&path)? < full - 30 * MIB,
+        "{full} blocks before, {} now",
+        blocks(&path)?
+    );
+    assert!(
+        stats.given_back >= given && stats.given_back <= stats.free,
+        "{stats:?}"
+    );
+    assert_eq!(stats.used + stats.free, stats.reserved);
+    // What other threads of this process held back may come later.
+    assert!(db.give_back()? < given / 4, "there is hardly more");
+    drop(map);
+
+    // As a crash leaves it: the file as it is, while the database is open.
+    let image = dir.path().join("image.pool");
+    std::fs::copy(&path, &image)?;
+    let crashed = Db::open(&image)?;
+    expect(&crashed.map("m")?, 0..100)?;
+    assert!(crashed.check()?.is_clean());
+
+    for (db, path) in [(db, path), (crashed, image)] {
+        let map = db.map("m")?;
+        fill(&map, 100..40_000)?;
+        expect(&map, 0..40_000)?;
+        let check = db.check()?;
+        assert!(check.is_clean(), "{check:?}");
+        let space = db.stats()?.space;
+        assert!(blocks(&path)? >= space.used, "what is in use has blocks");
+        drop((map, db));
+        let db = Options::new().open(&path)?;
+        expect(&db.map("m")?, 0..40_000)?;
+    }
+    Ok(())
+}
+
+/// Where much more is free than is needed, writes give it back by themselves, a piece at a time, and keep a reserve.
+#[test]
+fn long_runs_go_back_by_themselves() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let db = Db::open(&path)?;
+    let map = db.map("m")?;
+    fill(&map, 0..160_000)?;
+    let full = blocks(&path)?;
+    let none = db.stats()?.space.given_back;
+    assert_eq!(none, 0, "nothing is free yet");
+    for i in 0..160_000u32 {
+        map.remove(i.to_be_bytes())?;
+    }
+    let space = db.stats()?.space;
+    if space.given_back == 0 && db.give_back()? == 0 {
+        eprintln!("holes cannot be punched here: not tried");
+        return Ok(());
+    }
+    assert!(space.given_back > 16 * MIB, "{space:?}");
+    assert!(
+        space.free - space.given_back > 32 * MIB,
+        "a reserve is kept: {space:?}"
+    );
+    assert!(blocks(&path)? < full - 16 * MIB);
+    Ok(())
+}

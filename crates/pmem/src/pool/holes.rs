@@ -1,0 +1,157 @@
+//! Space that a pool's file has no blocks for.
+//!
+//! Whole pages whose content nobody needs are given back to the file system by punching holes into the file, and get
+//! blocks again before they are written: a store into a hole would be a signal where the file system is full. Nothing
+//! persistent says where holes are; an opening asks the file system.
+//!
+//! I1 Every page without blocks is noted here, but for those that are one caller's, who gives them back or backs them
+//!    just now.
+
+use super::ErrorKind;
+use super::file::PoolFile;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The holes of a pool.
+#[derive(Debug, Default)]
+pub(super) struct Holes {
+    /// Where each begins, and where it ends. They neither overlap nor touch.
+    all: Mutex<BTreeMap<u64, u64>>,
+    bytes: AtomicU64,
+}
+
+impl Holes {
+    /// The holes of a file in these places, which are in order.
+    pub(super) fn new(places: Vec<Range<u64>>) -> Holes {
+        let holes = Holes::default();
+        let mut all = holes.lock();
+        places.into_iter().for_each(|place| note(&mut all, place));
+        holes.count(&all);
+        drop(all);
+        holes
+    }
+
+    // What a panic leaves is no less than there are.
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, u64>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, all: &BTreeMap<u64, u64>) {
+        let bytes = all.iter().map(|(from, to)| to - from).sum();
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes without blocks.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether none of these bytes is without blocks.
+    pub(super) fn none_in(&self, place: &Range<u64>) -> bool {
+        self.bytes() == 0 || overlapping(&self.lock(), place).next().is_none()
+    }
+
+    /// Whether all of these bytes are without blocks.
+    pub(super) fn all_of(&self, place: &Range<u64>) -> bool {
+        let all = self.lock();
+        overlapping(&all, place).any(|hole| hole.start <= place.start && place.end <= hole.end)
+    }
+
+    /// Gives the blocks of these bytes, which are the caller's alone, back; how many bytes had any. Where the file system
+    /// cannot punch holes, none.
+    pub(super) fn punch(&self, file: &PoolFile, place: Range<u64>) -> Result<u64, ErrorKind> {
+        let done = file.punch(place.start, place.end);
+        if let Ok(false) = done {
+            return Ok(0);
+        }
+        let mut all = self.lock();
+        let before = self.bytes();
+        note(&mut all, place);
+        self.count(&all);
+        // After an error, some may have been punched.
+        done.map(|_| self.bytes() - before)
+    }
+
+    /// Gives blocks to those of these bytes, which are the caller's alone, that have none.
+    pub(super) fn fill(&self, file: &PoolFile, place: Range<u64>) -> Result<(), ErrorKind> {
+        if self.none_in(&place) {
+            return Ok(());
+        }
+        file.allocate(place.start, place.end)?;
+        let mut all = self.lock();
+        let holes: Vec<_> = overlapping(&all, &place).collect();
+        for hole in holes {
+            all.remove(&hole.start);
+            for left in [hole.start..place.start, place.end..hole.end] {
+                if !left.is_empty() {
+                    all.insert(left.start, left.end);
+                }
+            }
+        }
+        self.count(&all);
+        Ok(())
+    }
+}
+
+/// The holes that these bytes are in, or touch a byte of.
+fn overlapping(all: &BTreeMap<u64, u64>, place: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let start = place.start;
+    all.range(..place.end)
+        .rev()
+        .take_while(move |&(_, &to)| to > start)
+        .map(|(&from, &to)| from..to)
+}
+
+/// Adds a hole, and makes it one with those that it overlaps or touches.
+fn note(all: &mut BTreeMap<u64, u64>, mut place: Range<u64>) {
+    if place.is_empty() {
+        return;
+    }
+    let wide = place.start.saturating_sub(1)..place.end.saturating_add(1);
+    let others: Vec<_> = overlapping(all, &wide).collect();
+    for other in others {
+        all.remove(&other.start);
+        place = place.start.min(other.start)..place.end.max(other.end);
+    }
+    all.insert(place.start, place.end);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// What is noted is what a set of bytes would hold, in as few holes as there can be.
+    #[test]
+    fn holes_are_a_set_of_bytes() {
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |limit: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % limit
+        };
+        for _ in 0..2000 {
+            let (mut all, mut bytes) = (BTreeMap::new(), BTreeSet::new());
+            for _ in 0..below(20) {
+                let start = below(60);
+                let place = start..start + below(12);
+                bytes.extend(place.clone());
+                note(&mut all, place);
+            }
+            let noted: Vec<u64> = all.iter().flat_map(|(&from, &to)| from..to).collect();
+            assert_eq!(noted, bytes.iter().copied().collect::<Vec<_>>());
+            assert!(
+                all.iter()
+                    .zip(all.iter().skip(1))
+                    .all(|((_, end), (start, _))| end < start)
+            );
+            let start = below(60);
+            let place = start..start + 1 + below(8);
+            let any = place.clone().any(|byte| bytes.contains(&byte));
+            assert_eq!(overlapping(&all, &place).next().is_some(), any);
+        }
+    }
+}
