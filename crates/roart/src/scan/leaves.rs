@@ -38,8 +38,8 @@ impl<'g> Sorted<'g> {
         depth: usize,
     ) -> Result<(), Fault> {
         if self.links.is_empty() {
-            self.links.resize(MOST, Link::NULL);
-            self.order.resize(MOST, 0);
+            self.links = vec![Link::NULL; MOST];
+            self.order = vec![0; MOST];
             self.leaves.reserve(MOST);
         }
         let mut count = 0;
