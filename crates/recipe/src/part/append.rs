@@ -99,6 +99,10 @@ impl<'g> Node<'g> {
             (Node::N256(node), Some(_)) => change(&node.live, media, -1),
             _ => {}
         }
+        media.unmissed(
+            Lacks::Order,
+            "an emptied pointer, and then a node that gives its place to its last child: either alone leaves a sound tree",
+        );
         slot.publish_link::<LinkAndPersist, M>(media, Link::NULL).commit()
     }
 
