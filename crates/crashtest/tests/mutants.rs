@@ -5,17 +5,14 @@ mod common;
 
 use common::{IndexKind, subject};
 use wollemi_crashtest::blobs::{self, Blobs};
-use wollemi_crashtest::{Explorer, Hunted, Settings, Subject, history};
+use wollemi_crashtest::map::Op;
+use wollemi_crashtest::{Explorer, History, Hunted, Settings, Subject, history};
 
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;
 
 /// Puts the mutants of a subject to so many histories of one to four threads.
-fn hunt<S: Subject>(
-    subject: S,
-    histories: u64,
-    history: impl Fn(u64, u32) -> wollemi_crashtest::History<S::Op>,
-) -> Vec<Hunted> {
+fn hunt<S: Subject>(subject: S, histories: u64, history: impl Fn(u64, u32) -> History<S::Op>) -> Vec<Hunted> {
     let settings = Settings {
         deep_share: 0,
         ..Settings::default()
@@ -42,11 +39,29 @@ fn killed(hunted: &[Hunted], file: &str) -> usize {
     of_file.filter(|one| one.is_killed()).count()
 }
 
+/// One thread changes a value over and over, and another one reads it.
+fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
+    let key = || b"a key that is long"[..].into();
+    let changes = (1..20u64).flat_map(|value| {
+        let change = Op::Update(key(), value.to_le_bytes()[..].into());
+        [change, Op::Get(key())]
+    });
+    let first = Op::Insert(key(), [0; 8][..].into());
+    History {
+        seed,
+        ops: std::iter::once(first).chain(changes).collect(),
+        prepared: 1,
+        threads: 2,
+    }
+}
+
 /// Every persist of ROART, of the heap and of pools that ROART's histories come to.
 #[test]
 fn persists_of_roart_are_needed() {
-    let hunted = hunt(subject(IndexKind::Roart), 38, |seed, threads| {
-        history::of_map(seed, 60, threads)
+    let hunted = hunt(subject(IndexKind::Roart), 42, |seed, threads| match seed {
+        // Who meets a value under way persists it.
+        38.. => a_reader_beside_a_writer(seed),
+        _ => history::of_map(seed, 60, threads),
     });
     assert_eq!(unexplained(&hunted), [""; 0]);
     assert!(killed(&hunted, "roart/src/write.rs") >= 8);
