@@ -52,15 +52,15 @@ fn one_history_alone() {
     for field in ["histories", "operations", "crash_points", "states"] {
         assert_eq!(alone[field], first[field], "{field}");
     }
-    let third = run(&["--history", "5"]);
-    assert_eq!(third["histories"], 1);
+    let fourth = run(&["--history", "6"]);
+    assert_eq!(fourth["histories"], 1);
     assert_eq!(
-        run(&["--history", "5", "--threads", "3"])["states"],
-        third["states"]
+        run(&["--history", "6", "--threads", "4"])["states"],
+        fourth["states"]
     );
     assert_ne!(
-        run(&["--history", "5", "--threads", "1"])["states"],
-        third["states"]
+        run(&["--history", "6", "--threads", "1"])["states"],
+        fourth["states"]
     );
 }
 

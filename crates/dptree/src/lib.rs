@@ -58,12 +58,12 @@ mod worker;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Value, Visit};
 use key::Key;
 pub use options::Options;
 use pmem::{Fault, Hardware, Lacks, Link, Media, Purpose, persist_scope};
 use root::{Root, tag};
-pub use stats::Stats;
+pub use stats::{Phase, Stats};
 use std::ops::Bound;
 use std::sync::Arc;
 use tree::Shared;
@@ -249,6 +249,10 @@ impl<M: Media> OnHeap for DpTree<M> {
         if self.shared().is_full() {
             self.owner.make_room();
         }
+    }
+
+    fn merges(&self) -> Option<Merges> {
+        Some(self.stats().merges())
     }
 
     fn visit_range<'g>(

@@ -37,6 +37,7 @@ use pmem::{
     VWord, persist_scope,
 };
 use std::cmp::Ordering;
+use std::mem::offset_of;
 use std::ops::Range;
 
 /// Slots of a group.
@@ -132,6 +133,17 @@ pub(crate) fn home(hash: u64, groups: usize) -> usize {
 #[inline]
 pub(crate) fn print(hash: u64) -> u8 {
     hash as u8
+}
+
+/// Asks for the lines of a leaf that tell whether it has a key: its lock's, the version's metadata, and the fingerprints
+/// of the key's group.
+#[inline]
+pub(crate) fn prefetch<M: Media>(heap: &Heap<M>, link: Link, capacity: usize, version: usize, hash: u64) {
+    let start = heap.pool().base().as_ptr().cast_const();
+    let start = start.wrapping_add((link.bits() & Offset::MASK) as usize);
+    pmem::prefetch(start);
+    pmem::prefetch(start.wrapping_add(offset_of!(Head, meta) + version * size_of::<Meta>()));
+    pmem::prefetch(start.wrapping_add(HEAD + home(hash, capacity / GROUP) * GROUP));
 }
 
 /// A leaf being used.

@@ -26,6 +26,7 @@ use crate::key::Entry;
 use crate::log::{lock, lock_patiently};
 use crate::record;
 use crate::root::{State, tag};
+use crate::stats::Phase;
 use crate::tree::{Shared, Trees};
 use heap::{Error, TracePause};
 use index::Direction;
@@ -34,7 +35,7 @@ use pmem::{Link, Media, Purpose, persist_scope};
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicUsize, fence};
+use std::sync::atomic::{AtomicU8, AtomicUsize, fence};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use write::Written;
 pub(crate) use write::expected;
@@ -49,6 +50,8 @@ struct Outcome {
 /// What has come of the merges so far.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
+    /// What the one under way does: its place in [`Phase::ALL`].
+    phase: AtomicU8,
     /// Merges that have ended.
     pub(crate) merges: AtomicUsize,
     /// Of the one under way: partitions, and those that have their pairs. Zero if there is none.
@@ -56,6 +59,17 @@ pub(crate) struct Progress {
     pub(crate) done: AtomicUsize,
     /// Why the last attempt failed, if it did, and how large the front was then.
     pub(crate) failed: Mutex<Option<(String, usize)>>,
+}
+
+impl Progress {
+    pub(crate) fn phase(&self) -> Phase {
+        let place = usize::from(self.phase.load(Relaxed));
+        Phase::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
 }
 
 /// The right to merge.
@@ -96,6 +110,7 @@ impl<M: Media> Shared<M> {
             match &trees.middle {
                 Some(middle) => {
                     let merged = self.merge_middle(&trees, middle);
+                    self.progress.enter(Phase::Idle);
                     self.progress.partitions.store(0, Relaxed);
                     *lock(&self.progress.failed) = match &merged {
                         Ok(()) => None,
@@ -150,14 +165,18 @@ impl<M: Media> Shared<M> {
             merged: middle.log.number,
             version,
         };
+        self.progress.enter(Phase::Rebuild);
         let next = Arc::new(self.next_base(base, state, &made));
+        self.progress.enter(Phase::Flip);
         self.flip(state, made.written.first())?;
+        self.progress.enter(Phase::Publish);
         self.replace(|trees| Trees {
             front: Arc::clone(&trees.front),
             middle: None,
             base: Arc::clone(&next),
         });
         self.progress.merges.fetch_add(1, Relaxed);
+        self.progress.enter(Phase::Collect);
         middle.log.drop_pages(heap, self.root()?, &self.cache)?;
         self.collect(base, &next, made.dead, middle.take_superseded())
     }
@@ -172,6 +191,7 @@ impl<M: Media> Shared<M> {
                 .map(|at| at..count.min(at + step))
                 .collect(),
         };
+        self.progress.enter(Phase::Pairs);
         self.progress.done.store(0, Relaxed);
         self.progress.partitions.store(partitions.len(), Relaxed);
         let outcomes: Vec<Mutex<Outcome>> = partitions.iter().map(|_| Mutex::default()).collect();
@@ -190,6 +210,7 @@ impl<M: Media> Shared<M> {
             all.dead.extend(outcome.dead);
         }
         let written = written.and_then(|()| {
+            self.progress.enter(Phase::Metadata);
             let leaves = &all.written;
             self.in_parallel(leaves.len().div_ceil(step), |i| {
                 let end = leaves.len().min((i + 1) * step);
