@@ -79,11 +79,13 @@ impl<M: Media> Shared<M> {
         }
         match new.map(<[u8; 8]>::try_from) {
             Some(Ok(value)) => {
+                self.heap.media().comes_to("in place: value");
                 let _locked = leaf.lock(&self.heap, version)?;
                 leaf.update(&self.heap, *slot, u64::from_le_bytes(value));
                 Ok(true)
             }
             None if leaf.last(version, self.heap.media())? != *slot => {
+                self.heap.media().comes_to("in place: removal");
                 let _locked = leaf.lock(&self.heap, version)?;
                 leaf.remove(&self.heap, version, *slot);
                 trees.front.count_removal();

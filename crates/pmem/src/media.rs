@@ -26,6 +26,17 @@ pub enum Purpose {
     Log,
 }
 
+/// What a program may be tested without, at one of its persists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lacks {
+    /// The write-backs that its line of source asked for, with whoever else asked for the same.
+    WriteBack,
+    /// The fences of its line of source.
+    Fence,
+    /// The order of what its fences end and what the same operation persists next.
+    Order,
+}
+
 /// A memory whose stores become durable by a write-back of their line followed by a fence.
 ///
 /// Loads acquire, stores release, and a compare-and-swap does both. The `volatile` calls concern words that live
@@ -140,6 +151,20 @@ pub unsafe trait Media: Send + Sync + 'static {
     /// Told by a pool, before any use, that the processor's caches survive a power loss on its device: write-backs
     /// may be left out, fences not.
     fn caches_persist(&mut self) {}
+
+    /// Says that a larger change has come to a step of this name, for media that tell what a run has reached.
+    #[inline(always)]
+    fn comes_to(&self, step: &'static str) {
+        let _ = step;
+    }
+
+    /// Says why a test that leaves persists out need not miss what this source file asks for from here up to its next
+    /// fence on this thread, and why it stays nevertheless.
+    #[inline(always)]
+    #[track_caller]
+    fn unmissed(&self, lacks: Lacks, why: &'static str) {
+        let _ = (lacks, why);
+    }
 
     /// Called in each turn of a loop that waits for another thread.
     #[track_caller]

@@ -2,7 +2,7 @@
 //! after it is taken. The media that count, delay and trace are watches; so are those of tests that stop a thread at a
 //! step of their choice, or end the process there.
 
-use crate::{Hardware, Media, Purpose};
+use crate::{Hardware, Lacks, Media, Purpose};
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
@@ -270,6 +270,16 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
 
     fn caches_persist(&mut self) {
         self.inner.caches_persist();
+    }
+
+    #[inline]
+    fn comes_to(&self, step: &'static str) {
+        self.inner.comes_to(step);
+    }
+
+    #[inline]
+    fn unmissed(&self, lacks: Lacks, why: &'static str) {
+        self.inner.unmissed(lacks, why);
     }
 
     fn wait(&self, turn: u32) {

@@ -33,8 +33,8 @@ use crate::record::RecordRef;
 use crate::root::tag;
 use heap::{Error, Heap};
 use pmem::{
-    Fault, GenerationLock, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose, VWord,
-    persist_scope,
+    Fault, GenerationLock, Lacks, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose,
+    VWord, persist_scope,
 };
 use std::cmp::Ordering;
 use std::mem::offset_of;
@@ -423,6 +423,7 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
+        unmissed_after_kill(heap.media());
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
@@ -440,6 +441,7 @@ impl<'g> LeafRef<'g> {
         } else {
             Vec::new()
         };
+        unmissed_after_kill(heap.media());
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.head.records[0].persist_seen(&batch);
             if was_locked {
@@ -462,12 +464,24 @@ impl<'g> LeafRef<'g> {
 
     /// Removes a pair in place. The caller holds the lock. One write-back, one fence.
     pub(crate) fn remove<M: Media>(&self, heap: &Heap<M>, version: usize, slot: usize) {
+        heap.media().unmissed(
+            Lacks::Order,
+            "a removal in place, and then what a merge writes that its writer carries out: that does not count before the flip",
+        );
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let word = &self.meta(version).bitmap[slot / GROUP];
             word.store(word.load(heap.media()) & !(1 << (slot % GROUP)), &batch);
             let _durable = batch.fence().durable();
         });
     }
+}
+
+/// What is persisted because somebody else may not have.
+fn unmissed_after_kill<M: Media>(media: &M) {
+    let why = "what somebody else has stored and perhaps not persisted: it is missed where a process is killed, or another thread \
+               waits, between that store and its fence, and few of the places that a hunt looks at are such";
+    media.unmissed(Lacks::WriteBack, why);
+    media.unmissed(Lacks::Fence, why);
 }
 
 /// The groups that a pair of `home` which stands in `group` has passed by.

@@ -119,6 +119,7 @@ impl<M: Media> Shared<M> {
                     merged?;
                 }
                 None if trees.front.is_full() || (all && self.has_work(&trees)?) => {
+                    self.heap.media().comes_to("merge: front becomes middle");
                     let front = self.new_front(trees.front.log.number + 1, trees.base.keys);
                     self.replace(|trees| Trees {
                         front: Arc::new(front),
@@ -327,6 +328,7 @@ impl<M: Media> Shared<M> {
     /// The commit point. Two fences.
     fn flip(&self, state: State, first: Option<&Written>) -> Result<(), Error> {
         let (media, root) = (self.heap.media(), self.root()?);
+        media.comes_to("merge: flip");
         persist_scope(media, Purpose::Node, |batch| {
             let first = first.map_or(Link::NULL, |leaf| leaf.link);
             root.heads[state.version].store(first, &batch);
@@ -341,6 +343,7 @@ impl<M: Media> Shared<M> {
 
     /// Retires what only the old version, and the log, led to.
     fn collect(&self, old: &Base, new: &Base, dead: Vec<Link>, superseded: Vec<Link>) -> Result<(), Error> {
+        self.heap.media().comes_to("merge: collection");
         let guard = heap::pin();
         let kept: BTreeSet<_> = new.leaves.iter().map(|link| link.offset()).collect();
         for leaf in old.leaves.iter().filter(|leaf| !kept.contains(&leaf.offset())) {
