@@ -259,8 +259,10 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Wron
 }
 
 fn unknown(args: Args<'_>) -> Wrong {
-    let shown =
-        |word: &[u8], most: usize| String::from_utf8_lossy(&word[..word.len().min(most)]).into_owned();
+    let shown = |word: &[u8], most: usize| {
+        let word = word.split(|&byte| byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(&word[..word.len().min(most)]).into_owned()
+    };
     let mut words = String::new();
     for arg in args.from(1) {
         if words.len() >= 128 {
