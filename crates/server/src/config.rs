@@ -9,12 +9,16 @@ use std::time::Duration;
 /// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
 pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 
+/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits: connections, sizes
+/// of requests, idle time, the slow log.
+pub type Reload = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
 /// The map of database `number` above 0, made if it is not there and the second argument says so; or why it cannot be
 /// had.
 pub type Maps = Arc<dyn Fn(usize, bool) -> Result<Option<Arc<dyn index::Index>>, String> + Send + Sync>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
-pub(crate) const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
+pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
 
 /// What clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,14 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Memcached => "memcached",
+            Protocol::Redis => "redis",
+        }
+    }
+
     /// What a client is told that comes when there are too many.
     pub(crate) fn too_many(self) -> &'static [u8] {
         match self {
@@ -83,14 +95,16 @@ pub struct Config {
     pub maps: Option<Maps>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,
-    /// Whether addresses that other machines can reach are allowed. The protocol has no passwords.
+    /// Whether addresses that other machines can reach are allowed without passwords.
     pub allow_remote: bool,
     /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
     pub threads: usize,
     /// The most connections at once. Further ones are told so and closed.
     pub max_connections: usize,
-    /// The largest value, in bytes: at most [`index::MAX_VALUE`] less an item's header.
+    /// The largest value of memcached's clients, in bytes: at most [`index::MAX_VALUE`] less an item's header.
     pub max_value: usize,
+    /// The largest argument of a Redis client's command, in bytes: at most as much.
+    pub max_bulk: usize,
     /// The longest `get` or `gets` line, in bytes.
     pub max_get_line: usize,
     /// How long a connection may neither send nor take anything before it is closed; `None`: for ever.
@@ -101,6 +115,12 @@ pub struct Config {
     pub sweep_pause: Option<Duration>,
     /// Further lines of `stats`.
     pub more_stats: Option<MoreStats>,
+    /// The microseconds from which on a command is noted in the slow log; below zero: none is.
+    pub slow_threshold: i64,
+    /// The most commands that the slow log keeps.
+    pub slow_length: usize,
+    /// What SIGHUP asks for the limits that shall apply from then on.
+    pub reload: Option<Reload>,
 }
 
 impl Default for Config {
@@ -114,11 +134,15 @@ impl Default for Config {
             threads: 0,
             max_connections: 1024,
             max_value: 1 << 20,
+            max_bulk: LARGEST_VALUE,
             max_get_line: 1 << 20,
             idle_timeout: None,
             drain_timeout: Duration::from_secs(5),
             sweep_pause: Some(Duration::from_millis(50)),
             more_stats: None,
+            slow_threshold: 10_000,
+            slow_length: 128,
+            reload: None,
         }
     }
 }
@@ -136,11 +160,6 @@ impl Config {
             }
             _ => Ok(()),
         }
-    }
-
-    /// The largest value of memcached's clients that the index can hold, too.
-    pub(crate) fn largest_value(&self) -> usize {
-        self.max_value.min(LARGEST_VALUE)
     }
 
     /// The number of threads that serve connections.
@@ -162,6 +181,7 @@ impl std::fmt::Debug for Config {
             .field("threads", &self.threads)
             .field("max_connections", &self.max_connections)
             .field("max_value", &self.max_value)
+            .field("max_bulk", &self.max_bulk)
             .field("max_get_line", &self.max_get_line)
             .field("idle_timeout", &self.idle_timeout)
             .field("drain_timeout", &self.drain_timeout)

@@ -26,6 +26,9 @@
 //! | `limits`     | what may change while the server runs                      |
 //! | `connection` | one client: reading, writing, bounds                       |
 //! | `access`     | when items were last asked for                             |
+//! | `counters`   | what is counted                                            |
+//! | `latency`    | how long commands take                                     |
+//! | `slow`       | the commands that took long                                |
 //! | `clients`    | the connections that are open                              |
 //! | `listen`     | sockets                                                    |
 //! | `serve`      | threads, accepting, stopping                               |
@@ -39,6 +42,7 @@ mod counters;
 mod databases;
 mod error;
 mod item;
+mod latency;
 mod limits;
 mod listen;
 mod memcached;
@@ -49,10 +53,11 @@ mod redis;
 mod serve;
 mod shared;
 mod shutdown;
+mod slow;
 mod store;
 mod sweep;
 
-pub use config::{Address, Config, MAX_THREADS, Maps, MoreStats, Protocol};
+pub use config::{Address, Config, LARGEST_VALUE, MAX_THREADS, Maps, MoreStats, Protocol, Reload};
 pub use error::Error;
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

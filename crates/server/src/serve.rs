@@ -7,6 +7,7 @@ use crate::config::{Address, Config, Protocol};
 use crate::connection;
 use crate::counters::{self, Counter, Counters};
 use crate::databases::Databases;
+use crate::latency::Latencies;
 use crate::limits::Limits;
 use crate::listen::{Accepted, Listener, Listening, accept};
 use crate::memcached::Memcached;
@@ -14,9 +15,9 @@ use crate::passwords::Passwords;
 use crate::redis::{Cursors, Redis};
 use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals, Stop};
+use crate::slow::SlowLog;
 use crate::{Error, sweep};
 use index::Index;
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -76,7 +77,8 @@ impl Server {
             Some(path) => Passwords::read(path)?,
             None => Passwords::default(),
         };
-        let databases = Databases::open(index, config.maps.clone(), config.largest_value())?;
+        let limits = Limits::new(&config);
+        let databases = Databases::open(index, config.maps.clone(), limits.value_kept())?;
         let workers = config.workers();
         let of = |protocol, addresses: &[Address]| {
             let bound = addresses
@@ -88,7 +90,9 @@ impl Server {
         listening.extend(of(Protocol::Redis, &config.redis)?);
         let shared = Arc::new(Shared {
             databases,
-            limits: Limits::new(&config),
+            limits,
+            slow: SlowLog::new(&config),
+            latencies: (0..workers).map(|_| Latencies::default()).collect(),
             passwords,
             cursors: Cursors::default(),
             access: Access::default(),
@@ -126,17 +130,14 @@ impl Server {
         // Signals are heard before the first connection is served.
         let signals = {
             let _within = runtime.enter();
-            shutdown.listen().map_err(Error::Threads)?
+            let reloads = shared.config.reload.is_some();
+            shutdown.listen(reloads).map_err(Error::Threads)?
         };
         // Nothing is sent through `working`: its end tells that the workers have ended.
         let (working, worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
         let started = (0..shared.workers.len()).try_for_each(|number| {
-            let worker = Worker {
-                shared: shared.clone(),
-                number,
-                scratch: RefCell::default(),
-            };
+            let worker = Worker::new(shared.clone(), number);
             let thread = Thread::start(worker, &mut listening, shutdown, &working)?;
             threads.push(thread);
             Ok(())
@@ -186,16 +187,33 @@ async fn wait(
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
     let mut stop = shutdown.subscribe();
-    tokio::select! {
-        () = stop.reached(Phase::Draining) => {}
-        () = signals.next() => shutdown.stop(),
-        // All workers have panicked.
-        _ = worked.recv() => return,
+    loop {
+        tokio::select! {
+            () = stop.reached(Phase::Draining) => break,
+            () = signals.stop.next() => break shutdown.stop(),
+            () = signals.reload.next() => reload(shared),
+            // All workers have panicked.
+            _ = worked.recv() => return,
+        }
     }
     drop(tasks);
     tokio::select! {
         _ = worked.recv() => {}
-        () = signals.next() => shutdown.stop_at_once(),
+        () = signals.stop.next() => shutdown.stop_at_once(),
+    }
+}
+
+/// Takes the limits that shall apply now, or keeps the old ones.
+fn reload(shared: &Shared) {
+    let Some(reload) = &shared.config.reload else {
+        return;
+    };
+    match reload() {
+        Ok(config) => {
+            shared.take(&config);
+            tracing::info!("limits reloaded");
+        }
+        Err(why) => tracing::error!(why, "reload refused, the old limits stay"),
     }
 }
 
@@ -244,7 +262,10 @@ impl Thread {
             tokio::select! {
                 accepted = accept(&listeners) => match accepted {
                     Ok(accepted) => self.begin(accepted),
-                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                    Err(error) => {
+                        tracing::error!(%error, "connections cannot be accepted");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
                 },
                 // Ended connections are let go; one whose task has panicked ends alone.
                 Some(_) = self.tasks.join_next() => {}
@@ -279,7 +300,11 @@ impl Thread {
                     .spawn_local(async move { connection.serve(&mut *stream).await });
             }
             None => {
-                shared.rejected.fetch_add(1, Ordering::Relaxed);
+                let rejected = shared.rejected.fetch_add(1, Ordering::Relaxed) + 1;
+                // The first, and then ever more seldom: a flood shall not fill the log.
+                if rejected.is_power_of_two() {
+                    tracing::warn!(rejected, "too many connections");
+                }
                 self.tasks.spawn_local(async move {
                     // It fits into the new socket's space, or is lost with a client that is gone already.
                     let _ = stream.write_all(protocol.too_many()).await;
@@ -300,10 +325,11 @@ impl Connection {
         let Connection { open, worker, stop } = self;
         worker.add(Counter::Connections, 1);
         let client = &open.client;
-        // An error is the client's end of the connection.
-        let _ = match client.protocol {
+        let (id, protocol) = (client.id, client.protocol.name());
+        tracing::debug!(id, protocol, client = client.peer, "connected");
+        let ended = match client.protocol {
             Protocol::Memcached => {
-                let mut protocol = Memcached::new(worker.clone());
+                let mut protocol = Memcached::new(worker.clone(), client.clone());
                 connection::serve(stream, &mut protocol, client, &worker, stop).await
             }
             Protocol::Redis => {
@@ -311,5 +337,10 @@ impl Connection {
                 connection::serve(stream, &mut protocol, client, &worker, stop).await
             }
         };
+        match ended {
+            Ok(()) => tracing::debug!(id, "disconnected"),
+            // The client's end of the connection.
+            Err(why) => tracing::debug!(id, %why, "disconnected"),
+        }
     }
 }

@@ -5,7 +5,7 @@ mod check;
 mod completions;
 mod point;
 mod scan;
-mod serve;
+pub mod serve;
 mod stats;
 mod torture;
 mod transfer;
@@ -62,7 +62,8 @@ impl Command {
                     "options before the command's name are for commands on a pool".into(),
                 ))
             }
-            Command::Serve(InPool { args, context }) => args.run(&context.after(before)),
+            // What was given is read again there, together with the other sources of settings.
+            Command::Serve(_) => serve::run(),
             Command::Get(InPool { args, context }) => args.run(&context.after(before)),
             Command::Put(InPool { args, context }) => args.run(&context.after(before)),
             Command::Del(InPool { args, context }) => args.run(&context.after(before)),

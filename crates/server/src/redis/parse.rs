@@ -135,6 +135,11 @@ impl Parser {
         }
     }
 
+    /// Holds what is read from now on to these limits.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The arguments of the command that was read last from this input. Of an inline command they are not in the input.
     pub fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
         Args {

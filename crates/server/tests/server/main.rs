@@ -3,12 +3,14 @@
 mod bounds;
 mod dialogues;
 mod items;
+mod limits;
 mod order;
 mod passwords;
 mod pymemcache;
 mod python;
 mod redis;
 mod redis_py;
+mod slow;
 mod stopping;
 mod support;
 mod twin;
