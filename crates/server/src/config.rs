@@ -1,6 +1,7 @@
 //! How the server is set up.
 
 use crate::Error;
+use crate::metrics::MoreMetrics;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,6 +82,15 @@ impl std::fmt::Display for Address {
     }
 }
 
+/// What a server encrypts its connections with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// A file with its certificate and those that vouch for it, in PEM.
+    pub certificate: PathBuf,
+    /// A file with the certificate's private key, in PEM.
+    pub key: PathBuf,
+}
+
 /// The most threads that serve connections.
 pub const MAX_THREADS: usize = 1024;
 
@@ -95,6 +105,8 @@ pub struct Config {
     pub maps: Option<Maps>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,
+    /// With it, connections from the internet are encrypted; unix sockets and metrics are not.
+    pub tls: Option<Tls>,
     /// Whether addresses that other machines can reach are allowed without passwords.
     pub allow_remote: bool,
     /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
@@ -115,6 +127,10 @@ pub struct Config {
     pub sweep_pause: Option<Duration>,
     /// Further lines of `stats`.
     pub more_stats: Option<MoreStats>,
+    /// Where to tell metrics to Prometheus, by HTTP, at `/metrics`.
+    pub metrics: Option<SocketAddr>,
+    /// Further metrics.
+    pub more_metrics: Option<MoreMetrics>,
     /// The microseconds from which on a command is noted in the slow log; below zero: none is.
     pub slow_threshold: i64,
     /// The most commands that the slow log keeps.
@@ -130,6 +146,7 @@ impl Default for Config {
             redis: Vec::new(),
             maps: None,
             passwords: None,
+            tls: None,
             allow_remote: false,
             threads: 0,
             max_connections: 1024,
@@ -140,6 +157,8 @@ impl Default for Config {
             drain_timeout: Duration::from_secs(5),
             sweep_pause: Some(Duration::from_millis(50)),
             more_stats: None,
+            metrics: None,
+            more_metrics: None,
             slow_threshold: 10_000,
             slow_length: 128,
             reload: None,
@@ -154,10 +173,13 @@ impl Config {
         if addresses.peek().is_none() {
             return Err(Error::NoAddress);
         }
-        match addresses.find_map(Address::remote) {
-            Some(address) if !self.allow_remote && self.passwords.is_none() => {
-                Err(Error::NotLoopback(address))
-            }
+        let remote = addresses.find_map(Address::remote);
+        // Nobody asks for passwords where metrics are told.
+        let open = self.metrics.and_then(|address| Address::Tcp(address).remote());
+        match (remote, open) {
+            _ if self.allow_remote => Ok(()),
+            (Some(address), _) if self.passwords.is_none() => Err(Error::NotLoopback(address)),
+            (_, Some(address)) => Err(Error::MetricsNotLoopback(address)),
             _ => Ok(()),
         }
     }
@@ -177,6 +199,7 @@ impl std::fmt::Debug for Config {
             .field("memcached", &self.memcached)
             .field("redis", &self.redis)
             .field("passwords", &self.passwords)
+            .field("tls", &self.tls)
             .field("allow_remote", &self.allow_remote)
             .field("threads", &self.threads)
             .field("max_connections", &self.max_connections)
@@ -185,6 +208,7 @@ impl std::fmt::Debug for Config {
             .field("max_get_line", &self.max_get_line)
             .field("idle_timeout", &self.idle_timeout)
             .field("drain_timeout", &self.drain_timeout)
+            .field("metrics", &self.metrics)
             .field("sweep_pause", &self.sweep_pause)
             .finish_non_exhaustive()
     }

@@ -29,8 +29,10 @@
 //! | `counters`   | what is counted                                            |
 //! | `latency`    | how long commands take                                     |
 //! | `slow`       | the commands that took long                                |
+//! | `metrics`    | what is told to Prometheus, and how                        |
 //! | `clients`    | the connections that are open                              |
 //! | `listen`     | sockets                                                    |
+//! | `tls`        | encryption                                                 |
 //! | `serve`      | threads, accepting, stopping                               |
 //! | `sweep`      | removing dead items                                        |
 
@@ -46,6 +48,7 @@ mod latency;
 mod limits;
 mod listen;
 mod memcached;
+mod metrics;
 mod number;
 mod passwords;
 mod record;
@@ -56,8 +59,10 @@ mod shutdown;
 mod slow;
 mod store;
 mod sweep;
+mod tls;
 
-pub use config::{Address, Config, LARGEST_VALUE, MAX_THREADS, Maps, MoreStats, Protocol, Reload};
+pub use config::{Address, Config, LARGEST_VALUE, MAX_THREADS, Maps, MoreStats, Protocol, Reload, Tls};
 pub use error::Error;
+pub use metrics::{Metric, MoreMetrics};
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

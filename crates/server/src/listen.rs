@@ -87,6 +87,18 @@ impl Listening {
     }
 }
 
+/// Listens on an address alone; with the port that was free where port 0 was asked for.
+pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
+    let bound = TcpListener::bind(address).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        Ok((socket.local_addr()?, socket))
+    });
+    bound.map_err(|source| Error::Listen {
+        address: Address::Tcp(address),
+        source,
+    })
+}
+
 fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound>)> {
     if address.port() != 0 {
         // Sockets that share a port would also share it with another server: this one tells.
@@ -141,6 +153,8 @@ enum Acceptor {
 pub struct Accepted {
     pub protocol: Protocol,
     pub stream: Box<dyn Stream>,
+    /// Whether it came through a unix socket.
+    pub local: bool,
     /// The client's address, and the one it came to.
     pub names: (String, String),
 }
@@ -175,6 +189,7 @@ impl Listener {
         Poll::Ready(Ok(Accepted {
             protocol: self.protocol,
             stream,
+            local: matches!(self.socket, Acceptor::Unix(_)),
             names: (peer, self.address.clone()),
         }))
     }

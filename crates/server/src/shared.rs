@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::passwords::Passwords;
 use crate::redis::Cursors;
 use crate::slow::SlowLog;
+use crate::tls::Encryption;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -28,6 +29,7 @@ pub struct Shared {
     pub databases: Databases,
     pub limits: Limits,
     pub passwords: Passwords,
+    pub encryption: Option<Encryption>,
     pub cursors: Cursors,
     pub access: Access,
     pub config: Config,
