@@ -60,6 +60,14 @@ enum Values {
     Texts(Vec<OsString>),
 }
 
+/// A setting of which somebody has spoken.
+struct Settled {
+    name: String,
+    source: Source,
+    /// Whether it is a switch that is off.
+    off: bool,
+}
+
 /// All that applies.
 #[derive(Debug)]
 pub struct Settings {
@@ -88,11 +96,13 @@ impl Settings {
         command.build();
         let given = parse(&argv)?;
         let options: Vec<&Arg> = options(&command).collect();
-        let mut settled: Vec<(String, Source)> = options
-            .iter()
-            .filter(|option| is_flag(&given, option))
-            .map(|option| (name(option).to_owned(), Source::Flag))
-            .collect();
+        let flag = |option: &&Arg| Settled {
+            name: name(option).to_owned(),
+            source: Source::Flag,
+            off: false,
+        };
+        let flags = options.iter().filter(|option| is_flag(&given, option));
+        let mut settled: Vec<Settled> = flags.map(flag).collect();
         let variables = variables(&options, &variable)?;
         let path = match below(&given).get_one::<PathBuf>("config") {
             Some(path) => Some(path.clone()),
@@ -106,19 +116,23 @@ impl Settings {
             argv.pop();
         }
         for layer in [variables, lines] {
-            let stronger: Vec<String> = settled.iter().map(|(name, _)| name.clone()).collect();
+            let stronger = settled.len();
             for said in layer {
-                let excluded = excluded_by(&command, &options, &said.name);
-                if stronger
-                    .iter()
-                    .any(|name| *name == said.name || excluded.contains(name))
-                {
+                let excluding = excluded_by(&command, &options, &said.name);
+                // What is switched off excludes nothing.
+                let wins =
+                    |one: &Settled| one.name == said.name || (!one.off && excluding.contains(&one.name));
+                if settled[..stronger].iter().any(wins) {
                     continue;
                 }
                 let flags = said.flags();
                 check(&flags, &said.source)?;
                 argv.extend(flags);
-                settled.push((said.name, said.source));
+                settled.push(Settled {
+                    off: matches!(said.values, Values::Switch(false)),
+                    name: said.name,
+                    source: said.source,
+                });
             }
         }
         let matches = parse(&argv)?;
@@ -290,9 +304,9 @@ fn variables(options: &[&Arg], variable: &impl Fn(&str) -> Option<OsString>) -> 
     Ok(all)
 }
 
-fn setting(option: &Arg, matches: &ArgMatches, settled: &[(String, Source)]) -> Setting {
+fn setting(option: &Arg, matches: &ArgMatches, settled: &[Settled]) -> Setting {
     let name = name(option);
-    let source = settled.iter().find(|(settled, _)| settled == name);
+    let source = settled.iter().find(|settled| settled.name == name);
     let (tells, id) = (tells(matches, option), option.get_id().as_str());
     Setting {
         name: name.to_owned(),
@@ -307,7 +321,7 @@ fn setting(option: &Arg, matches: &ArgMatches, settled: &[(String, Source)]) -> 
                     .collect(),
             ),
         },
-        source: source.map_or(Source::Default, |(_, source)| source.clone()),
+        source: source.map_or(Source::Default, |settled| settled.source.clone()),
     }
 }
 

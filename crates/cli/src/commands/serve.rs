@@ -1,5 +1,7 @@
 //! `serve`: the pool for memcached and Redis clients.
 
+mod notify;
+mod pool;
 mod ready;
 mod recovery;
 
@@ -10,7 +12,7 @@ use crate::log;
 use crate::settings::{self, Settings};
 use clap::builder::RangedU64ValueParser;
 use ready::{Ready, announce, count, heard_or_not, say_goodbye};
-use server::{Address, Config, Maps, Protocol, Server, Shutdown};
+use server::{Address, Config, Maps, Protocol, Server, Shutdown, Tls};
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -48,6 +50,13 @@ pub struct Args {
     /// A file of `user:password` lines: clients must then say who they are
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
+    /// A file with a certificate, and those that vouch for it, in PEM: connections from the internet, of both
+    /// protocols, are then encrypted; unix sockets are not
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// A file with the certificate's private key, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// The most connections at once
     #[arg(long, value_name = "N", default_value_t = 1024)]
     max_connections: usize,
@@ -72,6 +81,9 @@ pub struct Args {
     /// Threads that look for unused space in the background after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
     recovery_threads: usize,
+    /// Tell metrics to Prometheus, and to `wollemi top`, at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = listen_on)]
+    metrics: Option<Addresses>,
     /// Note commands that take so many microseconds or more in the slow log; -1: none
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 10_000, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
     slow_log: i64,
@@ -151,6 +163,14 @@ impl Args {
     /// Serves until told to stop.
     fn serve(self, context: &Context, reload: server::Reload) -> Result<Outcome, Failure> {
         log::start(self.log, self.log_level);
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(Tls {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            }),
+            (None, None) => None,
+            _ => return Err(Failure::Usage("--tls-cert and --tls-key go together".into())),
+        };
         let path = context.pool();
         let db = context
             .options()
@@ -167,11 +187,17 @@ impl Args {
             },
             maps: Some(maps(&db, name, self.new)),
             passwords: self.passwords,
+            tls,
             allow_remote: self.allow_remote,
             threads: self.threads,
             more_stats: Some(Arc::new({
                 let db = db.clone();
-                move || stats_lines(&db)
+                move || pool::lines(&db)
+            })),
+            metrics: self.metrics.and_then(|addresses| addresses.first().copied()),
+            more_metrics: Some(Arc::new({
+                let db = db.clone();
+                move || pool::metrics(&db)
             })),
             reload: Some(reload),
             ..config
@@ -190,8 +216,10 @@ impl Args {
             recovery: stats.recovery.state,
             memcached: in_text(&server.addresses(Protocol::Memcached)),
             redis: in_text(&server.addresses(Protocol::Redis)),
+            metrics: server.metrics_address(),
         };
         heard_or_not(announce(&ready, context.json))?;
+        notify::ready();
         let _watching = recovery::watch(&db);
         let report = server.run(&Shutdown::on_signals())?;
         if !context.json {
@@ -225,21 +253,4 @@ fn addresses(hosts: &[Addresses], files: Vec<PathBuf>) -> Vec<Address> {
 
 fn in_text(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
-}
-
-/// What the protocol's `stats` says of the pool.
-fn stats_lines(db: &Db) -> Vec<(String, String)> {
-    let Ok(stats) = db.stats() else {
-        return Vec::new();
-    };
-    let lines = [
-        ("pool_level", stats.level),
-        ("pool_generation", stats.generation.to_string()),
-        ("pool_bytes", stats.space.reserved.to_string()),
-        ("pool_used_bytes", stats.space.used.to_string()),
-        ("pool_free_bytes", stats.space.free.to_string()),
-        ("pool_unswept_bytes", stats.space.unswept.to_string()),
-        ("pool_recovery", stats.recovery.state.to_string()),
-    ];
-    lines.map(|(name, value)| (name.to_owned(), value)).into()
 }

@@ -4,6 +4,8 @@
 mod common;
 
 mod logs;
+mod metrics;
+mod service;
 mod settings;
 
 use common::Pool;

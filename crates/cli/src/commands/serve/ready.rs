@@ -6,6 +6,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 use server::Report;
 use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,6 +29,7 @@ pub struct Ready<'a> {
     pub recovery: RecoveryState,
     pub memcached: Vec<String>,
     pub redis: Vec<String>,
+    pub metrics: Option<SocketAddr>,
 }
 
 /// A server serves its clients, whether or not anybody reads what it says.
@@ -59,7 +61,7 @@ pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
     } else {
         writeln!(
             out,
-            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}",
+            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}{}",
             ready.pool.display(),
             ready.level,
             if ready.entries_exact { "" } else { "more than " },
@@ -70,6 +72,10 @@ pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
             match ready.redis.is_empty() {
                 true => String::new(),
                 false => format!("; redis on {}", ready.redis.join(", ")),
+            },
+            match ready.metrics {
+                None => String::new(),
+                Some(address) => format!("; metrics on {address}"),
             }
         )?;
     }
