@@ -15,7 +15,7 @@ mod leaves;
 
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::inline::shape::Shape;
-use crate::inline::{InlineRef, LINES_AHEAD, Scratch, inline_size};
+use crate::inline::{InlineRef, LINES_AHEAD, Scratch};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
@@ -105,7 +105,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut walk = Walk {
             bounds,
             direction,
-            path: Vec::with_capacity(16),
+            path: Vec::with_capacity(8),
             gathered: Vec::new(),
             queue: [root; AHEAD],
             taken: 0,
@@ -207,9 +207,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 put += 1;
                 if link.kind() == Kind::Inline {
                     walk.pairs += pairs_of(link);
-                    if edges.are_free() {
-                        let len = inline_size(link).unwrap_or_default();
-                        prefetch_range(start, len.min(LINES_AHEAD * LINE));
+                    if let Ok(shape) = Shape::of(link) {
+                        let first = shape.first_line(words_between(&walk.bounds, item.edges).least);
+                        let lines = (shape.lines() - first).min(LINES_AHEAD);
+                        prefetch_range(start.wrapping_add(first * LINE), lines * LINE);
                     }
                     if walk.pairs >= PAIRS_AHEAD {
                         break;
