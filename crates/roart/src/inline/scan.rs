@@ -83,6 +83,10 @@ impl<'g> Scratch<'g> {
     }
 
     /// Visits the first `count` pairs, upward or downward.
+    #[expect(
+        clippy::slow_vector_initialization,
+        reason = "allocators have zeroed memory at hand less often than small pieces"
+    )]
     #[inline(always)]
     fn visit(
         &mut self,
