@@ -7,6 +7,7 @@ use crate::shared::now;
 use crate::store::Store;
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use index::Index;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many databases there can be.
@@ -17,7 +18,7 @@ pub struct Databases {
     first: Arc<Store>,
     maps: Option<Maps>,
     /// The longest value that memcached's clients may make.
-    largest: usize,
+    largest: Arc<AtomicUsize>,
     opened: Mutex<[Option<Arc<Store>>; COUNT]>,
     /// Held by one to act alone, shared by all who do one thing at a time.
     gate: ShardedLock<()>,
@@ -25,8 +26,12 @@ pub struct Databases {
 
 impl Databases {
     /// Database 0 in `index`, and the others that are there already.
-    pub fn open(index: Arc<dyn Index>, maps: Option<Maps>, largest: usize) -> Result<Databases, Error> {
-        let first = Arc::new(Store::open(index, largest, now())?);
+    pub fn open(
+        index: Arc<dyn Index>,
+        maps: Option<Maps>,
+        largest: Arc<AtomicUsize>,
+    ) -> Result<Databases, Error> {
+        let first = Arc::new(Store::open(index, largest.clone(), now())?);
         let databases = Databases {
             opened: Mutex::new(std::array::from_fn(|i| (i == 0).then(|| first.clone()))),
             first,
@@ -71,7 +76,7 @@ impl Databases {
             && let Some(maps) = &self.maps
             && let Some(index) = maps(number, create).map_err(Error::Map)?
         {
-            let store = Store::open(index, self.largest, now())?;
+            let store = Store::open(index, self.largest.clone(), now())?;
             if create {
                 // It is empty, and so is counted at once.
                 store

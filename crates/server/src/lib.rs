@@ -26,8 +26,13 @@
 //! | `limits`     | what may change while the server runs                      |
 //! | `connection` | one client: reading, writing, bounds                       |
 //! | `access`     | when items were last asked for                             |
+//! | `counters`   | what is counted                                            |
+//! | `latency`    | how long commands take                                     |
+//! | `slow`       | the commands that took long                                |
+//! | `metrics`    | what is told to Prometheus, and how                        |
 //! | `clients`    | the connections that are open                              |
 //! | `listen`     | sockets                                                    |
+//! | `tls`        | encryption                                                 |
 //! | `serve`      | threads, accepting, stopping                               |
 //! | `sweep`      | removing dead items                                        |
 
@@ -39,9 +44,11 @@ mod counters;
 mod databases;
 mod error;
 mod item;
+mod latency;
 mod limits;
 mod listen;
 mod memcached;
+mod metrics;
 mod number;
 mod passwords;
 mod record;
@@ -49,10 +56,13 @@ mod redis;
 mod serve;
 mod shared;
 mod shutdown;
+mod slow;
 mod store;
 mod sweep;
+mod tls;
 
-pub use config::{Address, Config, MAX_THREADS, Maps, MoreStats, Protocol};
+pub use config::{Address, Config, LARGEST_VALUE, MAX_THREADS, Maps, MoreStats, Protocol, Reload, Tls};
 pub use error::Error;
+pub use metrics::{Metric, MoreMetrics};
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

@@ -20,7 +20,7 @@ use count::Count;
 use edit::{Change, Remove};
 use index::{Action, Direction, Edit, Guard, Index, Value};
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Uniques reserved by one write of the record.
@@ -72,8 +72,8 @@ pub enum Failure {
 /// The items in an index.
 pub struct Store {
     index: Arc<dyn Index>,
-    /// The largest value, in bytes.
-    largest: usize,
+    /// The largest value, in bytes. It may change.
+    largest: Arc<AtomicUsize>,
     /// The next unique.
     next: AtomicU64,
     /// As in the record, for those who only look.
@@ -104,7 +104,7 @@ pub struct Swept {
 
 impl Store {
     /// The items in `index`, which is empty or has been written by a store.
-    pub fn open(index: Arc<dyn Index>, largest: usize, now: u64) -> Result<Store, Error> {
+    pub fn open(index: Arc<dyn Index>, largest: Arc<AtomicUsize>, now: u64) -> Result<Store, Error> {
         let record = {
             let guard = heap::pin();
             match index.get(record::KEY, &guard)? {

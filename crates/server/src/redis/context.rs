@@ -47,12 +47,14 @@ impl From<&str> for Wrong {
 
 impl From<Failure> for Wrong {
     fn from(failure: Failure) -> Wrong {
+        tracing::error!(protocol = "redis", why = %failure, "request failed");
         Wrong(format!("ERR {failure}"))
     }
 }
 
 impl From<index::Error> for Wrong {
     fn from(error: index::Error) -> Wrong {
+        tracing::error!(protocol = "redis", why = %error, "request failed");
         Wrong(format!("ERR {error}"))
     }
 }
