@@ -154,7 +154,7 @@ impl Context {
     }
 }
 
-/// Bytes, perhaps in binary multiples.
+/// Reads a number of bytes, perhaps in binary multiples.
 pub fn size(text: &str) -> Result<u64, String> {
     let (number, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
         Some(b'K') => (&text[..text.len() - 1], 10),

@@ -64,7 +64,11 @@ impl Failure {
             Failure::NoMap(_) => 1,
             Failure::Database(error) | Failure::At { error, .. } => database_code(error),
             Failure::Usage(_) => 2,
-            Failure::Server(server::Error::NoAddress | server::Error::NotLoopback(_)) => 2,
+            Failure::Server(
+                server::Error::NoAddress
+                | server::Error::NotLoopback(_)
+                | server::Error::MetricsNotLoopback(_),
+            ) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Bench(bench::Error::Exists(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) => 4,
@@ -94,6 +98,7 @@ fn hint(failure: &Failure) -> &'static str {
             _ => "",
         },
         Failure::Server(server::Error::NotLoopback(_)) => " (--passwords, --allow-remote)",
+        Failure::Server(server::Error::MetricsNotLoopback(_)) => " (--allow-remote)",
         Failure::Server(server::Error::Listen { .. }) => " (--memcached, --redis, --no-redis)",
         _ => "",
     }

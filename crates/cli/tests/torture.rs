@@ -36,6 +36,34 @@ fn a_small_exploration_reports() {
     assert!(!pool.path().exists(), "no pool is touched");
 }
 
+/// The history that a seed names can be had alone, with as many threads as it has among the others.
+#[test]
+fn one_history_alone() {
+    let pool = Pool::new();
+    let run = |more: &[&str]| -> Value {
+        let args = [
+            "torture", "--index", "woart", "--ops", "8", "--seed", "3", "--json",
+        ];
+        serde_json::from_slice(&pool.ok(args.iter().chain(more).copied())).expect("one line of JSON")
+    };
+    let first = run(&["--states", "1"]);
+    assert_eq!(first["histories"], 1);
+    let alone = run(&["--history", "3"]);
+    for field in ["histories", "operations", "crash_points", "states"] {
+        assert_eq!(alone[field], first[field], "{field}");
+    }
+    let fourth = run(&["--history", "6"]);
+    assert_eq!(fourth["histories"], 1);
+    assert_eq!(
+        run(&["--history", "6", "--threads", "4"])["states"],
+        fourth["states"]
+    );
+    assert_ne!(
+        run(&["--history", "6", "--threads", "1"])["states"],
+        fourth["states"]
+    );
+}
+
 /// The table is for people; usage errors are told from findings.
 #[test]
 fn a_table_and_usage() {

@@ -10,7 +10,7 @@ use crate::history::History;
 use crate::map::{check_accounts, heap, recover, shape};
 use crate::{Crash, Depth, Subject, Verdict};
 use heap::{Heap, Trace, Tracers, footprint};
-use pmem::{Link, Offset, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
+use pmem::{Lacks, Link, Media, Offset, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -196,6 +196,15 @@ impl Subject for Blobs {
         let table = persist_scope(heap.media(), Purpose::Node, |batch| {
             let table = Table([const { PSlot::null() }; SLOTS]);
             let flushed = heap.draft(table, 0, &batch)?.flush(&batch);
+            heap.media().unmissed(
+                Lacks::Fence,
+                "a new table: the heap fences its root entry before the link too, which the tokens cannot show",
+            );
+            heap.media().unmissed(
+                Lacks::Order,
+                "a new table, and then its name: each must be durable before the link of the root entry, neither before \
+                 the other",
+            );
             let fenced = batch.fence();
             heap.create_root(ROOT, KIND, flushed.persisted(&fenced), Tag::default())
         });

@@ -4,6 +4,9 @@
 //! new. It is read off the structure before and after each operation, in a run of the history's own, of one thread, and
 //! so needs no help from the structure but to be traced. Only operations amid which crashes are judged count.
 //!
+//! Steps are what a structure itself says it has come to ([`Media::comes_to`](pmem::Media::comes_to)), where objects do not
+//! show it: the phases of a merge or of a batch, and of recovery.
+//!
 //! Repairs are the lines of source that store something after a crash and never without one.
 
 use crate::log::{Log, Site, What};
@@ -29,6 +32,8 @@ pub struct Coverage {
     pub operations: BTreeMap<String, u64>,
     /// Changes of the shape: `N4 -> N16`.
     pub changes: BTreeMap<String, u64>,
+    /// Steps of larger changes.
+    pub steps: BTreeMap<&'static str, u64>,
     /// Operations that took new pages.
     pub pages: u64,
     /// Lines that have stored after a crash.
@@ -59,6 +64,13 @@ impl Coverage {
             } else {
                 self.without.insert(line);
             }
+        }
+    }
+
+    /// Notes the steps that a run has come to, from an event on.
+    pub(crate) fn note_steps(&mut self, log: &Log, from: usize) {
+        for (_, step) in log.steps.iter().filter(|(place, _)| *place >= from) {
+            *self.steps.entry(step).or_default() += 1;
         }
     }
 

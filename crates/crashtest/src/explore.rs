@@ -240,7 +240,7 @@ impl<S: Subject> Explorer<S> {
         // What was judged in one history cannot be told from what is judged in another.
         self.seen.clear();
         let explored = self.record(history, Start::Empty, 0).and_then(|run| {
-            self.report.note_history(&run.log, run.ops.len());
+            self.report.note_history(&run.log, run.from, run.ops.len());
             self.survey(history);
             self.walk(&run, self.beginning(), self.nothing(), false)
         });

@@ -16,7 +16,7 @@
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject`, `map`, `blobs`, `batches` | what is tested; any index; the heap alone; the embedded database |
 //! | `history` | histories that reach every structure modification |
-//! | `mutate`, `justify` | persists left out; why some are not missed |
+//! | `mutate` | persists left out |
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
 
@@ -28,7 +28,6 @@ mod dirty;
 mod expect;
 mod explore;
 pub mod history;
-mod justify;
 pub mod log;
 pub mod map;
 mod media;
@@ -41,9 +40,9 @@ mod subject;
 pub use choose::Random;
 pub use explore::{Explorer, Settings, silence_findings};
 pub use history::History;
-pub use justify::Justified;
 pub use media::Crash;
 pub use model::{Mode, Model};
-pub use mutate::{Bounds, Fate, Hunted, Lacks, Mutant};
+pub use mutate::{Fate, Hunted, Mutant};
+pub use pmem::Lacks;
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};

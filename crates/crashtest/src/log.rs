@@ -3,6 +3,7 @@
 //! A crash need not be performed. A history runs once, to its end, and every prefix of its log is a crash point whose
 //! legal images follow from the log alone (`model`).
 
+use pmem::Lacks;
 use std::panic::Location;
 
 /// A line of source: what asked for a store, a write-back or a fence.
@@ -86,6 +87,21 @@ pub struct Event {
     pub site: Site,
 }
 
+/// Why persists stay that nothing may miss ([`Media::unmissed`](pmem::Media::unmissed)).
+#[derive(Clone, Copy, Debug)]
+pub struct Reason {
+    /// It was given before the event of this number...
+    pub place: usize,
+    /// ...by this logical thread...
+    pub thread: u32,
+    /// ...in the source file of this line.
+    pub site: Site,
+    /// Which persists it is about.
+    pub lacks: Lacks,
+    /// The reason.
+    pub why: &'static str,
+}
+
 /// The log of one run.
 #[derive(Clone, Debug)]
 pub struct Log {
@@ -93,6 +109,10 @@ pub struct Log {
     pub events: Vec<Event>,
     /// For write-backs for which several lines of source asked: those after the first. The first entry is empty.
     pub joins: Vec<Vec<Site>>,
+    /// Steps of larger changes that the structure says it came to, each before the event of this number.
+    pub steps: Vec<(usize, &'static str)>,
+    /// Reasons for persists.
+    pub reasons: Vec<Reason>,
 }
 
 impl Default for Log {
@@ -100,6 +120,8 @@ impl Default for Log {
         Log {
             events: Vec::new(),
             joins: vec![Vec::new()],
+            steps: Vec::new(),
+            reasons: Vec::new(),
         }
     }
 }
@@ -112,5 +134,33 @@ impl Log {
             _ => 0,
         };
         std::iter::once(event.site).chain(self.joins[joins].iter().copied())
+    }
+    /// The persists that a reason is about, each with who asked for it: those of its thread and file up to the next fence.
+    pub fn excused(&self, reason: &Reason) -> impl Iterator<Item = Site> + '_ {
+        let Reason {
+            thread,
+            lacks,
+            site: given,
+            place,
+            ..
+        } = *reason;
+        let file = given.file();
+        let own = self.events[place..]
+            .iter()
+            .filter(move |event| event.thread == thread);
+        let is_fence = move |event: &&Event| event.what == What::Fence && event.site.file() == file;
+        let mut ended = false;
+        let before = own.take_while(move |event| {
+            let was = ended;
+            ended |= is_fence(event);
+            !was
+        });
+        before
+            .filter(move |event| match lacks {
+                Lacks::WriteBack => matches!(event.what, What::WriteBack { .. }),
+                Lacks::Fence | Lacks::Order => event.what == What::Fence,
+            })
+            .flat_map(|event| self.sites(event))
+            .filter(move |site| site.file() == file)
     }
 }

@@ -5,29 +5,20 @@
 //! that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where they
 //! differ.
 //!
-//! A persist that no explored image misses is either not needed or not reached: see [`Fate`].
+//! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or stays for a reason that stands beside
+//! it in the source ([`Media::unmissed`](pmem::Media::unmissed)) and goes with it.
 
 mod swap;
 
 use crate::explore::{Start, Walk};
 use crate::log::{Event, Log, Site, What};
+use crate::report::{Persist, persist};
 use crate::{Explorer, Failure, History, Report, Subject};
+use pmem::Lacks;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::time::Instant;
-
-/// What a mutant lacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lacks {
-    /// The write-backs that its site asked for, with whoever else asked for the same.
-    WriteBack,
-    /// The fences of its site.
-    Fence,
-    /// The order of what the fences of its site end and what the same operation persists next: that comes first, where
-    /// one thread does both without another between and neither stores where the other does.
-    Order,
-}
 
 /// A program without the persists of one line of source, or with one too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,11 +87,19 @@ pub struct Hunted {
     pub lacking: u64,
     /// What became of it.
     pub fate: Fate,
+    /// Why the persist stays, if nothing need miss it: what the source says ([`Media::unmissed`](pmem::Media::unmissed)).
+    pub reason: Option<&'static str>,
 }
 
 impl Hunted {
-    fn is_killed(&self) -> bool {
+    /// Whether some image, or some answer, misses the persist.
+    pub fn is_killed(&self) -> bool {
         matches!(self.fate, Fate::Killed(_))
+    }
+
+    /// Whether nothing has missed the persist, and nobody knows why it stays.
+    pub fn is_unexplained(&self) -> bool {
+        !self.is_killed() && self.reason.is_none()
     }
 }
 
@@ -110,6 +109,7 @@ impl fmt::Display for Hunted {
             mutant,
             lacking,
             fate,
+            ..
         } = self;
         match fate {
             Fate::Killed(failure) => {
@@ -122,30 +122,10 @@ impl fmt::Display for Hunted {
     }
 }
 
-/// How far a hunt goes.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// Images of one mutant judged in one history, at most, and again so many after second crashes.
-    pub images: u64,
-    /// Attempts at a shorter history for each mutant that was killed.
-    pub tries: usize,
-}
-
-impl Default for Bounds {
-    fn default() -> Bounds {
-        Bounds {
-            images: 2000,
-            tries: 24,
-        }
-    }
-}
-
-type Key = (&'static str, u32, u32, Lacks);
-
 impl<S: Subject> Explorer<S> {
     /// Puts the mutants of all lines of source that the histories meet to these histories, one history after the other,
-    /// until they are killed: their images up to the first crash, then images after a second one. How they fail is
-    /// shrunk.
+    /// until they are killed: their images up to the first crash, then images after a second one, at most so many
+    /// (`images`) of one mutant in one history, and again so many.
     ///
     /// `more` is asked before each of these steps, which are bounded, whether to go on.
     ///
@@ -158,11 +138,11 @@ impl<S: Subject> Explorer<S> {
     pub fn hunt(
         &mut self,
         histories: impl IntoIterator<Item = History<S::Op>>,
-        bounds: Bounds,
+        images: u64,
         mut more: impl FnMut(&Report) -> bool,
     ) -> Result<Vec<Hunted>, Box<Failure>> {
         self.only_fences_complete();
-        let mut all: BTreeMap<Key, Hunted> = BTreeMap::new();
+        let mut all: BTreeMap<Persist, Hunted> = BTreeMap::new();
         'hunt: for history in histories {
             if !more(self.report()) {
                 break;
@@ -180,13 +160,10 @@ impl<S: Subject> Explorer<S> {
                         break 'hunt;
                     }
                     let started = Instant::now();
-                    let (walked, lacking) = self.walk_as(&history, &run, walk, bounds.images);
+                    let (walked, lacking) = self.walk_as(&history, &run, walk, images);
                     hunted.lacking += lacking;
                     match walked {
-                        Err(failure) => {
-                            let shrunk = self.shrink_as(walk, bounds, &history, failure, &mut more);
-                            hunted.fate = Fate::Killed(shrunk);
-                        }
+                        Err(failure) => hunted.fate = Fate::Killed(failure),
                         Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
                         Ok(()) => {}
                     }
@@ -201,20 +178,24 @@ impl<S: Subject> Explorer<S> {
         }
         // Nothing of those could be put into another order.
         all.retain(|key, hunted| key.3 != Lacks::Order || !matches!(hunted.fate, Fate::Untried));
+        for (persist, hunted) in &mut all {
+            hunted.reason = self.report().reasons.get(persist).copied();
+        }
         Ok(all.into_values().collect())
     }
 
-    fn meet(&mut self, all: &mut BTreeMap<Key, Hunted>) {
-        for (&key, &(site, _)) in &self.report().sites {
+    fn meet(&mut self, all: &mut BTreeMap<Persist, Hunted>) {
+        for (&(.., lacks), &(site, _)) in &self.report().sites {
             let mut add = |lacks| {
-                all.entry((key.0, key.1, key.2, lacks)).or_insert(Hunted {
+                all.entry(persist(site, lacks)).or_insert(Hunted {
                     mutant: Mutant { lacks, site },
                     lacking: 0,
                     fate: Fate::Untried,
+                    reason: None,
                 });
             };
-            add(key.3);
-            if key.3 == Lacks::Fence {
+            add(lacks);
+            if lacks == Lacks::Fence {
                 add(Lacks::Order);
             }
         }

@@ -4,10 +4,18 @@ use crate::History;
 use crate::coverage::Coverage;
 use crate::log::{Log, Site, What};
 use crate::model::Model;
-use crate::mutate::Lacks;
+use pmem::Lacks;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+
+/// A line of source that asks for persists: file, line, column; and what of them.
+pub type Persist = (&'static str, u32, u32, Lacks);
+
+/// The persist at a line of source.
+pub(crate) fn persist(site: Site, lacks: Lacks) -> Persist {
+    (site.file(), site.line(), site.column(), lacks)
+}
 
 /// A store that a failing image lacks.
 #[derive(Clone, Debug)]
@@ -29,6 +37,8 @@ pub struct Failure {
     pub message: String,
     /// The seed of its history.
     pub seed: u64,
+    /// The logical threads of its history.
+    pub threads: u32,
     /// The operations of its history.
     pub operations: Vec<String>,
     /// How many crashes led to it.
@@ -51,6 +61,7 @@ impl Failure {
     /// Says which history it is one of.
     pub(crate) fn of<O: fmt::Debug>(&mut self, history: &History<O>) {
         self.seed = history.seed;
+        self.threads = history.threads;
         self.operations = history.ops.iter().map(|op| format!("{op:?}")).collect();
     }
 
@@ -66,7 +77,14 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.message)?;
-        writeln!(f, "  history of seed {}:", self.seed)?;
+        match self.threads {
+            0 | 1 => writeln!(f, "  history of seed {}:", self.seed)?,
+            threads => writeln!(
+                f,
+                "  history of seed {}, by {threads} threads in turn:",
+                self.seed
+            )?,
+        }
         for op in &self.operations {
             writeln!(f, "    {op}")?;
         }
@@ -152,7 +170,9 @@ pub struct Report {
     /// Time taken for mutants.
     pub mutant_elapsed: Duration,
     /// How often each line of source has asked for a persist.
-    pub sites: BTreeMap<(&'static str, u32, u32, Lacks), (Site, u64)>,
+    pub sites: BTreeMap<Persist, (Site, u64)>,
+    /// Why some of these stay although nothing may miss them.
+    pub reasons: BTreeMap<Persist, &'static str>,
     /// What is wrong.
     pub failures: Vec<Failure>,
 }
@@ -176,14 +196,17 @@ impl Report {
             mutant_states: 0,
             mutant_elapsed: Duration::ZERO,
             sites: BTreeMap::new(),
+            reasons: BTreeMap::new(),
             failures: Vec::new(),
         }
     }
 
-    pub(crate) fn note_history(&mut self, log: &Log, operations: usize) {
+    /// Notes a history that has run, in whose log crash points begin at `from`.
+    pub(crate) fn note_history(&mut self, log: &Log, from: usize, operations: usize) {
         self.histories += 1;
         self.operations += operations as u64;
         self.note_sites(log, false);
+        self.coverage.note_steps(log, from);
     }
 
     /// Notes who has stored and asked for persists, after a crash or without one.
@@ -196,8 +219,12 @@ impl Report {
                 _ => continue,
             };
             for site in log.sites(event) {
-                let key = (site.file(), site.line(), site.column(), lacks);
-                self.sites.entry(key).or_insert((site, 0)).1 += 1;
+                self.sites.entry(persist(site, lacks)).or_insert((site, 0)).1 += 1;
+            }
+        }
+        for reason in &log.reasons {
+            for site in log.excused(reason) {
+                self.reasons.insert(persist(site, reason.lacks), reason.why);
             }
         }
     }

@@ -1,6 +1,9 @@
 //! The embedded database survives every crash that is looked at: each batch is there whole or not at all, over two maps
 //! held by different indexes, beside writes of single keys.
 
+mod common;
+
+use common::modifications;
 use wollemi_crashtest::batches::Op;
 use wollemi_crashtest::batches::{Batches, history};
 use wollemi_crashtest::{Explorer, History, Mode, Model, Report, Settings};
@@ -31,6 +34,8 @@ fn a_batch_is_there_or_not() {
         let report = explore(mode, (0..6).map(|seed| history(seed, 12, 1)));
         assert!(report.states > least, "{report}");
         assert!(report.again > 0, "{report}");
+        let missing = modifications::missing(modifications::BATCHES, &report.coverage);
+        assert!(missing.is_empty(), "{mode}: {missing:?}");
     }
 }
 

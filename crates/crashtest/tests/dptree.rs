@@ -3,22 +3,29 @@
 //! On the kit's media a DPTree is as [small](Options::SMALL) as it can be and merges inline, so that most of these
 //! histories' crash points lie inside merges.
 
+mod common;
+
+use common::modifications;
 use dptree::{DpTree, KIND, Options, tracer};
 use index::Index;
+use wollemi_crashtest::history::SCENES;
 use wollemi_crashtest::map::{Bytes, OfIndex, Op};
 use wollemi_crashtest::{Explorer, History, Random, Report, Settings, history};
 
 const ROOT: &[u8] = b"tree";
 
-fn explore(settings: Settings, histories: impl IntoIterator<Item = History<Op>>) -> Report {
+fn subject() -> OfIndex {
     let boxed = |index| Box::new(index) as Box<dyn Index>;
-    let subject = OfIndex::new(
+    OfIndex::new(
         "dptree",
         move |heap| DpTree::create_with(heap, ROOT, Options::SMALL).map(boxed),
         move |heap| Ok(DpTree::open_with(heap, ROOT, Options::SMALL)?.map(boxed)),
         vec![(KIND, tracer())],
-    );
-    let mut explorer = Explorer::new(subject, settings).expect("memory");
+    )
+}
+
+fn explore(settings: Settings, histories: impl IntoIterator<Item = History<Op>>) -> Report {
+    let mut explorer = Explorer::new(subject(), settings).expect("memory");
     for history in histories {
         if let Err(failure) = explorer.explore(&history) {
             panic!("{failure}\n{}", explorer.report());
@@ -42,6 +49,9 @@ fn value(random: &mut Random) -> Bytes {
     let bytes = [random.next().to_le_bytes(); 4].concat();
     bytes[..len].into()
 }
+
+/// Images of one mutant judged in one history, at most.
+const IMAGES: u64 = 2000;
 
 /// A history that begins with leaves nearly full, or nearly empty, so that its merges split or consolidate them.
 fn of_leaves(seed: u64, ops: usize, threads: u32) -> History<Op> {
@@ -90,8 +100,13 @@ fn merges_survive_crashes() {
         kill_share: 20,
         ..Settings::default()
     };
-    let report = explore(settings, (0..6).map(|i| of_leaves(seed() + i, 40, 1)));
+    // And of others: of few keys, and of many that become few, so that leaves are left without any, or with few.
+    let others = [2, 9, 17, 25, 17 + SCENES as u64].map(|seed| history::of_map(seed, 60, 1));
+    let leaves = (0..6).map(|i| of_leaves(seed() + i, 40, 1));
+    let report = explore(settings, leaves.chain(others));
     assert!(report.states > 1000 && report.again > 20, "{report}");
+    let missing = modifications::missing(modifications::DPTREE, &report.coverage);
+    assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
 }
 
 /// The same with others at work beside the merge.
@@ -104,6 +119,36 @@ fn merges_beside_writers_survive_crashes() {
     let histories = (0..6).map(|i| of_leaves(seed() + i, 30, 2 + i as u32 % 3));
     let report = explore(settings, histories);
     assert!(report.states > 500, "{report}");
+    let missing = modifications::missing(modifications::DPTREE_OF_THREADS, &report.coverage);
+    assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
+}
+
+/// Each persist that such histories come to is needed, or the source says why it stays.
+#[test]
+fn persists_are_needed() {
+    let settings = Settings {
+        deep_share: 0,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(subject(), settings).expect("memory");
+    let leaves = (0..8).map(|i| of_leaves(i, 40, 1 + i as u32 % 4));
+    let others = [3, 11, 17, 25].map(|seed| history::of_map(seed, 60, 1 + seed as u32 % 4));
+    let histories = leaves.chain(others);
+    let hunted = explorer.hunt(histories, IMAGES, |_| true).expect("no failure");
+    let own = hunted
+        .iter()
+        .filter(|one| one.mutant.site.file().contains("dptree/src"));
+    let unexplained: Vec<String> = own
+        .clone()
+        .filter(|one| one.is_unexplained())
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(unexplained, [""; 0], "{}", explorer.report());
+    assert!(
+        own.filter(|one| one.is_killed()).count() > 20,
+        "{}",
+        explorer.report()
+    );
 }
 
 /// What a killed process has written and not fenced, a log record, a link to a page, a value or a removal in place, the

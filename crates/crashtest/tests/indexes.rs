@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{IndexKind, claimed, explore, whole, whole_and_variants};
-use wollemi_crashtest::{Mode, Model, Settings, history};
+use common::{IndexKind, claimed, explore, modifications, whole, whole_and_variants};
+use wollemi_crashtest::history::{self, SCENES};
+use wollemi_crashtest::{Mode, Model, Report, Settings};
 
 /// Runs the property for an index and a model, with a seed that can be given (`SEED`).
-fn property(kind: IndexKind, mode: Mode) {
+fn property(kind: IndexKind, mode: Mode, histories: u64) -> Report {
     let seed = std::env::var("SEED")
         .ok()
         .and_then(|seed| seed.parse().ok())
@@ -21,17 +22,31 @@ fn property(kind: IndexKind, mode: Mode) {
     let report = explore(
         kind,
         settings,
-        (seed..seed + 12).map(|seed| history::of_map(seed, 60, 1)),
+        (seed..seed + histories).map(|seed| history::of_map(seed, 60, 1)),
     );
     let least = if mode == Mode::Process { 500 } else { 2000 };
     assert!(report.states > least, "{report}");
+    report
 }
 
-/// Whatever a crash leaves of it, what was acknowledged is there, what was in flight is there or not, and it works on.
+/// Whatever a crash leaves of it, what was acknowledged is there, what was in flight is there or not, and it works on. There
+/// were crashes amid every structure modification that it has (DPTree's are counted in `dptree`).
 #[test]
 fn what_was_acknowledged_is_there() {
     for &kind in IndexKind::ALL {
-        property(kind, Mode::Power);
+        let histories = match kind {
+            // Most of its crash points have many images.
+            IndexKind::DpTree => 12,
+            _ if kind.is_ablation() && modifications::of(kind).is_empty() => SCENES,
+            _ => 2 * SCENES,
+        };
+        let report = property(kind, Mode::Power, histories as u64);
+        let missing = modifications::missing(&modifications::of(kind), &report.coverage);
+        assert!(
+            missing.is_empty(),
+            "{kind} has not come to {missing:#?}, but to {:#?}",
+            report.coverage
+        );
     }
 }
 
@@ -39,8 +54,8 @@ fn what_was_acknowledged_is_there() {
 #[test]
 fn what_was_acknowledged_is_there_in_other_models() {
     for kind in whole().chain([IndexKind::RoartStreaming]) {
-        property(claimed(kind, Mode::Word), Mode::Word);
-        property(kind, Mode::Process);
+        property(claimed(kind, Mode::Word), Mode::Word, 12);
+        property(kind, Mode::Process, 12);
     }
 }
 

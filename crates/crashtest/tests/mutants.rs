@@ -1,58 +1,80 @@
-//! The kit sees: without a persist that ROART needs, some explored image is wrong.
+//! The kit sees: without a persist that the heap or ROART needs, some explored image is wrong, and of every other one the
+//! source says why it stays.
 
 mod common;
 
 use common::{IndexKind, subject};
-use wollemi_crashtest::{Bounds, Explorer, Fate, Hunted, Settings, history};
+use wollemi_crashtest::blobs::{self, Blobs};
+use wollemi_crashtest::map::Op;
+use wollemi_crashtest::{Explorer, History, Hunted, Settings, Subject, history};
 
-/// Of the persists that make ROART's new objects durable and publish them, not one can be left out. (What is not
-/// asserted here: persists by which a reader helps a publication that is still under way, since here nothing else is.)
-#[test]
-fn persists_are_needed() {
-    let subject = subject(IndexKind::Roart);
+/// Images of one mutant judged in one history, at most.
+const IMAGES: u64 = 2000;
+
+/// Puts the mutants of a subject to so many histories of one to four threads.
+fn hunt<S: Subject>(subject: S, histories: u64, history: impl Fn(u64, u32) -> History<S::Op>) -> Vec<Hunted> {
     let settings = Settings {
         deep_share: 0,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(subject, settings).expect("memory");
-    let hunted = explorer
-        .hunt(
-            (0..14).map(|seed| history::of_map(seed, 60, 1)),
-            Bounds::default(),
-            |_| true,
-        )
-        .expect("no failure");
+    let histories = (0..histories).map(|seed| history(seed, 1 + seed as u32 % 4));
+    let hunted = explorer.hunt(histories, IMAGES, |_| true).expect("no failure");
+    println!("{}", explorer.report());
     for one in &hunted {
         println!("{one}");
     }
-    let of = |file: &str| {
-        let file = format!("roart/src/{file}.rs");
-        hunted
-            .iter()
-            .filter(move |one| one.mutant.site.file().ends_with(&file))
-    };
-    // What a reader of a marked entry persists has no moment here.
-    let by_writers = |one: &&Hunted| !matches!(one.fate, Fate::Untried);
-    for one in of("write")
-        .chain(of("grow"))
-        .chain(of("shrink"))
-        .chain(of("group"))
-        .chain(of("inline").filter(by_writers))
-        .chain(of("inline/build"))
-        .chain(of("inline/edit"))
-        .chain(of("node/build"))
-    {
-        assert!(matches!(one.fate, Fate::Killed(_)), "{one}");
+    hunted
+}
+
+/// Those that nothing has missed and no reason keeps.
+fn unexplained(hunted: &[Hunted]) -> Vec<String> {
+    let unexplained = hunted.iter().filter(|one| one.is_unexplained());
+    unexplained.map(ToString::to_string).collect()
+}
+
+/// How many of the file's persists were missed.
+fn killed(hunted: &[Hunted], file: &str) -> usize {
+    let of_file = hunted.iter().filter(|one| one.mutant.site.file().ends_with(file));
+    of_file.filter(|one| one.is_killed()).count()
+}
+
+/// One thread changes a value over and over, and another one reads it.
+fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
+    let key = || b"a key that is long"[..].into();
+    let changes = (1..20u64).flat_map(|value| {
+        let change = Op::Update(key(), value.to_le_bytes()[..].into());
+        [change, Op::Get(key())]
+    });
+    let first = Op::Insert(key(), [0; 8][..].into());
+    History {
+        seed,
+        ops: std::iter::once(first).chain(changes).collect(),
+        prepared: 1,
+        threads: 2,
     }
-    assert!(
-        of("inline").filter(by_writers).count() >= 7,
-        "{}",
-        explorer.report()
-    );
-    assert!(of("write").count() >= 8, "{}", explorer.report());
-    assert!(
-        of("grow").count() + of("shrink").count() + of("group").count() >= 10,
-        "{}",
-        explorer.report()
-    );
+}
+
+/// Every persist of ROART, of the heap and of pools that ROART's histories come to.
+#[test]
+fn persists_of_roart_are_needed() {
+    let hunted = hunt(subject(IndexKind::Roart), 42, |seed, threads| match seed {
+        // Who meets a value under way persists it.
+        38.. => a_reader_beside_a_writer(seed),
+        _ => history::of_map(seed, 60, threads),
+    });
+    assert_eq!(unexplained(&hunted), [""; 0]);
+    assert!(killed(&hunted, "roart/src/write.rs") >= 8);
+    assert!(killed(&hunted, "roart/src/inline.rs") + killed(&hunted, "roart/src/inline/edit.rs") >= 9);
+    let modifications = ["grow.rs", "shrink.rs", "group.rs"];
+    let killed = modifications.map(|file| killed(&hunted, &format!("roart/src/{file}")));
+    assert!(killed.iter().sum::<usize>() >= 10, "{killed:?}");
+}
+
+/// Every persist of the heap alone.
+#[test]
+fn persists_of_the_heap_are_needed() {
+    let hunted = hunt(Blobs, 24, |seed, threads| blobs::history(seed, 30, threads));
+    assert_eq!(unexplained(&hunted), [""; 0]);
+    assert!(killed(&hunted, "heap/src/root.rs") >= 4);
 }

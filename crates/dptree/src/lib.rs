@@ -58,12 +58,12 @@ mod worker;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Value, Visit};
 use key::Key;
 pub use options::Options;
-use pmem::{Fault, Hardware, Link, Media, Purpose, persist_scope};
+use pmem::{Fault, Hardware, Lacks, Link, Media, Purpose, persist_scope};
 use root::{Root, tag};
-pub use stats::Stats;
+pub use stats::{Phase, Stats};
 use std::ops::Bound;
 use std::sync::Arc;
 use tree::Shared;
@@ -112,6 +112,19 @@ impl<M: Media> DpTree<M> {
         let options = options.sane();
         let link = persist_scope(heap.media(), Purpose::Node, |batch| {
             let draft = heap.draft(Root::new(&options), 0, &batch)?.flush(&batch);
+            heap.media().unmissed(
+                Lacks::WriteBack,
+                "a new root: its first line is persisted again by the opening that follows; the others are zeros, which \
+                 matters where the chunk has held something before",
+            );
+            heap.media().unmissed(
+                Lacks::Fence,
+                "a new index: the heap fences its root entry before the link too, which the tokens cannot show",
+            );
+            heap.media().unmissed(
+                Lacks::Order,
+                "a new index, and then its name: each must be durable before the link, neither before the other",
+            );
             heap.create_root(name, KIND, draft.persisted(&batch.fence()), tag::ROOT)
         })?;
         Self::attach(heap, link, options)
@@ -236,6 +249,10 @@ impl<M: Media> OnHeap for DpTree<M> {
         if self.shared().is_full() {
             self.owner.make_room();
         }
+    }
+
+    fn merges(&self) -> Option<Merges> {
+        Some(self.stats().merges())
     }
 
     fn visit_range<'g>(

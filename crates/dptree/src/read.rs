@@ -15,6 +15,7 @@ impl<M: Media> Shared<M> {
         let hash = key.hash();
         loop {
             let trees = self.current.load(guard);
+            let place = trees.base.approach(heap, self.shape.leaf, &key, hash);
             for buffer in [Some(&trees.front), trees.middle.as_ref()].into_iter().flatten() {
                 if let Some(entry) = buffer.get(heap, &key, hash)? {
                     return match entry.removed {
@@ -23,10 +24,13 @@ impl<M: Media> Shared<M> {
                     };
                 }
             }
-            let read = trees.base.get(heap, &key, hash).and_then(|found| match found {
-                Some(found) => Ok(Some(found.entry.value(heap)?)),
-                None => Ok(None),
-            });
+            let read = trees
+                .base
+                .get(heap, place, &key, hash)
+                .and_then(|found| match found {
+                    Some(found) => Ok(Some(found.entry.value(heap)?)),
+                    None => Ok(None),
+                });
             // Two merges have begun since: what was read may be the second one's.
             if self.is_valid(&trees.base) {
                 return read;

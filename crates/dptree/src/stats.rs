@@ -2,6 +2,7 @@
 
 use crate::log::lock;
 use crate::tree::Shared;
+use index::Merges;
 use pmem::Media;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,6 +25,8 @@ pub struct Stats {
     pub ready_pages: usize,
     /// Whether the background thread merges, or is about to.
     pub merging: bool,
+    /// What the merge under way does.
+    pub phase: Phase,
     /// Merges since the opening.
     pub merges: usize,
     /// Partitions of the merge under way; 0 if there is none.
@@ -32,6 +35,69 @@ pub struct Stats {
     pub merge_done: usize,
     /// Why the last merge failed, if it did: it will be tried again.
     pub failed: Option<String>,
+}
+
+/// What a merge does (`merge` tells what each is).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// There is none.
+    #[default]
+    Idle,
+    /// Plans leaves and writes their pairs.
+    Pairs,
+    /// Writes the leaves' metadata of the new version.
+    Metadata,
+    /// Rebuilds the radix tree in DRAM.
+    Rebuild,
+    /// Commits.
+    Flip,
+    /// Shows readers the new base tree.
+    Publish,
+    /// Gives back what only the old version led to.
+    Collect,
+}
+
+impl Phase {
+    /// All of them, in their order.
+    pub const ALL: [Phase; 7] = [
+        Phase::Idle,
+        Phase::Pairs,
+        Phase::Metadata,
+        Phase::Rebuild,
+        Phase::Flip,
+        Phase::Publish,
+        Phase::Collect,
+    ];
+
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Idle => "idle",
+            Phase::Pairs => "pairs",
+            Phase::Metadata => "metadata",
+            Phase::Rebuild => "rebuild",
+            Phase::Flip => "flip",
+            Phase::Publish => "publish",
+            Phase::Collect => "collect",
+        }
+    }
+}
+
+impl Stats {
+    /// For whoever knows nothing of DPTrees.
+    pub(crate) fn merges(self) -> Merges {
+        Merges {
+            gathered: self.front as u64,
+            threshold: self.threshold as u64,
+            merging: self.middle as u64,
+            phase: self.phase.name(),
+            parts: self.merge_partitions as u64,
+            parts_done: self.merge_done as u64,
+            merges: self.merges as u64,
+            failed: self.failed,
+        }
+    }
 }
 
 impl<M: Media> Shared<M> {
@@ -47,6 +113,7 @@ impl<M: Media> Shared<M> {
             log_bytes: trees.front.log.bytes() + middle.map_or(0, |middle| middle.log.bytes()),
             ready_pages: self.cache.len(),
             merging: false,
+            phase: self.progress.phase(),
             merges: self.progress.merges.load(Relaxed),
             merge_partitions: self.progress.partitions.load(Relaxed),
             merge_done: self.progress.done.load(Relaxed),

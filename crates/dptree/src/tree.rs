@@ -65,6 +65,7 @@ impl<M: Media> Shared<M> {
         let second = buffer(merged + 2)?;
         // The second log begins when the first tree is about to be merged.
         let (front, middle) = if second.log.bytes() > 0 {
+            heap.media().comes_to("opening: merge to be begun again");
             (second, Some(first))
         } else {
             (first, None)

@@ -23,13 +23,15 @@ impl<M: Media> Shared<M> {
         let hash = key.hash();
         let _inside = self.gate.enter(heap.media());
         let trees = self.current.load(guard);
+        // What the base tree has of the key comes while the buffer trees are searched.
+        let place = trees.base.approach(heap, self.shape.leaf, key, hash);
         let leaf = trees.front.tree.lock(heap, key)?;
         let buffered = match (leaf.entry(), &trees.middle) {
             (None, Some(middle)) => middle.get(heap, key, hash)?,
             (entry, _) => entry,
         };
         let found = match buffered {
-            None => trees.base.get(heap, key, hash)?,
+            None => trees.base.get(heap, place, key, hash)?,
             Some(_) => None,
         };
         let present = buffered
@@ -77,11 +79,13 @@ impl<M: Media> Shared<M> {
         }
         match new.map(<[u8; 8]>::try_from) {
             Some(Ok(value)) => {
+                self.heap.media().comes_to("in place: value");
                 let _locked = leaf.lock(&self.heap, version)?;
                 leaf.update(&self.heap, *slot, u64::from_le_bytes(value));
                 Ok(true)
             }
             None if leaf.last(version, self.heap.media())? != *slot => {
+                self.heap.media().comes_to("in place: removal");
                 let _locked = leaf.lock(&self.heap, version)?;
                 leaf.remove(&self.heap, version, *slot);
                 trees.front.count_removal();

@@ -4,8 +4,8 @@
 //!
 //! | The bug | The property |
 //! |---|---|
-//! | a leaf flush loop leaves most of the leaf volatile | `each_write_back_is_needed`, `crashes_lose_nothing` (`crash`) |
-//! | the log is dropped before what it could repair is durable | `crashes_lose_nothing` |
+//! | a leaf flush loop leaves most of the leaf volatile | `persists_are_needed` (`crates/crashtest/tests/dptree.rs`) |
+//! | the log is dropped before what it could repair is durable | `merges_survive_crashes` (there) |
 //! | a reader returns a value that is not yet durable | by construction: log first, then the tree; in place: I4 of `base::leaf` |
 //! | two writers of one key log in one order and change the tree in another | `hot_keys_are_linearizable`, with crashes between rounds (`conformance`) |
 //! | an update of a removed key; lost updates | `counters_add_up`, `tokens_are_conserved` |
@@ -14,7 +14,8 @@
 
 use heap::{Heap, State};
 use index::{Action, Edit, Index};
-use pmem::{Counting, Hardware, Media, Pool, PoolOptions, Purpose};
+use pmem::watched::{Step, Watch, What};
+use pmem::{Counting, Hardware, Media, Pool, PoolOptions, Watched};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -169,9 +170,8 @@ fn opening_twice_gives_one_tree() {
 }
 
 /// Write-backs that no fence has followed yet, of each thread.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Unfenced {
-    inner: Hardware,
     pending: Arc<Mutex<HashMap<ThreadId, usize>>>,
     /// The word whose stores commit merges; 0 until it is known.
     state: Arc<AtomicU64>,
@@ -179,64 +179,32 @@ struct Unfenced {
     missed: Arc<AtomicBool>,
 }
 
-// SAFETY: everything is passed on to the hardware.
-unsafe impl Media for Unfenced {
-    fn load(&self, word: &std::sync::atomic::AtomicU64) -> u64 {
-        self.inner.load(word)
-    }
-    fn store(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
-        if word.as_ptr().addr() as u64 == self.state.load(SeqCst) {
-            self.commits.fetch_add(1, SeqCst);
-            let pending = self.pending.lock().expect("no panic");
-            // Nobody else writes to the pool in this test.
-            let missed = pending.values().any(|&count| count > 0);
-            self.missed.fetch_or(missed, SeqCst);
+impl Watch for Unfenced {
+    fn before(&self, step: &Step) {
+        let mut pending = self.pending.lock().expect("no panic");
+        match step.what {
+            What::Store if step.start.addr() as u64 == self.state.load(SeqCst) => {
+                self.commits.fetch_add(1, SeqCst);
+                // Nobody else writes to the pool in this test.
+                let missed = pending.values().any(|&count| count > 0);
+                self.missed.fetch_or(missed, SeqCst);
+            }
+            What::WriteBack(_) | What::WriteBackJoined(_) => {
+                *pending.entry(std::thread::current().id()).or_default() += 1;
+            }
+            What::Fence(_) => {
+                pending.insert(std::thread::current().id(), 0);
+            }
+            _ => {}
         }
-        self.inner.store(word, value);
-    }
-    fn compare_exchange(&self, word: &std::sync::atomic::AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.inner.compare_exchange(word, old, new)
-    }
-    fn store_nt(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
-        self.inner.store_nt(word, value);
-    }
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        let mut pending = self.pending.lock().expect("no panic");
-        *pending.entry(std::thread::current().id()).or_default() += 1;
-        self.inner.write_back(at, purpose);
-    }
-    fn fence(&self, purpose: Purpose) {
-        let mut pending = self.pending.lock().expect("no panic");
-        pending.insert(std::thread::current().id(), 0);
-        self.inner.fence(purpose);
-    }
-    fn load_volatile(&self, word: &std::sync::atomic::AtomicU64) -> u64 {
-        self.inner.load_volatile(word)
-    }
-    fn store_volatile(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
-        self.inner.store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(
-        &self,
-        word: &std::sync::atomic::AtomicU64,
-        old: u64,
-        new: u64,
-    ) -> Result<u64, u64> {
-        self.inner.compare_exchange_volatile(word, old, new)
     }
 }
 
 /// When a merge commits, each of its threads has fenced what it wrote back; none relies on another's fence.
 #[test]
 fn each_worker_fences_what_it_wrote() {
-    let media = Unfenced {
-        inner: Hardware::detect(),
-        pending: Arc::default(),
-        state: Arc::default(),
-        commits: Arc::default(),
-        missed: Arc::default(),
-    };
-    let index = in_memory(media.clone(), options(4));
+    let media = Unfenced::default();
+    let index = in_memory(Watched::machine(media.clone()), options(4));
     let root = index.heap().root(b"test").expect("sound").expect("the root");
     let base = index.heap().pool().base().as_ptr().addr() as u64;
     media

@@ -12,8 +12,8 @@ use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
 use crate::{Error, Guard};
 use pmem::{
-    Batch, Chunk, Draft, Hardware, LINE, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope,
-    prefetch,
+    Batch, Chunk, Draft, Hardware, LINE, Lacks, Lender, Media, Offset, Persistent, Pool, Purpose,
+    persist_scope, prefetch,
 };
 use std::sync::{Arc, Mutex};
 
@@ -453,7 +453,19 @@ impl<M: Media> Inner<M> {
             }
             return Err(full(error));
         }
-        persist_scope(self.pool.media(), Purpose::Alloc, |batch| {
+        let media = self.pool.media();
+        media.unmissed(
+            Lacks::Fence,
+            "the end of the allocated pages: by the time its own thread publishes something in the new page, it has \
+             fenced again; another thread that takes chunks of that page has not",
+        );
+        media.unmissed(
+            Lacks::Order,
+            "the end of the allocated pages, and then an object in them: each must be durable before the link to the \
+             object, neither before the other; they are persisted in different layers, that the heap owe nothing to its \
+             users",
+        );
+        persist_scope(media, Purpose::Alloc, |batch| {
             self.pool.allocated().store(allocated, &batch);
             let _durable = batch.fence().durable();
         });

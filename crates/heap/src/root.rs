@@ -18,7 +18,8 @@
 use crate::page::lock_across;
 use crate::{Error, Heap};
 use pmem::{
-    Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag, persist_scope,
+    Lacks, Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag,
+    persist_scope,
 };
 
 /// The longest name of a root, in bytes.
@@ -103,6 +104,11 @@ impl<M: Media> Heap<M> {
             }
         }
         let entry = free.ok_or_else(|| Error::TooManyRoots(self.entries().count()))?;
+        self.media().unmissed(
+            Lacks::WriteBack,
+            "what an entry is about: it shares its line with the link, whose write-back follows; where the words of a line \
+             can be torn apart (model word) only its own makes it durable first",
+        );
         persist_scope(self.media(), Purpose::Alloc, |batch| {
             entry.about.store(about(kind, name), &batch);
             for (word, at) in entry.name.iter().zip((0..).step_by(8)) {
@@ -110,6 +116,15 @@ impl<M: Media> Heap<M> {
             }
             let _durable = batch.fence().durable();
         });
+        self.media().unmissed(
+            Lacks::Fence,
+            "the link of a new root: who makes an index and persists anything of it before the making is acknowledged, as \
+             DPTree does, has fenced again; others have not",
+        );
+        self.media().unmissed(
+            Lacks::Order,
+            "a new root, and then what its maker persists next: it is whole, and neither needs the other",
+        );
         let _durable = entry
             .link
             .publish::<LinkAndPersist, M, T>(self.media(), object, tag)

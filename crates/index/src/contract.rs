@@ -1,6 +1,8 @@
 //! The trait.
 
-use crate::{Action, CompareAndSwap, Edit, Error, Guard, Insert, Range, Remove, Update, Upsert, Value};
+use crate::{
+    Action, CompareAndSwap, Edit, Error, Guard, Insert, Merges, Range, Remove, Update, Upsert, Value,
+};
 use std::ops::{Bound, ControlFlow};
 
 /// Which way a scan goes.
@@ -89,6 +91,11 @@ pub trait Index: Send + Sync {
     /// writes under a guard, under which nothing is waited for, calls this once the guard is gone.
     #[inline]
     fn rest(&self) {}
+
+    /// How its merges stand, if it gathers writes and merges them in the background.
+    fn merges(&self) -> Option<Merges> {
+        None
+    }
 
     /// Adds the key if it is absent; `false` if it is present.
     #[inline]

@@ -13,6 +13,7 @@ pub mod conformance;
 mod contract;
 mod edit;
 mod error;
+mod merges;
 #[cfg(feature = "conformance")]
 pub mod model;
 mod on_heap;
@@ -24,6 +25,7 @@ pub use contract::{Direction, Faults, Index, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
+pub use merges::Merges;
 pub use on_heap::OnHeap;
 pub use range::Range;
 pub use value::Value;

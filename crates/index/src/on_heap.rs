@@ -3,7 +3,7 @@
 //! The limits on keys and values, and the second try of a write that found the pool full while recovery was still
 //! looking for room, are the same for all of them.
 
-use crate::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value, Visit};
+use crate::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Value, Visit};
 use heap::{Heap, Trace};
 use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow};
@@ -87,6 +87,11 @@ pub trait OnHeap: Send + Sync + Sized {
     /// Called after a write that has changed something, when its guard is gone: for what the index does at leisure.
     #[inline]
     fn wrote(&self) {}
+
+    /// As [`Index::merges`].
+    fn merges(&self) -> Option<Merges> {
+        None
+    }
 
     /// Walks everything and reports structure faults. Nobody writes meanwhile. That scans and gets then agree, and that
     /// scans are in order, is checked for all indexes alike.
@@ -172,6 +177,10 @@ impl<I: OnHeap> Index for I {
     #[inline]
     fn rest(&self) {
         self.wrote();
+    }
+
+    fn merges(&self) -> Option<Merges> {
+        OnHeap::merges(self)
     }
 }
 

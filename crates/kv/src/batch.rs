@@ -21,7 +21,7 @@ use crate::store::Store;
 use crate::{Error, Hardware, MAX_KEY, MAX_VALUE, Map, Media};
 use heap::Guard;
 use index::{Remove, Upsert};
-use pmem::{Link, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
+use pmem::{Lacks, Link, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -184,15 +184,20 @@ impl<'d, M: Media> Batch<'d, M> {
         let guard = heap::pin();
         for entry in &self.expected {
             if !entry.holds(&guard)? {
+                self.store.heap.media().comes_to("batch: not as expected");
                 return Ok(false);
             }
         }
         match &self.changes[..] {
             [] => {}
-            [one] => make(&one.change(), &*one.map.index)?,
+            [one] => {
+                self.store.heap.media().comes_to("batch: one change, made");
+                make(&one.change(), &*one.map.index)?;
+            }
             many => {
                 let slot = self.store.own_slot()?;
                 let link = self.store.declare(slot, many, || closed.begin())?;
+                self.store.heap.media().comes_to("batch: changes made");
                 many.iter()
                     .try_for_each(|entry| make(&entry.change(), &*entry.map.index))
                     .map_err(|error| Error::Unfinished(Box::new(error)))?;
@@ -228,10 +233,24 @@ impl<M: Media> Store<M> {
         if let Some(slot) = self.find_own_slot()? {
             return Ok(slot);
         }
+        self.heap.media().comes_to("batch: root made");
         persist_scope(self.heap.media(), Purpose::Log, |batch| {
             let own = Own {
                 intent: PSlot::null(),
             };
+            let media = self.heap.media();
+            media.unmissed(
+                Lacks::WriteBack,
+                "the root: a null link, which matters where its chunk has held something before; it is made once a database",
+            );
+            media.unmissed(
+                Lacks::Fence,
+                "the root, as its write-back; the heap fences before the link too",
+            );
+            media.unmissed(
+                Lacks::Order,
+                "the root, and then its name: each must be durable before the link, neither before the other",
+            );
             let flushed = self.heap.draft(own, 0, &batch)?.flush(&batch);
             let fenced = batch.fence();
             let own = flushed.persisted(&fenced);
@@ -257,6 +276,7 @@ impl<M: Media> Store<M> {
     fn declare(&self, slot: &PSlot, changes: &[Entry], begin: impl FnOnce()) -> Result<Link, Error> {
         let media = self.heap.media();
         let bytes = changes.iter().map(|entry| entry.change().len()).sum();
+        media.comes_to("batch: intent written");
         persist_scope(media, Purpose::Log, |batch| {
             let mut draft = self
                 .heap
@@ -272,6 +292,7 @@ impl<M: Media> Store<M> {
             self.heap.make_room(room)?;
             let persisted = flushed.persisted(&batch.fence());
             begin();
+            media.comes_to("batch: intent published");
             let _durable = slot
                 .publish::<LinkAndPersist, M, Intent>(media, persisted, INTENT)
                 .commit();
@@ -282,6 +303,7 @@ impl<M: Media> Store<M> {
     /// Takes the intent away: what it says is done.
     fn withdraw(&self, slot: &PSlot, link: Link, guard: &Guard) -> Result<(), Error> {
         let (_, footprint) = Intent::read(&self.heap, link)?;
+        self.heap.media().comes_to("batch: intent withdrawn");
         let _durable = slot
             .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
             .commit();
@@ -302,6 +324,7 @@ impl<M: Media> Store<M> {
             return Ok(0);
         }
         let (changes, _) = Intent::read(&self.heap, link)?;
+        self.heap.media().comes_to("opening: batch made again");
         let mut indexes = HashMap::new();
         for change in &changes {
             if !indexes.contains_key(change.map) {

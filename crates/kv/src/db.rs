@@ -187,7 +187,20 @@ impl<M: Media> Db<M> {
 
     /// What there is to say without walking the maps.
     pub fn stats(&self) -> Result<Stats, Error> {
-        self.inner.store.stats(self.inner.opened_in)
+        let held: Vec<_> = self
+            .held()
+            .iter()
+            .filter_map(|(name, (_, index))| Some((name.clone(), index.upgrade()?)))
+            .collect();
+        // The handles go when nothing is locked, since the last of a map ends its threads.
+        let merges = held
+            .iter()
+            .filter_map(|(name, index)| Some((name.clone(), index.merges()?)))
+            .collect();
+        Ok(Stats {
+            merges,
+            ..self.inner.store.stats(self.inner.opened_in)?
+        })
     }
 
     /// How many changes the opening has made of a batch that was committed before it, and that a crash had interrupted.

@@ -1,7 +1,8 @@
 //! What a database tells about itself. Everything here serializes.
 
-use index::Faults;
+use index::{Faults, Merges};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -34,6 +35,8 @@ pub struct Stats {
     pub recovery: Recovery,
     /// The maps, by name.
     pub maps: Vec<MapInfo>,
+    /// Of each map that somebody holds and whose index gathers writes: how its merges stand.
+    pub merges: BTreeMap<String, Merges>,
 }
 
 /// Where a pool's bytes are: `used + free + unswept == reserved`.

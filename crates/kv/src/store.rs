@@ -11,6 +11,7 @@ use heap::{Heap, Root, State, Trace, Tracers};
 use index::Index;
 use indexes::WithIndex;
 use pmem::{Link, Pool};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Objects of a dropped map that are retired under one guard.
@@ -203,6 +204,7 @@ impl<M: Media> Store<M> {
             },
             recovery: self.recovery(),
             maps: self.maps()?,
+            merges: BTreeMap::new(),
         })
     }
 }

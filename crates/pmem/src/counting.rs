@@ -7,8 +7,8 @@
 //! Counters are relaxed and spread over the threads: a count is exact once the threads counted have been joined or
 //! are otherwise known to be idle.
 
-use crate::media::pass_on;
 use crate::recent::Recent;
+use crate::watched::{Step, Watch, Watched, What};
 use crate::{Hardware, Media, Purpose};
 use std::cell::Cell;
 use std::ops::{Add, Sub};
@@ -90,11 +90,11 @@ impl Sub for Counts {
 }
 
 /// Counts what passes on to `M`. Clones count together.
+pub type Counting<M = Hardware> = Watched<Counter, M>;
+
+/// The counters of a [`Counting`] media.
 #[derive(Clone, Debug)]
-pub struct Counting<M: Media = Hardware> {
-    inner: M,
-    counters: Arc<Counters>,
-}
+pub struct Counter(Arc<Counters>);
 
 #[derive(Debug)]
 struct Counters {
@@ -132,33 +132,24 @@ impl Counters {
         let mine = MINE.try_with(Cell::get).unwrap_or(0);
         &self.shards[mine % SHARDS]
     }
-
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        add(&self.shard().write_backs[purpose as usize], 1);
-        self.recent.note(at, purpose);
-    }
 }
 
 impl<M: Media> Counting<M> {
     /// Counts from zero.
     pub fn new(inner: M) -> Counting<M> {
-        Counting {
-            inner,
-            counters: Arc::new(Counters {
-                shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-                recent: Recent::new(),
-            }),
-        }
+        let counters = Counters {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            recent: Recent::new(),
+        };
+        Watched::around(inner, Counter(Arc::new(counters)))
     }
 
     /// What has passed so far. Take it before and after, and [subtract](Sub) to know what passed between.
     pub fn counts(&self) -> Counts {
+        let Counter(counters) = self.watch();
         let sum = |counter: &dyn Fn(&Shard) -> &AtomicU64| {
-            self.counters
-                .shards
-                .iter()
-                .map(|shard| counter(shard).load(Ordering::Relaxed))
-                .sum()
+            let all = counters.shards.iter();
+            all.map(|shard| counter(shard).load(Ordering::Relaxed)).sum()
         };
         let persists = |purpose: Purpose| Persists {
             write_backs: sum(&|shard| &shard.write_backs[purpose as usize]),
@@ -176,68 +167,37 @@ impl<M: Media> Counting<M> {
     }
 }
 
-// SAFETY: all that matters is passed on.
-unsafe impl<M: Media> Media for Counting<M> {
-    pass_on!(to inner: all but stores and persists);
+impl Watch for Counter {
+    const LOADS: bool = false;
 
-    fn store(&self, word: &AtomicU64, value: u64) {
-        add(&self.counters.shard().bytes, 8);
-        self.inner.store(word, value);
-    }
-
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        let result = self.inner.compare_exchange(word, old, new);
-        if result.is_ok() {
-            add(&self.counters.shard().bytes, 8);
+    #[inline(always)]
+    fn after(&self, step: &Step) {
+        let Counter(counters) = self;
+        match step.what {
+            What::Store
+            | What::StoreUnpersisted
+            | What::Exchange
+            | What::ExchangeUnpersisted
+            | What::Drafted => add(&counters.shard().bytes, step.len as u64),
+            What::StoreNt => {
+                add(&counters.shard().non_temporal, 1);
+                add(&counters.shard().bytes, step.len as u64);
+                counters.recent.note(step.start, Purpose::Node);
+            }
+            What::WriteBack(purpose) | What::WriteBackJoined(purpose) => {
+                add(&counters.shard().write_backs[purpose as usize], 1);
+                counters.recent.note(step.start, purpose);
+            }
+            What::Fence(purpose) => {
+                let shard = counters.shard();
+                add(&shard.fences[purpose as usize], 1);
+                counters.recent.fence(|purpose, new_block| {
+                    add(&shard.lines[purpose as usize], 1);
+                    add(&shard.blocks[purpose as usize], u64::from(new_block));
+                });
+            }
+            _ => {}
         }
-        result
-    }
-
-    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
-        add(&self.counters.shard().bytes, 8);
-        self.inner.store_unpersisted(word, value);
-    }
-
-    #[inline]
-    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        let result = self.inner.compare_exchange_unpersisted(word, old, new);
-        if result.is_ok() {
-            add(&self.counters.shard().bytes, 8);
-        }
-        result
-    }
-
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        let shard = self.counters.shard();
-        add(&shard.non_temporal, 1);
-        add(&shard.bytes, 8);
-        self.counters.recent.note(word.as_ptr().cast(), Purpose::Node);
-        self.inner.store_nt(word, value);
-    }
-
-    fn drafted(&self, start: *const u8, len: usize) {
-        add(&self.counters.shard().bytes, len as u64);
-        self.inner.drafted(start, len);
-    }
-
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        self.counters.write_back(at, purpose);
-        self.inner.write_back(at, purpose);
-    }
-
-    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
-        self.counters.write_back(at, purpose);
-        self.inner.write_back_joined(at, purpose);
-    }
-
-    fn fence(&self, purpose: Purpose) {
-        let shard = self.counters.shard();
-        add(&shard.fences[purpose as usize], 1);
-        self.counters.recent.fence(|purpose, new_block| {
-            add(&shard.lines[purpose as usize], 1);
-            add(&shard.blocks[purpose as usize], u64::from(new_block));
-        });
-        self.inner.fence(purpose);
     }
 }
 

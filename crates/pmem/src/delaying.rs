@@ -5,10 +5,9 @@
 //! each distinct block of 256 bytes (Optane writes nothing smaller, so scattered lines cost up to four times as
 //! much), and one for any wait at all. Reads are not delayed.
 
-use crate::media::pass_on;
 use crate::recent::Recent;
+use crate::watched::{Step, Watch, Watched, What};
 use crate::{Hardware, Media, Purpose};
-use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 /// What a fence costs beyond what it costs on the memory that is really there, in nanoseconds.
@@ -51,9 +50,11 @@ impl Latency {
 }
 
 /// Passes everything on to `M`, and lets each fence take longer.
+pub type Delaying<M = Hardware> = Watched<Delay, M>;
+
+/// What lets the fences of a [`Delaying`] media take longer.
 #[derive(Debug)]
-pub struct Delaying<M: Media = Hardware> {
-    inner: M,
+pub struct Delay {
     latency: Latency,
     recent: Recent,
 }
@@ -61,23 +62,17 @@ pub struct Delaying<M: Media = Hardware> {
 impl<M: Media> Delaying<M> {
     /// Adds `latency` to what `inner` takes.
     pub fn new(inner: M, latency: Latency) -> Delaying<M> {
-        Delaying {
-            inner,
-            latency,
-            recent: Recent::new(),
-        }
+        let recent = Recent::new();
+        Watched::around(inner, Delay { latency, recent })
     }
 
     /// What is added.
     pub fn latency(&self) -> Latency {
-        self.latency
+        self.watch().latency
     }
+}
 
-    /// What is behind.
-    pub fn inner(&self) -> &M {
-        &self.inner
-    }
-
+impl Delay {
     /// How long this thread's next fence must take longer; its lines are settled by that.
     fn settle(&self) -> Duration {
         let (mut lines, mut blocks) = (0, 0);
@@ -89,34 +84,26 @@ impl<M: Media> Delaying<M> {
     }
 }
 
-// SAFETY: all that matters is passed on.
-unsafe impl<M: Media> Media for Delaying<M> {
-    pass_on!(to inner: all but stores and persists);
-    pass_on!(to inner: stores);
+impl Watch for Delay {
+    const LOADS: bool = false;
 
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        self.recent.note(word.as_ptr().cast(), Purpose::Node);
-        self.inner.store_nt(word, value);
-    }
-
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        self.recent.note(at, purpose);
-        self.inner.write_back(at, purpose);
-    }
-
-    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
-        self.recent.note(at, purpose);
-        self.inner.write_back_joined(at, purpose);
-    }
-
-    fn fence(&self, purpose: Purpose) {
-        self.inner.fence(purpose);
-        let owed = self.settle();
-        if owed > Duration::ZERO {
-            let start = Instant::now();
-            while start.elapsed() < owed {
-                std::hint::spin_loop();
+    #[inline(always)]
+    fn after(&self, step: &Step) {
+        match step.what {
+            What::StoreNt => self.recent.note(step.start, Purpose::Node),
+            What::WriteBack(purpose) | What::WriteBackJoined(purpose) => {
+                self.recent.note(step.start, purpose);
             }
+            What::Fence(_) => {
+                let owed = self.settle();
+                if owed > Duration::ZERO {
+                    let start = Instant::now();
+                    while start.elapsed() < owed {
+                        std::hint::spin_loop();
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -125,6 +112,7 @@ unsafe impl<M: Media> Media for Delaying<M> {
 mod tests {
     use super::*;
     use crate::Counting;
+    use std::sync::atomic::AtomicU64;
 
     const ODD: Latency = Latency {
         fence_ns: 1000,
@@ -144,14 +132,17 @@ mod tests {
     #[test]
     fn a_fence_owes_for_what_it_waits_for() {
         let media = Delaying::new(Hardware::detect(), ODD);
-        assert_eq!(media.settle(), Duration::ZERO);
+        assert_eq!(media.watch().settle(), Duration::ZERO);
         for line in [0, 1, 1, 4, 0] {
             media.write_back(at(line), Purpose::Node);
         }
-        assert_eq!(media.settle(), Duration::from_nanos(1000 + 3 * 100 + 2 * 10));
-        assert_eq!(media.settle(), Duration::ZERO, "the debt is paid once");
+        assert_eq!(
+            media.watch().settle(),
+            Duration::from_nanos(1000 + 3 * 100 + 2 * 10)
+        );
+        assert_eq!(media.watch().settle(), Duration::ZERO, "the debt is paid once");
         media.store_nt(&AtomicU64::new(0), 1);
-        assert_eq!(media.settle(), Duration::from_nanos(1110));
+        assert_eq!(media.watch().settle(), Duration::from_nanos(1110));
     }
 
     /// What a thread has written back is not another thread's debt.
@@ -159,9 +150,10 @@ mod tests {
     fn each_thread_owes_its_own() {
         let media = Delaying::new(Hardware::detect(), ODD);
         media.write_back(at(0), Purpose::Node);
-        let others = std::thread::scope(|scope| scope.spawn(|| media.settle()).join().expect("no panic"));
+        let others =
+            std::thread::scope(|scope| scope.spawn(|| media.watch().settle()).join().expect("no panic"));
         assert_eq!(
-            (others, media.settle()),
+            (others, media.watch().settle()),
             (Duration::ZERO, Duration::from_nanos(1110))
         );
     }
@@ -182,6 +174,6 @@ mod tests {
             (counts.node.write_backs, counts.node.fences, counts.bytes),
             (1, 1, 24)
         );
-        assert_eq!(media.settle(), Duration::ZERO, "the fence has settled it");
+        assert_eq!(media.watch().settle(), Duration::ZERO, "the fence has settled it");
     }
 }

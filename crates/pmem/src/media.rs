@@ -26,6 +26,17 @@ pub enum Purpose {
     Log,
 }
 
+/// What a program may be tested without, at one of its persists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lacks {
+    /// The write-backs that its line of source asked for, with whoever else asked for the same.
+    WriteBack,
+    /// The fences of its line of source.
+    Fence,
+    /// The order of what its fences end and what the same operation persists next.
+    Order,
+}
+
 /// A memory whose stores become durable by a write-back of their line followed by a fence.
 ///
 /// Loads acquire, stores release, and a compare-and-swap does both. The `volatile` calls concern words that live
@@ -141,6 +152,20 @@ pub unsafe trait Media: Send + Sync + 'static {
     /// may be left out, fences not.
     fn caches_persist(&mut self) {}
 
+    /// Says that a larger change has come to a step of this name, for media that tell what a run has reached.
+    #[inline(always)]
+    fn comes_to(&self, step: &'static str) {
+        let _ = step;
+    }
+
+    /// Says why a test that leaves persists out need not miss what this source file asks for from here up to its next
+    /// fence on this thread, and why it stays nevertheless.
+    #[inline(always)]
+    #[track_caller]
+    fn unmissed(&self, lacks: Lacks, why: &'static str) {
+        let _ = (lacks, why);
+    }
+
     /// Called in each turn of a loop that waits for another thread.
     #[track_caller]
     fn wait(&self, turn: u32) {
@@ -151,84 +176,6 @@ pub unsafe trait Media: Send + Sync + 'static {
         }
     }
 }
-
-/// The calls that a media leaves to the one in its field: all that are no stores and no persists, or stores too.
-macro_rules! pass_on {
-    (to $inner:ident: all but stores and persists) => {
-        const DIRECT: bool = M::DIRECT;
-        const TAKES_TURNS: bool = M::TAKES_TURNS;
-
-        #[inline]
-        fn load(&self, word: &AtomicU64) -> u64 {
-            self.$inner.load(word)
-        }
-
-        #[inline]
-        fn touched(&self, start: *const u8, len: usize) {
-            self.$inner.touched(start, len);
-        }
-
-        #[inline]
-        fn drafting(&self, start: *const u8, len: usize) {
-            self.$inner.drafting(start, len);
-        }
-
-        #[inline]
-        fn joined(&self, at: *const u8, len: usize) {
-            self.$inner.joined(at, len);
-        }
-
-        #[inline]
-        fn load_volatile(&self, word: &AtomicU64) -> u64 {
-            self.$inner.load_volatile(word)
-        }
-
-        #[inline]
-        fn store_volatile(&self, word: &AtomicU64, value: u64) {
-            self.$inner.store_volatile(word, value);
-        }
-
-        #[inline]
-        fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-            self.$inner.compare_exchange_volatile(word, old, new)
-        }
-
-        fn caches_persist(&mut self) {
-            self.$inner.caches_persist();
-        }
-
-        fn wait(&self, turn: u32) {
-            self.$inner.wait(turn);
-        }
-    };
-    (to $inner:ident: stores) => {
-        #[inline]
-        fn store(&self, word: &AtomicU64, value: u64) {
-            self.$inner.store(word, value);
-        }
-
-        #[inline]
-        fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-            self.$inner.compare_exchange(word, old, new)
-        }
-
-        #[inline]
-        fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
-            self.$inner.store_unpersisted(word, value);
-        }
-
-        #[inline]
-        fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-            self.$inner.compare_exchange_unpersisted(word, old, new)
-        }
-
-        #[inline]
-        fn drafted(&self, start: *const u8, len: usize) {
-            self.$inner.drafted(start, len);
-        }
-    };
-}
-pub(crate) use pass_on;
 
 #[cfg(test)]
 mod tests;

@@ -27,14 +27,17 @@ macro_rules! to_each {
 
 // SAFETY: everything is passed on.
 unsafe impl Media for Observed {
+    #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
         to_each!(self, media => media.load(word))
     }
 
+    #[inline]
     fn store(&self, word: &AtomicU64, value: u64) {
         to_each!(self, media => media.store(word, value));
     }
 
+    #[inline]
     fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
         to_each!(self, media => media.compare_exchange(word, old, new))
     }
@@ -51,10 +54,12 @@ unsafe impl Media for Observed {
         to_each!(self, media => media.compare_exchange_unpersisted(word, old, new))
     }
 
+    #[inline]
     fn touched(&self, start: *const u8, len: usize) {
         to_each!(self, media => media.touched(start, len));
     }
 
+    #[inline]
     fn drafting(&self, start: *const u8, len: usize) {
         to_each!(self, media => media.drafting(start, len));
     }
@@ -67,6 +72,7 @@ unsafe impl Media for Observed {
         to_each!(self, media => media.write_back(at, purpose));
     }
 
+    #[inline]
     fn joined(&self, at: *const u8, len: usize) {
         to_each!(self, media => media.joined(at, len));
     }
@@ -79,14 +85,17 @@ unsafe impl Media for Observed {
         to_each!(self, media => media.fence(purpose));
     }
 
+    #[inline]
     fn load_volatile(&self, word: &AtomicU64) -> u64 {
         to_each!(self, media => media.load_volatile(word))
     }
 
+    #[inline]
     fn store_volatile(&self, word: &AtomicU64, value: u64) {
         to_each!(self, media => media.store_volatile(word, value));
     }
 
+    #[inline]
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
         to_each!(self, media => media.compare_exchange_volatile(word, old, new))
     }

@@ -6,7 +6,8 @@
 
 use index::Index;
 use index::conformance::{Entries, Store, folder};
-use pmem::{Hardware, Media, Purpose};
+use pmem::Watched;
+use pmem::watched::{self, Watch, What};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -58,48 +59,25 @@ fn pass(step: Step) {
 }
 
 #[derive(Clone)]
-struct Stopping(Hardware);
+struct Stops;
 
-impl Stopping {
-    fn new() -> Self {
-        Stopping(Hardware::detect())
+impl Watch for Stops {
+    fn before(&self, step: &watched::Step) {
+        match step.what {
+            What::Load | What::Peek => pass(Step::Load),
+            What::Store | What::StoreUnpersisted => {
+                pass(Step::Store);
+                STORES.fetch_add(1, Relaxed);
+            }
+            What::ExchangeVolatile => {
+                HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step == Step::Load));
+            }
+            _ => {}
+        }
     }
 }
 
-// SAFETY: each call is the hardware's.
-unsafe impl Media for Stopping {
-    fn load(&self, word: &AtomicU64) -> u64 {
-        pass(Step::Load);
-        self.0.load(word)
-    }
-    fn store(&self, word: &AtomicU64, value: u64) {
-        pass(Step::Store);
-        STORES.fetch_add(1, Relaxed);
-        self.0.store(word, value);
-    }
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(word, old, new)
-    }
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        self.0.store_nt(word, value);
-    }
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        self.0.write_back(at, purpose);
-    }
-    fn fence(&self, purpose: Purpose) {
-        self.0.fence(purpose);
-    }
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.0.load_volatile(word)
-    }
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.0.store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step == Step::Load));
-        self.0.compare_exchange_volatile(word, old, new)
-    }
-}
+type Stopping = Watched<Stops>;
 
 type Tree = Store<Part<Stopping>>;
 
@@ -132,7 +110,7 @@ fn crash_before_store(store: &Tree, nth: usize, operation: impl FnOnce()) -> Tre
         at(Step::Store, nth, hook, operation),
         "the operation has fewer stores"
     );
-    Tree::open_in(image.take().expect("taken"), Stopping::new())
+    Tree::open_in(image.take().expect("taken"), Watched::machine(Stops))
 }
 
 /// A key that shares `len` bytes with those of [`pair`], and then has this one.
@@ -142,7 +120,7 @@ fn aside(len: usize, last: u8) -> Vec<u8> {
 
 /// An index that holds two keys that share `len` bytes after their first.
 fn pair(len: usize) -> (Tree, Entries) {
-    let store = Tree::create_on(Stopping::new());
+    let store = Tree::create_on(Watched::machine(Stops));
     let mut model = Entries::new();
     for last in [b'1', b'2'] {
         store.put(&mut model, &aside(len, last), VALUE);

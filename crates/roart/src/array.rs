@@ -34,7 +34,7 @@ struct Head {
 
 /// A leaf array of one size class.
 #[repr(C)]
-pub(crate) struct Array<const N: usize> {
+struct Array<const N: usize> {
     head: Head,
     slots: [PSlot; N],
 }
@@ -44,6 +44,10 @@ const _: () = assert!(size_of::<Array<6>>() == 64);
 const _: () = assert!(size_of::<Array<64>>() == 528);
 
 // SAFETY: `repr(C)` of words only, all of one size, so without padding.
+unsafe impl Persistent for Head {
+    const WORDS_ONLY: bool = true;
+}
+// SAFETY: as for `Head`.
 unsafe impl<const N: usize> Persistent for Array<N> {
     const WORDS_ONLY: bool = true;
 }
@@ -79,29 +83,15 @@ impl<'g> ArrayRef<'g> {
     /// The array that `link` leads to.
     #[inline]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Fault> {
-        fn of<'g, const N: usize, M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Fault> {
-            let offset = link.offset().ok_or(Fault {
-                what: "null leaf array",
-                offset: 0,
-            })?;
-            let array = heap.pool().at::<Array<N>>(offset)?;
-            Ok(ArrayRef {
-                head: &array.head,
-                slots: &array.slots,
-            })
-        }
-        match link.aux() {
-            0 => of::<2, M>(heap, link),
-            1 => of::<6, M>(heap, link),
-            2 => of::<14, M>(heap, link),
-            3 => of::<30, M>(heap, link),
-            4 => of::<46, M>(heap, link),
-            5 => of::<64, M>(heap, link),
-            _ => Err(Fault {
-                what: "leaf array's class",
-                offset: link.bits() & pmem::Offset::MASK,
-            }),
-        }
+        let (Some(offset), capacity @ 1..) = (link.offset(), capacity_of(link)) else {
+            return Err(art::damaged("leaf array's link", link));
+        };
+        let slots = Offset::new(offset.get() + size_of::<Head>() as u64);
+        let slots = slots.ok_or_else(|| art::damaged("leaf array's link", link))?;
+        Ok(ArrayRef {
+            head: heap.pool().at(offset)?,
+            slots: heap.pool().slice(slots, capacity)?,
+        })
     }
 
     /// Takes the lock. After a restart only marks that a crash has left are repaired (I4).
@@ -193,10 +183,11 @@ impl<'g> ArrayRef<'g> {
 
     /// Asks for all leaves' first lines.
     pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Heap<M>) {
+        let base = heap.pool().base().as_ptr();
         for slot in self.slots {
-            if let Some(offset) = slot.peek(heap.media()).offset() {
-                prefetch(heap.pool().base().as_ptr().wrapping_add(offset.get() as usize));
-            }
+            // An empty entry, which cannot be foreseen, passes for a place.
+            let offset = slot.peek(heap.media()).bits() & Offset::MASK;
+            prefetch(base.wrapping_add(offset as usize));
         }
     }
 }

@@ -15,7 +15,7 @@ mod leaves;
 
 use crate::array::{ArrayRef, array_size, capacity_of};
 use crate::inline::shape::Shape;
-use crate::inline::{InlineRef, LINES_AHEAD, Scratch, inline_size};
+use crate::inline::{InlineRef, LINES_AHEAD, Scratch};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::{Roart, Variant};
@@ -24,6 +24,7 @@ use art::{Kind, LeafRef, Prefix, Tagged, damaged, prefetch, prefetch_range};
 use bounds::{edges_of, narrow, words_between};
 use heap::Guard;
 use index::{Direction, Visit};
+use leaves::Sorted;
 use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -32,6 +33,8 @@ use std::ops::{Bound, ControlFlow};
 const AHEAD: usize = 32;
 /// How many are put at a time.
 const REFILL: usize = 8;
+/// Entries of leaf arrays whose leaves have been asked for beside which no more are.
+const ENTRIES_AHEAD: usize = 64;
 /// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on its way.
 const PAIRS_AHEAD: usize = 256;
 
@@ -105,7 +108,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut walk = Walk {
             bounds,
             direction,
-            path: Vec::with_capacity(16),
+            path: Vec::with_capacity(8),
             gathered: Vec::new(),
             queue: [root; AHEAD],
             taken: 0,
@@ -115,7 +118,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             pairs: 0,
             waits: true,
         };
-        let mut sorted = (Vec::new(), Vec::new());
+        let mut sorted = Sorted::default();
         let mut scratch = Scratch::new(guard);
         loop {
             if walk.put - walk.taken <= AHEAD - REFILL && walk.pairs < PAIRS_AHEAD {
@@ -124,6 +127,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     return Ok(());
                 }
             }
+            self.stage(&mut walk);
             let item = walk.queue[walk.taken % AHEAD];
             walk.taken += 1;
             if walk.staged < walk.taken {
@@ -136,7 +140,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     let leaf = LeafRef::at(&self.heap, item.link)?;
                     self.visit_leaf(&leaf, item.edges, &walk.bounds, visit)
                 }
-                Kind::Array => self.visit_array(&item, &walk, &mut sorted, visit)?,
+                Kind::Array => self.visit_array(&item, &walk.bounds, direction, &mut sorted, visit)?,
                 Kind::Inline if V::INLINE => {
                     let array = InlineRef::at(&self.heap, item.link)?;
                     let words = words_between(&walk.bounds, item.edges);
@@ -157,7 +161,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
-    /// for what the new ones lead to, and for the leaves of an array that has come half way.
+    /// for what the new ones lead to.
     #[inline(always)]
     fn fill(&self, walk: &mut Walk<'_, '_>) {
         let media = self.heap.media();
@@ -207,9 +211,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 put += 1;
                 if link.kind() == Kind::Inline {
                     walk.pairs += pairs_of(link);
-                    if edges.are_free() {
-                        let len = inline_size(link).unwrap_or_default();
-                        prefetch_range(start, len.min(LINES_AHEAD * LINE));
+                    if let Ok(shape) = Shape::of(link) {
+                        let first = shape.first_line(words_between(&walk.bounds, item.edges).least);
+                        let lines = (shape.lines() - first).min(LINES_AHEAD);
+                        prefetch_range(start.wrapping_add(first * LINE), lines * LINE);
                     }
                     if walk.pairs >= PAIRS_AHEAD {
                         break;
@@ -222,7 +227,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         walk.waits = true;
                         break;
                     }
-                    prefetch_range(start.wrapping_add(LINE), array_size(link).saturating_sub(LINE));
+                    // Whether there is a second line cannot be foreseen; more are rare.
+                    let size = array_size(link);
+                    prefetch(start.wrapping_add(size.saturating_sub(1).min(LINE)));
+                    if size > 2 * LINE {
+                        prefetch_range(start.wrapping_add(2 * LINE), size - 2 * LINE);
+                    }
                 }
             }
             (walk.put, frame.next) = (put, next);
@@ -230,12 +240,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 walk.leave();
             }
         }
-        // The newest are on their way still.
+    }
+
+    /// Asks for the leaves of arrays in the queue. The newest arrays are on their way still.
+    #[inline(always)]
+    fn stage(&self, walk: &mut Walk<'_, '_>) {
         let arrived = walk
             .put
             .saturating_sub(REFILL)
             .max((walk.taken + 1).min(walk.put));
-        while walk.staged < arrived && walk.entries < AHEAD {
+        while walk.staged < arrived && walk.entries < ENTRIES_AHEAD {
             let link = walk.queue[walk.staged % AHEAD].link;
             walk.staged += 1;
             if link.kind() == Kind::Array {

@@ -2,11 +2,11 @@
 
 use heap::Heap;
 use index::Index;
-use pmem::{Hardware, Media, Pool, PoolOptions, Purpose};
+use pmem::watched::{self, Watch, What};
+use pmem::{Pool, PoolOptions, Purpose, Watched};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use wollemi_roart::{Full, Roart};
@@ -45,45 +45,25 @@ fn pass(step: Step) {
     }
 }
 
-struct Stopping(Hardware);
+struct Stops;
 
-// SAFETY: each call is the hardware's.
-unsafe impl Media for Stopping {
-    fn load(&self, word: &AtomicU64) -> u64 {
-        self.0.load(word)
+impl Watch for Stops {
+    fn before(&self, step: &watched::Step) {
+        if step.what == What::ExchangeVolatile {
+            pass(Step::Lock);
+        }
     }
-    fn store(&self, word: &AtomicU64, value: u64) {
-        self.0.store(word, value);
-    }
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(word, old, new)
-    }
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        self.0.store_nt(word, value);
-    }
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        self.0.write_back(at, purpose);
-    }
-    fn fence(&self, purpose: Purpose) {
-        self.0.fence(purpose);
-        if purpose == Purpose::Node {
+    fn after(&self, step: &watched::Step) {
+        if step.what == What::Fence(Purpose::Node) {
             pass(Step::Fence);
         }
     }
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.0.load_volatile(word)
-    }
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.0.store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        pass(Step::Lock);
-        self.0.compare_exchange_volatile(word, old, new)
-    }
 }
 
+type Stopping = Watched<Stops>;
+
 fn index() -> Arc<Roart<Stopping, Full>> {
-    let pool = Pool::anonymous(&PoolOptions::default(), Stopping(Hardware::detect())).expect("memory");
+    let pool = Pool::anonymous(&PoolOptions::default(), Watched::machine(Stops)).expect("memory");
     let heap = Heap::new(pool).expect("a heap");
     Arc::new(Roart::create(&heap, b"test").expect("room"))
 }

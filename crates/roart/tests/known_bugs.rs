@@ -23,7 +23,8 @@
 //! `persist_counts.rs`, and does not compile otherwise (`pmem`).
 
 use index::conformance::{Entries, Store};
-use pmem::{Hardware, Media, Purpose};
+use pmem::watched::{Step, Watch, What};
+use pmem::{Hardware, Watched};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wollemi_roart::{Full, Raw, Roart, Streaming, WithoutEc, WithoutInline};
@@ -39,38 +40,14 @@ fn fan(first: u8, children: u8) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// Counts stores that mean something within this generation only.
-#[derive(Clone)]
-struct Volatile(Hardware, Arc<AtomicU64>);
+#[derive(Clone, Default)]
+struct Volatile(Arc<AtomicU64>);
 
-// SAFETY: all is passed on to the hardware.
-unsafe impl Media for Volatile {
-    fn load(&self, word: &AtomicU64) -> u64 {
-        self.0.load(word)
-    }
-    fn store(&self, word: &AtomicU64, value: u64) {
-        self.0.store(word, value);
-    }
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange(word, old, new)
-    }
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        self.0.store_nt(word, value);
-    }
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        self.0.write_back(at, purpose);
-    }
-    fn fence(&self, purpose: Purpose) {
-        self.0.fence(purpose);
-    }
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.0.load_volatile(word)
-    }
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.1.fetch_add(1, Relaxed);
-        self.0.store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange_volatile(word, old, new)
+impl Watch for Volatile {
+    fn before(&self, step: &Step) {
+        if step.what == What::StoreVolatile {
+            self.0.fetch_add(1, Relaxed);
+        }
     }
 }
 
@@ -79,8 +56,8 @@ unsafe impl Media for Volatile {
 #[test]
 fn nodes_are_repaired_once_and_new_ones_never() {
     let stores = Arc::new(AtomicU64::new(0));
-    let media = || Volatile(Hardware::detect(), Arc::clone(&stores));
-    let mut store = Store::<Roart<Volatile, Full>>::create_on(media());
+    let media = || Watched::machine(Volatile(Arc::clone(&stores)));
+    let mut store = Store::<Roart<Watched<Volatile>, Full>>::create_on(media());
     let mut model = Entries::new();
     for key in fan(b'o', 30) {
         store.put(&mut model, &key, VALUE);

@@ -1,6 +1,7 @@
 //! How the server is set up.
 
 use crate::Error;
+use crate::metrics::MoreMetrics;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +9,10 @@ use std::time::Duration;
 
 /// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
 pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+
+/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits: connections, sizes
+/// of requests, idle time, the slow log.
+pub type Reload = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
 /// The map of database `number` above 0, made if it is not there and the second argument says so; or why it cannot be
 /// had.
@@ -28,7 +33,7 @@ pub struct Change<'c> {
 pub type Commit = Arc<dyn Fn(&[Change<'_>]) -> Result<(), String> + Send + Sync>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
-pub(crate) const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
+pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
 
 /// What clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +45,14 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Protocol::Memcached => "memcached",
+            Protocol::Redis => "redis",
+        }
+    }
+
     /// What a client is told that comes when there are too many.
     pub(crate) fn too_many(self) -> &'static [u8] {
         match self {
@@ -83,6 +96,15 @@ impl std::fmt::Display for Address {
     }
 }
 
+/// What a server encrypts its connections with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// A file with its certificate and those that vouch for it, in PEM.
+    pub certificate: PathBuf,
+    /// A file with the certificate's private key, in PEM.
+    pub key: PathBuf,
+}
+
 /// The most threads that serve connections.
 pub const MAX_THREADS: usize = 1024;
 
@@ -99,14 +121,18 @@ pub struct Config {
     pub commit: Option<Commit>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,
-    /// Whether addresses that other machines can reach are allowed. The protocol has no passwords.
+    /// With it, connections from the internet are encrypted; unix sockets and metrics are not.
+    pub tls: Option<Tls>,
+    /// Whether addresses that other machines can reach are allowed without passwords.
     pub allow_remote: bool,
     /// Threads that serve connections; 0: as many as there are processors. More than [`MAX_THREADS`] count as that.
     pub threads: usize,
     /// The most connections at once. Further ones are told so and closed.
     pub max_connections: usize,
-    /// The largest value, in bytes: at most [`index::MAX_VALUE`] less an item's header.
+    /// The largest value of memcached's clients, in bytes: at most [`index::MAX_VALUE`] less an item's header.
     pub max_value: usize,
+    /// The largest argument of a Redis client's command, in bytes: at most as much.
+    pub max_bulk: usize,
     /// The most bytes that the items of all databases may take; `None`: as many as the pool has room for.
     pub memory_limit: Option<u64>,
     /// Whether items that are asked for least go when there is no room for another within the limit; or else it is refused.
@@ -121,6 +147,16 @@ pub struct Config {
     pub sweep_pause: Option<Duration>,
     /// Further lines of `stats`.
     pub more_stats: Option<MoreStats>,
+    /// Where to tell metrics to Prometheus, by HTTP, at `/metrics`.
+    pub metrics: Option<SocketAddr>,
+    /// Further metrics.
+    pub more_metrics: Option<MoreMetrics>,
+    /// The microseconds from which on a command is noted in the slow log; below zero: none is.
+    pub slow_threshold: i64,
+    /// The most commands that the slow log keeps.
+    pub slow_length: usize,
+    /// What SIGHUP asks for the limits that shall apply from then on.
+    pub reload: Option<Reload>,
 }
 
 impl Default for Config {
@@ -131,10 +167,12 @@ impl Default for Config {
             maps: None,
             commit: None,
             passwords: None,
+            tls: None,
             allow_remote: false,
             threads: 0,
             max_connections: 1024,
             max_value: 1 << 20,
+            max_bulk: LARGEST_VALUE,
             memory_limit: None,
             evicts: true,
             max_get_line: 1 << 20,
@@ -142,6 +180,11 @@ impl Default for Config {
             drain_timeout: Duration::from_secs(5),
             sweep_pause: Some(Duration::from_millis(50)),
             more_stats: None,
+            metrics: None,
+            more_metrics: None,
+            slow_threshold: 10_000,
+            slow_length: 128,
+            reload: None,
         }
     }
 }
@@ -153,17 +196,15 @@ impl Config {
         if addresses.peek().is_none() {
             return Err(Error::NoAddress);
         }
-        match addresses.find_map(Address::remote) {
-            Some(address) if !self.allow_remote && self.passwords.is_none() => {
-                Err(Error::NotLoopback(address))
-            }
+        let remote = addresses.find_map(Address::remote);
+        // Nobody asks for passwords where metrics are told.
+        let open = self.metrics.and_then(|address| Address::Tcp(address).remote());
+        match (remote, open) {
+            _ if self.allow_remote => Ok(()),
+            (Some(address), _) if self.passwords.is_none() => Err(Error::NotLoopback(address)),
+            (_, Some(address)) => Err(Error::MetricsNotLoopback(address)),
             _ => Ok(()),
         }
-    }
-
-    /// The largest value of memcached's clients that the index can hold, too.
-    pub(crate) fn largest_value(&self) -> usize {
-        self.max_value.min(LARGEST_VALUE)
     }
 
     /// The number of threads that serve connections.
@@ -181,15 +222,18 @@ impl std::fmt::Debug for Config {
             .field("memcached", &self.memcached)
             .field("redis", &self.redis)
             .field("passwords", &self.passwords)
+            .field("tls", &self.tls)
             .field("allow_remote", &self.allow_remote)
             .field("threads", &self.threads)
             .field("max_connections", &self.max_connections)
             .field("max_value", &self.max_value)
+            .field("max_bulk", &self.max_bulk)
             .field("memory_limit", &self.memory_limit)
             .field("evicts", &self.evicts)
             .field("max_get_line", &self.max_get_line)
             .field("idle_timeout", &self.idle_timeout)
             .field("drain_timeout", &self.drain_timeout)
+            .field("metrics", &self.metrics)
             .field("sweep_pause", &self.sweep_pause)
             .finish_non_exhaustive()
     }

@@ -29,7 +29,6 @@ struct Input {
     bytes: Vec<u8>,
     begin: usize,
     end: usize,
-    longest: usize,
 }
 
 impl Input {
@@ -38,8 +37,8 @@ impl Input {
     }
 
     /// Makes space behind the unread bytes: for `want` of them in all, and more where the last read took all there
-    /// was.
-    fn make_space(&mut self, want: usize) {
+    /// was; up to `longest`, though always for one more.
+    fn make_space(&mut self, want: usize, longest: usize) {
         let unread = self.end - self.begin;
         if self.begin > 0 {
             self.bytes.copy_within(self.begin..self.end, 0);
@@ -52,8 +51,7 @@ impl Input {
         let len = self.bytes.len().max(grown).max(wanted).max(unread + 1).max(FIRST);
         let len = if unread == 0 && len > KEPT { KEPT } else { len };
         if len > self.bytes.len() {
-            self.bytes
-                .resize(len.min(self.longest.max(FIRST)).max(unread + 1), 0);
+            self.bytes.resize(len.min(longest.max(FIRST)).max(unread + 1), 0);
         } else if len < self.bytes.len() {
             self.bytes.truncate(len);
             self.bytes.shrink_to_fit();
@@ -63,7 +61,7 @@ impl Input {
 
 /// What the bytes of a connection mean.
 pub trait Protocol {
-    /// The most bytes that a request can occupy.
+    /// The most bytes that a request can occupy now.
     fn longest(&self) -> usize;
 
     /// Answers the whole requests at the beginning of `unread`.
@@ -90,7 +88,6 @@ pub async fn serve(
         bytes: Vec::new(),
         begin: 0,
         end: 0,
-        longest: protocol.longest(),
     };
     let mut sink = Sink {
         stream,
@@ -101,7 +98,7 @@ pub async fn serve(
     };
     let mut want = 1;
     loop {
-        input.make_space(want);
+        input.make_space(want, protocol.longest());
         let arrived = tokio::select! {
             biased;
             arrived = sink.read(&mut input) => arrived?,
@@ -113,6 +110,7 @@ pub async fn serve(
         };
         client.note();
         sink.now = now();
+        worker.begin();
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
         sink.send().await?;
         input.begin += answered.used;
@@ -198,6 +196,7 @@ impl Sink<'_> {
             self.out.shrink_to(KEPT);
         }
         self.now = now();
+        self.worker.begin();
         Ok(())
     }
 }

@@ -1,44 +1,47 @@
-//! What `stats` counts. Each worker counts for itself; `stats` adds up.
+//! What `stats` and the metrics count. Each worker counts for itself; who looks adds up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
-    ($($name:ident $text:literal),* $(,)?) => {
+    ($($name:ident $text:literal $metric:literal $help:literal),* $(,)?) => {
         /// What is counted.
         #[derive(Clone, Copy, Debug)]
         pub enum Counter { $($name),* }
 
         /// The names `stats` gives, in the order of [`Counter`].
         pub const NAMES: &[&str] = &[$($text),*];
+
+        /// The names the metrics give, and what they mean, in this order.
+        pub const METRICS: &[(&str, &str)] = &[$((concat!("wollemi_", $metric, "_total"), $help)),*];
     };
 }
 
 counters! {
-    Connections "total_connections",
-    Gets "cmd_get",
-    Sets "cmd_set",
-    Flushes "cmd_flush",
-    Touches "cmd_touch",
-    GetHits "get_hits",
-    GetMisses "get_misses",
-    GetDead "get_expired",
-    DeleteMisses "delete_misses",
-    DeleteHits "delete_hits",
-    IncrMisses "incr_misses",
-    IncrHits "incr_hits",
-    DecrMisses "decr_misses",
-    DecrHits "decr_hits",
-    CasMisses "cas_misses",
-    CasHits "cas_hits",
-    CasBadValue "cas_badval",
-    TouchHits "touch_hits",
-    TouchMisses "touch_misses",
-    TooLarge "store_too_large",
-    Failures "server_errors",
-    Commands "redis_commands",
-    IdleKicks "idle_kicks",
-    BytesRead "bytes_read",
-    BytesWritten "bytes_written",
+    Connections "total_connections" "accepted_connections" "Connections that were served.",
+    Gets "cmd_get" "gets" "Keys looked up.",
+    Sets "cmd_set" "sets" "Storage commands carried out.",
+    Flushes "cmd_flush" "flushes" "Flushes of a database.",
+    Touches "cmd_touch" "touches" "Keys whose expiry memcached's clients have changed.",
+    GetHits "get_hits" "get_hits" "Keys looked up and found.",
+    GetMisses "get_misses" "get_misses" "Keys looked up and not found.",
+    GetDead "get_expired" "get_dead" "Keys looked up whose item had expired or was flushed.",
+    DeleteMisses "delete_misses" "delete_misses" "Keys that memcached's clients wanted deleted and were not there.",
+    DeleteHits "delete_hits" "delete_hits" "Keys that memcached's clients have deleted.",
+    IncrMisses "incr_misses" "incr_misses" "Increments by memcached's clients of keys that were not there.",
+    IncrHits "incr_hits" "incr_hits" "Increments by memcached's clients.",
+    DecrMisses "decr_misses" "decr_misses" "Decrements by memcached's clients of keys that were not there.",
+    DecrHits "decr_hits" "decr_hits" "Decrements by memcached's clients.",
+    CasMisses "cas_misses" "cas_misses" "Conditional stores of keys that were not there.",
+    CasHits "cas_hits" "cas_hits" "Conditional stores carried out.",
+    CasBadValue "cas_badval" "cas_bad" "Conditional stores that came too late.",
+    TouchHits "touch_hits" "touch_hits" "Keys touched and found.",
+    TouchMisses "touch_misses" "touch_misses" "Keys touched and not found.",
+    TooLarge "store_too_large" "too_large" "Values of memcached's clients above the limit.",
+    Failures "server_errors" "failures" "Requests of memcached's clients that failed in the pool.",
+    Commands "redis_commands" "redis_commands" "Commands of Redis clients.",
+    IdleKicks "idle_kicks" "idle_kicks" "Connections closed for being idle.",
+    BytesRead "bytes_read" "read_bytes" "Bytes read from clients.",
+    BytesWritten "bytes_written" "written_bytes" "Bytes sent to clients.",
 }
 
 const COUNT: usize = NAMES.len();

@@ -11,6 +11,7 @@ use crate::shared::now;
 use crate::store::{Before, Failure, Store};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use index::Index;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many databases there can be.
@@ -27,7 +28,7 @@ pub struct Databases {
     maps: Option<Maps>,
     commit: Option<Commit>,
     /// The longest value that memcached's clients may make.
-    largest: usize,
+    largest: Arc<AtomicUsize>,
     opened: Mutex<[Option<Arc<Store>>; COUNT]>,
     /// The stores in the transaction that runs, as they were before it.
     before: Mutex<Option<Begun>>,
@@ -38,10 +39,18 @@ pub struct Databases {
 
 impl Databases {
     /// Database 0 in `index`, and the others that are there already.
-    pub fn open(index: Arc<dyn Index>, config: &Config) -> Result<Databases, Error> {
-        let largest = config.largest_value();
+    pub fn open(
+        index: Arc<dyn Index>,
+        config: &Config,
+        largest: Arc<AtomicUsize>,
+    ) -> Result<Databases, Error> {
         let memory = Memory::new(config.memory_limit.unwrap_or(0), config.evicts);
-        let first = Arc::new(Store::open(index, largest, memory.usage().clone(), now())?);
+        let first = Arc::new(Store::open(
+            index,
+            largest.clone(),
+            memory.usage().clone(),
+            now(),
+        )?);
         let databases = Databases {
             opened: Mutex::new(std::array::from_fn(|i| (i == 0).then(|| first.clone()))),
             before: Mutex::new(None),
@@ -89,7 +98,7 @@ impl Databases {
             && let Some(maps) = &self.maps
             && let Some(index) = maps(number, create).map_err(Error::Map)?
         {
-            let store = Store::open(index, self.largest, self.memory.usage().clone(), now())?;
+            let store = Store::open(index, self.largest.clone(), self.memory.usage().clone(), now())?;
             if create {
                 // It is empty, and so is counted at once.
                 store

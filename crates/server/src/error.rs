@@ -16,6 +16,12 @@ pub enum Error {
          loopback address, give a file of passwords, or allow remote clients explicitly"
     )]
     NotLoopback(SocketAddr),
+    /// An address for metrics that other machines can reach, without the same word.
+    #[error(
+        "listening on {0} would let other machines read the metrics: use a loopback address, or allow remote clients \
+         explicitly"
+    )]
+    MetricsNotLoopback(SocketAddr),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -41,6 +47,14 @@ pub enum Error {
     /// A file of passwords that cannot be used.
     #[error("passwords '{path}': {why}", path = path.display())]
     Passwords {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A certificate or a key that cannot be used.
+    #[error("TLS '{path}': {why}", path = path.display())]
+    Tls {
         /// The file.
         path: std::path::PathBuf,
         /// What is wrong with it.

@@ -27,9 +27,14 @@
 //! | `limits`     | what may change while the server runs                      |
 //! | `connection` | one client: reading, writing, bounds                       |
 //! | `access`     | when items were last asked for                             |
+//! | `counters`   | what is counted                                            |
+//! | `latency`    | how long commands take                                     |
+//! | `slow`       | the commands that took long                                |
+//! | `metrics`    | what is told to Prometheus, and how                        |
 //! | `clients`    | the connections that are open                              |
 //! | `files`      | room for their sockets                                     |
 //! | `listen`     | sockets                                                    |
+//! | `tls`        | encryption                                                 |
 //! | `serve`      | threads, accepting, stopping                               |
 //! | `fuzzing`    | what holds of the parsers whatever comes                   |
 //! | `sweep`      | removing dead items                                        |
@@ -46,10 +51,12 @@ mod frequency;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod item;
+mod latency;
 mod limits;
 mod listen;
 mod memcached;
 mod memory;
+mod metrics;
 mod number;
 mod passwords;
 mod record;
@@ -57,11 +64,16 @@ mod redis;
 mod serve;
 mod shared;
 mod shutdown;
+mod slow;
 mod store;
 mod sweep;
+mod tls;
 
-pub use config::{Address, Change, Commit, Config, MAX_THREADS, Maps, MoreStats, Protocol};
+pub use config::{
+    Address, Change, Commit, Config, LARGEST_VALUE, MAX_THREADS, Maps, MoreStats, Protocol, Reload, Tls,
+};
 pub use databases::COUNT as DATABASES;
 pub use error::Error;
+pub use metrics::{Metric, MoreMetrics};
 pub use serve::{Report, Server, run};
 pub use shutdown::Shutdown;

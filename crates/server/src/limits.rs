@@ -1,28 +1,36 @@
-//! The limits that may change while the server runs.
+//! The limits that may change while the server runs: a `CONFIG SET` changes one, a reload all of them.
 
 use crate::config::{Config, LARGEST_VALUE};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// The limits as they are now.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Limits {
     connections: AtomicUsize,
     /// Milliseconds; 0: no limit.
     idle: AtomicU64,
     bulk: AtomicUsize,
+    /// The items' store looks here, too.
+    value: Arc<AtomicUsize>,
 }
 
 impl Limits {
     /// The limits that a configuration begins with.
     pub fn new(config: &Config) -> Limits {
-        let limits = Limits {
-            connections: AtomicUsize::new(config.max_connections),
-            idle: AtomicU64::new(0),
-            bulk: AtomicUsize::new(LARGEST_VALUE),
-        };
-        limits.set_idle(config.idle_timeout);
+        let limits = Limits::default();
+        limits.take(config);
         limits
+    }
+
+    /// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on.
+    pub fn take(&self, config: &Config) {
+        self.set_connections(config.max_connections);
+        self.set_idle(config.idle_timeout);
+        self.set_bulk(config.max_bulk.min(LARGEST_VALUE));
+        self.value
+            .store(config.max_value.min(LARGEST_VALUE), Ordering::Relaxed);
     }
 
     /// The most connections at once.
@@ -57,5 +65,15 @@ impl Limits {
     /// Changes the longest value that a Redis client may store.
     pub fn set_bulk(&self, most: usize) {
         self.bulk.store(most, Ordering::Relaxed);
+    }
+
+    /// The largest value that a memcached client may make, in bytes.
+    pub fn value(&self) -> usize {
+        self.value.load(Ordering::Relaxed)
+    }
+
+    /// Where [`value`](Limits::value) is kept.
+    pub fn value_kept(&self) -> Arc<AtomicUsize> {
+        self.value.clone()
     }
 }

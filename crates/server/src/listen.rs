@@ -87,6 +87,18 @@ impl Listening {
     }
 }
 
+/// Listens on an address alone; with the port that was free where port 0 was asked for.
+pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
+    let bound = TcpListener::bind(address).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        Ok((socket.local_addr()?, socket))
+    });
+    bound.map_err(|source| Error::Listen {
+        address: Address::Tcp(address),
+        source,
+    })
+}
+
 fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound>)> {
     if address.port() != 0 {
         // Sockets that share a port would also share it with another server: this one tells.
@@ -110,8 +122,9 @@ fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound
 
 fn unix(path: &Path, workers: usize) -> io::Result<(File, Vec<Bound>)> {
     let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
-    if is_socket && UnixStream::connect(path).is_err() {
-        // What a server that was killed has left.
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).is_err_and(refused) {
+        // What a server that was killed has left. Any other failure may be somebody's who listens.
         std::fs::remove_file(path)?;
     }
     let socket = UnixListener::bind(path)?;
@@ -140,6 +153,8 @@ enum Acceptor {
 pub struct Accepted {
     pub protocol: Protocol,
     pub stream: Box<dyn Stream>,
+    /// Whether it came through a unix socket.
+    pub local: bool,
     /// The client's address, and the one it came to.
     pub names: (String, String),
 }
@@ -174,6 +189,7 @@ impl Listener {
         Poll::Ready(Ok(Accepted {
             protocol: self.protocol,
             stream,
+            local: matches!(self.socket, Acceptor::Unix(_)),
             names: (peer, self.address.clone()),
         }))
     }

@@ -4,37 +4,33 @@ pub mod parse;
 mod session;
 
 pub use parse::Verb;
+pub use session::NAMES;
 
+use crate::clients::Client;
 use crate::connection::{Answered, Protocol, Sink};
-use crate::shared::Worker;
+use crate::shared::{Shared, Worker};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use parse::{Limits, MAX_KEY, Meta, MetaVerb, Parser, Request, Step};
 use session::{BATCH, Lookups, Next, Session};
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// One memcached connection.
 pub struct Memcached {
     session: Session,
     parser: Parser,
-    limits: Limits,
     /// Whether the client has said who it is, where it must.
     known: bool,
 }
 
 impl Memcached {
-    pub fn new(worker: Rc<Worker>) -> Memcached {
-        let config = &worker.shared.config;
-        let limits = Limits {
-            value: config.largest_value(),
-            get_line: config.max_get_line,
-        };
+    pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Memcached {
         Memcached {
             known: worker.shared.passwords.none(),
-            session: Session::new(worker),
-            parser: Parser::new(limits),
-            limits,
+            parser: Parser::new(limits(&worker.shared)),
+            session: Session::new(worker, client),
         }
     }
 
@@ -58,7 +54,7 @@ impl Memcached {
     async fn answer(&self, request: Request<'_>, noreply: bool, sink: &mut Sink<'_>) -> io::Result<Next> {
         let Request::GetAndTouch {
             lifetime,
-            keys,
+            ref keys,
             unique,
         } = request
         else {
@@ -67,7 +63,7 @@ impl Memcached {
             return Ok(next);
         };
         let mut end: &[u8] = b"END\r\n";
-        for key in keys {
+        for key in keys.clone() {
             let answered = self
                 .session
                 .get_and_touch(key, lifetime, unique, sink.now, &mut sink.out);
@@ -78,16 +74,18 @@ impl Memcached {
             sink.send_if_enough().await?;
         }
         sink.out.extend_from_slice(end);
+        self.session.timed(&request, sink.now);
         Ok(Next::GoOn)
     }
 }
 
 impl Protocol for Memcached {
     fn longest(&self) -> usize {
-        self.limits.longest()
+        limits(self.session.shared()).longest()
     }
 
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
+        self.parser.set_limits(limits(self.session.shared()));
         let mut lookups = Lookups::default();
         let mut used = 0;
         let want = loop {
@@ -137,6 +135,14 @@ impl Protocol for Memcached {
         };
         self.finish(&mut lookups, sink).await?;
         Ok(Answered { used, want })
+    }
+}
+
+/// What a connection may ask to hold now.
+fn limits(shared: &Shared) -> Limits {
+    Limits {
+        value: shared.limits.value(),
+        get_line: shared.config.max_get_line,
     }
 }
 

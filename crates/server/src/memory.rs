@@ -178,6 +178,7 @@ mod tests {
     use crate::memcached::Verb;
     use index::model::Model;
     use std::collections::{HashSet, VecDeque};
+    use std::sync::atomic::AtomicUsize;
 
     const NOW: u64 = 1_800_000_000_000;
     const DATA: usize = 100;
@@ -190,7 +191,12 @@ mod tests {
             evicts,
             ..Config::default()
         };
-        let databases = Databases::open(Arc::new(index.clone()), &config).expect("empty, or a server's");
+        let databases = Databases::open(
+            Arc::new(index.clone()),
+            &config,
+            Arc::new(AtomicUsize::new(1 << 20)),
+        )
+        .expect("empty, or a server's");
         while !databases.first().count_on(1000).expect("the model does not fail") {}
         databases
     }

@@ -14,6 +14,7 @@ mod numbers;
 pub mod parse;
 mod reply;
 mod scan;
+mod slowlog;
 mod strings;
 mod transaction;
 
@@ -23,6 +24,7 @@ use crate::clients::Client;
 use crate::connection::{Answered, ENOUGH, Protocol, Sink};
 use crate::counters::Counter;
 use crate::shared::Worker;
+use command::COMMANDS;
 use context::{Context, State};
 use parse::{Args, Limits, Parser, Step};
 use reply::Reply;
@@ -33,21 +35,26 @@ use std::sync::Arc;
 /// The Redis whose answers these are. Clients read there what they may ask.
 pub const VERSION: &str = "7.0.15";
 
+/// What the command of this number is called.
+pub fn name(number: usize) -> &'static str {
+    COMMANDS[number].name
+}
+
+/// How many commands there are.
+pub fn count() -> usize {
+    COMMANDS.len()
+}
+
 /// One Redis connection.
 pub struct Redis {
     worker: Rc<Worker>,
     client: Arc<Client>,
     parser: Parser,
-    limits: Limits,
     state: State,
 }
 
 impl Redis {
     pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Redis {
-        let limits = Limits {
-            bulk: worker.shared.limits.bulk(),
-            command: LONGEST_COMMAND,
-        };
         let state = State {
             store: worker.shared.databases.first().clone(),
             db: 0,
@@ -58,10 +65,9 @@ impl Redis {
             closing: false,
         };
         Redis {
+            parser: Parser::new(limits(&worker)),
             worker,
             client,
-            parser: Parser::new(limits),
-            limits,
             state,
         }
     }
@@ -115,8 +121,9 @@ impl Redis {
             let done = ticked
                 .map_err(context::Wrong::from)
                 .and_then(|()| strings::mget_each(&mut context, keys, ENOUGH));
-            if done.is_err() {
-                context.reply.out.truncate(begin);
+            match &done {
+                Ok(replied) => context.timed_gets(&keys[..*replied]),
+                Err(_) => context.reply.out.truncate(begin),
             }
             done
         };
@@ -153,12 +160,21 @@ impl Redis {
 /// The longest command, in bytes: a value of the largest size fits, with a key.
 const LONGEST_COMMAND: usize = 128 << 20;
 
+/// What a connection may ask to hold now.
+fn limits(worker: &Worker) -> Limits {
+    Limits {
+        bulk: worker.shared.limits.bulk(),
+        command: LONGEST_COMMAND,
+    }
+}
+
 impl Protocol for Redis {
     fn longest(&self) -> usize {
-        self.limits.longest()
+        limits(&self.worker).longest()
     }
 
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
+        self.parser.set_limits(limits(&self.worker));
         let mut gets: Vec<&[u8]> = Vec::new();
         let mut used = 0;
         let want = loop {

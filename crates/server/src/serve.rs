@@ -1,33 +1,32 @@
-//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps and waits for
-//! the end.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells metrics,
+//! and waits for the end.
+
+mod thread;
 
 use crate::access::Access;
-use crate::clients::{Clients, Open};
+use crate::clients::Clients;
 use crate::config::{Address, Config, Protocol};
-use crate::connection;
 use crate::counters::{self, Counter, Counters};
 use crate::databases::Databases;
+use crate::latency::Latencies;
 use crate::limits::Limits;
-use crate::listen::{Accepted, Listener, Listening, accept};
-use crate::memcached::Memcached;
+use crate::listen::Listening;
 use crate::passwords::Passwords;
-use crate::redis::{Cursors, Redis};
+use crate::redis::Cursors;
 use crate::shared::{Shared, Worker};
-use crate::shutdown::{Phase, Shutdown, Signals, Stop};
-use crate::{Error, files, sweep};
+use crate::shutdown::{Phase, Shutdown, Signals};
+use crate::slow::SlowLog;
+use crate::tls::Encryption;
+use crate::{Error, files, listen, metrics, sweep};
 use index::Index;
-use std::cell::RefCell;
-use std::rc::Rc;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use tokio::io::AsyncWriteExt;
+use thread::Thread;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
-
-/// The pause after a connection could not be accepted, for want of file descriptors, say.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What a server has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,6 +54,7 @@ pub struct Report {
 #[derive(Debug)]
 pub struct Server {
     listening: Vec<Listening>,
+    metrics: Option<(SocketAddr, TcpListener)>,
     shared: Arc<Shared>,
 }
 
@@ -77,7 +77,8 @@ impl Server {
             None => Passwords::default(),
         };
         files::allow(config.max_connections);
-        let databases = Databases::open(index, &config)?;
+        let limits = Limits::new(&config);
+        let databases = Databases::open(index, &config, limits.value_kept())?;
         let workers = config.workers();
         let of = |protocol, addresses: &[Address]| {
             let bound = addresses
@@ -87,10 +88,14 @@ impl Server {
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
+        let metrics = config.metrics.map(listen::one).transpose()?;
         let shared = Arc::new(Shared {
             databases,
-            limits: Limits::new(&config),
+            limits,
+            slow: SlowLog::new(&config),
+            latencies: (0..workers).map(|_| Latencies::default()).collect(),
             passwords,
+            encryption: config.tls.clone().map(Encryption::read).transpose()?,
             cursors: Cursors::default(),
             access: Access::default(),
             config,
@@ -100,7 +105,11 @@ impl Server {
             swept: AtomicU64::new(0),
             started: Instant::now(),
         });
-        Ok(Server { listening, shared })
+        Ok(Server {
+            listening,
+            metrics,
+            shared,
+        })
     }
 
     /// The addresses it listens on, with the port that was free where port 0 was asked for.
@@ -113,6 +122,11 @@ impl Server {
             .collect()
     }
 
+    /// Where it tells metrics, if it does.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|(address, _)| *address)
+    }
+
     /// Serves until `shutdown`. What has arrived whole by then is answered.
     ///
     /// # Errors
@@ -121,30 +135,30 @@ impl Server {
     pub fn run(self, shutdown: &Shutdown) -> Result<Report, Error> {
         let Server {
             mut listening,
+            metrics,
             shared,
         } = self;
         let runtime = runtime()?;
         // Signals are heard before the first connection is served.
-        let signals = {
+        let (signals, metrics) = {
             let _within = runtime.enter();
-            shutdown.listen().map_err(Error::Threads)?
+            let reloads = shared.config.reload.is_some();
+            let signals = shutdown.listen(reloads).map_err(Error::Threads)?;
+            let metrics = metrics.map(|(_, socket)| tokio::net::TcpListener::from_std(socket));
+            (signals, metrics.transpose().map_err(Error::Threads)?)
         };
         // Nothing is sent through `working`: its end tells that the workers have ended.
         let (working, worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
         let started = (0..shared.workers.len()).try_for_each(|number| {
-            let worker = Worker {
-                shared: shared.clone(),
-                number,
-                scratch: RefCell::default(),
-            };
+            let worker = Worker::new(shared.clone(), number);
             let thread = Thread::start(worker, &mut listening, shutdown, &working)?;
             threads.push(thread);
             Ok(())
         });
         drop(working);
         if started.is_ok() {
-            runtime.block_on(LocalSet::new().run_until(wait(&shared, shutdown, signals, worked)));
+            runtime.block_on(LocalSet::new().run_until(wait(&shared, shutdown, signals, metrics, worked)));
         }
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
@@ -174,11 +188,12 @@ fn runtime() -> Result<Runtime, Error> {
         .map_err(Error::Threads)
 }
 
-/// Sweeps until `shutdown`, and waits until the workers have ended or a second signal comes.
+/// Sweeps and tells metrics until `shutdown`, and waits until the workers have ended or a second signal comes.
 async fn wait(
     shared: &Arc<Shared>,
     shutdown: &Shutdown,
     mut signals: Signals,
+    metrics: Option<tokio::net::TcpListener>,
     mut worked: mpsc::Receiver<()>,
 ) {
     let mut tasks = JoinSet::new();
@@ -186,131 +201,41 @@ async fn wait(
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
+    if let Some(listener) = metrics {
+        tasks.spawn_local(metrics::http::serve(listener, shared.clone()));
+    }
     let mut stop = shutdown.subscribe();
-    tokio::select! {
-        () = stop.reached(Phase::Draining) => {}
-        () = signals.next() => shutdown.stop(),
-        // All workers have panicked.
-        _ = worked.recv() => return,
+    loop {
+        tokio::select! {
+            () = stop.reached(Phase::Draining) => break,
+            () = signals.stop.next() => break shutdown.stop(),
+            () = signals.reload.next() => reload(shared),
+            // All workers have panicked.
+            _ = worked.recv() => return,
+        }
     }
     drop(tasks);
     tokio::select! {
         _ = worked.recv() => {}
-        () = signals.next() => shutdown.stop_at_once(),
+        () = signals.stop.next() => shutdown.stop_at_once(),
     }
 }
 
-/// What a worker's thread runs.
-struct Thread {
-    worker: Rc<Worker>,
-    stop: Stop,
-    tasks: JoinSet<()>,
-}
-
-impl Thread {
-    /// Starts a worker. It returns how many connections had to be abandoned.
-    fn start(
-        worker: Worker,
-        listening: &mut [Listening],
-        shutdown: &Shutdown,
-        working: &mpsc::Sender<()>,
-    ) -> Result<std::thread::JoinHandle<usize>, Error> {
-        let runtime = runtime()?;
-        let listeners = {
-            let _within = runtime.enter();
-            let taken: Result<Vec<_>, _> = listening.iter_mut().map(Listening::take).collect();
-            taken.map_err(Error::Threads)?
-        };
-        let stop = shutdown.subscribe();
-        let working = working.clone();
-        std::thread::Builder::new()
-            .name(format!("worker-{}", worker.number))
-            .spawn(move || {
-                let _working = working;
-                let thread = Thread {
-                    worker: Rc::new(worker),
-                    stop,
-                    tasks: JoinSet::new(),
-                };
-                runtime.block_on(LocalSet::new().run_until(thread.serve(listeners)))
-            })
-            .map_err(Error::Threads)
-    }
-
-    /// Serves until it shall stop and all connections have ended, or have been given the time to. How many had to be
-    /// abandoned.
-    async fn serve(mut self, listeners: Vec<Listener>) -> usize {
-        let mut stop = self.stop.clone();
-        loop {
-            tokio::select! {
-                accepted = accept(&listeners) => match accepted {
-                    Ok(accepted) => self.begin(accepted),
-                    Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-                },
-                // Ended connections are let go; one whose task has panicked ends alone.
-                Some(_) = self.tasks.join_next() => {}
-                () = stop.reached(Phase::Draining) => break,
+/// Takes the limits that shall apply now, and the certificate as it is now, or keeps the old ones.
+fn reload(shared: &Shared) {
+    let Some(reload) = &shared.config.reload else {
+        return;
+    };
+    match reload() {
+        Ok(config) => {
+            shared.take(&config);
+            tracing::info!("limits reloaded");
+            match shared.encryption.as_ref().map(Encryption::read_again) {
+                Some(Err(why)) => tracing::error!(%why, "certificate refused, the old one stays"),
+                Some(Ok(())) => tracing::info!("certificate reloaded"),
+                None => {}
             }
         }
-        drop(listeners);
-        let patience = self.worker.shared.config.drain_timeout;
-        let drained = async { while self.tasks.join_next().await.is_some() {} };
-        tokio::select! {
-            _ = tokio::time::timeout(patience, drained) => {}
-            () = stop.reached(Phase::AtOnce) => {}
-        }
-        self.tasks.len()
-    }
-
-    fn begin(&mut self, accepted: Accepted) {
-        let Accepted {
-            protocol,
-            mut stream,
-            names,
-        } = accepted;
-        let shared = &self.worker.shared;
-        match Clients::enter(&shared.clients, shared.limits.connections(), protocol, names) {
-            Some(open) => {
-                let connection = Connection {
-                    open,
-                    worker: self.worker.clone(),
-                    stop: self.stop.clone(),
-                };
-                self.tasks
-                    .spawn_local(async move { connection.serve(&mut *stream).await });
-            }
-            None => {
-                shared.rejected.fetch_add(1, Ordering::Relaxed);
-                self.tasks.spawn_local(async move {
-                    // It fits into the new socket's space, or is lost with a client that is gone already.
-                    let _ = stream.write_all(protocol.too_many()).await;
-                });
-            }
-        }
-    }
-}
-
-struct Connection {
-    open: Open,
-    worker: Rc<Worker>,
-    stop: Stop,
-}
-
-impl Connection {
-    async fn serve(self, stream: &mut dyn crate::listen::Stream) {
-        let Connection { open, worker, stop } = self;
-        worker.add(Counter::Connections, 1);
-        let client = &open.client;
-        // An error is the client's end of the connection.
-        let _ = match client.protocol {
-            Protocol::Memcached => {
-                let mut protocol = Memcached::new(worker.clone());
-                connection::serve(stream, &mut protocol, client, &worker, stop).await
-            }
-            Protocol::Redis => {
-                let mut protocol = Redis::new(worker.clone(), client.clone());
-                connection::serve(stream, &mut protocol, client, &worker, stop).await
-            }
-        };
+        Err(why) => tracing::error!(why, "reload refused, the old limits stay"),
     }
 }

@@ -5,13 +5,16 @@ use crate::clients::Clients;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
 use crate::databases::Databases;
+use crate::latency::{Command, Latencies};
 use crate::limits::Limits;
 use crate::passwords::Passwords;
 use crate::redis::Cursors;
-use std::cell::RefCell;
+use crate::slow::SlowLog;
+use crate::tls::Encryption;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The millisecond since 1970.
 pub fn now() -> u64 {
@@ -26,10 +29,14 @@ pub struct Shared {
     pub databases: Databases,
     pub limits: Limits,
     pub passwords: Passwords,
+    pub encryption: Option<Encryption>,
     pub cursors: Cursors,
     pub access: Access,
     pub config: Config,
     pub workers: Vec<Counters>,
+    /// How long commands took, for each worker.
+    pub latencies: Vec<Latencies>,
+    pub slow: SlowLog,
     pub clients: Arc<Clients>,
     pub rejected: AtomicU64,
     pub swept: AtomicU64,
@@ -43,12 +50,56 @@ pub struct Worker {
     pub number: usize,
     /// Where values to put are made.
     pub scratch: RefCell<Vec<u8>>,
+    /// Since when the command that comes next is counted to take time.
+    mark: Cell<Instant>,
 }
 
 impl Worker {
+    pub fn new(shared: Arc<Shared>, number: usize) -> Worker {
+        Worker {
+            shared,
+            number,
+            scratch: RefCell::default(),
+            mark: Cell::new(Instant::now()),
+        }
+    }
+
+    /// What passed until now is no command's time. Called after each wait.
+    pub fn begin(&self) {
+        self.mark.set(Instant::now());
+    }
+
+    /// The time since the last command was done, or since this worker has waited.
+    #[inline]
+    pub fn lap(&self) -> Duration {
+        let now = Instant::now();
+        now.duration_since(self.mark.replace(now))
+    }
+
+    /// Notes that a command came so many times and took so long; whether that is slow.
+    #[inline]
+    pub fn took(&self, command: Command, took: Duration, times: u64) -> bool {
+        self.shared.latencies[self.number].note(command, took, times);
+        self.shared.slow.is_slow(took)
+    }
+
     /// Counts for this worker.
     #[inline]
     pub fn add(&self, counter: Counter, by: u64) {
         self.shared.workers[self.number].add(counter, by);
+    }
+}
+
+impl Shared {
+    /// Takes over what of a configuration may change while the server runs.
+    pub fn take(&self, config: &Config) {
+        self.limits.take(config);
+        self.slow.take(config);
+    }
+
+    /// Begins to count anew.
+    pub fn reset_counts(&self) {
+        self.workers.iter().for_each(Counters::reset);
+        self.latencies.iter().for_each(Latencies::reset);
     }
 }

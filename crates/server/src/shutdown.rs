@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
@@ -62,14 +63,21 @@ impl Shutdown {
         Stop(self.phase.subscribe())
     }
 
-    /// Listens to signals, if that was asked for.
-    pub(crate) fn listen(&self) -> io::Result<Signals> {
-        if !self.signals {
-            return Ok(Signals(None));
-        }
-        let terminate = signal(SignalKind::terminate())?;
-        let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Signals(Some((terminate, interrupt))))
+    /// Listens to signals, if that was asked for: to SIGHUP only where there is something to reload.
+    pub(crate) fn listen(&self, reloads: bool) -> io::Result<Signals> {
+        let all = |kinds: &[SignalKind]| kinds.iter().map(|kind| signal(*kind)).collect::<Result<_, _>>();
+        let stop: &[_] = match self.signals {
+            true => &[SignalKind::terminate(), SignalKind::interrupt()],
+            false => &[],
+        };
+        let reload: &[_] = match self.signals && reloads {
+            true => &[SignalKind::hangup()],
+            false => &[],
+        };
+        Ok(Signals {
+            stop: AnyOf(all(stop)?),
+            reload: AnyOf(all(reload)?),
+        })
     }
 }
 
@@ -96,20 +104,27 @@ impl Stop {
     }
 }
 
-/// SIGTERM and SIGINT, or nothing.
-pub(crate) struct Signals(Option<(Signal, Signal)>);
+/// What signals ask for.
+pub(crate) struct Signals {
+    /// SIGTERM and SIGINT.
+    pub stop: AnyOf,
+    /// SIGHUP.
+    pub reload: AnyOf,
+}
 
-impl Signals {
-    /// Waits for the next one.
+/// Signals that ask for the same.
+pub(crate) struct AnyOf(Vec<Signal>);
+
+impl AnyOf {
+    /// Waits for the next one; where there are none, for ever.
     pub async fn next(&mut self) {
-        match &mut self.0 {
-            Some((terminate, interrupt)) => {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
-                }
+        std::future::poll_fn(|context| {
+            let mut arrived = self.0.iter_mut().map(|signal| signal.poll_recv(context));
+            match arrived.any(|poll| poll.is_ready()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
             }
-            None => std::future::pending().await,
-        }
+        })
+        .await;
     }
 }

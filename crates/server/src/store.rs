@@ -27,7 +27,7 @@ use index::{Action, Direction, Edit, Guard, Index, Upsert, Value};
 pub use pending::Changes;
 use pending::Pending;
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use usage::Usage;
 
@@ -83,8 +83,8 @@ pub enum Failure {
 /// The items in an index.
 pub struct Store {
     items: Pending,
-    /// The largest value, in bytes.
-    largest: usize,
+    /// The largest value, in bytes. It may change.
+    largest: Arc<AtomicUsize>,
     /// The next unique.
     next: AtomicU64,
     /// As in the record, for those who only look.
@@ -122,7 +122,12 @@ pub struct Swept {
 
 impl Store {
     /// The items in `index`, which is empty or has been written by a store. What they take counts into `usage`.
-    pub fn open(index: Arc<dyn Index>, largest: usize, usage: Arc<Usage>, now: u64) -> Result<Store, Error> {
+    pub fn open(
+        index: Arc<dyn Index>,
+        largest: Arc<AtomicUsize>,
+        usage: Arc<Usage>,
+        now: u64,
+    ) -> Result<Store, Error> {
         let record = {
             let guard = heap::pin();
             match index.get(record::KEY, &guard)? {

@@ -3,10 +3,12 @@
 mod backup;
 mod check;
 mod completions;
+mod man;
 mod point;
 mod scan;
-mod serve;
+pub mod serve;
 mod stats;
+mod top;
 mod torture;
 mod transfer;
 
@@ -43,10 +45,14 @@ pub enum Command {
     Stats(InPool<stats::Args>),
     /// Walk everything and report damage
     Check(InPool<check::Args>),
+    /// Watch a running server: commands, latency, hit rate, memory, recovery
+    Top(top::Args),
     /// Measure the indexes: speed, persists, space, and how soon a pool is open
     Bench(bench::Args),
     /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
     Torture(torture::Args),
+    /// Write manual pages, one a command
+    Man(man::Args),
     /// Print a completion script for a shell
     Completions(completions::Args),
 }
@@ -55,14 +61,19 @@ impl Command {
     /// Carries the command out, with the options that were given before its name.
     pub fn run(self, before: Context) -> Result<Outcome, Failure> {
         match self {
-            Command::Bench(_) | Command::Torture(_) | Command::Completions(_)
+            Command::Top(_)
+            | Command::Bench(_)
+            | Command::Torture(_)
+            | Command::Man(_)
+            | Command::Completions(_)
                 if before != Context::default() =>
             {
                 Err(Failure::Usage(
                     "options before the command's name are for commands on a pool".into(),
                 ))
             }
-            Command::Serve(InPool { args, context }) => args.run(&context.after(before)),
+            // What was given is read again there, together with the other sources of settings.
+            Command::Serve(_) => serve::run(),
             Command::Get(InPool { args, context }) => args.run(&context.after(before)),
             Command::Put(InPool { args, context }) => args.run(&context.after(before)),
             Command::Del(InPool { args, context }) => args.run(&context.after(before)),
@@ -74,8 +85,10 @@ impl Command {
             Command::Compact(InPool { args, context }) => args.run(&context.after(before)),
             Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Top(args) => args.run(),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
             Command::Torture(args) => args.run(),
+            Command::Man(args) => args.run(),
             Command::Completions(args) => args.run(),
         }
     }

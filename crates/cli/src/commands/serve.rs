@@ -1,29 +1,38 @@
 //! `serve`: the pool for memcached and Redis clients.
 
-use super::{in_words, output};
-use crate::context::{Context, NewMap};
-use crate::exit::{Failure, Outcome};
-use clap::builder::RangedU64ValueParser;
-use indicatif::HumanCount;
-use serde::Serialize;
-use server::{Address, Commit, Config, Maps, Protocol, Report, Server, Shutdown};
-use std::io::{self, ErrorKind, Write};
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
-use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use wollemi::{Db, Map, RecoveryState};
+mod notify;
+mod pool;
+mod ready;
+mod recovery;
 
-/// How long the start may be held up by counting entries.
-const COUNTING: Duration = Duration::from_millis(20);
+use super::output;
+use crate::context::{Context, NewMap, size};
+use crate::exit::{Failure, Outcome};
+use crate::log;
+use crate::settings::{self, Settings};
+use clap::builder::RangedU64ValueParser;
+use ready::{Ready, announce, count, heard_or_not, say_goodbye};
+use server::{Address, Commit, Config, Maps, Protocol, Server, Shutdown, Tls};
+use std::ffi::OsString;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use wollemi::{Db, Map};
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Items are in the map `memcached`: the client's value after a header of 24 bytes. \
 Redis's database 0 is that map, database N the map `memcached-N`. \
-SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once."
+SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once. \
+SIGHUP reads the settings again and takes the limits over: --max-connections, --max-value, --max-bulk, --idle-timeout, \
+--slow-log, --slow-log-length.
+
+Every option but --config, --print-config and --after-power-loss can also be set in the environment, \
+as WOLLEMI_MAX_CONNECTIONS=5000 (lists with commas, switches with true or false), and in the file of --config, as \
+max-connections = 5000. The command line is stronger than the environment, that than the file."
 )]
 pub struct Args {
     /// Where to listen for memcached clients, by address or name; may be given more than once
@@ -41,17 +50,30 @@ pub struct Args {
     /// A file of `user:password` lines: clients must then say who they are
     #[arg(long, value_name = "FILE")]
     passwords: Option<PathBuf>,
+    /// A file with a certificate, and those that vouch for it, in PEM: connections from the internet, of both
+    /// protocols, are then encrypted; unix sockets are not
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// A file with the certificate's private key, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// The most connections at once
     #[arg(long, value_name = "N", default_value_t = 1024)]
     max_connections: usize,
+    /// The largest value of memcached's clients, in bytes or with K or M after the number; at most 64 MiB less 24 bytes
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
+    max_value: u64,
+    /// The largest argument of a Redis client's command; at most as much
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
+    max_bulk: u64,
     /// Close connections that are idle for so many seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_timeout: u64,
     /// The most bytes that the items may take: a number, or with K, M, G or T after it [default: no limit]
-    #[arg(long, value_name = "SIZE", value_parser = crate::context::size)]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
     memory_limit: Option<u64>,
     /// Refuse what there is no room for within the limit, and drop nothing
-    #[arg(short = 'M', long, requires = "memory_limit")]
+    #[arg(short = 'M', long)]
     no_evict: bool,
     /// Also serve memcached clients on a unix socket, whose file is made for its owner alone
     #[arg(long, value_name = "PATH")]
@@ -65,6 +87,27 @@ pub struct Args {
     /// Threads that look for unused space in the background after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
     recovery_threads: usize,
+    /// Tell metrics to Prometheus, and to `wollemi top`, at this address
+    #[arg(long, value_name = "HOST:PORT", value_parser = listen_on)]
+    metrics: Option<Addresses>,
+    /// Note commands that take so many microseconds or more in the slow log; -1: none
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 10_000, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
+    slow_log: i64,
+    /// The most commands that the slow log keeps
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    slow_log_length: usize,
+    /// How the server's events look on the standard error stream
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = log::Format::Text)]
+    log: log::Format,
+    /// The least important events that are told
+    #[arg(long, value_name = "LEVEL", value_enum, default_value_t = log::Level::Info)]
+    log_level: log::Level,
+    /// A file of settings, in TOML [env: WOLLEMI_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Show what applies and where it comes from, as such a file, and end
+    #[arg(long)]
+    print_config: bool,
     #[command(flatten)]
     new: NewMap,
 }
@@ -90,25 +133,50 @@ fn up_to(most: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=most as u64)
 }
 
-/// What the server says when it is ready.
-#[derive(Serialize)]
-struct Ready<'a> {
-    pool: &'a Path,
-    level: String,
-    map: &'a str,
-    index: &'static str,
-    entries: u64,
-    /// Whether these are all entries, or as many as could be counted without making clients wait.
-    entries_exact: bool,
-    opened_in: f64,
-    recovery: RecoveryState,
-    memcached: Vec<String>,
-    redis: Vec<String>,
+/// Serves, or shows the settings, as the command line, the environment and the file of settings say.
+pub fn run() -> Result<Outcome, Failure> {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    let gather = move || Settings::gather(argv.clone(), |name| std::env::var_os(name));
+    let Settings { args, context, all } = gather()?;
+    if args.print_config {
+        let mut out = output();
+        settings::show(&mut out, &all, context.json)?;
+        out.flush()?;
+        return Ok(Outcome::Done);
+    }
+    let reload = move || match gather() {
+        Ok(settings) => Ok(settings.args.limits(Config::default())),
+        Err(failure) => Err(failure.to_string()),
+    };
+    args.serve(&context, Arc::new(reload))
 }
 
 impl Args {
+    /// A configuration with the limits of these arguments.
+    fn limits(&self, config: Config) -> Config {
+        let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
+        Config {
+            max_connections: self.max_connections,
+            max_value: bytes(self.max_value),
+            max_bulk: bytes(self.max_bulk),
+            idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
+            slow_threshold: self.slow_log,
+            slow_length: self.slow_log_length,
+            ..config
+        }
+    }
+
     /// Serves until told to stop.
-    pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
+    fn serve(self, context: &Context, reload: server::Reload) -> Result<Outcome, Failure> {
+        log::start(self.log, self.log_level);
+        let tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(Tls {
+                certificate: certificate.clone(),
+                key: key.clone(),
+            }),
+            (None, None) => None,
+            _ => return Err(Failure::Usage("--tls-cert and --tls-key go together".into())),
+        };
         let path = context.pool();
         let db = context
             .options()
@@ -116,6 +184,7 @@ impl Args {
             .open(&path)?;
         let name = context.map_or("memcached");
         let map = self.new.open(&db, name)?;
+        let config = self.limits(Config::default());
         let config = Config {
             memcached: addresses(&self.memcached, self.unix),
             redis: match self.no_redis {
@@ -125,17 +194,22 @@ impl Args {
             maps: Some(maps(&db, name, self.new)),
             commit: Some(commit(&db, name)),
             passwords: self.passwords,
-            max_connections: self.max_connections,
-            idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
             memory_limit: self.memory_limit,
             evicts: !self.no_evict,
+            tls,
             allow_remote: self.allow_remote,
             threads: self.threads,
             more_stats: Some(Arc::new({
                 let db = db.clone();
-                move || stats_lines(&db)
+                move || pool::lines(&db)
             })),
-            ..Config::default()
+            metrics: self.metrics.and_then(|addresses| addresses.first().copied()),
+            more_metrics: Some(Arc::new({
+                let db = db.clone();
+                move || pool::metrics(&db)
+            })),
+            reload: Some(reload),
+            ..config
         };
         let server = Server::bind(config, map.index())?;
         let stats = db.stats()?;
@@ -151,8 +225,11 @@ impl Args {
             recovery: stats.recovery.state,
             memcached: in_text(&server.addresses(Protocol::Memcached)),
             redis: in_text(&server.addresses(Protocol::Redis)),
+            metrics: server.metrics_address(),
         };
         heard_or_not(announce(&ready, context.json))?;
+        notify::ready();
+        let _watching = recovery::watch(&db);
         let report = server.run(&Shutdown::on_signals())?;
         if !context.json {
             heard_or_not(say_goodbye(&report))?;
@@ -218,87 +295,4 @@ fn addresses(hosts: &[Addresses], files: Vec<PathBuf>) -> Vec<Address> {
 
 fn in_text(addresses: &[Address]) -> Vec<String> {
     addresses.iter().map(Address::to_string).collect()
-}
-
-/// A server serves its clients, whether or not anybody reads what it says.
-fn heard_or_not(said: io::Result<()>) -> io::Result<()> {
-    match said {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        said => said,
-    }
-}
-
-fn say_goodbye(report: &Report) -> io::Result<()> {
-    let mut out = output();
-    writeln!(
-        out,
-        "stopped after {:.1} s: {} connections, {} gets, {} sets",
-        report.elapsed.as_secs_f64(),
-        HumanCount(report.connections),
-        HumanCount(report.gets),
-        HumanCount(report.sets)
-    )?;
-    out.flush()
-}
-
-fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
-    let mut out = output();
-    if json {
-        serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
-        writeln!(out)?;
-    } else {
-        writeln!(
-            out,
-            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}",
-            ready.pool.display(),
-            ready.level,
-            if ready.entries_exact { "" } else { "more than " },
-            in_words(ready.entries),
-            ready.opened_in * 1e3,
-            ready.recovery,
-            ready.memcached.join(", "),
-            match ready.redis.is_empty() {
-                true => String::new(),
-                false => format!("; redis on {}", ready.redis.join(", ")),
-            }
-        )?;
-    }
-    out.flush()
-}
-
-/// Counts items, for a moment: how many, and whether these are all. The server's own record, under the empty key, is
-/// none.
-fn count(map: &Map) -> Result<(u64, bool), Failure> {
-    const STRIDE: u64 = 1024;
-    let started = Instant::now();
-    let reader = map.reader();
-    let (mut entries, mut all) = (0, true);
-    reader.visit(.., |key, _| {
-        entries += u64::from(!key.is_empty());
-        all = entries % STRIDE != 0 || started.elapsed() < COUNTING;
-        if all {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(())
-        }
-    })?;
-    Ok((entries, all))
-}
-
-/// What the protocol's `stats` says of the pool.
-fn stats_lines(db: &Db) -> Vec<(String, String)> {
-    let Ok(stats) = db.stats() else {
-        return Vec::new();
-    };
-    let lines = [
-        ("pool_level", stats.level),
-        ("pool_generation", stats.generation.to_string()),
-        ("pool_bytes", stats.space.reserved.to_string()),
-        ("pool_used_bytes", stats.space.used.to_string()),
-        ("pool_free_bytes", stats.space.free.to_string()),
-        ("pool_given_back_bytes", stats.space.given_back.to_string()),
-        ("pool_unswept_bytes", stats.space.unswept.to_string()),
-        ("pool_recovery", stats.recovery.state.to_string()),
-    ];
-    lines.map(|(name, value)| (name.to_owned(), value)).into()
 }

@@ -7,7 +7,7 @@ use indicatif::{BinaryBytes, HumanCount};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use wollemi::{Db, Stats};
+use wollemi::{Db, Map, Merges, Stats};
 
 /// The arguments of `stats`.
 #[derive(Debug, clap::Args)]
@@ -35,6 +35,8 @@ impl Args {
         if self.wait {
             db.wait_recovered();
         }
+        // Held, so that they tell how their merges stand.
+        let _held = hold(&db)?;
         let entries = self.count.then(|| count(&db)).transpose()?;
         let report = Report {
             stats: db.stats()?,
@@ -50,6 +52,38 @@ impl Args {
         out.flush()?;
         Ok(Outcome::Done)
     }
+}
+
+/// The maps that can be opened; of the others there is nothing to hold.
+fn hold(db: &Db) -> Result<Vec<Map>, wollemi::Error> {
+    let maps = db.maps()?.into_iter();
+    Ok(maps
+        .filter_map(|map| db.find_map(&map.name).ok().flatten())
+        .collect())
+}
+
+fn print_merges(out: &mut impl Write, merges: &Merges) -> io::Result<()> {
+    write!(
+        out,
+        "  merges    {} since opened; {} of {} writes gathered for the next",
+        HumanCount(merges.merges),
+        HumanCount(merges.gathered),
+        HumanCount(merges.threshold)
+    )?;
+    if merges.merging > 0 {
+        write!(
+            out,
+            "; of {} writes under way: {}, {} of {} parts",
+            HumanCount(merges.merging),
+            merges.phase,
+            merges.parts_done,
+            merges.parts
+        )?;
+    }
+    if let Some(why) = &merges.failed {
+        write!(out, "; the last one failed: {why}")?;
+    }
+    writeln!(out)
 }
 
 fn count(db: &Db) -> Result<BTreeMap<String, u64>, wollemi::Error> {
@@ -110,6 +144,9 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
             write!(out, ": {}", in_words(*entries))?;
         }
         writeln!(out)?;
+        if let Some(merges) = stats.merges.get(&map.name) {
+            print_merges(out, merges)?;
+        }
     }
     Ok(())
 }

@@ -11,17 +11,21 @@ use clap::ValueEnum;
 use crashtest::batches::{self, Batches};
 use crashtest::blobs::{self, Blobs};
 use crashtest::map::OfIndex;
-use crashtest::{Bounds, Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
+use crashtest::{Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
 use index::Index;
 use indexes::{IndexKind, WithIndex};
 use indicatif::{ProgressBar, ProgressStyle};
-use report::Finding;
+use report::{Counterexample, Finding};
+use std::fmt;
 use std::io::Write;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// Explorations of shorter histories, at most, to shrink one that fails.
 const TRIES: usize = 300;
+
+/// Images of one mutant judged in one history, at most.
+const IMAGES: u64 = 2000;
 
 /// Longer than what shares a line with the root's link.
 const ROOT: &[u8] = &[b'r'; 100];
@@ -51,6 +55,9 @@ pub struct Args {
     /// What everything left to chance depends on
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Only the history of this seed, as a counterexample names it
+    #[arg(long, value_name = "SEED")]
+    history: Option<u64>,
     /// Also leave out each write-back and each fence in turn, swap publications, and report what nothing misses
     #[arg(long)]
     mutants: bool,
@@ -77,6 +84,17 @@ impl FromStr for Target {
             "kv" => Target::Database,
             name => Target::Index(name.parse()?),
         })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::All => f.write_str("all"),
+            Target::Heap => f.write_str("heap"),
+            Target::Database => f.write_str("kv"),
+            Target::Index(kind) => f.write_str(kind.name()),
+        }
     }
 }
 
@@ -178,9 +196,9 @@ impl Args {
         let mut findings = Vec::new();
         for target in targets {
             let finding = match target {
-                Target::Index(kind) => self.torture(subject(kind), history::of_map),
-                Target::Database => self.torture(Batches, batches::history),
-                Target::Heap | Target::All => self.torture(Blobs, blobs::history),
+                Target::Index(kind) => self.torture(target, subject(kind), history::of_map),
+                Target::Database => self.torture(target, Batches, batches::history),
+                Target::Heap | Target::All => self.torture(target, Blobs, blobs::history),
             };
             let finding = finding.map_err(Failure::Torture)?;
             found |= finding.is_bad();
@@ -201,16 +219,12 @@ impl Args {
 
     fn torture<S: Subject>(
         &self,
+        target: Target,
         subject: S,
         history: impl Fn(u64, usize, u32) -> History<S::Op>,
     ) -> Result<Finding, String> {
-        let mode = match self.model {
-            ModelArg::Power => Mode::Power,
-            ModelArg::Word => Mode::Word,
-            ModelArg::Process => Mode::Process,
-        };
         let settings = Settings {
-            model: Model::from(mode),
+            model: Model::from(self.mode()),
             seed: self.seed,
             ..Settings::default()
         };
@@ -230,22 +244,27 @@ impl Args {
             threads => threads,
         };
         let nth = |number: u64| history(self.seed.wrapping_add(number), self.ops, threads(number));
+        let histories = match self.history {
+            Some(seed) => seed.wrapping_sub(self.seed)..=seed.wrapping_sub(self.seed),
+            None => 0..=u64::MAX,
+        };
         let mut explorer = Explorer::new(subject, settings)?;
         let mut hunted = None;
         let mut counterexample = None;
         if self.mutants {
-            match explorer.hunt((0..).map(nth), Bounds::default(), more) {
+            match explorer.hunt(histories.map(nth), IMAGES, more) {
                 Ok(all) => hunted = Some(all),
-                Err(failure) => counterexample = Some(failure),
+                Err(failure) => counterexample = Some(self.counterexample(target, failure.threads, failure)),
             }
         } else {
-            for history in (0..).map(nth) {
+            for history in histories.map(nth) {
                 if !more(explorer.report()) {
                     break;
                 }
                 if let Err(failure) = explorer.explore(&history) {
                     bar.set_message("shrinking the counterexample");
-                    counterexample = Some(explorer.shrink(&history, failure, TRIES).1);
+                    let shrunk = explorer.shrink(&history, failure, TRIES).1;
+                    counterexample = Some(self.counterexample(target, history.threads, shrunk));
                     break;
                 }
             }
@@ -257,6 +276,34 @@ impl Args {
             counterexample,
             hunted,
         })
+    }
+
+    fn mode(&self) -> Mode {
+        match self.model {
+            ModelArg::Power => Mode::Power,
+            ModelArg::Word => Mode::Word,
+            ModelArg::Process => Mode::Process,
+        }
+    }
+
+    /// A failure, and what to type to see it again: its history, with so many threads, alone.
+    fn counterexample(
+        &self,
+        target: Target,
+        threads: u32,
+        failure: Box<crashtest::Failure>,
+    ) -> Counterexample {
+        let mutants = if self.mutants { " --mutants" } else { "" };
+        Counterexample {
+            again: format!(
+                "wollemi torture --index {target} --model {} --seed {} --ops {} --threads {threads} --history {}{mutants}",
+                self.mode(),
+                self.seed,
+                self.ops,
+                failure.seed,
+            ),
+            failure,
+        }
     }
 
     /// States, or milliseconds.
@@ -312,9 +359,7 @@ mod tests {
             messages.push(told(report));
             messages.len() < 40
         };
-        explorer
-            .hunt(histories(), Bounds::default(), more)
-            .expect("no failure");
+        explorer.hunt(histories(), IMAGES, more).expect("no failure");
         let last = messages.last().expect("asked");
         assert!(
             last.contains(" 1 histories, ") && last.ends_with(" mutants killed"),

@@ -1,7 +1,9 @@
 //! The process that is killed.
 
+use crate::aim::{Aim, Trigger};
 use crate::common::Random;
 use crate::workload::{self, Action, KEYS, MAP, Record, WRITERS};
+use pmem::Watched;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -11,10 +13,10 @@ use std::thread;
 use wollemi::{IndexKind, Map, Options};
 
 /// Works until it is killed. Any failure ends the process, which the parent notices.
-pub fn work(pool: &Path, kind: IndexKind, seed: u64, round: u64) -> ! {
+pub fn work(pool: &Path, kind: IndexKind, (seed, round): (u64, u64), aim: Option<Aim>) -> ! {
     let db = Options::new()
         .recovery_threads(2)
-        .open(pool)
+        .open_on(pool, Watched::machine(Trigger::new(aim)))
         .expect("the pool opens");
     let map = db.map_with(MAP, kind).expect("the map opens");
     // One unbuffered write a record: it is in the pipe when the call returns, whatever happens then.

@@ -1,5 +1,6 @@
-//! A process that writes and reads is killed with `kill -9` at random moments, over and over; whatever it had
-//! acknowledged before, writes and reads, is there afterwards, and no space is lost.
+//! A process that writes and reads is killed with `kill -9` at random moments, over and over, and in the midst of changes
+//! of structure and of merges (`aim`); whatever it had acknowledged before, writes and reads, is there afterwards, and no
+//! space is lost.
 //!
 //! This binary is both processes: the parent kills, judges (`oracle`) and reopens; the child works (`child`) and
 //! acknowledges through a pipe, which outlives it. What each thread does is computed from the seed (`workload`), so
@@ -11,17 +12,21 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod aim;
 mod child;
 mod oracle;
 mod workload;
 
+use aim::Aim;
 use common::{Pool, Random};
 use oracle::Oracle;
+use std::collections::BTreeMap;
 use std::io::{BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wollemi::{Db, IndexKind, RecoveryState};
 use workload::{MAP, Record};
 
@@ -31,7 +36,12 @@ fn main() {
         let mut number = || args.next().and_then(|arg| arg.parse().ok()).expect("a number");
         let (seed, round) = (number(), number());
         let kind = args.next().and_then(|name| name.parse().ok()).expect("an index");
-        child::work(Path::new(&args.next().expect("a path")), kind, seed, round);
+        let pool = args.next().expect("a path");
+        let aim = args.next().map(|part| Aim {
+            part,
+            nth: args.next().and_then(|nth| nth.parse().ok()).expect("a number"),
+        });
+        child::work(Path::new(&pool), kind, (seed, round), aim);
     }
     println!("acknowledged_operations_survive_kill_9");
     let kills = std::env::var("WOLLEMI_KILLS")
@@ -56,22 +66,35 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     let seed = random.next();
     let mut oracle = Oracle::new();
     let mut records = 0;
+    let mut hits = BTreeMap::<String, u64>::new();
     for round in 1..=kills {
-        // Some die while they open or recover, some in full flight.
-        let micros = match random.below(4) {
-            0 => random.below(15_000),
-            _ => 15_000 + random.below(200_000),
+        // Some die while they open or recover, some in full flight, some where few come to.
+        let (micros, aim) = match random.below(8) {
+            0 | 1 => (random.below(15_000), None),
+            2..=5 => (15_000 + random.below(200_000), None),
+            _ => (1_500_000, Some(aim(kind, &mut random))),
         };
-        let heard = run_and_kill(&pool.path(), kind, (seed, round), Duration::from_micros(micros));
-        records += heard.len();
-        oracle.judge(seed, round, &heard);
+        let part = aim.as_ref().map(|aim| aim.part.clone());
+        let ended = run_and_kill(
+            &pool.path(),
+            kind,
+            (seed, round),
+            Duration::from_micros(micros),
+            aim,
+        );
+        if let (Some(part), true) = (part, ended.by_itself) {
+            *hits.entry(part).or_insert(0) += 1;
+        }
+        records += ended.heard.len();
+        oracle.judge(seed, round, &ended.heard);
         // Without a look in between, two crashes may meet in one recovery.
         if pool.path().exists() && random.below(2) == 0 {
             verify(&pool.path(), kind, &mut oracle);
         }
     }
-    println!("{kind}: {kills} kills, {records} acknowledgements");
+    println!("{kind}: {kills} kills, {records} acknowledgements; of the kills were aimed: {hits:?}");
     assert!(records > 0, "no child ever came to work");
+    assert!(kills < 20 || !hits.is_empty(), "no aimed kill has hit");
     verify(&pool.path(), kind, &mut oracle);
     pool.check();
     // A DPTree that was emptied still has the log of it.
@@ -81,11 +104,37 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     }
 }
 
-/// Lets a child work for a while; returns what it has acknowledged.
-fn run_and_kill(pool: &Path, kind: IndexKind, (seed, round): (u64, u64), after: Duration) -> Vec<Record> {
+/// A place, and how often it is passed before the child ends there: mostly seldom.
+fn aim(kind: IndexKind, random: &mut Random) -> Aim {
+    let parts = Aim::parts(kind);
+    let bits = random.below(13);
+    Aim {
+        part: parts[random.below(parts.len() as u64) as usize].into(),
+        nth: 1 + random.below(1 << bits),
+    }
+}
+
+/// How a child ended.
+struct Ended {
+    /// What it had acknowledged.
+    heard: Vec<Record>,
+    /// It came to where it was to end.
+    by_itself: bool,
+}
+
+/// Lets a child work for a while, or until it comes to where it is to end.
+fn run_and_kill(
+    pool: &Path,
+    kind: IndexKind,
+    (seed, round): (u64, u64),
+    after: Duration,
+    aim: Option<Aim>,
+) -> Ended {
+    let aimed = aim.is_some();
     let mut child = Command::new(std::env::current_exe().expect("this binary"))
         .args(["--child", &seed.to_string(), &round.to_string(), kind.name()])
         .arg(pool)
+        .args(aim.into_iter().flat_map(|aim| [aim.part, aim.nth.to_string()]))
         .stdout(Stdio::piped())
         .spawn()
         .expect("this binary starts");
@@ -98,13 +147,28 @@ fn run_and_kill(pool: &Path, kind: IndexKind, (seed, round): (u64, u64), after: 
         }
         records
     });
-    thread::sleep(after);
-    if let Some(status) = child.try_wait().expect("a child") {
-        panic!("round {round}: the child ended by itself: {status}");
+    let start = Instant::now();
+    let mut ended = None;
+    while ended.is_none() && start.elapsed() < after {
+        thread::sleep(if aimed {
+            Duration::from_millis(2).min(after)
+        } else {
+            after
+        });
+        ended = child.try_wait().expect("a child");
     }
-    child.kill().expect("SIGKILL");
-    child.wait().expect("a child");
-    listener.join().expect("no panic")
+    match ended {
+        None => {
+            child.kill().expect("SIGKILL");
+            child.wait().expect("a child");
+        }
+        Some(status) if aimed && status.signal() == Some(9) => {}
+        Some(status) => panic!("round {round}: the child ended by itself: {status}"),
+    }
+    Ended {
+        heard: listener.join().expect("no panic"),
+        by_itself: ended.is_some(),
+    }
 }
 
 /// Opens the pool, compares every key with what it may hold, and walks everything.

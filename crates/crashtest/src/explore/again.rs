@@ -82,6 +82,7 @@ impl<S: Subject> Explorer<S> {
         let Log {
             mut events,
             mut joins,
+            ..
         } = run.log.clone();
         events.truncate(at.place);
         events.push(Event {
@@ -111,7 +112,11 @@ impl<S: Subject> Explorer<S> {
         };
         let run_on = Run {
             swapped: all.into_iter().chain(swapped).collect(),
-            log: Log { events, joins },
+            log: Log {
+                events,
+                joins,
+                ..Log::default()
+            },
             ops: run.ops.iter().cloned().chain(after.ops).collect(),
             answers: run.answers.iter().cloned().chain(after.answers).collect(),
             from: at.place,
@@ -150,6 +155,7 @@ impl<S: Subject> Explorer<S> {
         })?;
         self.report.again += 1;
         self.report.note_sites(&again.log, true);
+        self.report.coverage.note_steps(&again.log, 0);
         Ok(
             match self.walk.mutant().and_then(|mutant| mutant.swapped(&again.log)) {
                 Some((log, swapped)) => Run {

@@ -3,15 +3,15 @@
 //! 1. *The image.* As soon as one fails, lines get their newest version one by one, and those that must lag, the newest
 //!    version that still fails. What remains is withheld for a reason.
 //! 2. *The history.* It is explored again with fewer crashes, with fewer threads and with fewer operations: chunks of
-//!    them are left out, ever smaller ones (as in delta debugging, without its complements).
+//!    them are left out, ever smaller ones (as in delta debugging, without its complements). All of this is done again
+//!    until nothing more goes, or the attempts are used up.
 //!
 //! I1 What comes out fails by the same settings. It need not fail by the same message.
 
+use super::Explorer;
 use super::image::Probed;
-use super::{Explorer, Start, Walk};
 use crate::choose::{Contents, Plan};
-use crate::mutate::Bounds;
-use crate::{Failure, History, Report, Subject};
+use crate::{Failure, History, Subject};
 
 impl<S: Subject> Explorer<S> {
     /// A history with as few crashes, threads and operations as a few hundred (`tries`) attempts leave of one that
@@ -23,81 +23,59 @@ impl<S: Subject> Explorer<S> {
         tries: usize,
     ) -> (History<S::Op>, Box<Failure>) {
         let mut left = tries;
-        let found = |explorer: &mut Self, history: &History<S::Op>| {
-            left = left.checked_sub(1)?;
-            explorer.explore(history).err()
-        };
         let report = self.report.clone();
-        let least = self.shrink_by(history, failure, found);
-        self.report = report;
-        least
-    }
-
-    /// How a mutant fails in a history with as little as a few attempts leave of one in which it does.
-    pub(crate) fn shrink_as(
-        &mut self,
-        walk: Walk,
-        bounds: Bounds,
-        history: &History<S::Op>,
-        failure: Box<Failure>,
-        more: &mut impl FnMut(&Report) -> bool,
-    ) -> Box<Failure> {
-        let mut left = bounds.tries;
-        let found = |explorer: &mut Self, history: &History<S::Op>| {
-            left = left.checked_sub(1)?;
-            if !more(explorer.report()) {
-                left = 0;
-                return None;
-            }
-            let run = explorer.record(history, Start::Empty, 0).ok()?;
-            explorer.walk_as(history, &run, walk, bounds.images).0.err()
-        };
-        self.shrink_by(history, failure, found).1
-    }
-
-    fn shrink_by(
-        &mut self,
-        history: &History<S::Op>,
-        failure: Box<Failure>,
-        mut found: impl FnMut(&mut Self, &History<S::Op>) -> Option<Box<Failure>>,
-    ) -> (History<S::Op>, Box<Failure>) {
         let settings = self.settings.clone();
         let mut least = (history.clone(), failure);
         let mut attempt = |explorer: &mut Self, history: History<S::Op>, least: &mut (_, _)| {
-            let found = found(explorer, &history);
+            let Some(fewer) = left.checked_sub(1) else {
+                return false;
+            };
+            left = fewer;
+            let found = explorer.explore(&history).err();
             found.map(|failure| *least = (history, failure)).is_some()
         };
-        let most = least.1.crashes.max(1);
-        self.settings.crashes = most;
-        for crashes in 1..most {
-            self.settings.crashes = crashes;
-            if attempt(self, least.0.clone(), &mut least) {
-                break;
-            }
-            self.settings.crashes = most;
-        }
-        for threads in 1..history.threads {
-            let history = History {
-                threads,
-                ..least.0.clone()
+        // What could not go may go when something else has gone.
+        loop {
+            let size = |(history, failure): &(History<S::Op>, Box<Failure>)| {
+                (history.ops.len(), history.threads, failure.crashes)
             };
-            if attempt(self, history, &mut least) {
+            let before = size(&least);
+            let most = least.1.crashes.max(1);
+            self.settings.crashes = most;
+            for crashes in 1..most {
+                self.settings.crashes = crashes;
+                if attempt(self, least.0.clone(), &mut least) {
+                    break;
+                }
+                self.settings.crashes = most;
+            }
+            for threads in 1..least.0.threads {
+                let history = History {
+                    threads,
+                    ..least.0.clone()
+                };
+                if attempt(self, history, &mut least) {
+                    break;
+                }
+            }
+            let mut chunk = least.0.ops.len().div_ceil(2);
+            while chunk > 0 {
+                // From the end, since what comes after the crash is of no use.
+                let mut end = least.0.ops.len();
+                while end > 0 {
+                    let start = end.saturating_sub(chunk);
+                    let fewer = without(&least.0, start, end);
+                    attempt(self, fewer, &mut least);
+                    end = start;
+                }
+                chunk /= 2;
+            }
+            if size(&least) == before {
                 break;
             }
-        }
-        let mut chunk = least.0.ops.len().div_ceil(2);
-        while chunk > 0 {
-            // From the end, since what comes after the crash is of no use.
-            let mut end = least.0.ops.len();
-            while end > 0 {
-                let start = end.saturating_sub(chunk);
-                let fewer = without(&least.0, start, end);
-                attempt(self, fewer, &mut least);
-                end = start;
-            }
-            chunk /= 2;
         }
         self.settings = settings;
+        self.report = report;
         least
     }
 

@@ -1,6 +1,7 @@
 //! Litmus histories: for each, what a crash at its end may leave.
 
 use super::*;
+use crate::log::{Event, Store, What};
 use std::collections::BTreeSet;
 use std::panic::Location;
 

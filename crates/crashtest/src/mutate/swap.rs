@@ -41,8 +41,12 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
         }
     }
     events.extend(&log.events[start..]);
-    let joins = log.joins.clone();
-    (Log { events, joins }, swapped)
+    let swapped_log = Log {
+        events,
+        joins: log.joins.clone(),
+        ..Log::default()
+    };
+    (swapped_log, swapped)
 }
 
 /// Whether what comes after the event is no part of what came before it.

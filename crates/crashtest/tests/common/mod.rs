@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod modifications;
+
 pub use indexes::IndexKind;
 
 use index::Index;
@@ -24,12 +26,17 @@ impl WithIndex for Boxed {
 
 /// An index of the list.
 pub fn subject(kind: IndexKind) -> OfIndex {
-    OfIndex::new(
+    let subject = OfIndex::new(
         kind.name(),
         move |heap| kind.create(heap, ROOT, Boxed),
         move |heap| kind.open(heap, ROOT, Boxed),
         IndexKind::tracers(),
-    )
+    );
+    match kind {
+        // Its objects are no radix nodes.
+        IndexKind::DpTree => subject,
+        _ => subject.named_by(IndexKind::name_object),
+    }
 }
 
 /// The indexes that are no ablations.

@@ -33,10 +33,11 @@ use crate::record::RecordRef;
 use crate::root::tag;
 use heap::{Error, Heap};
 use pmem::{
-    Fault, GenerationLock, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose, VWord,
-    persist_scope,
+    Fault, GenerationLock, Lacks, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose,
+    VWord, persist_scope,
 };
 use std::cmp::Ordering;
+use std::mem::offset_of;
 use std::ops::Range;
 
 /// Slots of a group.
@@ -132,6 +133,17 @@ pub(crate) fn home(hash: u64, groups: usize) -> usize {
 #[inline]
 pub(crate) fn print(hash: u64) -> u8 {
     hash as u8
+}
+
+/// Asks for the lines of a leaf that tell whether it has a key: its lock's, the version's metadata, and the fingerprints
+/// of the key's group.
+#[inline]
+pub(crate) fn prefetch<M: Media>(heap: &Heap<M>, link: Link, capacity: usize, version: usize, hash: u64) {
+    let start = heap.pool().base().as_ptr().cast_const();
+    let start = start.wrapping_add((link.bits() & Offset::MASK) as usize);
+    pmem::prefetch(start);
+    pmem::prefetch(start.wrapping_add(offset_of!(Head, meta) + version * size_of::<Meta>()));
+    pmem::prefetch(start.wrapping_add(HEAD + home(hash, capacity / GROUP) * GROUP));
 }
 
 /// A leaf being used.
@@ -411,6 +423,7 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
+        unmissed_after_kill(heap.media());
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
@@ -428,6 +441,7 @@ impl<'g> LeafRef<'g> {
         } else {
             Vec::new()
         };
+        unmissed_after_kill(heap.media());
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.head.records[0].persist_seen(&batch);
             if was_locked {
@@ -450,12 +464,24 @@ impl<'g> LeafRef<'g> {
 
     /// Removes a pair in place. The caller holds the lock. One write-back, one fence.
     pub(crate) fn remove<M: Media>(&self, heap: &Heap<M>, version: usize, slot: usize) {
+        heap.media().unmissed(
+            Lacks::Order,
+            "a removal in place, and then what a merge writes that its writer carries out: that does not count before the flip",
+        );
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let word = &self.meta(version).bitmap[slot / GROUP];
             word.store(word.load(heap.media()) & !(1 << (slot % GROUP)), &batch);
             let _durable = batch.fence().durable();
         });
     }
+}
+
+/// What is persisted because somebody else may not have.
+fn unmissed_after_kill<M: Media>(media: &M) {
+    let why = "what somebody else has stored and perhaps not persisted: it is missed where a process is killed, or another thread \
+               waits, between that store and its fence, and few of the places that a hunt looks at are such";
+    media.unmissed(Lacks::WriteBack, why);
+    media.unmissed(Lacks::Fence, why);
 }
 
 /// The groups that a pair of `home` which stands in `group` has passed by.

@@ -80,13 +80,20 @@ impl Base {
         })
     }
 
-    /// The leaf to which a key belongs.
-    pub(crate) fn leaf_of<'g, M: Media>(
+    /// The number of the leaf to which a key belongs, and asks for what a search for the key reads of it.
+    #[inline]
+    pub(crate) fn approach<M: Media>(
         &self,
-        heap: &'g Heap<M>,
-        key: &[u8],
-    ) -> Result<Option<LeafRef<'g>>, Error> {
-        self.leaf(heap, self.router.rank(key))
+        heap: &Heap<M>,
+        capacity: usize,
+        key: &Key<'_>,
+        hash: u64,
+    ) -> usize {
+        let place = self.router.rank(key.bytes);
+        if let Some(&link) = self.leaves.get(place) {
+            leaf::prefetch(heap, link, capacity, self.state.version, hash);
+        }
+        place
     }
 
     /// Leaf `i`, if there is one.
@@ -105,14 +112,15 @@ impl Base {
         }
     }
 
-    /// The key's pair, durable.
+    /// The key's pair, durable; `place` is the number of the leaf to which it [belongs](Base::approach).
     pub(crate) fn get<'g, M: Media>(
         &self,
         heap: &'g Heap<M>,
+        place: usize,
         key: &Key<'_>,
         hash: u64,
     ) -> Result<Option<Found<'g>>, Error> {
-        let Some(leaf) = self.leaf_of(heap, key.bytes)? else {
+        let Some(leaf) = self.leaf(heap, place)? else {
             return Ok(None);
         };
         let found = leaf.find(heap, self.state.version, key, hash)?;

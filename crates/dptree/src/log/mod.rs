@@ -15,7 +15,7 @@ use cache::{Cache, Ready};
 use crossbeam_utils::CachePadded;
 use heap::{Error, Heap};
 use page::{First, PageHead};
-use pmem::{Link, Media, PWord, Purpose, persist_scope};
+use pmem::{Lacks, Link, Media, PWord, Purpose, persist_scope};
 pub(crate) use replay::replay;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -109,6 +109,10 @@ impl Log {
         let position = (next & POSITION) as usize;
         let sense = next >> POSITION_BITS & 1 == 1;
         let record = page::record(heap, (next >> (POSITION_BITS + 1)) * 16, position)?;
+        heap.media().unmissed(
+            Lacks::Order,
+            "a record, and then what a merge writes that its writer carries out: that does not count before the flip",
+        );
         persist_scope(heap.media(), Purpose::Log, |batch| {
             record.store(entry, self.number, sense, &batch);
             let _durable = batch.fence().durable();
@@ -136,6 +140,7 @@ impl Log {
         let prev = slot.peek(media);
         let (link, first) = match cache.take(heap) {
             Some(Ready { link, first }) => {
+                media.comes_to("log: page serves again");
                 let head = PageHead::at(heap, link)?;
                 persist_scope(media, Purpose::Log, |batch| {
                     head.prev.store(prev, &batch);
@@ -146,6 +151,7 @@ impl Log {
                 (link, first)
             }
             None => {
+                media.comes_to("log: new page");
                 let head = PageHead::fresh(self.number, self.capacity);
                 let first = First::from_word(head.first.private());
                 let link = persist_scope(media, Purpose::Alloc, |batch| {
@@ -158,6 +164,15 @@ impl Log {
                 (link, first)
             }
         };
+        media.unmissed(
+            Lacks::Fence,
+            "the link to a log page: by the time its own thread answers for a record there, it has fenced again; another \
+             thread whose record is in that page has not",
+        );
+        media.unmissed(
+            Lacks::Order,
+            "the link to a log page, and then a record: each must be durable before the answer, neither before the other",
+        );
         persist_scope(media, Purpose::Log, |batch| {
             slot.store(link, &batch);
             let _durable = batch.fence().durable();
@@ -190,6 +205,11 @@ impl Log {
         root: &Root,
         cache: &Cache,
     ) -> Result<(), Error> {
+        heap.media().comes_to("merge: log emptied");
+        heap.media().unmissed(
+            Lacks::Order,
+            "the links of a merged log: null before its pages serve again, which is for later operations",
+        );
         persist_scope(heap.media(), Purpose::Log, |batch| {
             for slot in &root.log(self.number)[..self.partitions.len()] {
                 if !slot.peek(heap.media()).is_null() {
@@ -260,6 +280,11 @@ pub(crate) fn forget_merged<M: Media>(heap: &Heap<M>, root: &Root, merged: u64) 
     if stale.is_empty() {
         return Ok(());
     }
+    media.comes_to("opening: merged log emptied");
+    let later = "the links of a merged log that an opening finds: null before the pages serve again, for which an epoch must \
+                 end; what follows a crash in a test is too short for that";
+    media.unmissed(Lacks::WriteBack, later);
+    media.unmissed(Lacks::Fence, later);
     persist_scope(media, Purpose::Log, |batch| {
         for (slot, _) in &stale {
             slot.store(Link::NULL, &batch);

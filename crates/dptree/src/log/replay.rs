@@ -44,6 +44,7 @@ pub(crate) fn replay<M: Media>(
             let (records, sense) = page::records(heap, link)?;
             for record in records {
                 if let Some(entry) = record.load(log.number, sense, media)? {
+                    media.comes_to("opening: record replayed");
                     record.persist_seen(&batch);
                     apply(entry)?;
                 }

@@ -26,6 +26,7 @@ use crate::key::Entry;
 use crate::log::{lock, lock_patiently};
 use crate::record;
 use crate::root::{State, tag};
+use crate::stats::Phase;
 use crate::tree::{Shared, Trees};
 use heap::{Error, TracePause};
 use index::Direction;
@@ -34,7 +35,7 @@ use pmem::{Link, Media, Purpose, persist_scope};
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicUsize, fence};
+use std::sync::atomic::{AtomicU8, AtomicUsize, fence};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use write::Written;
 pub(crate) use write::expected;
@@ -49,6 +50,8 @@ struct Outcome {
 /// What has come of the merges so far.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
+    /// What the one under way does: its place in [`Phase::ALL`].
+    phase: AtomicU8,
     /// Merges that have ended.
     pub(crate) merges: AtomicUsize,
     /// Of the one under way: partitions, and those that have their pairs. Zero if there is none.
@@ -56,6 +59,17 @@ pub(crate) struct Progress {
     pub(crate) done: AtomicUsize,
     /// Why the last attempt failed, if it did, and how large the front was then.
     pub(crate) failed: Mutex<Option<(String, usize)>>,
+}
+
+impl Progress {
+    pub(crate) fn phase(&self) -> Phase {
+        let place = usize::from(self.phase.load(Relaxed));
+        Phase::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
 }
 
 /// The right to merge.
@@ -96,6 +110,7 @@ impl<M: Media> Shared<M> {
             match &trees.middle {
                 Some(middle) => {
                     let merged = self.merge_middle(&trees, middle);
+                    self.progress.enter(Phase::Idle);
                     self.progress.partitions.store(0, Relaxed);
                     *lock(&self.progress.failed) = match &merged {
                         Ok(()) => None,
@@ -104,6 +119,7 @@ impl<M: Media> Shared<M> {
                     merged?;
                 }
                 None if trees.front.is_full() || (all && self.has_work(&trees)?) => {
+                    self.heap.media().comes_to("merge: front becomes middle");
                     let front = self.new_front(trees.front.log.number + 1, trees.base.keys);
                     self.replace(|trees| Trees {
                         front: Arc::new(front),
@@ -149,14 +165,18 @@ impl<M: Media> Shared<M> {
             merged: middle.log.number,
             version,
         };
+        self.progress.enter(Phase::Rebuild);
         let next = Arc::new(self.next_base(base, state, &made));
+        self.progress.enter(Phase::Flip);
         self.flip(state, made.written.first())?;
+        self.progress.enter(Phase::Publish);
         self.replace(|trees| Trees {
             front: Arc::clone(&trees.front),
             middle: None,
             base: Arc::clone(&next),
         });
         self.progress.merges.fetch_add(1, Relaxed);
+        self.progress.enter(Phase::Collect);
         middle.log.drop_pages(heap, self.root()?, &self.cache)?;
         self.collect(base, &next, made.dead, middle.take_superseded())
     }
@@ -171,6 +191,7 @@ impl<M: Media> Shared<M> {
                 .map(|at| at..count.min(at + step))
                 .collect(),
         };
+        self.progress.enter(Phase::Pairs);
         self.progress.done.store(0, Relaxed);
         self.progress.partitions.store(partitions.len(), Relaxed);
         let outcomes: Vec<Mutex<Outcome>> = partitions.iter().map(|_| Mutex::default()).collect();
@@ -189,6 +210,7 @@ impl<M: Media> Shared<M> {
             all.dead.extend(outcome.dead);
         }
         let written = written.and_then(|()| {
+            self.progress.enter(Phase::Metadata);
             let leaves = &all.written;
             self.in_parallel(leaves.len().div_ceil(step), |i| {
                 let end = leaves.len().min((i + 1) * step);
@@ -306,6 +328,7 @@ impl<M: Media> Shared<M> {
     /// The commit point. Two fences.
     fn flip(&self, state: State, first: Option<&Written>) -> Result<(), Error> {
         let (media, root) = (self.heap.media(), self.root()?);
+        media.comes_to("merge: flip");
         persist_scope(media, Purpose::Node, |batch| {
             let first = first.map_or(Link::NULL, |leaf| leaf.link);
             root.heads[state.version].store(first, &batch);
@@ -320,6 +343,7 @@ impl<M: Media> Shared<M> {
 
     /// Retires what only the old version, and the log, led to.
     fn collect(&self, old: &Base, new: &Base, dead: Vec<Link>, superseded: Vec<Link>) -> Result<(), Error> {
+        self.heap.media().comes_to("merge: collection");
         let guard = heap::pin();
         let kept: BTreeSet<_> = new.leaves.iter().map(|link| link.offset()).collect();
         for leaf in old.leaves.iter().filter(|leaf| !kept.contains(&leaf.offset())) {

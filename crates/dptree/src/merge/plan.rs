@@ -88,7 +88,7 @@ impl<'g> Plan<'g> {
             plan.dead.extend(removed.map(|entry| entry.link));
             plan.divide(None, items, fill);
         }
-        plan.consolidate(fill);
+        plan.consolidate(fill, heap.media());
         plan.dead.retain(|link| !link.is_null());
         Ok(plan)
     }
@@ -151,13 +151,21 @@ impl<'g> Plan<'g> {
                 rest = &rest[1..];
             }
             if entry.removed {
+                media.comes_to("merge: removal");
                 self.dead.push(entry.link);
             } else {
+                media.comes_to("merge: upsert");
                 items.push(Item::New(at));
             }
         }
         items.extend(rest.iter().map(old));
+        let before = self.pieces.len();
         self.divide(Some(number), items, fill);
+        match self.pieces.len() - before {
+            0 => media.comes_to("merge: leaf without pairs"),
+            1 => {}
+            _ => media.comes_to("merge: leaf split"),
+        }
         Ok(())
     }
 
@@ -191,12 +199,15 @@ impl<'g> Plan<'g> {
     }
 
     /// Merges pieces of few pairs with a neighbour, or shares the neighbour's pairs with them.
-    fn consolidate(&mut self, fill: Fill) {
+    fn consolidate<M: Media>(&mut self, fill: Fill, media: &M) {
         let pieces = std::mem::take(&mut self.pieces);
         for piece in pieces {
             let few = |piece: &Piece| piece.items.len() < fill.few;
             match self.pieces.pop() {
-                Some(last) if few(&last) || few(&piece) => self.join(last, piece, fill),
+                Some(last) if few(&last) || few(&piece) => {
+                    media.comes_to("merge: leaves consolidated");
+                    self.join(last, piece, fill);
+                }
                 last => {
                     self.pieces.extend(last);
                     self.pieces.push(piece);

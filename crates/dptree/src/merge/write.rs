@@ -8,7 +8,7 @@ use crate::base::leaf::{self, Bits, GROUPS, Head, LeafRef, Places, clear, has, h
 use crate::key::Entry;
 use crate::root::tag;
 use heap::{Error, Heap};
-use pmem::{Batch, Link, Media, Purpose, persist_scope};
+use pmem::{Batch, Lacks, Link, Media, Purpose, persist_scope};
 
 /// A leaf of the new version, but for its metadata if it is an old one.
 #[derive(Debug)]
@@ -33,9 +33,11 @@ pub(super) fn write_pairs<M: Media>(
     persist_scope(heap.media(), Purpose::Node, |batch| {
         for piece in &plan.pieces {
             if let Some(keep) = piece.keep {
+                heap.media().comes_to("merge: pairs into a leaf that stays");
                 written.push(write_kept(heap, plan, piece, keep, version, &batch)?);
             }
         }
+        unmissed_by_one(heap.media());
         // Leaves that fail to be drafted leave the others to be retired, and the batch unfenced: nothing counts then.
         let _durable = batch.fence().durable();
         Ok::<_, Error>(())
@@ -45,7 +47,10 @@ pub(super) fn write_pairs<M: Media>(
     for piece in &plan.pieces {
         match piece.keep {
             Some(_) => written.extend(kept.next()),
-            None => written.push(write_new(heap, plan, piece, version, capacity)?),
+            None => {
+                heap.media().comes_to("merge: new leaf");
+                written.push(write_new(heap, plan, piece, version, capacity)?);
+            }
         }
     }
     Ok(())
@@ -153,6 +158,7 @@ fn write_new<M: Media>(
         let mut draft = heap.draft(head, leaf::tail(capacity), &batch)?;
         let parts = leaf::fill(draft.tail_mut(), capacity, &pairs);
         let flushed = draft.flush_parts(parts, &batch);
+        unmissed_by_one(media);
         Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::LEAF[version]))
     })?;
     let leaf = LeafRef::at(heap, link)?;
@@ -193,6 +199,7 @@ pub(super) fn write_metadata<M: Media>(
     next: Link,
     version: usize,
 ) -> Result<(), Error> {
+    heap.media().comes_to("merge: metadata");
     let followers = leaves.iter().skip(1).map(|leaf| leaf.link).chain([next]);
     persist_scope(heap.media(), Purpose::Node, |batch| {
         for (written, next) in leaves.iter().zip(followers) {
@@ -205,9 +212,17 @@ pub(super) fn write_metadata<M: Media>(
                 }
             }
         }
+        unmissed_by_one(heap.media());
         let _durable = batch.fence().durable();
         Ok(())
     })
+}
+
+/// Who merges alone fences again before the flip, and nothing written before that counts.
+fn unmissed_by_one<M: Media>(media: &M) {
+    let why = "what a merge writes counts only after the flip; where several threads merge, each must fence what it wrote (I1)";
+    media.unmissed(Lacks::Fence, why);
+    media.unmissed(Lacks::Order, why);
 }
 
 /// The fingerprint of a slot, and the groups passed by, as they should be.

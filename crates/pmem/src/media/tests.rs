@@ -1,11 +1,11 @@
 //! What a media that only looks on is told.
 
 use crate::toy::Toy;
+use crate::watched::{Step, Watch, What};
 use crate::{
     Contended, Counting, Delaying, Hardware, Latency, LinkAndPersist, Media, PSlot, PWord, Purpose, Tag,
-    VWord, persist_scope,
+    VWord, Watched, persist_scope,
 };
-use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -14,12 +14,8 @@ use std::sync::{Arc, Mutex};
 struct Told(Arc<Mutex<Vec<(&'static str, u32)>>>);
 
 impl Told {
-    #[track_caller]
-    fn note(&self, what: &'static str) {
-        self.0
-            .lock()
-            .expect("no panic")
-            .push((what, Location::caller().line()));
+    fn media(&self) -> Watched<Told> {
+        Watched::around(Hardware::without_write_back(), self.clone())
     }
 
     fn take(&self) -> Vec<(&'static str, u32)> {
@@ -31,61 +27,27 @@ impl Told {
     }
 }
 
-// SAFETY: everything is passed on to the hardware.
-unsafe impl Media for Told {
-    fn load(&self, word: &AtomicU64) -> u64 {
-        Hardware::without_write_back().load(word)
-    }
-    fn store(&self, word: &AtomicU64, value: u64) {
-        self.note("store");
-        Hardware::without_write_back().store(word, value);
-    }
-    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
-        self.note("store unpersisted");
-        Hardware::without_write_back().store(word, value);
-    }
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.note("exchange");
-        Hardware::without_write_back().compare_exchange(word, old, new)
-    }
-    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.note("exchange unpersisted");
-        Hardware::without_write_back().compare_exchange(word, old, new)
-    }
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        Hardware::without_write_back().store_nt(word, value);
-    }
-    fn touched(&self, _start: *const u8, len: usize) {
-        assert!(len > 0);
-        self.note("touched");
-    }
-    fn drafting(&self, _start: *const u8, _len: usize) {
-        self.note("drafting");
-    }
-    fn drafted(&self, _start: *const u8, _len: usize) {
-        self.note("drafted");
-    }
-    fn joined(&self, _at: *const u8, _len: usize) {
-        self.note("joined");
-    }
-    fn write_back(&self, _at: *const u8, _purpose: Purpose) {
-        self.note("write back");
-    }
-    fn write_back_joined(&self, _at: *const u8, _purpose: Purpose) {
-        self.note("write back joined");
-    }
-    fn fence(&self, _purpose: Purpose) {
-        self.note("fence");
-    }
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        Hardware::without_write_back().load_volatile(word)
-    }
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.note("volatile");
-        Hardware::without_write_back().store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        Hardware::without_write_back().compare_exchange_volatile(word, old, new)
+impl Watch for Told {
+    fn before(&self, step: &Step) {
+        let what = match step.what {
+            What::Store => "store",
+            What::StoreUnpersisted => "store unpersisted",
+            What::Exchange => "exchange",
+            What::ExchangeUnpersisted => "exchange unpersisted",
+            What::Touch => {
+                assert!(step.len > 0);
+                "touched"
+            }
+            What::Draft => "drafting",
+            What::Drafted => "drafted",
+            What::Join => "joined",
+            What::WriteBack(_) => "write back",
+            What::WriteBackJoined(_) => "write back joined",
+            What::Fence(_) => "fence",
+            What::StoreVolatile => "volatile",
+            What::Load | What::Peek | What::StoreNt | What::LoadVolatile | What::ExchangeVolatile => return,
+        };
+        self.0.lock().expect("no panic").push((what, step.site.line()));
     }
 }
 
@@ -94,7 +56,7 @@ unsafe impl Media for Told {
 #[test]
 fn a_publication_is_told_step_by_step() {
     let told = Told::default();
-    let toy = Toy::with(told.clone());
+    let toy = Toy::with(told.media());
     let slot = PSlot::null();
     told.take();
     let here = line!();
@@ -128,7 +90,7 @@ fn a_publication_is_told_step_by_step() {
 #[test]
 fn what_recovery_ignores_is_told_as_such() {
     let told = Told::default();
-    let toy = Toy::with(told.clone());
+    let toy = Toy::with(told.media());
     let slot = PSlot::null();
     let persisted = || {
         persist_scope(toy.media(), Purpose::Node, |batch| {
@@ -179,7 +141,7 @@ fn what_recovery_ignores_is_told_as_such() {
 #[test]
 fn plain_loads_are_announced() {
     let told = Told::default();
-    let toy = Toy::with(told.clone());
+    let toy = Toy::with(told.media());
     told.take();
     let place = toy.pool.directory().0;
     toy.pool.at::<PWord>(place).expect("backed");
@@ -193,7 +155,7 @@ fn plain_loads_are_announced() {
 #[test]
 fn media_around_others_pass_everything_on() {
     let told = Told::default();
-    let media = Delaying::new(Counting::new(told.clone()), Latency::default());
+    let media = Delaying::new(Counting::new(told.media()), Latency::default());
     let word = AtomicU64::new(1);
     let at = word.as_ptr().cast_const().cast::<u8>();
     media.store_unpersisted(&word, 2);

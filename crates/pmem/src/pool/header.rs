@@ -29,7 +29,7 @@
 
 use super::checked::{CheckedWord, unseal};
 use super::{ErrorKind, LastShutdown, Level};
-use crate::{Media, PWord, Persistent, Purpose, persist_scope};
+use crate::{Lacks, Media, PWord, Persistent, Purpose, persist_scope};
 
 /// The bytes that the header takes.
 pub(super) const HEADER: usize = 4096;
@@ -182,6 +182,15 @@ impl Header {
     /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored that
     /// and not made it durable, and what is in those pages soon depends on it.
     pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
+        media.unmissed(
+            Lacks::WriteBack,
+            "an opening: the end of the pages, which a process that was killed amid growing may have left not durable, \
+             and the generation, which locks and marks will carry; the heap alone stores neither",
+        );
+        media.unmissed(
+            Lacks::Fence,
+            "an opening, as its write-backs: whatever is fenced next makes up for it, but for what was stored before that",
+        );
         persist_scope(media, Purpose::Alloc, |batch| {
             self.allocated.persist_seen(&batch);
             self.state.store(state.to_word(), &batch);
@@ -191,6 +200,12 @@ impl Header {
 
     /// Persists the state.
     pub(super) fn set_state<M: Media>(&self, state: State, media: &M) {
+        media.unmissed(
+            Lacks::WriteBack,
+            "the mark of a clean close: without it the next opening counts a crash that was none. No data rests on it, \
+             and no operation tells of it",
+        );
+        media.unmissed(Lacks::Fence, "the mark of a clean close, as its write-back");
         persist_scope(media, Purpose::Alloc, |batch| {
             self.state.store(state.to_word(), &batch);
             let _durable = batch.fence().durable();

@@ -1,7 +1,8 @@
 use super::*;
 use crate::toy::{Node, Toy};
+use crate::watched::{Step, Watch, What};
 use crate::{
-    Counting, Counts, GenerationLock, LINE, Link, Media, Offset, PEither, PWord, Purpose, Tag, VWord,
+    Counting, Counts, GenerationLock, LINE, Link, Offset, PEither, PWord, Purpose, Tag, VWord, Watched,
 };
 
 fn cost<R>(toy: &Toy, f: impl FnOnce(&Counting) -> R) -> (Counts, R) {
@@ -85,48 +86,17 @@ fn changes_of_a_line_are_merged() {
 }
 
 /// Remembers what the lines held when they were written back.
-struct Durability {
-    hardware: crate::Hardware,
-    written: std::sync::Mutex<std::collections::HashMap<usize, [u64; 8]>>,
-}
+#[derive(Default)]
+struct Durability(std::sync::Mutex<std::collections::HashMap<usize, [u64; 8]>>);
 
-// SAFETY: everything is passed on to the hardware.
-unsafe impl Media for Durability {
-    fn load(&self, word: &std::sync::atomic::AtomicU64) -> u64 {
-        self.hardware.load(word)
-    }
-    fn store(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
-        self.hardware.store(word, value);
-    }
-    fn compare_exchange(&self, word: &std::sync::atomic::AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.hardware.compare_exchange(word, old, new)
-    }
-    fn store_nt(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
-        self.hardware.store_nt(word, value);
-    }
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        let line = at.addr() / LINE * LINE;
-        // SAFETY: the test writes back lines of its pool only, and from one thread.
-        let words = unsafe { std::ptr::with_exposed_provenance::<[u64; 8]>(line).read_volatile() };
-        self.written.lock().expect("no panic").insert(line, words);
-        self.hardware.write_back(at, purpose);
-    }
-    fn fence(&self, purpose: Purpose) {
-        self.hardware.fence(purpose);
-    }
-    fn load_volatile(&self, word: &std::sync::atomic::AtomicU64) -> u64 {
-        self.hardware.load_volatile(word)
-    }
-    fn store_volatile(&self, word: &std::sync::atomic::AtomicU64, value: u64) {
-        self.hardware.store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(
-        &self,
-        word: &std::sync::atomic::AtomicU64,
-        old: u64,
-        new: u64,
-    ) -> Result<u64, u64> {
-        self.hardware.compare_exchange_volatile(word, old, new)
+impl Watch for Durability {
+    fn before(&self, step: &Step) {
+        if let What::WriteBack(_) | What::WriteBackJoined(_) = step.what {
+            let line = step.start.addr() / LINE * LINE;
+            // SAFETY: the test writes back lines of its pool only, and from one thread.
+            let words = unsafe { std::ptr::with_exposed_provenance::<[u64; 8]>(line).read_volatile() };
+            self.0.lock().expect("no panic").insert(line, words);
+        }
     }
 }
 
@@ -134,11 +104,7 @@ unsafe impl Media for Durability {
 /// early, for want of room, and was stored into again.
 #[test]
 fn nothing_stored_is_left_behind() {
-    let media = Durability {
-        hardware: crate::Hardware::detect(),
-        written: std::sync::Mutex::default(),
-    };
-    let toy = Toy::with(media);
+    let toy = Toy::with(Watched::machine(Durability::default()));
     let (start, len) = toy.pool.directory();
     toy.pool.base().as_ptr().expose_provenance();
     let words: Vec<&PWord> = (0..40 * 8)
@@ -157,7 +123,7 @@ fn nothing_stored_is_left_behind() {
         }
         let _durable = batch.fence().durable();
     });
-    let written = toy.media().written.lock().expect("no panic");
+    let written = toy.media().watch().0.lock().expect("no panic");
     for (i, &word) in words.iter().enumerate() {
         let at = std::ptr::from_ref(word).addr();
         let durable = written[&(at / LINE * LINE)][at % LINE / 8];

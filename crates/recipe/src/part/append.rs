@@ -4,7 +4,7 @@
 
 use super::node::{N48, Node};
 use art::{Kind, Leaf, child_tag};
-use pmem::{Durable, Link, LinkAndPersist, Media, PSlot, Persisted, Uncounted, VWord};
+use pmem::{Durable, Lacks, Link, LinkAndPersist, Media, PSlot, Persisted, Uncounted, VWord};
 
 fn change<M: Media>(word: &VWord, media: &M, by: i64) {
     word.store(word.load(media).wrapping_add_signed(by), media);
@@ -36,6 +36,16 @@ impl<'g> Node<'g> {
                 counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
             }
             Node::N16(node) => {
+                media.unmissed(
+                    Lacks::Fence,
+                    "the pointer of an N16: an entry that counts and has no pointer is an empty one after a crash, but a \
+                     reader who meets the counter's mark persists the counter's line and not the pointer's; RECIPE's \
+                     conversion fences each step",
+                );
+                media.unmissed(
+                    Lacks::Order,
+                    "the pointer of an N16, and then its counter: as the fence between them",
+                );
                 // (i) The pointer.
                 let _durable = node.slots[entry]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
@@ -50,6 +60,15 @@ impl<'g> Node<'g> {
             }
             Node::N48(node) => {
                 let used = node.used.load(media);
+                media.unmissed(
+                    Lacks::Fence,
+                    "the pointer of an N48: as that of an N16; a reader who meets the mark of its number persists the \
+                     number's line and not the pointer's",
+                );
+                media.unmissed(
+                    Lacks::Order,
+                    "the pointer of an N48, and then its number: as of an N16",
+                );
                 // (i) The pointer.
                 let _durable = node.slots[used as usize]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
@@ -80,6 +99,10 @@ impl<'g> Node<'g> {
             (Node::N256(node), Some(_)) => change(&node.live, media, -1),
             _ => {}
         }
+        media.unmissed(
+            Lacks::Order,
+            "an emptied pointer, and then a node that gives its place to its last child: either alone leaves a sound tree",
+        );
         slot.publish_link::<LinkAndPersist, M>(media, Link::NULL).commit()
     }
 

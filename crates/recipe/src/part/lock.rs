@@ -9,7 +9,8 @@ use super::{Writer, locate};
 use art::{Missed, Tagged, Tries, damaged, same_object};
 use heap::Heap;
 use pmem::{
-    Fault, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted, persist_scope,
+    Fault, Lacks, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted,
+    persist_scope,
 };
 
 pub(super) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
@@ -72,6 +73,12 @@ impl<'g> Node<'g> {
 fn empty<M: Media>(slots: &[PSlot], media: &M) {
     for slot in slots {
         if !slot.peek(media).is_null() {
+            media.unmissed(
+                Lacks::WriteBack,
+                "an emptied pointer: it does not count, and the next restart would empty it again. Pointers have no store \
+                 that is not persisted, and this one is made once a node and restart",
+            );
+            media.unmissed(Lacks::Fence, "an emptied pointer, as its write-back");
             let _durable = slot.publish_link::<Uncounted, M>(media, Link::NULL).commit();
         }
     }
@@ -83,6 +90,10 @@ fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
         let all = word.load(media);
         let counted = all & !u64::MAX.checked_shl(8 * count as u32).unwrap_or(0);
         if counted != all {
+            let seldom = "key bytes that do not count: the next restart would forget them again. Few histories come here: a \
+                          crash between two stores to one line, and then another one soon";
+            media.unmissed(Lacks::WriteBack, seldom);
+            media.unmissed(Lacks::Fence, seldom);
             persist_scope(media, Purpose::Node, |batch| {
                 word.store(counted, &batch);
                 batch.fence();
@@ -150,6 +161,10 @@ impl<'a, M: Media> Writer<'a, M> {
     /// Swings the parent's pointer: a commit point. 1 write-back, 1 fence.
     pub(super) fn swing(&self, parent: &Parent<'_, M>, link: Link) {
         let tag = art::child_tag(link.kind(), parent.link.byte(), 0);
+        self.media().unmissed(
+            Lacks::Order,
+            "a node that takes its parent's place, and then its prefix: as in a split",
+        );
         let _durable = parent
             .slot
             .publish_link::<LinkAndPersist, M>(self.media(), link.with_tag(tag))

@@ -16,8 +16,9 @@ use std::ops::ControlFlow::{self, Continue};
 /// Lines asked for ahead.
 pub(crate) const LINES_AHEAD: usize = 12;
 
-/// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before.
-const KEPT: usize = 16 * LONGEST;
+/// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before. (Allocators have
+/// pieces of up to a kilobyte at hand.)
+const KEPT: usize = 128 * LONGEST;
 const MOST_KEPT: usize = 512 * LONGEST;
 
 /// Fewer pairs wait for more.
@@ -82,6 +83,10 @@ impl<'g> Scratch<'g> {
     }
 
     /// Visits the first `count` pairs, upward or downward.
+    #[expect(
+        clippy::slow_vector_initialization,
+        reason = "allocators have zeroed memory at hand less often than small pieces"
+    )]
     #[inline(always)]
     fn visit(
         &mut self,
@@ -93,7 +98,9 @@ impl<'g> Scratch<'g> {
         if self.kept.len() < count * LONGEST {
             let len = (count * LONGEST).max(self.step);
             self.step = (self.step * 2).min(MOST_KEPT);
-            self.kept = heap::keep(self.guard, vec![0; len].into());
+            let mut room = Vec::with_capacity(len);
+            room.resize(len, 0);
+            self.kept = heap::keep(self.guard, room.into());
         }
         let (places, rest) = std::mem::take(&mut self.kept).split_at_mut(count * LONGEST);
         self.kept = rest;
@@ -112,7 +119,8 @@ impl<'g> Scratch<'g> {
 }
 
 impl InlineRef<'_> {
-    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is `first`.
+    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is `first`. The
+    /// caller has asked for the first [`LINES_AHEAD`] lines.
     pub(crate) fn scan<'g, M: Media>(
         &self,
         mut words: Words,
@@ -126,9 +134,6 @@ impl InlineRef<'_> {
         let Some(lines) = self.lines_of(&mut words, depth, media) else {
             return Continue(());
         };
-        for line in lines.clone().take(LINES_AHEAD) {
-            self.prefetch_line(line);
-        }
         let mut count = 0;
         for line in lines {
             self.prefetch_line(line + LINES_AHEAD);
@@ -165,11 +170,10 @@ impl InlineRef<'_> {
             (word.shared(any) < from).then_some(word < any)
         };
         if words.least > 0 {
-            let least = KeyWord::from_bits(words.least);
-            match apart(least) {
+            match apart(KeyWord::from_bits(words.least)) {
                 Some(true) => words.least = 0,
                 Some(false) => return None,
-                None => lines.start = self.shape.home(least),
+                None => lines.start = self.shape.first_line(words.least),
             }
         }
         if words.most < u64::MAX {
@@ -198,11 +202,12 @@ impl InlineRef<'_> {
         };
         let Sorted { pairs, present, ends } = sorted;
         if *count > 0 && present > 0 && gathered[*count - 1].0 > pairs[0].0 {
-            pairs[..present]
-                .iter()
-                .for_each(|&pair| put(gathered, count, pair));
+            put_all(gathered, count, pairs, present);
         } else {
-            gathered[*count..*count + PER_LINE].copy_from_slice(&pairs);
+            // Word by word, as they come out of registers: nothing reads them before they are visited.
+            for (place, pair) in gathered[*count..*count + PER_LINE].iter_mut().zip(pairs) {
+                *place = pair;
+            }
             *count += present;
         }
         ends
@@ -278,6 +283,19 @@ struct Sorted {
     present: usize,
     /// Whether an entry was never used.
     ends: bool,
+}
+
+/// Puts the first `present` pairs where they belong among those that ascend.
+#[inline(never)]
+fn put_all(
+    gathered: &mut [(KeyWord, u64)],
+    count: &mut usize,
+    pairs: [(KeyWord, u64); PER_LINE],
+    present: usize,
+) {
+    for pair in pairs.into_iter().take(present) {
+        put(gathered, count, pair);
+    }
 }
 
 /// Puts a pair where it belongs among those that ascend.

@@ -98,6 +98,15 @@ impl Shape {
         ((place * spread) >> 16) as usize
     }
 
+    /// The first line in which there may be words of `least` and above, where it shares the bytes that all keys share.
+    #[inline(always)]
+    pub(crate) fn first_line(self, least: u64) -> usize {
+        match least {
+            0 => 0,
+            _ => self.home(KeyWord::from_bits(least)),
+        }
+    }
+
     /// The lines in which a key may be.
     #[inline(always)]
     pub(crate) fn window(self, key: KeyWord) -> std::ops::Range<usize> {

@@ -144,6 +144,11 @@ impl Parser {
         }
     }
 
+    /// Holds what is read from now on to these limits.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The next request in `input`, which begins where the last step's `used` ended.
     pub fn next<'b>(&mut self, input: &'b [u8]) -> Step<'b> {
         let mut skipped = 0;

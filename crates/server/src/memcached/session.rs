@@ -3,9 +3,11 @@
 mod lookups;
 mod meta;
 mod stats;
+mod timing;
 
 use super::parse::{Body, MAX_KEY, MetaVerb, Request, Verb};
 use crate::access::Seen;
+use crate::clients::Client;
 use crate::counters::Counter;
 use crate::item::{self, Item};
 use crate::memory::ITEM;
@@ -14,6 +16,8 @@ use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
 pub use lookups::{BATCH, Lookups};
 use std::rc::Rc;
+use std::sync::Arc;
+pub use timing::NAMES;
 
 /// What `version` answers. Clients read there which memcached they speak with, and some refuse a major version of zero.
 pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
@@ -21,6 +25,7 @@ pub const VERSION: &str = concat!("1.6.18-wollemi-", env!("CARGO_PKG_VERSION"));
 /// A connection's means to answer requests.
 pub struct Session {
     worker: Rc<Worker>,
+    client: Arc<Client>,
 }
 
 /// Whether the connection goes on.
@@ -33,11 +38,11 @@ pub enum Next {
 }
 
 impl Session {
-    pub fn new(worker: Rc<Worker>) -> Session {
-        Session { worker }
+    pub fn new(worker: Rc<Worker>, client: Arc<Client>) -> Session {
+        Session { worker, client }
     }
 
-    fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &Shared {
         &self.worker.shared
     }
 
@@ -77,7 +82,7 @@ impl Session {
         } else {
             _shared = self.shared().databases.shared();
         }
-        match self.try_answer(request, now, out) {
+        let next = match self.try_answer(request, now, out) {
             Ok(next) => {
                 if noreply {
                     out.truncate(begin);
@@ -89,11 +94,14 @@ impl Session {
                 self.fail(&failure, noreply, out);
                 Next::GoOn
             }
-        }
+        };
+        self.timed(request, now);
+        next
     }
 
     fn fail(&self, failure: &Failure, noreply: bool, out: &mut Vec<u8>) {
         self.add(Counter::Failures, 1);
+        tracing::error!(protocol = "memcached", client = self.client.peer, why = %failure, "request failed");
         if !noreply {
             let text = failure.to_string().replace(['\r', '\n'], " ");
             out.extend_from_slice(b"SERVER_ERROR ");

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Done, Wrong};
 use super::parse::Args;
-use super::{admin, client, config, expiry, keys, numbers, scan, strings, transaction};
+use super::{admin, client, config, expiry, keys, numbers, scan, slowlog, strings, transaction};
 use crate::config::LARGEST_VALUE;
 use crate::item::HEADER;
 use crate::memory::ITEM;
@@ -10,6 +10,8 @@ use crate::number;
 
 /// A command.
 pub struct Command {
+    /// Its place among all.
+    pub number: usize,
     pub name: &'static str,
     /// How many words it has, its name included; below zero: at least so many.
     pub arity: i64,
@@ -45,10 +47,19 @@ const NONE: (i64, i64, i64) = (0, 0, 0);
 macro_rules! commands {
     ($($name:literal $arity:literal $kind:ident $keys:ident $run:path, $about:literal;)*) => {
         /// All commands, by name.
-        pub static COMMANDS: &[Command] = &[$(Command {
-            name: $name, arity: $arity, kind: Kind::$kind, keys: $keys, about: $about, run: $run,
-        }),*];
+        pub static COMMANDS: &[Command] = &numbered([$(Command {
+            number: 0, name: $name, arity: $arity, kind: Kind::$kind, keys: $keys, about: $about, run: $run,
+        }),*]);
     };
+}
+
+const fn numbered<const COUNT: usize>(mut all: [Command; COUNT]) -> [Command; COUNT] {
+    let mut number = 0;
+    while number < COUNT {
+        all[number].number = number;
+        number += 1;
+    }
+    all
 }
 
 commands! {
@@ -105,6 +116,7 @@ commands! {
     "setex" 4 Write ONE strings::setex, "Sets the string value and expiration time of a key.";
     "setnx" 3 Write ONE strings::setnx, "Set the string value of a key only when the key doesn't exist.";
     "setrange" 4 Write ONE strings::setrange, "Overwrites a part of a string value with another by an offset.";
+    "slowlog" -2 Neither NONE slowlog::slowlog, "A container for slow log commands.";
     "strlen" 2 Read ONE strings::strlen, "Returns the length of a string value.";
     "substr" 4 Read ONE strings::getrange, "Returns a substring from a string value.";
     "time" 1 Neither NONE admin::time, "Returns the server time.";
@@ -136,6 +148,9 @@ const SUBCOMMANDS: &[(&str, &str, i64)] = &[
     ("config", "resetstat", 2),
     ("config", "rewrite", 2),
     ("config", "set", -4),
+    ("slowlog", "get", -2),
+    ("slowlog", "len", 2),
+    ("slowlog", "reset", 2),
 ];
 
 /// The error for a subcommand that does not exist.
@@ -282,6 +297,7 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 true => transact(context, command, args),
                 false => drop(run(context, command, args)),
             }
+            context.timed(command, args);
         }
         Err(Wrong(text)) => {
             if let Some(queue) = &mut context.state.queue {
@@ -312,8 +328,10 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Wron
 }
 
 fn unknown(args: Args<'_>) -> Wrong {
-    let shown =
-        |word: &[u8], most: usize| String::from_utf8_lossy(&word[..word.len().min(most)]).into_owned();
+    let shown = |word: &[u8], most: usize| {
+        let word = word.split(|&byte| byte == 0).next().unwrap_or_default();
+        String::from_utf8_lossy(&word[..word.len().min(most)]).into_owned()
+    };
     let mut words = String::new();
     for arg in args.from(1) {
         if words.len() >= 128 {
@@ -383,6 +401,7 @@ mod tests {
         for command in COMMANDS {
             let upper = command.name.to_ascii_uppercase();
             assert_eq!(find(upper.as_bytes()).map(|found| found.name), Some(command.name));
+            assert_eq!(COMMANDS[command.number].name, command.name);
         }
         assert!(find(b"").is_none() && find(&[b'x'; 100]).is_none());
     }

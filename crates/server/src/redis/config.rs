@@ -5,11 +5,9 @@ use super::context::{Context, Done, SYNTAX, Wrong};
 use super::glob;
 use super::parse::Args;
 use crate::config::Address;
-use crate::counters::Counters;
 use crate::files;
-use crate::limits::Limits;
-use crate::memory::Memory;
 use crate::number;
+use crate::shared::Shared;
 use std::time::Duration;
 
 pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -38,7 +36,7 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
         b"set" => return Err(SYNTAX.into()),
         b"resetstat" => {
-            context.shared().workers.iter().for_each(Counters::reset);
+            context.shared().reset_counts();
             context.reply.ok();
         }
         b"rewrite" => return Err("ERR The server is running without a config file".into()),
@@ -74,6 +72,8 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
         ),
         ("proto-max-bulk-len", limits.bulk().to_string()),
         ("save", String::new()),
+        ("slowlog-log-slower-than", shared.slow.threshold().to_string()),
+        ("slowlog-max-len", shared.slow.length().to_string()),
         (
             "timeout",
             limits.idle().map_or(0, |idle| idle.as_secs()).to_string(),
@@ -81,9 +81,6 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
         ("unixsocket", unix.unwrap_or_default()),
     ]
 }
-
-/// What applies a new value.
-type Change = dyn Fn(&Limits, &Memory);
 
 /// What Redis calls the two ways to keep the limit.
 pub fn policy(evicts: bool) -> &'static str {
@@ -112,31 +109,34 @@ fn bytes(text: &[u8]) -> Option<u64> {
 }
 
 fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
-    let limits = &context.shared().limits;
     let shown = String::from_utf8_lossy(name).into_owned();
     let refused = |why: &str| {
         Wrong(format!(
             "ERR CONFIG SET failed (possibly related to argument '{shown}') - {why}"
         ))
     };
-    let number = || {
-        let number = number::strict(value).and_then(|number| u64::try_from(number).ok());
+    let signed = || {
+        let number = number::strict(value);
         number.ok_or_else(|| refused("argument couldn't be parsed into an integer"))
     };
-    let change: Box<Change> = match name.to_ascii_lowercase().as_slice() {
+    let number = || {
+        let number = u64::try_from(signed()?);
+        number.map_err(|_| refused("argument couldn't be parsed into an integer"))
+    };
+    let change: Box<dyn Fn(&Shared)> = match name.to_ascii_lowercase().as_slice() {
         b"maxclients" => {
             let most = number()? as usize;
             if most == 0 {
                 return Err(refused("argument must be at least 1"));
             }
-            Box::new(move |limits, _| {
+            Box::new(move |shared| {
                 files::allow(most);
-                limits.set_connections(most);
+                shared.limits.set_connections(most);
             })
         }
         b"maxmemory" => {
             let limit = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
-            Box::new(move |_, memory| memory.set_limit(limit))
+            Box::new(move |shared| shared.databases.memory().set_limit(limit))
         }
         b"maxmemory-policy" => {
             let known = [false, true];
@@ -146,19 +146,32 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
             let evicts = named.ok_or_else(|| {
                 refused("argument(s) must be one of the following: allkeys-lfu, noeviction")
             })?;
-            Box::new(move |_, memory| memory.set_evicts(evicts))
+            Box::new(move |shared| shared.databases.memory().set_evicts(evicts))
         }
         b"timeout" => {
             let idle = number()?;
             let idle = (idle > 0).then(|| Duration::from_secs(idle));
-            Box::new(move |limits, _| limits.set_idle(idle))
+            Box::new(move |shared| shared.limits.set_idle(idle))
         }
         b"proto-max-bulk-len" => {
             let most = number()? as usize;
             if !(1 << 20..=crate::config::LARGEST_VALUE).contains(&most) {
                 return Err(refused("argument must be between 1048576 and 67108840 inclusive"));
             }
-            Box::new(move |limits, _| limits.set_bulk(most))
+            Box::new(move |shared| shared.limits.set_bulk(most))
+        }
+        b"slowlog-log-slower-than" => {
+            let micros = signed()?;
+            if micros < -1 {
+                return Err(refused(
+                    "argument must be between -1 and 9223372036854775807 inclusive",
+                ));
+            }
+            Box::new(move |shared| shared.slow.set_threshold(micros))
+        }
+        b"slowlog-max-len" => {
+            let most = number()? as usize;
+            Box::new(move |shared| shared.slow.set_length(most))
         }
         _ if parameters(context)
             .iter()
@@ -173,7 +186,7 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
         }
     };
     if apply {
-        change(limits, context.shared().databases.memory());
+        change(context.shared());
     }
     Ok(())
 }

@@ -50,12 +50,14 @@ impl From<Failure> for Wrong {
         if let Failure::NoRoom = failure {
             return "OOM command not allowed when used memory > 'maxmemory'.".into();
         }
+        tracing::error!(protocol = "redis", why = %failure, "request failed");
         Wrong(format!("ERR {failure}"))
     }
 }
 
 impl From<index::Error> for Wrong {
     fn from(error: index::Error) -> Wrong {
+        tracing::error!(protocol = "redis", why = %error, "request failed");
         Wrong(format!("ERR {error}"))
     }
 }

@@ -85,7 +85,7 @@ fn ends(behind: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_blank(byte: u8) -> bool {
-    byte.is_ascii_whitespace() || byte == 11 || byte == 0
+    byte.is_ascii_whitespace() || byte == 11
 }
 
 fn digit(hex: u8) -> u8 {

@@ -135,6 +135,11 @@ impl Parser {
         }
     }
 
+    /// Holds what is read from now on to these limits.
+    pub fn set_limits(&mut self, limits: Limits) {
+        self.limits = limits;
+    }
+
     /// The arguments of the command that was read last from this input. Of an inline command they are not in the input.
     pub fn args<'a>(&'a self, input: &'a [u8]) -> Args<'a> {
         Args {
@@ -228,17 +233,16 @@ impl Parser {
     fn line<'b>(&mut self, input: &'b [u8], too_long: &str) -> Result<&'b [u8], Step> {
         let rest = input.get(self.at..).unwrap_or_default();
         let from = self.searched.min(rest.len());
-        let found = memchr::memchr(b'\r', &rest[from..]).map(|found| from + found);
-        // The byte behind is taken for a line feed, as Redis takes it.
-        match found.filter(|found| found + 1 < rest.len()) {
-            Some(end) => {
+        match end_of_line(b'\r', rest, from) {
+            // The byte behind is taken for a line feed, as Redis takes it.
+            Ok(end) if end + 1 < rest.len() => {
                 self.at += end + 2;
                 self.searched = 0;
                 Ok(&rest[..end])
             }
-            None if found.is_none() && rest.len() > MAX_LINE => Err(wrong(too_long)),
-            None => {
-                self.searched = found.unwrap_or(rest.len());
+            Err(_) if rest.len() > MAX_LINE => Err(wrong(too_long)),
+            Ok(searched) | Err(searched) => {
+                self.searched = searched;
                 Err(Step::More(input.len() + 1))
             }
         }
@@ -246,12 +250,13 @@ impl Parser {
 
     fn inline(&mut self, input: &[u8]) -> Result<usize, Step> {
         let from = self.searched.min(input.len());
-        let Some(end) = memchr::memchr(b'\n', &input[from..]).map(|found| from + found) else {
-            if input.len() > MAX_LINE {
-                return Err(wrong("too big inline request"));
+        let end = match end_of_line(b'\n', input, from) {
+            Ok(end) => end,
+            Err(_) if input.len() > MAX_LINE => return Err(wrong("too big inline request")),
+            Err(searched) => {
+                self.searched = searched;
+                return Err(Step::More(input.len() + 1));
             }
-            self.searched = input.len();
-            return Err(Step::More(input.len() + 1));
         };
         let line = input[..end].strip_suffix(b"\r").unwrap_or(&input[..end]);
         self.is_inline = true;
@@ -260,6 +265,14 @@ impl Parser {
             return Err(wrong("unbalanced quotes in request"));
         }
         Ok(end + 1)
+    }
+}
+
+/// Where a line ends; or up to where there is no end. As in Redis, a line with a zero byte never ends.
+fn end_of_line(end: u8, bytes: &[u8], from: usize) -> Result<usize, usize> {
+    match memchr::memchr2(end, 0, &bytes[from..]).map(|found| from + found) {
+        Some(found) if bytes[found] == end => Ok(found),
+        zero => Err(zero.unwrap_or(bytes.len())),
     }
 }
 

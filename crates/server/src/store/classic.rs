@@ -4,6 +4,7 @@ use super::{Decision, Failure, Outcome, Store};
 use crate::item::{self, Header, Item};
 use crate::memcached::Verb;
 use crate::number;
+use std::sync::atomic::Ordering;
 
 impl Store {
     /// Carries out a storage command.
@@ -17,7 +18,7 @@ impl Store {
         scratch: &mut Vec<u8>,
     ) -> Result<Outcome, Failure> {
         let (flags, expiry) = new;
-        let largest = self.largest;
+        let largest = self.largest.load(Ordering::Relaxed);
         self.change(key, now, scratch, |old, unique, put| {
             let fresh = Header {
                 unique,

@@ -12,8 +12,13 @@ const NOW: u64 = 1_800_000_000_000;
 const LARGEST: usize = 1000;
 
 fn open(index: &Model, now: u64) -> Store {
-    Store::open(Arc::new(index.clone()), LARGEST, Arc::default(), now)
-        .expect("the index is empty or a store's")
+    Store::open(
+        Arc::new(index.clone()),
+        Arc::new(AtomicUsize::new(LARGEST)),
+        Arc::default(),
+        now,
+    )
+    .expect("the index is empty or a store's")
 }
 
 fn set(store: &Store, key: &str, data: &str, expiry: u64, now: u64) {
@@ -217,13 +222,23 @@ fn other_maps_are_refused() {
     let index = Model::new();
     index.insert(b"key", b"value").expect("no failure");
     assert!(matches!(
-        Store::open(Arc::new(index.clone()), LARGEST, Arc::default(), NOW),
+        Store::open(
+            Arc::new(index.clone()),
+            Arc::new(AtomicUsize::new(LARGEST)),
+            Arc::default(),
+            NOW
+        ),
         Err(Error::NotOurs)
     ));
     assert_eq!(index.check().expect("no failure").keys, 1);
     index.insert(b"", b"other").expect("no failure");
     assert!(matches!(
-        Store::open(Arc::new(index), LARGEST, Arc::default(), NOW),
+        Store::open(
+            Arc::new(index),
+            Arc::new(AtomicUsize::new(LARGEST)),
+            Arc::default(),
+            NOW
+        ),
         Err(Error::NotOurs)
     ));
 }

@@ -208,3 +208,21 @@ fn unix_sockets_are_served() {
     assert!(!path.exists());
     std::fs::remove_dir(&directory).expect("it is empty");
 }
+
+/// A file that is a socket, but not one that nobody listens on any more, is left alone.
+#[test]
+fn the_sockets_of_others_are_left_alone() {
+    let directory = std::env::temp_dir().join(format!("wollemi-others-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    let path = directory.join("socket");
+    let other = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket of datagrams");
+    let config = Config {
+        memcached: vec![Address::Unix(path.clone())],
+        ..config()
+    };
+    let refused = Server::bind(config, Arc::new(Model::new()));
+    assert!(matches!(refused, Err(Error::Listen { .. })));
+    assert!(path.exists());
+    drop(other);
+    std::fs::remove_dir_all(&directory).expect("it is a test's own");
+}

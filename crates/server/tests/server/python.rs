@@ -1,12 +1,14 @@
-//! An interpreter with clients that people use, pymemcache and redis-py. The command line's tests share it.
+//! An interpreter with clients that people use, pymemcache and redis-py, and with Prometheus's parser. The command line's
+//! tests share it.
 //!
 //! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has them
 //! already.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
-const CLIENTS: [&str; 2] = ["pymemcache==4.0.0", "redis==6.4.0"];
+const CLIENTS: [&str; 3] = ["pymemcache==4.0.0", "redis==6.4.0", "prometheus-client==0.26.0"];
 
 /// Runs it and expects success.
 pub fn run(command: &mut Command) {
@@ -16,15 +18,20 @@ pub fn run(command: &mut Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// The interpreter.
-pub fn python() -> PathBuf {
+/// The interpreter. Tests that run beside each other install it once.
+pub fn python() -> &'static Path {
+    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
+    INSTALLED.get_or_init(install)
+}
+
+fn install() -> PathBuf {
     if let Some(python) = std::env::var_os("WOLLEMI_PYTHON") {
         return python.into();
     }
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     let python = venv.join("bin/python");
     let has_clients = Command::new(&python)
-        .args(["-c", "import pymemcache, redis"])
+        .args(["-c", "import prometheus_client, pymemcache, redis"])
         .output();
     if !has_clients.is_ok_and(|output| output.status.success()) {
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));

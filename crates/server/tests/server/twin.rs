@@ -334,6 +334,17 @@ fn answers_to_malformed_input_are_rediss() {
         "*1\r\n$ 4\r\nPING\r\n",
         "*+1\r\n$4\r\nPING\r\n",
         "*01\r\n$4\r\nPING\r\n",
+        "ping\0\r\n",
+        "pi\0ng\r\nping\r\n",
+        "ping\r\n\0\r\nping\r\n",
+        "ping\r\0\n",
+        "*1\0\r\n$4\r\nPING\r\n",
+        "*1\r\n$4\0\r\nPING\r\n",
+        "*1\r\0$4\r\nPING\r\n",
+        "*1\r\n$4\r\nPI\0G\r\n",
+        "*2\r\n$4\r\nPI\0G\r\n$3\r\na\0b\r\n",
+        &format!("\0{}", "x".repeat(66_000)),
+        &format!("*1\0{}", "x".repeat(66_000)),
     ] {
         let answers = [real.address, ours.redis.expect("it serves Redis clients")].map(|address| {
             let mut client = Client::connect(address);

@@ -8,7 +8,7 @@ use crate::adaptive::Publish;
 use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
 use art::{Kind, child_tag, draft_leaf};
 use heap::{Error, Heap};
-use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
+use pmem::{CommitWord, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
 
 /// Up to 16 children.
@@ -148,6 +148,11 @@ impl Inner for N16 {
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
             let keys = &self.keys[entry / 8];
+            media.unmissed(
+                Lacks::WriteBack,
+                "a key byte: it shares its line with the bitmap, whose write-back follows; where the words of a line can be \
+                 torn apart (model word) only its own makes it durable first",
+            );
             keys.store(with_key(keys.load(media), entry, byte), &batch); // line 3
             let slot = &self.slots[entry];
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 4

@@ -15,7 +15,7 @@ use crate::adaptive::Publish;
 use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
 use art::{Kind, child_tag, draft_leaf};
 use heap::{Error, Heap};
-use pmem::{CommitWord, Link, Media, PSlot, Persistent, Purpose, persist_scope};
+use pmem::{CommitWord, Lacks, Link, Media, PSlot, Persistent, Purpose, persist_scope};
 use std::ops::Range;
 
 /// Up to 4 children.
@@ -177,6 +177,11 @@ impl Inner for N4 {
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
             let slot = &self.slots[usize::from(vacant)];
+            media.unmissed(
+                Lacks::WriteBack,
+                "a pointer: it shares its line with the word that names it, whose write-back follows; where the words of a \
+                 line can be torn apart (model word) only its own makes it durable first",
+            );
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 5
             let fenced = batch.fence(); // lines 6 to 8
             let _durable = placed.publish(&fenced, &self.word, with_child).commit(); // lines 9 to 12

@@ -1,6 +1,6 @@
 //! A crash after each step of each change.
 
-use super::steps::{Step, Stepping, with_hook};
+use super::steps::{Step, Stepping, Steps, with_hook};
 use super::{Change, changes, for_each_tree};
 use index::conformance::Store;
 use index::{Index, OnHeap};
@@ -14,7 +14,7 @@ use wollemi_wort::wort::Wort;
 
 /// What a killed process leaves after each step of the change that alters memory, or makes it durable.
 fn images<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> Vec<TempDir> {
-    let store = Rc::new(Store::<S>::create_on(Stepping::new()));
+    let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }
@@ -69,7 +69,7 @@ fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Med
 
 /// What a crash leaves that comes between the two steps of a change, the header's and the slot's.
 fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> TempDir {
-    let store = Rc::new(Store::<S>::create_on(Stepping::new()));
+    let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }

@@ -1,6 +1,6 @@
 //! Readers amid a walk, while a writer changes what they walk through.
 
-use super::steps::{Step, Stepping, with_hook};
+use super::steps::{Step, Stepping, Steps, with_hook};
 use super::{Change, changes, for_each_tree};
 use index::conformance::Store;
 use index::{Direction, OnHeap};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Carries the change out after the `nth` load of `read`; `false` if there are not so many.
 fn amid<I: OnHeap<Media = Stepping> + 'static>(change: &Change, nth: usize, read: impl FnOnce(&I)) -> bool {
     use index::Index;
-    let store = Rc::new(Store::<I>::create_on(Stepping::new()));
+    let store = Rc::new(Store::<I>::create_on(Stepping::machine(Steps)));
     for (key, value) in &change.before {
         store.index().upsert(key, value).expect("no error");
     }

@@ -1,8 +1,8 @@
 //! A media on which a thread can be looked at after each of its steps.
 
-use pmem::{Hardware, Media, Purpose};
+use pmem::watched::{self, Watch, What};
+use pmem::{Purpose, Watched};
 use std::cell::RefCell;
-use std::sync::atomic::AtomicU64;
 
 /// What a thread has just done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,55 +39,20 @@ fn pass(step: Step) {
 }
 
 /// The machine, step by step.
+pub type Stepping = Watched<Steps>;
+
+/// Tells the hook.
 #[derive(Debug)]
-pub struct Stepping(Hardware);
+pub struct Steps;
 
-impl Stepping {
-    pub fn new() -> Stepping {
-        Stepping(Hardware::detect())
-    }
-}
-
-// SAFETY: each call is the hardware's.
-unsafe impl Media for Stepping {
-    fn load(&self, word: &AtomicU64) -> u64 {
-        let value = self.0.load(word);
-        pass(Step::Load);
-        value
-    }
-    fn store(&self, word: &AtomicU64, value: u64) {
-        self.0.store(word, value);
-        pass(Step::Store);
-    }
-    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
-        self.0.store_unpersisted(word, value);
-        pass(Step::Unpersisted);
-    }
-    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        let result = self.0.compare_exchange(word, old, new);
-        pass(Step::Store);
-        result
-    }
-    fn store_nt(&self, word: &AtomicU64, value: u64) {
-        self.0.store_nt(word, value);
-        pass(Step::Store);
-    }
-    fn write_back(&self, at: *const u8, purpose: Purpose) {
-        self.0.write_back(at, purpose);
-    }
-    fn fence(&self, purpose: Purpose) {
-        self.0.fence(purpose);
-        if purpose == Purpose::Node {
-            pass(Step::Fence);
+impl Watch for Steps {
+    fn after(&self, step: &watched::Step) {
+        match step.what {
+            What::Load | What::Peek => pass(Step::Load),
+            What::Store | What::Exchange | What::StoreNt => pass(Step::Store),
+            What::StoreUnpersisted | What::ExchangeUnpersisted => pass(Step::Unpersisted),
+            What::Fence(Purpose::Node) => pass(Step::Fence),
+            _ => {}
         }
-    }
-    fn load_volatile(&self, word: &AtomicU64) -> u64 {
-        self.0.load_volatile(word)
-    }
-    fn store_volatile(&self, word: &AtomicU64, value: u64) {
-        self.0.store_volatile(word, value);
-    }
-    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
-        self.0.compare_exchange_volatile(word, old, new)
     }
 }

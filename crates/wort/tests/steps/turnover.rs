@@ -1,7 +1,7 @@
 //! Readers amid a walk, while slots that they come by are emptied and serve other keys.
 
 use super::for_each_tree;
-use super::steps::{Step, Stepping, with_hook};
+use super::steps::{Step, Stepping, Steps, with_hook};
 use index::conformance::Store;
 use index::{Direction, OnHeap};
 use std::cell::Cell;
@@ -32,7 +32,7 @@ fn amid<I: OnHeap<Media = Stepping> + 'static>(
     read: impl FnOnce(&I),
 ) -> bool {
     use index::Index;
-    let store = Rc::new(Store::<I>::create_on(Stepping::new()));
+    let store = Rc::new(Store::<I>::create_on(Stepping::machine(Steps)));
     for key in (0..children).flat_map(keys) {
         store.index().upsert(&key, OLD).expect("no error");
     }

@@ -1,7 +1,7 @@
 //! What `torture` says: a table, the mutants, the counterexamples; or a line of JSON for each.
 
 use crashtest::coverage::Coverage;
-use crashtest::{Failure, Fate, Hunted, Justified, Report};
+use crashtest::{Failure, Fate, Hunted, Report};
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -13,9 +13,15 @@ pub struct Finding {
     /// As asked for: 0 is a mix.
     pub threads: u32,
     /// The shrunk failure.
-    pub counterexample: Option<Box<Failure>>,
+    pub counterexample: Option<Counterexample>,
     /// The mutants, if they were asked for.
     pub hunted: Option<Vec<Hunted>>,
+}
+
+/// A failure, and what to type to see it again.
+pub struct Counterexample {
+    pub failure: Box<Failure>,
+    pub again: String,
 }
 
 #[derive(Serialize)]
@@ -38,14 +44,15 @@ struct Line<'a> {
     killed: Option<usize>,
     mutant_states: Option<u64>,
     survivors: Option<Vec<Survivor>>,
-    untried: Option<Vec<String>>,
     counterexample: Option<String>,
+    command: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 struct Reached<'a> {
     operations: &'a BTreeMap<String, u64>,
     changes: &'a BTreeMap<String, u64>,
+    steps: &'a BTreeMap<&'static str, u64>,
     pages: u64,
     repairs: BTreeMap<String, u64>,
 }
@@ -55,6 +62,7 @@ impl<'a> Reached<'a> {
         Reached {
             operations: &coverage.operations,
             changes: &coverage.changes,
+            steps: &coverage.steps,
             pages: coverage.pages,
             repairs: coverage
                 .repairs()
@@ -64,35 +72,32 @@ impl<'a> Reached<'a> {
     }
 }
 
+/// A mutant that was not killed.
 #[derive(Serialize)]
 struct Survivor {
     persist: String,
+    /// How often; 0: nothing that was followed came to where it matters.
     left_out: u64,
     reason: Option<&'static str>,
 }
 
 impl Finding {
-    /// Whether anything failed, or survived for no known reason.
+    /// Whether anything failed, or was not missed for no known reason.
     pub fn is_bad(&self) -> bool {
-        self.counterexample.is_some() || self.survivors().iter().any(|one| one.reason.is_none())
+        self.counterexample.is_some() || self.survivors().any(Hunted::is_unexplained)
     }
 
-    fn survivors(&self) -> Vec<Justified<'_>> {
-        Justified::of(self.hunted.as_deref().unwrap_or_default())
-    }
-
-    /// Mutants of which nothing was seen: longer, they would be.
-    fn untried(&self) -> impl Iterator<Item = &Hunted> {
+    fn survivors(&self) -> impl Iterator<Item = &Hunted> {
         let hunted = self.hunted.as_deref().unwrap_or_default();
-        hunted.iter().filter(|one| matches!(one.fate, Fate::Untried))
+        hunted.iter().filter(|one| !one.is_killed())
     }
 
     /// Writes one line of JSON.
     pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
         let report = &self.report;
-        let survivor = |one: Justified<'_>| Survivor {
-            persist: one.hunted.mutant.to_string(),
-            left_out: one.hunted.lacking,
+        let survivor = |one: &Hunted| Survivor {
+            persist: one.mutant.to_string(),
+            left_out: one.lacking,
             reason: one.reason,
         };
         let line = Line {
@@ -116,12 +121,9 @@ impl Finding {
             survivors: self
                 .hunted
                 .is_some()
-                .then(|| self.survivors().into_iter().map(survivor).collect()),
-            untried: self
-                .hunted
-                .as_ref()
-                .map(|_| self.untried().map(|one| one.mutant.to_string()).collect()),
-            counterexample: self.counterexample.as_ref().map(ToString::to_string),
+                .then(|| self.survivors().map(survivor).collect()),
+            counterexample: self.counterexample.as_ref().map(|one| one.failure.to_string()),
+            command: self.counterexample.as_ref().map(|one| &*one.again),
         };
         serde_json::to_writer(&mut *out, &line)?;
         writeln!(out)
@@ -162,10 +164,10 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
         ..
     } in findings
     {
-        if let Some(failure) = counterexample {
+        if let Some(Counterexample { failure, again }) = counterexample {
             write!(
                 out,
-                "\n{} FAILS (model {}, seed {}): {failure}",
+                "\n{} FAILS (model {}, seed {}): {failure}  again: {again}\n",
                 report.subject, report.model.mode, report.seed
             )?;
         }
@@ -177,20 +179,25 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
 fn print_reached(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let reached = Reached::of(&report.coverage);
     writeln!(out, "\nreached by {}:", report.subject)?;
-    let listed = |counts: &BTreeMap<String, u64>, times: &str| {
-        let each = counts
-            .iter()
-            .map(|(what, count)| format!("{}{times} {what}", HumanCount(*count)));
-        each.collect::<Vec<_>>()
+    fn listed<'c>(counts: impl Iterator<Item = (&'c str, u64)>, times: &str) -> Vec<String> {
+        counts
+            .map(|(what, count)| format!("{}{times} {what}", HumanCount(count)))
+            .collect()
+    }
+    let named = |counts: &BTreeMap<String, u64>| -> Vec<String> {
+        listed(counts.iter().map(|(what, &count)| (&**what, count)), " x")
     };
-    writeln!(out, "  operations: {}", listed(reached.operations, "").join(", "))?;
+    let operations = reached.operations.iter().map(|(what, &count)| (&**what, count));
+    writeln!(out, "  operations: {}", listed(operations, "").join(", "))?;
     writeln!(out, "  operations that took pages: {}", HumanCount(reached.pages))?;
-    for (what, counts) in [
-        ("changes of structure", reached.changes),
-        ("lines that store only after a crash", &reached.repairs),
+    let steps = reached.steps.iter().map(|(what, &count)| (*what, count));
+    for (what, each) in [
+        ("changes of structure", named(reached.changes)),
+        ("steps of larger changes", listed(steps, " x")),
+        ("lines that store only after a crash", named(&reached.repairs)),
     ] {
-        writeln!(out, "  {what}: {}", if counts.is_empty() { "none" } else { "" })?;
-        for one in listed(counts, " x") {
+        writeln!(out, "  {what}: {}", if each.is_empty() { "none" } else { "" })?;
+        for one in each {
             writeln!(out, "    {one}")?;
         }
     }
@@ -201,31 +208,28 @@ fn print_mutants(out: &mut impl Write, finding: &Finding) -> io::Result<()> {
     let Some(hunted) = &finding.hunted else {
         return Ok(());
     };
-    let survivors = finding.survivors();
     writeln!(out, "\nmutants of {}:", finding.report.subject)?;
     for one in hunted {
-        let (fate, why) = match &one.fate {
-            Fate::Killed(failure) => ("killed", failure.message.as_str()),
-            Fate::Untried => ("untried", "nothing followed so far came to where it matters"),
-            Fate::Survived => {
-                let same = survivors.iter().find(|other| std::ptr::eq(other.hunted, one));
-                match same.and_then(|one| one.reason) {
-                    Some(reason) => ("kept", reason),
-                    None => ("SURVIVED", "for no known reason"),
-                }
-            }
+        let (fate, why) = match (&one.fate, one.reason) {
+            (Fate::Killed(failure), _) => ("killed", failure.message.as_str()),
+            (_, Some(reason)) => ("kept", reason),
+            (Fate::Untried, None) => ("UNTRIED", "nothing that was followed came to where it matters"),
+            (Fate::Survived, None) => ("SURVIVED", "for no known reason"),
         };
         let why = why.lines().next().unwrap_or_default();
         writeln!(out, "  {fate:<8}  {}: {why}", one.mutant)?;
     }
-    let unexplained = survivors.iter().filter(|one| one.reason.is_none()).count();
+    let (kept, unexplained) = finding
+        .survivors()
+        .fold((0, 0), |(kept, unexplained), one| match one.reason {
+            Some(_) => (kept + 1, unexplained),
+            None => (kept, unexplained + 1),
+        });
     writeln!(
         out,
-        "  {} mutants, {} killed, {} survivors, {unexplained} of them for no known reason, {} untried; {} states in {:.0} s",
+        "  {} mutants: {} killed, {kept} kept for a reason, {unexplained} not missed for no known reason; {} states in {:.0} s",
         hunted.len(),
         finding.report.mutants.1,
-        survivors.len(),
-        finding.untried().count(),
         HumanCount(finding.report.mutant_states),
         finding.report.mutant_elapsed.as_secs_f64(),
     )
@@ -237,7 +241,7 @@ mod tests {
     use crashtest::blobs::{self, Blobs};
     use crashtest::{Explorer, Settings};
 
-    fn finding(counterexample: Option<Box<Failure>>) -> Finding {
+    fn finding(counterexample: Option<Counterexample>) -> Finding {
         let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
         explorer.explore(&blobs::history(1, 2, 1)).expect("no failure");
         Finding {
@@ -257,13 +261,17 @@ mod tests {
             operations: vec!["put 1".into()],
             ..Failure::default()
         };
-        let finding = finding(Some(Box::new(failure)));
+        let finding = finding(Some(Counterexample {
+            failure: Box::new(failure),
+            again: "wollemi torture --history 7".into(),
+        }));
         assert!(finding.is_bad());
         let mut json = Vec::new();
         finding.write_json(&mut json).expect("memory");
         let json: serde_json::Value = serde_json::from_slice(&json).expect("one line of JSON");
         let counterexample = json["counterexample"].as_str().unwrap_or_default();
         assert!(counterexample.contains("it holds nothing"), "{json}");
+        assert_eq!(json["command"], "wollemi torture --history 7");
         let mut table = Vec::new();
         print(&mut table, &[finding]).expect("memory");
         let table = String::from_utf8(table).expect("text");
@@ -272,5 +280,9 @@ mod tests {
             "{table}"
         );
         assert!(table.contains("    put 1\n"), "{table}");
+        assert!(
+            table.ends_with("  again: wollemi torture --history 7\n"),
+            "{table}"
+        );
     }
 }

@@ -150,6 +150,15 @@ impl Session {
                     .unwrap_or(false),
             );
         }
+        let (answered_keys, answered_marks) = (&keys[..answered], &marks[..answered]);
+        let metas = answered_marks
+            .iter()
+            .filter(|mark| matches!(mark, Mark::Meta(_)))
+            .count() as u64;
+        let gets = answered_marks.iter().filter(|mark| mark.is_last()).count() as u64 - metas;
+        let took = self.worker.lap();
+        self.timed_as("get", took, gets, now, || answered_keys.to_vec());
+        self.timed_as("mg", took, metas, now, || answered_keys.to_vec());
         self.add(Counter::Gets, hits + misses);
         self.add(Counter::GetHits, hits);
         self.add(Counter::GetMisses, misses);

@@ -122,7 +122,7 @@ impl Session {
         };
         let joins = matches!(verb, Verb::Append | Verb::Prepend);
         let scratch = &mut *self.worker.scratch.borrow_mut();
-        let largest = self.shared().config.largest_value();
+        let largest = self.shared().limits.value();
         let (outcome, unique) =
             self.shared()
                 .databases

@@ -2,7 +2,8 @@
 
 use super::{Next, Session, VERSION};
 use crate::config::MoreStats;
-use crate::counters::{self, Counters};
+use crate::counters;
+use crate::latency::{Command, Distribution};
 use crate::shared::now;
 use std::io::Write;
 use std::sync::atomic::Ordering;
@@ -15,10 +16,12 @@ impl Session {
             b"settings" => self.settings(out),
             b"items" => self.item_stats(out),
             b"conns" => self.connections(out),
+            b"latency" => self.latencies(out),
+            b"slowlog" => self.slow_log(out),
             // What memcached's slabs are, this server has not: nothing to tell.
             b"slabs" | b"sizes" => {}
             b"reset" => {
-                self.shared().workers.iter().for_each(Counters::reset);
+                self.shared().reset_counts();
                 out.extend_from_slice(b"RESET\r\n");
                 return Next::GoOn;
             }
@@ -93,6 +96,40 @@ impl Session {
         }
     }
 
+    /// What each command of either protocol has taken, in microseconds. memcached has no such statistics.
+    fn latencies(&self, out: &mut Vec<u8>) {
+        for command in Command::all() {
+            let Some(taken) = Distribution::of(command, &self.shared().latencies) else {
+                continue;
+            };
+            let of = format!("{}:{}", command.protocol.name(), command.name());
+            stat(out, &format!("{of}:count"), &taken.count());
+            for (name, share) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999), ("max", 1.0)] {
+                let micros = taken.quantile(share).as_nanos() as f64 / 1e3;
+                stat(out, &format!("{of}:{name}"), &format_args!("{micros:.1}"));
+            }
+        }
+    }
+
+    /// The slow log, the newest first. memcached has none.
+    fn slow_log(&self, out: &mut Vec<u8>) {
+        for slow in self.shared().slow.newest(usize::MAX) {
+            let mut line = |name: &str, value: &dyn std::fmt::Display| {
+                stat(out, &format!("{}:{name}", slow.id), value);
+            };
+            line("protocol", &slow.protocol.name());
+            line("time", &slow.time);
+            line("micros", &slow.took.as_micros());
+            line("client", &slow.peer);
+            let words: Vec<_> = slow
+                .words
+                .iter()
+                .map(|word| word.escape_ascii().to_string())
+                .collect();
+            line("command", &words.join(" "));
+        }
+    }
+
     fn settings(&self, out: &mut Vec<u8>) {
         let config = &self.shared().config;
         let mut line = |name: &str, value: &dyn std::fmt::Display| stat(out, name, value);
@@ -101,7 +138,7 @@ impl Session {
             line("inter", &address);
         }
         line("num_threads", &self.shared().workers.len());
-        line("item_size_max", &config.largest_value());
+        line("item_size_max", &self.shared().limits.value());
         line(
             "idle_timeout",
             &self.shared().limits.idle().map_or(0, |time| time.as_secs()),
@@ -118,6 +155,8 @@ impl Session {
         );
         line("cas_enabled", &"yes");
         line("flush_enabled", &"yes");
+        line("slowlog_micros", &self.shared().slow.threshold());
+        line("slowlog_length", &self.shared().slow.length());
     }
 }
 

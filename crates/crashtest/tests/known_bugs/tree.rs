@@ -1,23 +1,14 @@
-//! What implementations of these designs got wrong, each seeded in a small structure, and found.
-//!
-//! The structure is one node, or another after it has moved: entries that are appended, a counter that makes them count,
-//! a volatile count that is rebuilt at the first lock after a restart, a prefix that goes with a depth. Without a bug all
-//! of it is right. What the heap got wrong is seeded beside an index of the list.
+//! The structure: nodes, and the operations on them, each right but for the bug that is seeded.
 
-mod common;
-
-use common::IndexKind;
+use super::subject::State;
 use pmem::{Batch, GenerationLock, Locked, Offset, PWord, Persistent, Pool, Purpose, VWord, persist_scope};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use wollemi_crashtest::map::{LiveIndex, Map, OfIndex, Op as MapOp};
-use wollemi_crashtest::{
-    Crash, Explorer, Failure, History, Random, Report, Settings, Subject, Verdict, history, silence_findings,
-};
+use wollemi_crashtest::Crash;
 
 /// What is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bug {
+pub enum Bug {
     Nothing,
     /// The first root is published before what it leads to is durable.
     RootNotPersisted,
@@ -52,25 +43,25 @@ enum Bug {
 }
 
 #[repr(C, align(64))]
-struct Node {
+pub struct Node {
     lock: GenerationLock,
     other_lock: GenerationLock,
     /// Entries handed out.
     count: VWord,
     rest: [PWord; 5],
     /// Entries that count.
-    counted: PWord,
+    pub counted: PWord,
     held: PWord,
     table: PWord,
     rest_1: [PWord; 5],
-    depth: PWord,
+    pub depth: PWord,
     rest_2: [PWord; 7],
     /// Three times the depth.
-    prefix: PWord,
-    magic: PWord,
+    pub prefix: PWord,
+    pub magic: PWord,
     rest_3: [PWord; 6],
     /// `key:8 | present:1 | used:1 | fingerprint:8 | value:32`
-    entries: [PWord; 16],
+    pub entries: [PWord; 16],
 }
 
 // SAFETY: words only, without padding.
@@ -78,7 +69,7 @@ unsafe impl Persistent for Node {
     const WORDS_ONLY: bool = true;
 }
 
-const MAGIC: u64 = 0x57;
+pub const MAGIC: u64 = 0x57;
 const PRESENT: u64 = 1 << 41;
 const USED: u64 = 1 << 40;
 
@@ -90,32 +81,14 @@ fn print_of(entry: u64) -> u8 {
     (entry >> 32) as u8
 }
 
-struct Tree(Bug);
+/// One node in use, of two.
+pub struct Tree(pub Bug);
 
-struct Live {
-    pool: Pool<Crash>,
+pub struct Live {
+    pub pool: Pool<Crash>,
     /// What a process keeps beside the tree.
-    table: Mutex<Vec<u64>>,
+    pub table: Mutex<Vec<u64>>,
 }
-
-#[derive(Clone, Copy, Debug)]
-enum Op {
-    Insert(u8, u32),
-    Update(u8, u32),
-    Remove(u8),
-    Get(u8),
-    Deepen,
-    Depth,
-    Move,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-struct State {
-    map: BTreeMap<u8, u32>,
-    depth: u64,
-}
-
-type Answer = Option<u64>;
 
 impl Live {
     fn at<T: Persistent>(&self, bytes: u64) -> Result<&T, String> {
@@ -124,19 +97,19 @@ impl Live {
     }
 
     /// The number of the node in use; 0 before there is one.
-    fn root(&self) -> Result<&PWord, String> {
+    pub fn root(&self) -> Result<&PWord, String> {
         self.at(64 << 10)
     }
 
-    fn node(&self, number: u64) -> Result<&Node, String> {
+    pub fn node(&self, number: u64) -> Result<&Node, String> {
         self.at((65 << 10) + (number % 2) * 1024)
     }
 
-    fn media(&self) -> &Crash {
+    pub fn media(&self) -> &Crash {
         self.pool.media()
     }
 
-    fn persist(&self, change: impl FnOnce(&Batch<'_, '_, Crash>)) {
+    pub fn persist(&self, change: impl FnOnce(&Batch<'_, '_, Crash>)) {
         persist_scope(self.media(), Purpose::Node, |batch| {
             change(&batch);
             let _durable = batch.fence().durable();
@@ -167,7 +140,7 @@ impl Tree {
     }
 
     /// The node in use, locked, and rebuilt if that is due.
-    fn lock<'l>(&self, live: &'l Live) -> Result<(&'l Node, Locked<'l, Crash>), String> {
+    pub fn lock<'l>(&self, live: &'l Live) -> Result<(&'l Node, Locked<'l, Crash>), String> {
         let media = live.media();
         loop {
             let number = live.root()?.load(media);
@@ -184,7 +157,7 @@ impl Tree {
         }
     }
 
-    fn rebuild(&self, live: &Live, node: &Node) -> Result<(), String> {
+    pub fn rebuild(&self, live: &Live, node: &Node) -> Result<(), String> {
         let media = live.media();
         let counted = node.counted.load(media);
         let present = |word: &&PWord| word.load(media) & PRESENT != 0;
@@ -204,7 +177,7 @@ impl Tree {
     }
 
     /// What a writer does that meets a prefix which does not go with the depth.
-    fn mend_prefix(&self, live: &Live) -> Result<(), String> {
+    pub fn mend_prefix(&self, live: &Live) -> Result<(), String> {
         let media = live.media();
         let node = live.node(live.root()?.load(media))?;
         let depth = node.depth.peek(media);
@@ -225,7 +198,7 @@ impl Tree {
         Ok(())
     }
 
-    fn insert(&self, live: &Live, key: u8, value: u32) -> Result<bool, String> {
+    pub fn insert(&self, live: &Live, key: u8, value: u32) -> Result<bool, String> {
         let media = live.media();
         let before = match self.0 {
             Bug::CheckBeforeLock => Some(self.find(live, live.node(live.root()?.load(media))?, key)),
@@ -288,7 +261,7 @@ impl Tree {
         Ok(table[node.table.load(live.media()) as usize - 1])
     }
 
-    fn change(&self, live: &Live, key: u8, new: Option<u32>) -> Result<bool, String> {
+    pub fn change(&self, live: &Live, key: u8, new: Option<u32>) -> Result<bool, String> {
         let (node, mut locked) = self.lock(live)?;
         if self.0 == Bug::UpdateUnderOtherLock && new.is_some() {
             drop(locked);
@@ -307,7 +280,7 @@ impl Tree {
         }
     }
 
-    fn get(&self, live: &Live, key: u8) -> Result<Option<u32>, String> {
+    pub fn get(&self, live: &Live, key: u8) -> Result<Option<u32>, String> {
         if self.0 == Bug::DirtyRead {
             let node = live.node(live.root()?.load(live.media()))?;
             let found = self.find(live, node, key);
@@ -322,7 +295,7 @@ impl Tree {
             .map(|(_, entry)| entry as u32))
     }
 
-    fn deepen(&self, live: &Live) -> Result<u64, String> {
+    pub fn deepen(&self, live: &Live) -> Result<u64, String> {
         let (node, _locked) = self.lock(live)?;
         let depth = node.depth.load(live.media()) + 1;
         live.persist(|batch| node.depth.store(depth, batch));
@@ -331,7 +304,7 @@ impl Tree {
     }
 
     /// Copies the node into the other one, which takes its place.
-    fn replace(&self, live: &Live) -> Result<(), String> {
+    pub fn replace(&self, live: &Live) -> Result<(), String> {
         let media = live.media();
         let (old, _locked) = self.lock(live)?;
         let number = live.root()?.load(media) + 1;
@@ -360,7 +333,7 @@ impl Tree {
         Ok(())
     }
 
-    fn state(&self, live: &Live) -> Result<State, String> {
+    pub fn state(&self, live: &Live) -> Result<State, String> {
         let (node, _locked) = self.lock(live)?;
         let media = live.media();
         let counted = node.counted.load(media) as usize;
@@ -377,269 +350,4 @@ impl Tree {
         let depth = node.prefix.load(media) / 3;
         Ok(State { map, depth })
     }
-}
-
-impl Subject for Tree {
-    type Op = Op;
-    type Answer = Answer;
-    type State = State;
-    type Live = Live;
-
-    fn name(&self) -> String {
-        format!("tree with {:?} wrong", self.0)
-    }
-
-    fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
-        let live = Live {
-            pool,
-            table: Mutex::default(),
-        };
-        let magic = &live.node(1)?.magic;
-        if self.0 == Bug::RootNotPersisted {
-            persist_scope(live.media(), Purpose::Node, |batch| magic.store(MAGIC, &batch));
-        } else {
-            live.persist(|batch| magic.store(MAGIC, batch));
-        }
-        let root = live.root()?;
-        live.persist(|batch| root.store(1, batch));
-        Ok(live)
-    }
-
-    fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
-        let live = Live {
-            pool,
-            table: Mutex::default(),
-        };
-        let number = live.root()?.load(live.media());
-        if number == 0 {
-            return Ok(None);
-        }
-        if live.node(number)?.magic.load(live.media()) != MAGIC {
-            return Err("the root leads to what is no node".into());
-        }
-        // What a killed process has stored last may not be durable, and is acted upon from now on.
-        let root = live.root()?;
-        live.persist(|batch| {
-            root.persist_seen(batch);
-            if let Ok(node) = live.node(number) {
-                let words = [&node.counted, &node.depth, &node.prefix];
-                words
-                    .into_iter()
-                    .chain(&node.entries)
-                    .for_each(|word| word.persist_seen(batch));
-            }
-        });
-        Ok(Some(live))
-    }
-
-    fn apply(&self, live: &Live, op: &Op) -> Result<Answer, String> {
-        if matches!(op, Op::Insert(..)) {
-            self.mend_prefix(live)?;
-        }
-        let changed = |changed| Some(u64::from(changed));
-        Ok(match *op {
-            Op::Insert(key, value) => changed(self.insert(live, key, value)?),
-            Op::Update(key, value) => changed(self.change(live, key, Some(value))?),
-            Op::Remove(key) => changed(self.change(live, key, None)?),
-            Op::Get(key) => self.get(live, key)?.map(u64::from),
-            Op::Deepen => Some(self.deepen(live)?),
-            Op::Depth => {
-                let (node, _locked) = self.lock(live)?;
-                Some(node.prefix.load(live.media()) / 3)
-            }
-            Op::Move => {
-                self.replace(live)?;
-                None
-            }
-        })
-    }
-
-    fn specify(&self, state: &mut State, op: &Op) -> Answer {
-        let map = &mut state.map;
-        let changed = |changed| Some(u64::from(changed));
-        match *op {
-            Op::Insert(key, value) => {
-                let absent = !map.contains_key(&key);
-                map.entry(key).or_insert(value);
-                changed(absent)
-            }
-            Op::Update(key, value) => changed(map.get_mut(&key).map(|place| *place = value).is_some()),
-            Op::Remove(key) => changed(map.remove(&key).is_some()),
-            Op::Get(key) => map.get(&key).copied().map(u64::from),
-            Op::Deepen => {
-                state.depth += 1;
-                Some(state.depth)
-            }
-            Op::Depth => Some(state.depth),
-            Op::Move => None,
-        }
-    }
-
-    fn judge(&self, live: &Live, verdict: Verdict<'_, Tree>) -> Result<usize, String> {
-        let mut found = self.state(live)?;
-        let which = verdict.allowed.iter().position(|state| **state == found);
-        let which = which.ok_or_else(|| format!("{found:?} instead of {:?}", verdict.allowed))?;
-        // A key that nobody else uses: it takes nobody's place.
-        const NEW: u8 = 200;
-        self.insert(live, NEW, 5)?;
-        found.map.insert(NEW, 5);
-        let now = self.state(live)?;
-        if now != found {
-            return Err(format!("after an insert {now:?} instead of {found:?}"));
-        }
-        Ok(which)
-    }
-
-    fn follow_up(&self, _state: &State, _in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
-        (0..3).map(|_| op(random)).collect()
-    }
-}
-
-fn op(random: &mut Random) -> Op {
-    // Of all kinds of bytes, and few.
-    let key = *random.pick(&[0, 1, 97, 127, 128, 255]);
-    let value = random.next() as u32;
-    match random.below(18) {
-        0..4 => Op::Insert(key, value),
-        4..6 => Op::Update(key, value),
-        6 => Op::Remove(key),
-        7..13 => Op::Get(key),
-        13..16 => Op::Deepen,
-        16 => Op::Depth,
-        _ => Op::Move,
-    }
-}
-
-/// Histories of one to three threads, in turn.
-fn histories() -> impl Iterator<Item = History<Op>> {
-    (0..400).map(|seed| {
-        let mut random = Random(seed);
-        History {
-            seed,
-            ops: (0..24).map(|_| op(&mut random)).collect(),
-            prepared: 0,
-            threads: 1 + seed as u32 % 3,
-        }
-    })
-}
-
-fn explore(bug: Bug) -> (Result<(), Box<Failure>>, Report) {
-    silence_findings();
-    let settings = Settings {
-        memory: 2 << 20,
-        steps: 100_000,
-        again_share: 20,
-        kill_share: 20,
-        ..Settings::default()
-    };
-    let mut explorer = Explorer::new(Tree(bug), settings).expect("memory");
-    let found = histories().try_for_each(|history| explorer.explore(&history));
-    (found, explorer.into_report())
-}
-
-/// Nothing is found in the structure without a bug.
-#[test]
-fn the_whole_one_passes() {
-    let (found, report) = explore(Bug::Nothing);
-    assert!(found.is_ok(), "{}", found.expect_err("checked"));
-    assert!(report.states > 2000 && report.again > 50, "{report}");
-}
-
-/// Each bug is found within four hundred histories.
-#[test]
-fn each_is_found() {
-    for bug in [
-        Bug::RootNotPersisted,
-        Bug::CountWithEntry,
-        Bug::CountFirst,
-        Bug::StaleCount,
-        Bug::CountOneLess,
-        Bug::HandsOutTwice,
-        Bug::TwoLeavesAssumed,
-        Bug::CheckBeforeLock,
-        Bug::UpdateUnderOtherLock,
-        Bug::TryLockMeansCrash,
-        Bug::OldNodeWritten,
-        Bug::LockIsPersistent,
-        Bug::DirtyRead,
-        Bug::SignedFingerprint,
-        Bug::StalePointer,
-    ] {
-        let (found, report) = explore(bug);
-        let failure = found.expect_err(&format!("{bug:?}: {report}"));
-        println!("{bug:?}, after {} states: {}", report.states, failure.message);
-    }
-}
-
-/// An index that leaves an object behind with each update.
-struct Leaking(OfIndex);
-
-impl Subject for Leaking {
-    type Op = MapOp;
-    type Answer = <OfIndex as Subject>::Answer;
-    type State = Map;
-    type Live = LiveIndex;
-
-    fn name(&self) -> String {
-        "leaking".into()
-    }
-
-    fn create(&self, pool: Pool<Crash>) -> Result<LiveIndex, String> {
-        self.0.create(pool)
-    }
-
-    fn open(&self, pool: Pool<Crash>) -> Result<Option<LiveIndex>, String> {
-        let live = self.0.open(pool)?;
-        live.iter().for_each(leak);
-        Ok(live)
-    }
-
-    fn apply(&self, live: &LiveIndex, op: &MapOp) -> Result<Self::Answer, String> {
-        self.0.apply(live, op)
-    }
-
-    fn specify(&self, state: &mut Map, op: &MapOp) -> Self::Answer {
-        self.0.specify(state, op)
-    }
-
-    fn judge(&self, live: &LiveIndex, verdict: Verdict<'_, Self>) -> Result<usize, String> {
-        let Verdict {
-            allowed,
-            in_flight,
-            depth,
-            random,
-        } = verdict;
-        self.0.judge(
-            live,
-            Verdict {
-                allowed,
-                in_flight,
-                depth,
-                random,
-            },
-        )
-    }
-
-    fn follow_up(&self, state: &Map, in_flight: &[&MapOp], random: &mut Random) -> Vec<MapOp> {
-        self.0.follow_up(state, in_flight, random)
-    }
-}
-
-fn leak(live: &LiveIndex) {
-    let _link = persist_scope(live.heap.media(), Purpose::Node, |batch| {
-        let draft = live.heap.draft(PWord::new(1), 0, &batch).expect("room");
-        let flushed = draft.flush(&batch);
-        flushed.persisted(&batch.fence()).into_link(pmem::Tag::default())
-    });
-}
-
-/// An object that is in use and that nothing leads to is found by the accounts after recovery.
-#[test]
-fn leaks_are_found() {
-    let leaking = Leaking(common::subject(IndexKind::Roart));
-    let mut explorer = Explorer::new(leaking, Settings::default()).expect("memory");
-    let failure = explorer
-        .explore(&history::of_map(1, 10, 1))
-        .expect_err("it leaks");
-    assert!(failure.message.contains("the heap's accounts"), "{failure}");
 }

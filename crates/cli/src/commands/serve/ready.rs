@@ -1,0 +1,102 @@
+//! What `serve` says on the standard output: one line when it is ready, one when it has ended.
+
+use super::super::{in_words, output};
+use crate::exit::Failure;
+use indicatif::HumanCount;
+use serde::Serialize;
+use server::Report;
+use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use wollemi::{Map, RecoveryState};
+
+/// How long the start may be held up by counting entries.
+const COUNTING: Duration = Duration::from_millis(20);
+
+/// What the server says when it is ready.
+#[derive(Serialize)]
+pub struct Ready<'a> {
+    pub pool: &'a Path,
+    pub level: String,
+    pub map: &'a str,
+    pub index: &'static str,
+    pub entries: u64,
+    /// Whether these are all entries, or as many as could be counted without making clients wait.
+    pub entries_exact: bool,
+    pub opened_in: f64,
+    pub recovery: RecoveryState,
+    pub memcached: Vec<String>,
+    pub redis: Vec<String>,
+    pub metrics: Option<SocketAddr>,
+}
+
+/// A server serves its clients, whether or not anybody reads what it says.
+pub fn heard_or_not(said: io::Result<()>) -> io::Result<()> {
+    match said {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        said => said,
+    }
+}
+
+pub fn say_goodbye(report: &Report) -> io::Result<()> {
+    let mut out = output();
+    writeln!(
+        out,
+        "stopped after {:.1} s: {} connections, {} gets, {} sets",
+        report.elapsed.as_secs_f64(),
+        HumanCount(report.connections),
+        HumanCount(report.gets),
+        HumanCount(report.sets)
+    )?;
+    out.flush()
+}
+
+pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
+    let mut out = output();
+    if json {
+        serde_json::to_writer(&mut out, ready).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        writeln!(
+            out,
+            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}{}",
+            ready.pool.display(),
+            ready.level,
+            if ready.entries_exact { "" } else { "more than " },
+            in_words(ready.entries),
+            ready.opened_in * 1e3,
+            ready.recovery,
+            ready.memcached.join(", "),
+            match ready.redis.is_empty() {
+                true => String::new(),
+                false => format!("; redis on {}", ready.redis.join(", ")),
+            },
+            match ready.metrics {
+                None => String::new(),
+                Some(address) => format!("; metrics on {address}"),
+            }
+        )?;
+    }
+    out.flush()
+}
+
+/// Counts items, for a moment: how many, and whether these are all. The server's own record, under the empty key, is
+/// none.
+pub fn count(map: &Map) -> Result<(u64, bool), Failure> {
+    const STRIDE: u64 = 1024;
+    let started = Instant::now();
+    let reader = map.reader();
+    let (mut entries, mut all) = (0, true);
+    reader.visit(.., |key, _| {
+        entries += u64::from(!key.is_empty());
+        all = entries % STRIDE != 0 || started.elapsed() < COUNTING;
+        if all {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    })?;
+    Ok((entries, all))
+}

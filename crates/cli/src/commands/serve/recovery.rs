@@ -1,0 +1,65 @@
+//! How far recovery has come, told in the log while it runs.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use wollemi::{Db, Recovery, RecoveryState};
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Looks until recovery has ended, or this is dropped: it keeps the pool open.
+pub struct Watching {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Tells of recovery from now on. Where no thread can be had, nothing is told.
+pub fn watch(db: &Db) -> Watching {
+    let (end, ended) = mpsc::channel();
+    let db = db.clone();
+    let look = move || {
+        loop {
+            let progress = db.recovery_progress();
+            tell(&progress);
+            let pause = match progress.state {
+                RecoveryState::Running => ended.recv_timeout(PAUSE),
+                _ => return,
+            };
+            if pause != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    };
+    Watching {
+        end: Some(end),
+        thread: std::thread::Builder::new()
+            .name("recovery-log".into())
+            .spawn(look)
+            .ok(),
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself; where it has panicked, there is nothing left to tell.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn tell(progress: &Recovery) {
+    let Recovery {
+        objects,
+        pages_swept,
+        pages,
+        seconds,
+        ..
+    } = *progress;
+    match &progress.state {
+        RecoveryState::Failed(why) => tracing::error!(why, "recovery failed, old space is not used again"),
+        state => tracing::info!(%state, objects, pages_swept, pages, seconds, "recovery"),
+    }
+}

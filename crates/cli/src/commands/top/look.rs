@@ -1,0 +1,294 @@
+//! What two scrapes tell: what happened between them.
+
+use super::scrape::{Sample, Scrape};
+use serde::Serialize;
+use std::collections::VecDeque;
+
+/// The histograms of the commands.
+const DURATION: &str = "wollemi_command_duration_seconds";
+/// How many looks are remembered for the curve.
+const REMEMBERED: usize = 512;
+
+/// A server, over an interval.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Look {
+    pub version: String,
+    /// Seconds since it was started.
+    pub uptime: f64,
+    /// Seconds between the two scrapes.
+    pub interval: f64,
+    pub commands_per_second: f64,
+    /// Of the keys that were looked up, the share that was found; nothing where none were looked up.
+    pub hit_rate: Option<f64>,
+    pub read_bytes_per_second: f64,
+    pub written_bytes_per_second: f64,
+    pub connections: f64,
+    pub max_connections: f64,
+    pub rejected_connections: f64,
+    pub items: f64,
+    /// Bytes of the process.
+    pub resident: f64,
+    pub pool: Pool,
+    pub recovery: Recovery,
+    /// Those that have ever come, those that came most in the interval first.
+    pub commands: Vec<Row>,
+}
+
+/// Where the pool's bytes are.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Pool {
+    pub used: f64,
+    pub free: f64,
+    pub unswept: f64,
+    pub largest: f64,
+}
+
+/// How far recovery has come.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Recovery {
+    pub state: String,
+    pub pages_swept: f64,
+    pub pages: f64,
+}
+
+/// A command. Times are in seconds; nothing where it did not come in the interval.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Row {
+    pub protocol: String,
+    pub command: String,
+    pub total: f64,
+    pub per_second: f64,
+    pub p50: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+}
+
+impl Look {
+    /// What happened between two scrapes; without an earlier one, since the server was started.
+    pub fn between(before: Option<&Scrape>, now: &Scrape) -> Look {
+        let uptime = now.one("wollemi_uptime_seconds").unwrap_or_default();
+        // A server that was started meanwhile counts anew.
+        let before =
+            before.filter(|before| before.one("wollemi_uptime_seconds").unwrap_or_default() <= uptime);
+        let interval = before
+            .map_or(uptime, |before| (now.at - before.at).as_secs_f64())
+            .max(1e-3);
+        let grown = |name: &str| {
+            let of = |scrape: &Scrape| scrape.one(name).unwrap_or_default();
+            // Counts may also have been reset.
+            (of(now) - before.map_or(0.0, of)).max(0.0)
+        };
+        let one = |name: &str| now.one(name).unwrap_or_default();
+        let space = |state: &str| {
+            now.labelled("wollemi_pool_bytes", "state", state)
+                .unwrap_or_default()
+        };
+        let (hits, misses) = (grown("wollemi_get_hits_total"), grown("wollemi_get_misses_total"));
+        let state = |scrape: &Scrape| {
+            let states = scrape.all("wollemi_recovery_state").iter();
+            states
+                .filter(|sample| sample.value == 1.0)
+                .map(|sample| sample.label("state").to_owned())
+                .next()
+        };
+        let mut commands = rows(before, now, interval);
+        commands.sort_by(|a, b| {
+            (b.per_second, b.total)
+                .partial_cmp(&(a.per_second, a.total))
+                .unwrap_or(std::cmp::Ordering::Equal)
+        });
+        let info = now.all("wollemi_build_info").first();
+        Look {
+            version: info.map_or("", |info| info.label("version")).to_owned(),
+            uptime,
+            interval,
+            commands_per_second: commands.iter().map(|row| row.per_second).sum(),
+            hit_rate: (hits + misses > 0.0).then(|| hits / (hits + misses)),
+            read_bytes_per_second: grown("wollemi_read_bytes_total") / interval,
+            written_bytes_per_second: grown("wollemi_written_bytes_total") / interval,
+            connections: one("wollemi_connections"),
+            max_connections: one("wollemi_max_connections"),
+            rejected_connections: one("wollemi_rejected_connections_total"),
+            items: now.all("wollemi_items").iter().map(|sample| sample.value).sum(),
+            resident: one("process_resident_memory_bytes"),
+            pool: Pool {
+                used: space("used"),
+                free: space("free"),
+                unswept: space("unswept"),
+                largest: one("wollemi_pool_max_bytes"),
+            },
+            recovery: Recovery {
+                state: state(now).unwrap_or_default(),
+                pages_swept: one("wollemi_recovery_swept_pages"),
+                pages: one("wollemi_recovery_pages"),
+            },
+            commands,
+        }
+    }
+}
+
+fn same(a: &Sample, b: &Sample) -> bool {
+    ["protocol", "command"]
+        .iter()
+        .all(|label| a.label(label) == b.label(label))
+}
+
+fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
+    let counts = format!("{DURATION}_count");
+    let row = |count: &Sample| {
+        let earlier = before.and_then(|before| before.all(&counts).iter().find(|sample| same(sample, count)));
+        let came = (count.value - earlier.map_or(0.0, |sample| sample.value)).max(0.0);
+        let buckets = buckets(before, now, count);
+        Row {
+            protocol: count.label("protocol").to_owned(),
+            command: count.label("command").to_owned(),
+            total: count.value,
+            per_second: came / interval,
+            p50: quantile(&buckets, 0.5),
+            p99: quantile(&buckets, 0.99),
+            p999: quantile(&buckets, 0.999),
+        }
+    };
+    now.all(&counts).iter().map(row).collect()
+}
+
+/// A command's buckets: how often it took at most so many seconds, the shortest first.
+fn buckets(before: Option<&Scrape>, now: &Scrape, of: &Sample) -> Vec<(f64, f64)> {
+    let name = format!("{DURATION}_bucket");
+    let earlier = |bucket: &Sample| {
+        let mut all = before.map_or(&[][..], |before| before.all(&name)).iter();
+        let found = all.find(|sample| sample.labels == bucket.labels);
+        found.map_or(0.0, |sample| sample.value)
+    };
+    let own = now.all(&name).iter().filter(|bucket| same(bucket, of));
+    let bucket = |bucket: &Sample| {
+        let bound = bucket.label("le").parse().unwrap_or(f64::INFINITY);
+        (bound, (bucket.value - earlier(bucket)).max(0.0))
+    };
+    own.map(bucket).collect()
+}
+
+/// The time within which this share was done: in its bucket, as if times were spread evenly.
+fn quantile(buckets: &[(f64, f64)], share: f64) -> Option<f64> {
+    let all = buckets.last()?.1;
+    if all <= 0.0 {
+        return None;
+    }
+    let wanted = share * all;
+    let found = buckets.iter().position(|&(_, within)| within >= wanted)?;
+    let (begin, below) = found.checked_sub(1).map_or((0.0, 0.0), |before| buckets[before]);
+    let (end, within) = buckets[found];
+    if end.is_infinite() || within <= below {
+        return Some(if end.is_infinite() { begin } else { end });
+    }
+    Some(begin + (end - begin) * (wanted - below) / (within - below))
+}
+
+/// What was seen so far.
+#[derive(Debug, Default)]
+pub struct History {
+    last: Option<Scrape>,
+    /// What is to be shown, once there is something.
+    pub look: Option<Look>,
+    /// Commands a second, the newest first.
+    pub rates: VecDeque<u64>,
+    /// Why the server could not be asked the last time.
+    pub lost: Option<String>,
+}
+
+impl History {
+    /// Adds what the server has told.
+    pub fn add(&mut self, scrape: Scrape) {
+        let look = Look::between(self.last.as_ref(), &scrape);
+        if self.last.is_some() {
+            self.rates.push_front(look.commands_per_second.round() as u64);
+            self.rates.truncate(REMEMBERED);
+        }
+        self.look = Some(look);
+        self.last = Some(scrape);
+        self.lost = None;
+    }
+
+    /// Notes that the server did not answer.
+    pub fn lose(&mut self, why: String) {
+        self.lost = Some(why);
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    /// Two scrapes of a server, two seconds apart.
+    pub fn scrapes() -> (Scrape, Scrape) {
+        let text = |seconds: u64, gets: u64, slow: u64| {
+            format!(
+                "wollemi_build_info{{version=\"1.2.3\"}} 1\nwollemi_uptime_seconds {seconds}\n\
+                 wollemi_connections 3\nwollemi_max_connections 10\nwollemi_rejected_connections_total 0\n\
+                 wollemi_get_hits_total {}\nwollemi_get_misses_total {}\n\
+                 wollemi_items{{db=\"0\"}} 7\nwollemi_items{{db=\"3\"}} 5\n\
+                 wollemi_pool_bytes{{state=\"used\"}} 3145728\nwollemi_pool_bytes{{state=\"free\"}} 1048576\n\
+                 wollemi_pool_bytes{{state=\"unswept\"}} 0\nwollemi_pool_max_bytes 1073741824\n\
+                 process_resident_memory_bytes 5242880\n\
+                 wollemi_recovery_state{{state=\"running\"}} 1\nwollemi_recovery_state{{state=\"done\"}} 0\n\
+                 wollemi_recovery_pages 200\nwollemi_recovery_swept_pages 50\n\
+                 {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"0.001\"}} {gets}\n\
+                 {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"0.002\"}} {}\n\
+                 {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"+Inf\"}} {}\n\
+                 {DURATION}_sum{{protocol=\"redis\",command=\"get\"}} 1\n\
+                 {DURATION}_count{{protocol=\"redis\",command=\"get\"}} {}\n",
+                gets / 2,
+                gets / 2,
+                gets + slow,
+                gets + slow,
+                gets + slow,
+            )
+        };
+        let begin = Instant::now();
+        let before = Scrape::read(&text(100, 1000, 0), begin).expect("metrics");
+        let now = Scrape::read(&text(102, 1180, 20), begin + Duration::from_secs(2)).expect("metrics");
+        (before, now)
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-9
+    }
+
+    /// Rates and percentiles are those of the interval alone.
+    #[test]
+    fn an_interval_is_told() {
+        let (before, now) = scrapes();
+        let look = Look::between(Some(&before), &now);
+        assert!(near(look.interval, 2.0) && near(look.commands_per_second, 100.0));
+        assert_eq!((look.hit_rate, look.items), (Some(0.5), 12.0));
+        assert_eq!(
+            (look.version.as_str(), look.recovery.state.as_str()),
+            ("1.2.3", "running")
+        );
+        let row = &look.commands[0];
+        assert_eq!(row.total, 1200.0);
+        // 180 took up to 1 ms, 20 up to 2 ms.
+        assert!(near(row.p50.expect("some"), 0.001 * 100.0 / 180.0));
+        assert!(near(row.p99.expect("some"), 0.001 + 0.001 * 18.0 / 20.0));
+    }
+
+    /// Counts of a server that was started anew are not compared with those of the one before.
+    #[test]
+    fn a_new_server_is_looked_at_anew() {
+        let (before, now) = scrapes();
+        let look = Look::between(Some(&now), &before);
+        assert!(near(look.interval, 100.0) && near(look.commands_per_second, 10.0));
+        let nothing = Look::between(None, &Scrape::read("", Instant::now()).expect("metrics"));
+        assert_eq!((nothing.hit_rate, nothing.commands.len()), (None, 0));
+    }
+
+    /// Nothing came in the interval: there is no percentile.
+    #[test]
+    fn nothing_has_no_percentiles() {
+        let (before, _) = scrapes();
+        let look = Look::between(Some(&before), &before);
+        assert_eq!((look.commands[0].p50, look.hit_rate), (None, None));
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! What the server says while it runs, on the standard error stream: one line an event, as text or as JSON.
+
+use clap::ValueEnum;
+use tracing::level_filters::LevelFilter;
+
+/// How an event looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Time, level, and what happened, as words
+    Text,
+    /// One object a line
+    Json,
+}
+
+/// The least important events that are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Level {
+    /// Nothing at all
+    Off,
+    /// What failed
+    Error,
+    /// What is amiss: slow commands, connections turned away
+    Warn,
+    /// Starting, recovery, reloading, stopping
+    Info,
+    /// Every connection
+    Debug,
+}
+
+/// Tells events from now on. Called once.
+pub fn start(format: Format, level: Level) {
+    let level = match level {
+        Level::Off => LevelFilter::OFF,
+        Level::Error => LevelFilter::ERROR,
+        Level::Warn => LevelFilter::WARN,
+        Level::Info => LevelFilter::INFO,
+        Level::Debug => LevelFilter::DEBUG,
+    };
+    // A server serves its clients, whether or not anybody takes what it says: errors in saying it are not said.
+    let builder = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        .with_ansi(false)
+        .log_internal_errors(false);
+    match format {
+        Format::Text => builder.init(),
+        Format::Json => builder.json().flatten_event(true).init(),
+    }
+}

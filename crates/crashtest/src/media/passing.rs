@@ -1,0 +1,303 @@
+//! What passes through the media: each call of the structure under test touches or saves its line, and is written down.
+
+use super::{Crash, MOST_TURNS, Point};
+use crate::log::{Event, Reason, Site, Store, What};
+use pmem::{LINE, Lacks, Media, Purpose};
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+impl Crash {
+    #[inline(always)]
+    #[track_caller]
+    pub(super) fn event(&self, what: What) {
+        if self.0.recording.load(Relaxed) {
+            self.push(what, Location::caller());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push(&self, what: What, site: Site) {
+        let thread = self.thread();
+        self.slow().log.events.push(Event { what, thread, site });
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn stored(&self, word: Option<u32>, value: u64, kind: Store) {
+        if let Some(word) = word {
+            self.event(What::Store { word, value, kind });
+            if self.0.threaded.load(Relaxed) {
+                let thread = self.thread();
+                self.slow().sharing.stored(word, thread);
+            }
+        }
+    }
+
+    /// What a thread sees in a word, if that is not what memory holds; notes that it depends on another thread's store.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn shared_load(&self, word: &AtomicU64) -> Option<u64> {
+        let word = (self.within(word.as_ptr().cast())? / 8) as u32;
+        let thread = self.thread();
+        let (own, of_another) = {
+            let slow = self.slow();
+            (
+                slow.sharing.own(word, thread),
+                slow.sharing.is_of_another(word, thread),
+            )
+        };
+        if of_another {
+            self.event(What::Load { word });
+        }
+        own
+    }
+
+    /// Shows everybody what the thread has stored past the cache.
+    fn drain(&self) {
+        if self.0.threaded.load(Relaxed) {
+            let thread = self.thread();
+            let drained = self.slow().sharing.drain(thread);
+            for (word, value) in drained {
+                self.words()[word as usize].store(value, Relaxed);
+            }
+        }
+    }
+
+    #[track_caller]
+    fn exchange(&self, word: &AtomicU64, old: u64, new: u64, kind: Store) -> Result<u64, u64> {
+        let place = self.touch_for_store(word);
+        self.event(What::Locked);
+        self.drain();
+        // Whether it takes away a mark or not, nothing depends on what is there instead.
+        if kind == Store::Plain && self.0.threaded.load(Relaxed) {
+            self.shared_load(word);
+        }
+        let result = word.compare_exchange(old, new, Relaxed, Relaxed);
+        if result.is_ok() {
+            self.stored(place, new, kind);
+        }
+        result
+    }
+}
+
+// SAFETY: one OS thread at a time uses the media, in which every order is kept; each access is the atomic of the same
+// name. It promises no durability but that of the model, to which it is tested.
+unsafe impl Media for Crash {
+    const TAKES_TURNS: bool = true;
+
+    #[inline]
+    fn load(&self, word: &AtomicU64) -> u64 {
+        self.touch_for_load(word);
+        if self.0.threaded.load(Relaxed)
+            && let Some(own) = self.shared_load(word)
+        {
+            return own;
+        }
+        word.load(Relaxed)
+    }
+
+    #[inline]
+    fn peek(&self, word: &AtomicU64) -> u64 {
+        self.touch_for_load(word);
+        word.load(Relaxed)
+    }
+
+    #[inline]
+    fn store(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::Plain);
+        word.store(value, Relaxed);
+    }
+
+    #[inline]
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::Unpersisted);
+        word.store(value, Relaxed);
+    }
+
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(word, old, new, Store::Plain)
+    }
+
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(word, old, new, Store::Unpersisted)
+    }
+
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::NonTemporal);
+        match place {
+            Some(place) if self.0.threaded.load(Relaxed) => {
+                let thread = self.thread();
+                self.slow().sharing.past_cache.push((thread, place, value));
+            }
+            _ => word.store(value, Relaxed),
+        }
+    }
+
+    fn touched(&self, start: *const u8, len: usize) {
+        self.step_on();
+        let Some(offset) = self.within(start) else {
+            return;
+        };
+        for line in offset / LINE..(offset + len).div_ceil(LINE).min(self.0.lines.len()) {
+            self.touch(line);
+        }
+    }
+
+    fn drafting(&self, start: *const u8, len: usize) {
+        self.step_on();
+        let Some(offset) = self.within(start) else {
+            return;
+        };
+        for line in offset / LINE..(offset + len).div_ceil(LINE) {
+            if offset <= line * LINE && (line + 1) * LINE <= offset + len {
+                // What is there is overwritten unread.
+                self.0.lines[line].touched.store(self.run(), Relaxed);
+            }
+            self.save(line);
+        }
+    }
+
+    fn drafted(&self, start: *const u8, len: usize) {
+        if !self.0.recording.load(Relaxed) {
+            return;
+        }
+        let Some(offset) = self.within(start) else {
+            return;
+        };
+        let words = offset / 8..(offset + len).div_ceil(8);
+        self.event(What::Drafted {
+            word: words.start as u32,
+            words: words.len() as u32,
+        });
+        for word in words {
+            let value = self.words()[word].load(Relaxed);
+            self.stored(Some(word as u32), value, Store::Draft);
+        }
+    }
+
+    fn write_back(&self, at: *const u8, _purpose: Purpose) {
+        self.step_on();
+        if let Some(offset) = self.within(at) {
+            self.event(What::WriteBack {
+                line: (offset / LINE) as u32,
+                joins: 0,
+            });
+        }
+    }
+
+    fn joined(&self, at: *const u8, len: usize) {
+        if !self.0.recording.load(Relaxed) {
+            return;
+        }
+        let Some(offset) = self.within(at) else {
+            return;
+        };
+        let site = Location::caller();
+        let mut slow = self.slow();
+        for line in offset / LINE..(offset + len.max(1)).div_ceil(LINE) {
+            let joins = slow.joins.entry(key(self.thread(), line)).or_default();
+            if !joins.contains(&site) {
+                joins.push(site);
+            }
+        }
+    }
+
+    fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
+        self.step_on();
+        if !self.0.recording.load(Relaxed) {
+            return;
+        }
+        let Some(offset) = self.within(at) else {
+            return;
+        };
+        let mut slow = self.slow();
+        let slow = &mut *slow;
+        let line = offset / LINE;
+        let mut sites = slow.joins.remove(&key(self.thread(), line)).unwrap_or_default();
+        if sites.is_empty() {
+            sites.push(Location::caller());
+        }
+        let site = sites.remove(0);
+        let joins = if sites.is_empty() {
+            0
+        } else {
+            slow.log.joins.push(sites);
+            slow.log.joins.len() as u32 - 1
+        };
+        let what = What::WriteBack {
+            line: line as u32,
+            joins,
+        };
+        slow.log.events.push(Event {
+            what,
+            thread: self.thread(),
+            site,
+        });
+    }
+
+    fn fence(&self, _purpose: Purpose) {
+        self.step_on();
+        self.event(What::Fence);
+        self.drain();
+    }
+
+    #[inline]
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.touch_for_load(word);
+        word.load(Relaxed)
+    }
+
+    #[inline]
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        let place = self.touch_for_store(word);
+        self.stored(place, value, Store::Volatile);
+        word.store(value, Relaxed);
+    }
+
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(word, old, new, Store::Lock)
+    }
+
+    fn unmissed(&self, lacks: Lacks, why: &'static str) {
+        if self.0.recording.load(Relaxed) {
+            let (site, thread) = (Location::caller(), self.thread());
+            let log = &mut self.slow().log;
+            log.reasons.push(Reason {
+                place: log.events.len(),
+                thread,
+                site,
+                lacks,
+                why,
+            });
+        }
+    }
+
+    fn comes_to(&self, step: &'static str) {
+        if self.0.recording.load(Relaxed) {
+            let log = &mut self.slow().log;
+            log.steps.push((log.events.len(), step));
+        }
+    }
+
+    fn wait(&self, turn: u32) {
+        if self.0.threaded.load(Relaxed) {
+            self.switch(Point::Wait);
+        } else if turn >= MOST_TURNS {
+            self.hang();
+        }
+        let left = self.0.steps.load(Relaxed);
+        if left == 0 {
+            self.hang();
+        }
+        self.0.steps.store(left.saturating_sub(1), Relaxed);
+    }
+}
+
+fn key(thread: u32, line: usize) -> u64 {
+    u64::from(thread) << 32 | line as u64
+}

@@ -1,0 +1,46 @@
+//! What logical threads see of each other: who stored into a word last, and stores past the cache that nobody else sees yet.
+
+use crate::model::LineHasher;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+/// What logical threads see of each other.
+#[derive(Default)]
+pub(super) struct Sharing {
+    /// Who stored into a word last.
+    writers: HashMap<u32, u32, BuildHasherDefault<LineHasher>>,
+    /// Stores past the cache that nobody but their threads sees yet: thread, word, value.
+    pub(super) past_cache: Vec<(u32, u32, u64)>,
+}
+
+impl Sharing {
+    pub(super) fn stored(&mut self, word: u32, thread: u32) {
+        self.writers.insert(word, thread);
+    }
+
+    pub(super) fn is_of_another(&self, word: u32, thread: u32) -> bool {
+        self.writers.get(&word).is_some_and(|writer| *writer != thread)
+    }
+
+    /// What the thread has stored there past the cache.
+    pub(super) fn own(&self, word: u32, thread: u32) -> Option<u64> {
+        let mut own = self
+            .past_cache
+            .iter()
+            .rev()
+            .filter(|(by, place, _)| (*by, *place) == (thread, word));
+        own.next().map(|(.., value)| *value)
+    }
+
+    pub(super) fn drain(&mut self, thread: u32) -> Vec<(u32, u64)> {
+        if self.past_cache.is_empty() {
+            return Vec::new();
+        }
+        let (own, others) = self
+            .past_cache
+            .drain(..)
+            .partition::<Vec<_>, _>(|(by, ..)| *by == thread);
+        self.past_cache = others;
+        own.into_iter().map(|(_, word, value)| (word, value)).collect()
+    }
+}

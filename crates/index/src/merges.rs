@@ -1,0 +1,24 @@
+//! What an index tells of the merges that it makes in the background.
+
+use serde::Serialize;
+
+/// How an index stands that gathers writes, which are durable, and later merges them into where they belong.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Merges {
+    /// Writes gathered since the last merge began, about.
+    pub gathered: u64,
+    /// So many begin a merge.
+    pub threshold: u64,
+    /// Writes that the merge under way takes in, about; 0 if there is none.
+    pub merging: u64,
+    /// What the merge under way does; `idle` if there is none.
+    pub phase: &'static str,
+    /// Parts into which its first phase is divided; 0 if there is none.
+    pub parts: u64,
+    /// How many of these are done.
+    pub parts_done: u64,
+    /// Merges since the index was opened.
+    pub merges: u64,
+    /// Why the last attempt failed, if it did. What was gathered stays, and it will be tried again.
+    pub failed: Option<String>,
+}

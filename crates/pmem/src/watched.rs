@@ -1,0 +1,288 @@
+//! A media that somebody watches: everything passes on to another media, and a [`Watch`] is told of each step before and
+//! after it is taken. The media that count, delay and trace are watches; so are those of tests that stop a thread at a
+//! step of their choice, or end the process there.
+
+use crate::{Hardware, Lacks, Media, Purpose};
+use std::panic::Location;
+use std::sync::atomic::AtomicU64;
+
+/// What a step does. The words and bytes in [`Step::start`] are what it does it to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Loads a persistent word.
+    Load,
+    /// Loads one for a hint.
+    Peek,
+    /// Stores a persistent word.
+    Store,
+    /// Stores a persistent word past the cache.
+    StoreNt,
+    /// Stores a persistent word that need not be persisted.
+    StoreUnpersisted,
+    /// Compares a persistent word and swaps it.
+    Exchange,
+    /// Compares a persistent word and swaps it, which need not be persisted.
+    ExchangeUnpersisted,
+    /// Is about to read bytes by plain loads.
+    Touch,
+    /// Begins a draft.
+    Draft,
+    /// Has filled a draft.
+    Drafted,
+    /// Lets bytes join a batch.
+    Join,
+    /// Writes back a line.
+    WriteBack(Purpose),
+    /// Writes back a line that has joined a batch.
+    WriteBackJoined(Purpose),
+    /// Waits for what was written back.
+    Fence(Purpose),
+    /// Loads a word of the current generation only.
+    LoadVolatile,
+    /// Stores such a word.
+    StoreVolatile,
+    /// Compares and swaps such a word.
+    ExchangeVolatile,
+}
+
+/// A step of a thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// What it does.
+    pub what: What,
+    /// To the bytes from here on; null for a fence.
+    pub start: *const u8,
+    /// So many of them.
+    pub len: usize,
+    /// Who asks for it.
+    pub site: &'static Location<'static>,
+}
+
+impl Step {
+    #[inline(always)]
+    #[track_caller]
+    fn of(what: What, start: *const u8, len: usize) -> Step {
+        Step {
+            what,
+            start,
+            len,
+            site: Location::caller(),
+        }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn on(what: What, word: &AtomicU64) -> Step {
+        Step::of(what, word.as_ptr().cast_const().cast(), size_of::<AtomicU64>())
+    }
+
+    /// Whether it changes a persistent word, or may.
+    #[inline]
+    pub fn stores(&self) -> bool {
+        use What::{Exchange, ExchangeUnpersisted, Store, StoreNt, StoreUnpersisted};
+        matches!(
+            self.what,
+            Exchange | ExchangeUnpersisted | Store | StoreNt | StoreUnpersisted
+        )
+    }
+}
+
+/// Who watches.
+pub trait Watch: Send + Sync + 'static {
+    /// Whether loads matter to it, so that none may bypass the media ([`Media::DIRECT`]).
+    const LOADS: bool = true;
+
+    /// A thread is about to take a step.
+    #[inline(always)]
+    fn before(&self, step: &Step) {
+        let _ = step;
+    }
+
+    /// A thread has taken a step. Not called for an exchange that found another value.
+    #[inline(always)]
+    fn after(&self, step: &Step) {
+        let _ = step;
+    }
+}
+
+/// Passes everything on to `M`, under the eyes of `W`.
+#[derive(Clone, Debug)]
+pub struct Watched<W: Watch, M: Media = Hardware> {
+    pub(crate) watch: W,
+    pub(crate) inner: M,
+}
+
+impl<W: Watch> Watched<W> {
+    /// The machine itself, watched.
+    pub fn machine(watch: W) -> Watched<W> {
+        Watched::around(Hardware::detect(), watch)
+    }
+}
+
+impl<W: Watch, M: Media> Watched<W, M> {
+    /// `inner`, watched.
+    pub fn around(inner: M, watch: W) -> Watched<W, M> {
+        Watched { watch, inner }
+    }
+
+    /// Who watches.
+    pub fn watch(&self) -> &W {
+        &self.watch
+    }
+
+    /// What is behind.
+    pub fn inner(&self) -> &M {
+        &self.inner
+    }
+
+    #[inline(always)]
+    fn step<R>(&self, step: Step, take: impl FnOnce(&M) -> R) -> R {
+        self.watch.before(&step);
+        let result = take(&self.inner);
+        self.watch.after(&step);
+        result
+    }
+
+    #[inline(always)]
+    fn exchange(&self, step: Step, take: impl FnOnce(&M) -> Result<u64, u64>) -> Result<u64, u64> {
+        self.watch.before(&step);
+        let result = take(&self.inner);
+        if result.is_ok() {
+            self.watch.after(&step);
+        }
+        result
+    }
+}
+
+// SAFETY: everything is passed on.
+unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
+    const DIRECT: bool = M::DIRECT && !W::LOADS;
+    const TAKES_TURNS: bool = M::TAKES_TURNS;
+
+    #[inline]
+    fn load(&self, word: &AtomicU64) -> u64 {
+        self.step(Step::on(What::Load, word), |inner| inner.load(word))
+    }
+
+    #[inline]
+    fn peek(&self, word: &AtomicU64) -> u64 {
+        self.step(Step::on(What::Peek, word), |inner| inner.peek(word))
+    }
+
+    #[inline]
+    fn store(&self, word: &AtomicU64, value: u64) {
+        self.step(Step::on(What::Store, word), |inner| inner.store(word, value));
+    }
+
+    #[inline]
+    fn compare_exchange(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(Step::on(What::Exchange, word), |inner| {
+            inner.compare_exchange(word, old, new)
+        })
+    }
+
+    #[inline]
+    fn store_nt(&self, word: &AtomicU64, value: u64) {
+        self.step(Step::on(What::StoreNt, word), |inner| inner.store_nt(word, value));
+    }
+
+    #[inline]
+    fn store_unpersisted(&self, word: &AtomicU64, value: u64) {
+        self.step(Step::on(What::StoreUnpersisted, word), |inner| {
+            inner.store_unpersisted(word, value);
+        });
+    }
+
+    #[inline]
+    fn compare_exchange_unpersisted(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(Step::on(What::ExchangeUnpersisted, word), |inner| {
+            inner.compare_exchange_unpersisted(word, old, new)
+        })
+    }
+
+    #[inline]
+    fn touched(&self, start: *const u8, len: usize) {
+        self.step(Step::of(What::Touch, start, len), |inner| {
+            inner.touched(start, len);
+        });
+    }
+
+    #[inline]
+    fn drafting(&self, start: *const u8, len: usize) {
+        self.step(Step::of(What::Draft, start, len), |inner| {
+            inner.drafting(start, len);
+        });
+    }
+
+    #[inline]
+    fn drafted(&self, start: *const u8, len: usize) {
+        self.step(Step::of(What::Drafted, start, len), |inner| {
+            inner.drafted(start, len);
+        });
+    }
+
+    #[inline]
+    fn write_back(&self, at: *const u8, purpose: Purpose) {
+        self.step(Step::of(What::WriteBack(purpose), at, 1), |inner| {
+            inner.write_back(at, purpose);
+        });
+    }
+
+    #[inline]
+    fn joined(&self, at: *const u8, len: usize) {
+        self.step(Step::of(What::Join, at, len), |inner| inner.joined(at, len));
+    }
+
+    #[inline]
+    fn write_back_joined(&self, at: *const u8, purpose: Purpose) {
+        self.step(Step::of(What::WriteBackJoined(purpose), at, 1), |inner| {
+            inner.write_back_joined(at, purpose);
+        });
+    }
+
+    #[inline]
+    fn fence(&self, purpose: Purpose) {
+        self.step(Step::of(What::Fence(purpose), std::ptr::null(), 0), |inner| {
+            inner.fence(purpose);
+        });
+    }
+
+    #[inline]
+    fn load_volatile(&self, word: &AtomicU64) -> u64 {
+        self.step(Step::on(What::LoadVolatile, word), |inner| {
+            inner.load_volatile(word)
+        })
+    }
+
+    #[inline]
+    fn store_volatile(&self, word: &AtomicU64, value: u64) {
+        self.step(Step::on(What::StoreVolatile, word), |inner| {
+            inner.store_volatile(word, value);
+        });
+    }
+
+    #[inline]
+    fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64> {
+        self.exchange(Step::on(What::ExchangeVolatile, word), |inner| {
+            inner.compare_exchange_volatile(word, old, new)
+        })
+    }
+
+    fn caches_persist(&mut self) {
+        self.inner.caches_persist();
+    }
+
+    #[inline]
+    fn comes_to(&self, step: &'static str) {
+        self.inner.comes_to(step);
+    }
+
+    #[inline]
+    fn unmissed(&self, lacks: Lacks, why: &'static str) {
+        self.inner.unmissed(lacks, why);
+    }
+
+    fn wait(&self, turn: u32) {
+        self.inner.wait(turn);
+    }
+}

@@ -1,0 +1,92 @@
+//! `SLOWLOG`.
+
+use super::command::{self, Command, no_subcommand};
+use super::context::{Context, Done, NOT_INTEGER};
+use super::parse::Args;
+use crate::config::Protocol;
+use crate::latency;
+use crate::number;
+
+pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    match (args.get(1).to_ascii_lowercase().as_slice(), args.len()) {
+        (b"get", 2..=3) => {
+            let most = match args.len() {
+                2 => 10,
+                _ => most(number::strict(args.get(2)).ok_or(NOT_INTEGER)?)?,
+            };
+            let newest = context.shared().slow.newest(most);
+            let reply = &mut context.reply;
+            reply.array(newest.len());
+            for slow in newest {
+                reply.array(6);
+                reply.int(slow.id as i64);
+                reply.int(slow.time as i64);
+                reply.int(slow.took.as_micros() as i64);
+                reply.array(slow.words.len());
+                slow.words.iter().for_each(|word| reply.bulk(word));
+                reply.bulk(slow.peer.as_bytes());
+                reply.bulk(slow.name.as_bytes());
+            }
+        }
+        (b"len", 2) => {
+            let count = context.shared().slow.count();
+            context.reply.int(count as i64);
+        }
+        (b"reset", 2) => {
+            context.shared().slow.reset();
+            context.reply.ok();
+        }
+        _ => return Err(no_subcommand("slowlog", args)),
+    }
+    Ok(())
+}
+
+/// How many are asked for; -1: all.
+fn most(count: i64) -> Result<usize, &'static str> {
+    match count {
+        -1 => Ok(usize::MAX),
+        count => usize::try_from(count).map_err(|_| "ERR count should be greater than or equal to -1"),
+    }
+}
+
+impl Context<'_> {
+    /// Notes what `GET`s that were looked up together have taken.
+    pub fn timed_gets(&self, keys: &[&[u8]]) {
+        let Some(get) = command::find(b"get") else {
+            return;
+        };
+        let took = self.worker.lap();
+        let timed = get.timed();
+        if self.worker.took(timed, took, keys.len() as u64) {
+            let words: Vec<&[u8]> = [&b"get"[..]].iter().chain(keys).copied().collect();
+            let slow = &self.shared().slow;
+            slow.note(timed, took, self.now, self.client, words.into_iter());
+        }
+    }
+
+    /// Notes what a command that is done has taken.
+    pub fn timed(&self, command: &Command, args: Args<'_>) {
+        let took = self.worker.lap();
+        let timed = command.timed();
+        if self.worker.took(timed, took, 1) {
+            // What may hold a password is not kept.
+            let secret = matches!(command.name, "auth" | "hello");
+            let mut words: Vec<&[u8]> = args.from(0).collect();
+            if secret && words.len() > 1 {
+                words.truncate(1);
+                words.push(b"(redacted)");
+            }
+            let slow = &self.shared().slow;
+            slow.note(timed, took, self.now, self.client, words.into_iter());
+        }
+    }
+}
+
+impl Command {
+    fn timed(&self) -> latency::Command {
+        latency::Command {
+            protocol: Protocol::Redis,
+            number: self.number,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What is told to Prometheus.
+
+use crate::python::python;
+use crate::support::{Client, with_redis};
+use index::model::Model;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use wollemi_server::{Config, Error, Metric, Protocol, Server, Shutdown};
+
+fn with_metrics() -> Config {
+    let more = || {
+        let label = "a \"quoted\\\n\" word".to_owned();
+        vec![Metric {
+            name: "wollemi_more",
+            help: "A measurement of the server's owner.",
+            labels: vec![("of", label)],
+            value: 0.25,
+        }]
+    };
+    Config {
+        metrics: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        more_metrics: Some(Arc::new(more)),
+        ..with_redis()
+    }
+}
+
+/// A server, its addresses for memcached, Redis, and metrics, and how to stop it.
+fn start() -> ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>) {
+    let server = Server::bind(with_metrics(), Arc::new(Model::new())).expect("the server starts");
+    let of = |protocol| match server.addresses(protocol)[..] {
+        [wollemi_server::Address::Tcp(address)] => address,
+        ref other => panic!("{other:?}"),
+    };
+    let metrics = server.metrics_address().expect("it tells metrics");
+    let addresses = [of(Protocol::Memcached), of(Protocol::Redis), metrics];
+    let shutdown = Shutdown::new();
+    let stop = shutdown.clone();
+    let thread = std::thread::spawn(move || {
+        server.run(&stop).expect("the server runs");
+    });
+    (addresses, shutdown, thread)
+}
+
+/// The answer to a request, its head and its body.
+fn ask(address: SocketAddr, request: &str) -> (String, String) {
+    let mut client = Client::connect(address);
+    client.send(request.as_bytes());
+    let answer = String::from_utf8(client.rest()).expect("UTF-8");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
+}
+
+/// Prometheus's own parser reads what is told, and finds in it what has happened.
+#[test]
+fn prometheus_reads_the_metrics() {
+    let ([memcached, redis, metrics], shutdown, thread) = start();
+    let mut client = Client::connect(memcached);
+    client.ask("get a b\r\n", "END\r\n");
+    let mut other = Client::connect(redis);
+    other.ask("set a 1\r\nget a\r\n", "+OK\r\n$1\r\n1\r\n");
+    let (head, body) = ask(metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"),
+        "{head}"
+    );
+    assert!(
+        head.contains(&format!("Content-Length: {}\r\n", body.len())),
+        "{head}"
+    );
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/metrics.py");
+    let mut parser = Command::new(python())
+        .arg(script)
+        .args([
+            "wollemi_gets_total=3",
+            "wollemi_get_hits_total=1",
+            "wollemi_get_misses_total=2",
+            "wollemi_connections=2",
+            "wollemi_items=1",
+            "wollemi_more=0.25",
+        ])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut input = parser.stdin.take().expect("piped");
+    input.write_all(body.as_bytes()).expect("it reads");
+    drop(input);
+    assert!(parser.wait().expect("it ends").success(), "{body}");
+    shutdown.stop();
+    thread.join().expect("no panic");
+}
+
+/// Other requests are answered as HTTP has it, and nothing a client does stops the next.
+#[test]
+fn other_requests_are_refused() {
+    let ([_, _, metrics], shutdown, thread) = start();
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", "404"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("GET /metrics\r\n\r\n", "400"),
+        ("\r\n\r\n", "400"),
+        ("GET /metrics?x=1 HTTP/1.0\r\nA: b\r\n\r\n", "200"),
+    ] {
+        let (head, _) = ask(metrics, request);
+        assert_eq!(head.split(' ').nth(1), Some(status), "{request}");
+    }
+    let (head, body) = ask(metrics, "HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200") && body.is_empty());
+    let (head, _) = ask(metrics, &"x".repeat(8 << 10));
+    assert!(head.starts_with("HTTP/1.1 431"), "{head}");
+    let mut silent = Client::connect(metrics);
+    drop(Client::connect(metrics));
+    silent.send(b"GET /metrics");
+    assert!(ask(metrics, "GET /metrics HTTP/1.1\r\n\r\n").0.contains("200 OK"));
+    shutdown.stop();
+    thread.join().expect("no panic");
+}
+
+/// Metrics are for this machine, unless others are let in explicitly: they have no passwords.
+#[test]
+fn metrics_stay_on_this_machine() {
+    let remote = Config {
+        metrics: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
+        ..with_redis()
+    };
+    let bind = |config| Server::bind(config, Arc::new(Model::new()));
+    assert!(matches!(bind(remote.clone()), Err(Error::MetricsNotLoopback(_))));
+    bind(Config {
+        allow_remote: true,
+        ..remote
+    })
+    .expect("it is allowed");
+}
