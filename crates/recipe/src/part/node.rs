@@ -59,7 +59,7 @@ pub struct N48 {
     pub(super) live: VWord,
     pub(super) used: VWord,
     pub(super) unused: [PWord; 2],
-    pub(super) index: [CommitWord; 32], // a byte for each key byte: zero, or twice the pointer's number plus one
+    pub(super) index: [CommitWord; 32], // a byte for each key byte: 0, or 2 (n + 1) for pointer n
     pub(super) slots: [PSlot; 48],
 }
 

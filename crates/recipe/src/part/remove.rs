@@ -51,7 +51,7 @@ impl<'a, M: Media> Writer<'a, M> {
             let _durable = node.clear(media, slot, byte);
             drop(locked);
             if left == 1 {
-                self.tidy(node, place.at)?;
+                self.tidy_if_possible(node, place.at);
             }
         }
         self.retire(link, extent);
@@ -83,7 +83,14 @@ impl<'a, M: Media> Writer<'a, M> {
             locked.retire();
             self.retire(link, node_size(art::Tagged::kind(link)));
         }
-        self.tidy(node, at)
+        self.tidy_if_possible(node, at);
+        Ok(())
+    }
+
+    /// As [`tidy`](Self::tidy), after a remove that is done: damage that it meets is for those to report who have to go
+    /// there.
+    fn tidy_if_possible(&self, node: Node<'a>, at: Link) {
+        let _ = self.tidy(node, at);
     }
 
     /// Gives a node that may have been left with one child a chance to give it its place.

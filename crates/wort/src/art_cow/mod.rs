@@ -26,7 +26,8 @@ impl Scheme for ByCopy {
     type N4 = small::N4;
     type N16 = small::N16;
 
-    /// Nothing is stored: only a merge in a full pool leaves such a header, and its node's next copy puts it right.
+    /// Nothing is stored: only a merge in a full pool leaves such a header, and the next split or merge at its node puts it
+    /// right.
     fn recover_header<M: Media>(
         tree: &Tree<Self, M>,
         place: &Place<'_>,
