@@ -78,7 +78,14 @@ impl Live {
 #[derive(Debug, Default)]
 pub struct Batches;
 
-const NAMES: [(&str, IndexKind); 2] = [("one", IndexKind::Roart), ("two", IndexKind::Part)];
+/// A root's short name shares a line with its link, and a long one does not.
+const NAMES: [(&str, IndexKind); 2] = [
+    ("one", IndexKind::Roart),
+    (
+        "two, by a name that goes on in the line after that of the link",
+        IndexKind::Part,
+    ),
+];
 
 fn open(pool: Pool<Crash>) -> Result<Db<Crash>, String> {
     let options = Options::new().recovery_threads(0);

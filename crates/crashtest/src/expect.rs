@@ -17,6 +17,8 @@ pub(crate) struct Expectation<S: Subject> {
 
 struct Configuration<S: Subject> {
     state: Rc<S::State>,
+    /// Of the state: most that differ are told apart by this.
+    hash: u64,
     /// Operations in flight that have happened, with their answers.
     happened: Vec<(u32, S::Answer)>,
 }
@@ -25,6 +27,7 @@ impl<S: Subject> Clone for Configuration<S> {
     fn clone(&self) -> Self {
         Configuration {
             state: Rc::clone(&self.state),
+            hash: self.hash,
             happened: self.happened.clone(),
         }
     }
@@ -32,9 +35,16 @@ impl<S: Subject> Clone for Configuration<S> {
 
 impl<S: Subject> PartialEq for Configuration<S> {
     fn eq(&self, other: &Self) -> bool {
-        self.happened.len() == other.happened.len()
+        self.hash == other.hash
+            && self.happened.len() == other.happened.len()
             && other.happened.iter().all(|one| self.happened.contains(one))
-            && (Rc::ptr_eq(&self.state, &other.state) || self.state == other.state)
+            && self.holds_what(other)
+    }
+}
+
+impl<S: Subject> Configuration<S> {
+    fn holds_what(&self, other: &Self) -> bool {
+        self.hash == other.hash && (Rc::ptr_eq(&self.state, &other.state) || self.state == other.state)
     }
 }
 
@@ -42,6 +52,7 @@ impl<S: Subject> Expectation<S> {
     /// What is expected of something just created, or of what one of these states was left of.
     pub(crate) fn from(states: impl IntoIterator<Item = S::State>) -> Expectation<S> {
         let configurations = states.into_iter().map(|state| Configuration {
+            hash: hash(&state),
             state: Rc::new(state),
             happened: Vec::new(),
         });
@@ -78,16 +89,13 @@ impl<S: Subject> Expectation<S> {
 
     /// The states that a crash may leave now.
     pub(crate) fn allowed(&self, subject: &S) -> Vec<Rc<S::State>> {
-        let mut states: Vec<Rc<S::State>> = Vec::new();
+        let mut distinct: Vec<Configuration<S>> = Vec::new();
         for configuration in self.reachable(subject) {
-            if !states
-                .iter()
-                .any(|state| Rc::ptr_eq(state, &configuration.state) || **state == *configuration.state)
-            {
-                states.push(configuration.state);
+            if !distinct.iter().any(|one| one.holds_what(&configuration)) {
+                distinct.push(configuration);
             }
         }
-        states
+        distinct.into_iter().map(|one| one.state).collect()
     }
 
     /// What is in flight now.
@@ -107,8 +115,9 @@ impl<S: Subject> Expectation<S> {
                 let mut one = all[next].clone();
                 let mut state = S::State::clone(&one.state);
                 let answer = subject.specify(&mut state, op);
-                if state != *one.state {
-                    one.state = Rc::new(state);
+                let hash = hash(&state);
+                if hash != one.hash || state != *one.state {
+                    (one.hash, one.state) = (hash, Rc::new(state));
                 }
                 one.happened.push((*id, answer));
                 if !all.contains(&one) {
@@ -123,10 +132,14 @@ impl<S: Subject> Expectation<S> {
 
 /// Of the states, whatever their order.
 pub(crate) fn hash_of_states<T: Hash>(states: &[Rc<T>]) -> u64 {
-    let one = |state: &Rc<T>| {
-        let mut hasher = std::collections::hash_map::DefaultHasher::new();
-        state.hash(&mut hasher);
-        hasher.finish()
-    };
-    states.iter().map(one).fold(0, u64::wrapping_add)
+    states
+        .iter()
+        .map(|state| hash(&**state))
+        .fold(0, u64::wrapping_add)
+}
+
+fn hash(state: &impl Hash) -> u64 {
+    let mut hasher = std::collections::hash_map::DefaultHasher::new();
+    state.hash(&mut hasher);
+    hasher.finish()
 }

@@ -10,6 +10,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `walk` | along a log, from crash point to crash point |
+//! | `aim` | where a hunt kills the process |
 //! | `image` | the images of one crash point |
 //! | `again` | what comes after a crash, up to the next one |
 //! | `carry` | histories carried out |
@@ -22,6 +23,7 @@
 //! I2 The same seed explores the same images in the same order.
 
 mod again;
+mod aim;
 mod carry;
 mod image;
 mod panics;
@@ -43,7 +45,7 @@ use crate::{Crash, Subject, schedule};
 use carry::carry_out;
 use panics::caught;
 use pmem::Memory;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -86,7 +88,7 @@ pub(crate) enum Walk {
     Whole,
     /// Those of a mutant, at crash points at which the whole program cannot leave all of them.
     Differing(Mutant),
-    /// The same after an earlier crash or kill, at a few places chosen by chance.
+    /// The same after an earlier crash or kill, at a few places.
     Again(Mutant),
 }
 
@@ -125,8 +127,10 @@ pub struct Explorer<S: Subject> {
     lacking: u64,
     /// Images that the walk may still judge.
     left: u64,
-    /// At one of so many crash points a walk that looks for second crashes goes on.
+    /// At one of so many crash points a walk that looks for second crashes goes on...
     one_in: u64,
+    /// ...and after a kill at each of these.
+    aims: BTreeSet<usize>,
     crash: Crash,
     random: Random,
     seen: HashSet<u64>,
@@ -211,6 +215,7 @@ impl<S: Subject> Explorer<S> {
             lacking: 0,
             left: u64::MAX,
             one_in: 1,
+            aims: BTreeSet::new(),
         })
     }
 
@@ -266,7 +271,7 @@ impl<S: Subject> Explorer<S> {
         self.walk = walk;
         self.lacking = 0;
         self.left = images;
-        self.one_in = (run.crash_points() / again::PLACES).max(1);
+        self.one_in = (run.crash_points() / (again::PLACES / 2)).max(1);
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         let walked = match walk.mutant().and_then(|mutant| mutant.swapped(&run.log)) {
             Some((log, swapped)) => {
@@ -276,9 +281,9 @@ impl<S: Subject> Explorer<S> {
                     swapped,
                     ..run.clone()
                 };
-                self.walk(&run, self.beginning(), self.nothing(), false)
+                self.walk_aiming(&run)
             }
-            None => self.walk(run, self.beginning(), self.nothing(), false),
+            None => self.walk_aiming(run),
         };
         self.walk = Walk::Whole;
         self.left = u64::MAX;
@@ -290,6 +295,18 @@ impl<S: Subject> Explorer<S> {
             failure
         });
         (walked, self.lacking)
+    }
+
+    /// Walks along a run from its beginning; where it looks for what comes after a kill, some places are chosen.
+    fn walk_aiming(&mut self, run: &Run<S>) -> Result<(), Box<Failure>> {
+        self.aims = match self.walk {
+            Walk::Again(mutant) => {
+                let file = mutant.site.file();
+                aim::places(&run.log, run.from, file, again::PLACES, &mut self.random)
+            }
+            _ => BTreeSet::new(),
+        };
+        self.walk(run, self.beginning(), self.nothing(), false)
     }
 
     /// What is expected before anything was done.

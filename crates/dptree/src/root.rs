@@ -139,8 +139,8 @@ impl Root {
     /// Makes durable what is seen here: before it is acted upon in a process that has not stored it. One fence.
     pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
         let partitions = self.shape(media)?.partitions;
-        let why = "what a killed process has stored and perhaps not persisted (I3): few of the places that a hunt looks at lie \
-                   between such a store and its fence";
+        let why = "what a killed process has stored and perhaps not persisted (I3): missed only where it was killed between such a \
+                   store and its fence, which short hunts do not meet";
         media.unmissed(Lacks::WriteBack, why);
         media.unmissed(Lacks::Fence, why);
         persist_scope(media, Purpose::Log, |batch| {

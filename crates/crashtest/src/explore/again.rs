@@ -10,7 +10,8 @@ use crate::log::{Event, Log, What};
 use crate::model::{Tracker, Volatile};
 use crate::report::Failure;
 
-/// At so many places of a history a mutant is looked for after a second crash.
+/// At so many places of a history, of those that `aim` gives, a mutant is looked for after a kill; and at half as many
+/// others after a crash or a kill.
 pub(super) const PLACES: u64 = 8;
 
 impl<S: Subject> Explorer<S> {
@@ -22,7 +23,7 @@ impl<S: Subject> Explorer<S> {
         whole: Option<&Tracker>,
     ) -> Result<(), Box<Failure>> {
         let chance = self.random.next();
-        if chance.is_multiple_of(2) {
+        if chance.is_multiple_of(2) || self.aims.contains(&at.place) {
             return self.after_kill(run, at, whole);
         }
         let plans = strategies(&mut self.random, 8);
@@ -34,7 +35,7 @@ impl<S: Subject> Explorer<S> {
     /// the images that are left.
     fn walk_after(&mut self, run: &Run<S>, from: Place, at: &At<'_, S>) -> Result<(), Box<Failure>> {
         let most = match self.walk {
-            Walk::Again(_) if at.crashes == 1 => self.left.min(self.left / PLACES * 2 + 1),
+            Walk::Again(_) if at.crashes == 1 => self.left.min(self.left / PLACES + 1),
             _ => self.left,
         };
         let kept = self.left - most;

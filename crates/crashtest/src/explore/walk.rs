@@ -154,7 +154,8 @@ impl<S: Subject> Explorer<S> {
         }
         let elsewhere = matches!(self.walk, Walk::Again(_)) && run.crashes == 0;
         if elsewhere {
-            if !self.random.next().is_multiple_of(self.one_in) {
+            let chosen = self.random.next().is_multiple_of(self.one_in);
+            if !chosen && !self.aims.contains(&place) {
                 return Ok(());
             }
         } else if !self.differs(run, place, course) {

@@ -423,7 +423,10 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
-        unmissed_after_kill(heap.media());
+        let why = "what another thread has stored and not persisted yet: missed where it waits between that store and its \
+                   fence while a reader answers, and few of the schedules that a hunt looks at are such";
+        heap.media().unmissed(Lacks::WriteBack, why);
+        heap.media().unmissed(Lacks::Fence, why);
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
@@ -441,7 +444,10 @@ impl<'g> LeafRef<'g> {
         } else {
             Vec::new()
         };
-        unmissed_after_kill(heap.media());
+        let why = "what a killed process has stored in place and perhaps not persisted: missed only where it was killed between \
+                   that store and its fence, which short hunts do not meet";
+        heap.media().unmissed(Lacks::WriteBack, why);
+        heap.media().unmissed(Lacks::Fence, why);
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.head.records[0].persist_seen(&batch);
             if was_locked {
@@ -474,14 +480,6 @@ impl<'g> LeafRef<'g> {
             let _durable = batch.fence().durable();
         });
     }
-}
-
-/// What is persisted because somebody else may not have.
-fn unmissed_after_kill<M: Media>(media: &M) {
-    let why = "what somebody else has stored and perhaps not persisted: it is missed where a process is killed, or another thread \
-               waits, between that store and its fence, and few of the places that a hunt looks at are such";
-    media.unmissed(Lacks::WriteBack, why);
-    media.unmissed(Lacks::Fence, why);
 }
 
 /// The groups that a pair of `home` which stands in `group` has passed by.
