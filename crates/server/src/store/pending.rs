@@ -35,6 +35,8 @@ pub struct Pending {
 struct Kept {
     changes: Changes,
     bytes: usize,
+    /// There was more than a transaction may change, and something is missing from `changes`.
+    too_much: bool,
 }
 
 impl Kept {
@@ -82,7 +84,7 @@ impl Pending {
     /// What is kept back; `None` where that is more than a transaction may change.
     pub fn changes(&self) -> Option<Changes> {
         let mut kept = self.kept();
-        (kept.bytes <= MOST).then(|| std::mem::take(&mut kept.changes))
+        (kept.bytes <= MOST && !kept.too_much).then(|| std::mem::take(&mut kept.changes))
     }
 
     // Each change of it is one insert: it is whole whatever panicked.
@@ -124,7 +126,7 @@ impl Pending {
                 return Err(Error::ValueTooLong(edit.value().len()));
             }
             // A transaction of more will be refused: what it does from here on is of no account.
-            Action::Put if kept.bytes > MOST => {}
+            Action::Put if kept.bytes > MOST => kept.too_much = true,
             Action::Put => kept.put(key, Some(edit.value())),
             Action::Remove if was_there => kept.put(key, None),
             Action::Remove | Action::Keep => return Ok(Action::Keep),

@@ -118,3 +118,22 @@ fn a_transaction_that_fails_has_changed_nothing() {
         &format!("{queued}*4\r\n+OK\r\n+OK\r\n+OK\r\n+OK\r\n:1\r\n+OK\r\n:0\r\n"),
     );
 }
+
+/// A transaction that changes more than it may is refused as a whole, also when what it removes in the end would bring it
+/// below that again: something was not kept by then.
+#[test]
+fn too_large_a_transaction_is_refused_whatever_it_removes() {
+    let committed = Arc::default();
+    let server = server(&Arc::default(), &committed);
+    let mut client = server.connect_redis();
+    client.ask("multi\r\n", "+OK\r\n");
+    for key in ["a", "b", "c", "d", "e"] {
+        client.ask(&format!("setrange {key} 60000000 x\r\n"), "+QUEUED\r\n");
+    }
+    client.ask("set foo bar\r\n", "+QUEUED\r\n");
+    client.ask("del a b c\r\n", "+QUEUED\r\n");
+    client.ask("exec\r\n", "-ERR the transaction changes more than 256 MiB\r\n");
+    client.ask("exists a b c d e foo\r\n", ":0\r\n");
+    client.ask("dbsize\r\n", ":0\r\n");
+    assert_eq!(committed.load(Ordering::Relaxed), 0);
+}

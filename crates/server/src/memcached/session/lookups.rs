@@ -140,6 +140,7 @@ impl Session {
             answered += 1;
         }
         let mut buried = 0;
+        let shared = (!dead.is_empty()).then(|| self.shared().databases.shared());
         for i in dead.into_iter().filter(|&i| i < answered) {
             // Whoever comes next will try again.
             buried += u64::from(
@@ -150,6 +151,7 @@ impl Session {
                     .unwrap_or(false),
             );
         }
+        drop(shared);
         let (answered_keys, answered_marks) = (&keys[..answered], &marks[..answered]);
         let metas = answered_marks
             .iter()
