@@ -226,6 +226,7 @@ impl<M: Media> Heap<M> {
     /// [`Error::Full`].
     pub fn make_room(&self, bytes: u64) -> Result<(), Error> {
         let inner = &*self.inner;
+        let _extending = lock_across(&inner.extending, self.media());
         let (end, free) = {
             let runs = lock(&inner.space.runs);
             (runs.end, runs.free())

@@ -25,7 +25,8 @@ const TURNS: usize = 8;
 
 impl<M: Media> Heap<M> {
     /// Gives all free pages back to the file system, and what the pool has beyond its last page; how many bytes these
-    /// were. What is free is known once recovery has ended.
+    /// were. What is free is known once recovery has ended. Nobody may count on [room that was made](Heap::make_room)
+    /// meanwhile.
     ///
     /// # Errors
     ///
@@ -56,27 +57,32 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Gives back what there is too much of, in runs of at least 4 MiB and no more than 64 MiB a call: free pages keep
-    /// their blocks up to 64 MiB and an eighth of the pool. For who has just removed something; costs two loads where
-    /// there is nothing to do.
+    /// Free pages with blocks beyond those that keep them, in bytes: 64 MiB and an eighth of the pool do.
     #[inline]
-    pub fn give_back_some(&self) {
+    fn excess(&self) -> u64 {
         let inner = &*self.inner;
-        let free = inner.space.free_bytes();
         let kept = SPARE + inner.pool.len() / 8;
-        if free > kept && inner.pool.path().is_some() {
-            self.give_back_excess(free, kept);
+        let free = inner.space.free_bytes();
+        if free <= kept {
+            return 0;
         }
+        free.saturating_sub(inner.pool.given_back()).saturating_sub(kept)
     }
 
-    #[cold]
-    fn give_back_excess(&self, free: u64, kept: u64) {
-        let excess = free.saturating_sub(self.pool().given_back()).saturating_sub(kept);
-        if excess >= LONG {
-            let pages = (LONG / self.inner.space.page_size()).max(1);
-            // If it fails, all is as usable as it was.
-            let _ = self.give_back(pages as u32, excess.min(PIECE));
-        }
+    /// Whether there is so much free that [`give_back_some`](Heap::give_back_some) gives some back. Two loads where there
+    /// is not.
+    #[inline]
+    pub fn has_too_much(&self) -> bool {
+        self.excess() >= LONG && self.inner.pool.can_give_back()
+    }
+
+    /// Gives back what there is too much of, in runs of at least 4 MiB and no more than 64 MiB a call: free pages keep
+    /// their blocks up to 64 MiB and an eighth of the pool. For who has just removed something, while nobody counts on
+    /// [room that was made](Heap::make_room).
+    pub fn give_back_some(&self) {
+        let pages = (LONG / self.inner.space.page_size()).max(1);
+        // If it fails, all is as usable as it was.
+        let _ = self.give_back(pages as u32, self.excess().min(PIECE));
     }
 
     /// Gives back runs of at least so many pages, the longest first, up to so many bytes.

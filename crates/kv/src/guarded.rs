@@ -98,7 +98,12 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         };
         if action != Action::Keep {
             self.index.rest();
-            self.heap.give_back_some();
+            // Behind the gate, so that no batch counts on what goes. Where it is shut, there is nothing to give.
+            if self.heap.has_too_much()
+                && let Ok(_pass) = self.traffic.gate.enter(self.heap.media())
+            {
+                self.heap.give_back_some();
+            }
         }
         Ok(action)
     }

@@ -4,14 +4,14 @@
 //! blocks again before they are written: a store into a hole would be a signal where the file system is full. Nothing
 //! persistent says where holes are; an opening asks the file system.
 //!
-//! I1 Every page without blocks is noted here, but for those that are one caller's, who gives them back or backs them
-//!    just now.
+//! I1 Every page without blocks is noted here. The lock is held across the calls of the file system, so that what is
+//!    noted is in their order.
 
 use super::ErrorKind;
 use super::file::PoolFile;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The holes of a pool.
@@ -20,6 +20,8 @@ pub(super) struct Holes {
     /// Where each begins, and where it ends. They neither overlap nor touch.
     all: Mutex<BTreeMap<u64, u64>>,
     bytes: AtomicU64,
+    /// The file system has failed to punch a hole.
+    failed: AtomicBool,
 }
 
 impl Holes {
@@ -48,6 +50,11 @@ impl Holes {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Whether the file system has failed to punch a hole.
+    pub(super) fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
     /// Whether none of these bytes is without blocks.
     pub(super) fn none_in(&self, place: &Range<u64>) -> bool {
         self.bytes() == 0 || overlapping(&self.lock(), place).next().is_none()
@@ -62,11 +69,14 @@ impl Holes {
     /// Gives the blocks of these bytes, which are the caller's alone, back; how many bytes had any. Where the file system
     /// cannot punch holes, none.
     pub(super) fn punch(&self, file: &PoolFile, place: Range<u64>) -> Result<u64, ErrorKind> {
+        let mut all = self.lock();
         let done = file.punch(place.start, place.end);
+        if !matches!(done, Ok(true)) {
+            self.failed.store(true, Ordering::Relaxed);
+        }
         if let Ok(false) = done {
             return Ok(0);
         }
-        let mut all = self.lock();
         let before = self.bytes();
         note(&mut all, place);
         self.count(&all);
@@ -79,8 +89,8 @@ impl Holes {
         if self.none_in(&place) {
             return Ok(());
         }
-        file.allocate(place.start, place.end)?;
         let mut all = self.lock();
+        file.allocate(place.start, place.end)?;
         let holes: Vec<_> = overlapping(&all, &place).collect();
         for hole in holes {
             all.remove(&hole.start);

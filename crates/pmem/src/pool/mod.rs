@@ -353,6 +353,12 @@ impl<M: Media> Pool<M> {
         }
     }
 
+    /// Whether blocks can be given back, as far as is known: there is a file, and its file system has not failed to.
+    #[inline]
+    pub fn can_give_back(&self) -> bool {
+        self.file.is_some() && !self.holes.failed()
+    }
+
     /// Has these bytes backed by blocks, if they were given back.
     ///
     /// # Errors
