@@ -94,7 +94,7 @@ fn clients(frame: &mut Frame<'_>, area: Rect, look: &Look) {
     let full = look.connections >= look.max_connections * 0.9 || look.rejected_connections > 0.0;
     let hits = look.hit_rate.map_or("-".to_owned(), print::share);
     let traffic = format!(
-        "{}/s in, {}/s out",
+        "{}/s ↓ {}/s ↑",
         print::bytes(look.read_bytes_per_second),
         print::bytes(look.written_bytes_per_second)
     );
@@ -220,7 +220,7 @@ mod tests {
             "3 MiB used",
             "5 MiB of the process",
             "25.0 %",
-            "555.6 µs",
+            "556 µs",
             "q quit",
         ] {
             assert!(screen.contains(words), "no '{words}' on:\n{screen}");
