@@ -88,7 +88,7 @@ pub struct Event {
 }
 
 /// Why persists stay that nothing may miss ([`Media::unmissed`](pmem::Media::unmissed)).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Reason {
     /// It was given before the event of this number...
     pub place: usize,
@@ -98,6 +98,8 @@ pub struct Reason {
     pub site: Site,
     /// Which persists it is about.
     pub lacks: Lacks,
+    /// Lines of source that had asked for write-backs before, which wait for a fence: it is not about these.
+    pub before: Vec<Site>,
     /// The reason.
     pub why: &'static str,
 }
@@ -136,31 +138,32 @@ impl Log {
         std::iter::once(event.site).chain(self.joins[joins].iter().copied())
     }
     /// The persists that a reason is about, each with who asked for it: those of its thread and file up to the next fence.
-    pub fn excused(&self, reason: &Reason) -> impl Iterator<Item = Site> + '_ {
-        let Reason {
+    pub fn excused<'l>(&'l self, reason: &'l Reason) -> impl Iterator<Item = Site> + 'l {
+        let &Reason {
             thread,
             lacks,
             site: given,
             place,
+            ref before,
             ..
-        } = *reason;
+        } = reason;
         let file = given.file();
         let own = self.events[place..]
             .iter()
             .filter(move |event| event.thread == thread);
         let is_fence = move |event: &&Event| event.what == What::Fence && event.site.file() == file;
         let mut ended = false;
-        let before = own.take_while(move |event| {
+        let about = own.take_while(move |event| {
             let was = ended;
             ended |= is_fence(event);
             !was
         });
-        before
+        about
             .filter(move |event| match lacks {
                 Lacks::WriteBack => matches!(event.what, What::WriteBack { .. }),
                 Lacks::Fence | Lacks::Order => event.what == What::Fence,
             })
             .flat_map(|event| self.sites(event))
-            .filter(move |site| site.file() == file)
+            .filter(move |site| site.file() == file && !before.contains(site))
     }
 }

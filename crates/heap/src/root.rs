@@ -104,16 +104,16 @@ impl<M: Media> Heap<M> {
             }
         }
         let entry = free.ok_or_else(|| Error::TooManyRoots(self.entries().count()))?;
-        self.media().unmissed(
-            Lacks::WriteBack,
-            "what an entry is about: it shares its line with the link, whose write-back follows; where the words of a line \
-             can be torn apart (model word) only its own makes it durable first",
-        );
         persist_scope(self.media(), Purpose::Alloc, |batch| {
-            entry.about.store(about(kind, name), &batch);
             for (word, at) in entry.name.iter().zip((0..).step_by(8)) {
                 word.store(word_of(name, at), &batch);
             }
+            self.media().unmissed(
+                Lacks::WriteBack,
+                "what an entry is about: it shares its line with the link, whose write-back follows; where the words of a \
+                 line can be torn apart (model word) only its own makes it durable first",
+            );
+            entry.about.store(about(kind, name), &batch);
             let _durable = batch.fence().durable();
         });
         self.media().unmissed(

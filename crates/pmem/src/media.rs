@@ -159,7 +159,7 @@ pub unsafe trait Media: Send + Sync + 'static {
     }
 
     /// Says why a test that leaves persists out need not miss what this source file asks for from here up to its next
-    /// fence on this thread, and why it stays nevertheless.
+    /// fence on this thread (of write-backs: not those asked for before), and why it stays nevertheless.
     #[inline(always)]
     #[track_caller]
     fn unmissed(&self, lacks: Lacks, why: &'static str) {

@@ -266,12 +266,21 @@ unsafe impl Media for Crash {
     fn unmissed(&self, lacks: Lacks, why: &'static str) {
         if self.0.recording.load(Relaxed) {
             let (site, thread) = (Location::caller(), self.thread());
-            let log = &mut self.slow().log;
+            let mut slow = self.slow();
+            let before = match lacks {
+                Lacks::WriteBack => {
+                    let own = slow.joins.iter().filter(|&(&key, _)| is_of(key, thread));
+                    own.flat_map(|(_, sites)| sites.iter().copied()).collect()
+                }
+                Lacks::Fence | Lacks::Order => Vec::new(),
+            };
+            let log = &mut slow.log;
             log.reasons.push(Reason {
                 place: log.events.len(),
                 thread,
                 site,
                 lacks,
+                before,
                 why,
             });
         }
@@ -300,4 +309,9 @@ unsafe impl Media for Crash {
 
 fn key(thread: u32, line: usize) -> u64 {
     u64::from(thread) << 32 | line as u64
+}
+
+/// Whether a key is of this thread.
+fn is_of(key: u64, thread: u32) -> bool {
+    key >> 32 == u64::from(thread)
 }

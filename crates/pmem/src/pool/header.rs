@@ -184,8 +184,8 @@ impl Header {
     pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
         media.unmissed(
             Lacks::WriteBack,
-            "an opening: the end of the pages, which a process that was killed amid growing may have left not durable, \
-             and the generation, which locks and marks will carry; the heap alone stores neither",
+            "an opening: the end of the pages, which a process that was killed amid growing may have left not durable \
+             (few kills come there), and the generation, which locks and marks will carry; the heap has none of those",
         );
         media.unmissed(
             Lacks::Fence,

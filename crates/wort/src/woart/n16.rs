@@ -147,6 +147,8 @@ impl Inner for N16 {
         };
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
+            let slot = &self.slots[entry];
+            let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 4
             let keys = &self.keys[entry / 8];
             media.unmissed(
                 Lacks::WriteBack,
@@ -154,8 +156,6 @@ impl Inner for N16 {
                  torn apart (model word) only its own makes it durable first",
             );
             keys.store(with_key(keys.load(media), entry, byte), &batch); // line 3
-            let slot = &self.slots[entry];
-            let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 4
             let fenced = batch.fence(); // lines 5 to 8
             let _durable = placed
                 .publish(&fenced, &self.bitmap, bitmap | 2 << entry)
