@@ -41,6 +41,8 @@ kind::indexes! {
     RoartWithoutMo = "roart-without-mo", ablation, roart::Roart<M, roart::WithoutMo>, root byte 2;
     /// The paper's ROART without leaf compaction
     RoartWithoutLc = "roart-without-lc", ablation, roart::Roart<M, roart::WithoutLc>, root byte 2;
+    /// The paper's ROART with leaf arrays of one size, 64 entries
+    RoartWithoutSizes = "roart-without-sizes", ablation, roart::Roart<M, roart::WithoutSizes>, root byte 2;
     /// ROART with none of its techniques
     RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 3;
     /// Log and buffer tree in DRAM, merged into a base tree in place (DPTree, PVLDB 2019)

@@ -13,7 +13,7 @@
 //! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
 
 use crate::Variant;
-use art::{Kind, Leaf, LeafRef, Tagged, fill_leaf, fingerprint, leaf_tag, prefetch, same};
+use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, fingerprint, leaf_tag, prefetch, same};
 use heap::{Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot,
@@ -60,8 +60,9 @@ pub(crate) struct ArrayRef<'g> {
 }
 
 /// The class for `count` leaves, if there is one.
-pub(crate) fn class_for(count: usize) -> Option<usize> {
-    CAPACITIES.iter().position(|&capacity| count <= capacity)
+fn class_for<V: Variant>(count: usize) -> Option<usize> {
+    let smallest = if V::SIZES { 0 } else { CAPACITIES.len() - 1 };
+    (smallest..CAPACITIES.len()).find(|&class| count <= CAPACITIES[class])
 }
 
 /// Entries of the array that a link leads to.
@@ -204,12 +205,12 @@ pub(crate) enum Entry<'e, 'h> {
 pub(crate) type Place = (Offset, usize);
 
 /// Builds the smallest array that holds `entries`.
-pub(crate) fn draft_array<'e, 'h, M: Media>(
+pub(crate) fn draft_array<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     entries: Vec<Entry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, u8, Place), Error> {
-    let class = class_for(entries.len()).ok_or(Fault {
+    let class = class_for::<V>(entries.len()).ok_or(Fault {
         what: "leaf array's length",
         offset: 0,
     })?;
@@ -259,25 +260,27 @@ fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, en
 }
 
 /// Builds a new leaf and the smallest array that holds it beside `old`, both in one line where they fit.
-pub(crate) fn draft_pair<'e, 'h, M: Media>(
+pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
-    old: (Link, &[u8]),
+    (link, old_key): (Link, &[u8]),
     key: &[u8],
     value: &[u8],
-) -> Result<Flushed<'e, 'h, Erased>, Error> {
+) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
+    let old = Entry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key))));
+    if !V::SIZES {
+        let leaf = draft_leaf(heap, key, value, batch)?.flush(batch);
+        let (array, class, _) =
+            draft_array::<M, V>(heap, batch, vec![old, Entry::New(leaf, fingerprint(key))])?;
+        return Ok((array, class));
+    }
     let leaf = Leaf::new(key, value);
     let tail = leaf.tail();
     let (mut leaf, mut array) = heap.draft_pair(leaf, tail, empty::<2>(heap.generation(), 0), 0, batch)?;
     fill_leaf(&mut leaf, key, value);
-    let (link, old_key) = old;
-    put(
-        &mut array,
-        0,
-        Entry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key)))),
-    );
+    put(&mut array, 0, old);
     put(&mut array, 1, Entry::New(leaf.flush(batch), fingerprint(key)));
-    Ok(array.flush(batch).erased())
+    Ok((array.flush(batch).erased(), 0))
 }
 
 /// What does not make sense in the array itself.

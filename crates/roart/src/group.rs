@@ -226,7 +226,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
             });
         }
-        let (array, class, place) = draft_array(&self.heap, batch, entries)?;
+        let (array, class, place) = draft_array::<M, V>(&self.heap, batch, entries)?;
         built.adopted.extend(leaves);
         Ok(Top {
             child: Child::New(array, Kind::Array, class),

@@ -121,7 +121,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let mut entries = Vec::with_capacity(MOST);
             entries.extend(array.leaves(media).map(Entry::Reachable));
             entries.push(Entry::New(leaf, fingerprint(key)));
-            let (array, class, _) = draft_array(&self.heap, &batch, entries)?;
+            let (array, class, _) = draft_array::<M, V>(&self.heap, &batch, entries)?;
             let fenced = batch.fence();
             self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
             Ok::<_, Error>(())

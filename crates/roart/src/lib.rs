@@ -27,7 +27,8 @@ use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 pub use variant::{
-    Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSmp,
+    Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes,
+    WithoutSmp,
 };
 
 /// What the heap's root directory calls a ROART.

@@ -337,7 +337,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let class = usize::from(place.link.aux());
         let few = class
             .checked_sub(1)
-            .is_some_and(|smaller| others.len() <= CAPACITIES[smaller] / 2);
+            .is_some_and(|smaller| V::SIZES && others.len() <= CAPACITIES[smaller] / 2);
         let replaced = match others[..] {
             [last] => {
                 self.hang(&self.lock_parent(key, place.link)?, last, 0);
@@ -347,7 +347,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let parent = self.lock_parent(key, place.link)?;
                 let done = persist_scope(media, Purpose::Node, |batch| {
                     let entries = others.into_iter().map(Entry::Reachable).collect();
-                    let (array, class, _) = draft_array(&self.heap, &batch, entries)?;
+                    let (array, class, _) = draft_array::<M, V>(&self.heap, &batch, entries)?;
                     let fenced = batch.fence();
                     self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
                     Ok(())

@@ -17,6 +17,8 @@ pub trait Variant: Send + Sync + 'static {
     /// Inline leaf arrays, which are not the paper's: pairs of a short key and an eight-byte value stand in the array
     /// itself. They need leaf compaction.
     const INLINE: bool;
+    /// Leaf arrays come in size classes (§3.2). Off: all are of 64 entries, as those that the paper measured.
+    const SIZES: bool;
     /// How a publication keeps readers from what is not yet durable (§3.4.1).
     type Publish: Publication;
 }
@@ -29,24 +31,33 @@ pub struct Switches<
     const MO: bool,
     const LC: bool,
     const INLINE: bool = false,
+    const SIZES: bool = true,
     P = LinkAndPersist,
 >(PhantomData<P>);
 
-impl<const EC: bool, const SMP: bool, const MO: bool, const LC: bool, const INLINE: bool, P: Publication>
-    Variant for Switches<EC, SMP, MO, LC, INLINE, P>
+impl<
+    const EC: bool,
+    const SMP: bool,
+    const MO: bool,
+    const LC: bool,
+    const INLINE: bool,
+    const SIZES: bool,
+    P: Publication,
+> Variant for Switches<EC, SMP, MO, LC, INLINE, SIZES, P>
 {
     const EC: bool = EC;
     const SMP: bool = SMP;
     const MO: bool = MO;
     const LC: bool = LC;
     const INLINE: bool = INLINE && LC;
+    const SIZES: bool = SIZES;
     type Publish = P;
 }
 
 /// All techniques on, published by link-and-persist: the default.
 pub type Full = Switches<true, true, true, true, true>;
 /// All techniques on, published by non-temporal stores, as in the paper.
-pub type Streaming = Switches<true, true, true, true, true, NonTemporal>;
+pub type Streaming = Switches<true, true, true, true, true, true, NonTemporal>;
 /// Without inline leaf arrays: all of the paper's techniques, and nothing else. The ablations below leave out one of
 /// these.
 pub type WithoutInline = Switches<true, true, true, true>;
@@ -58,5 +69,7 @@ pub type WithoutSmp = Switches<true, false, true, true>;
 pub type WithoutMo = Switches<true, true, false, true>;
 /// Without leaf compaction.
 pub type WithoutLc = Switches<true, true, true, false>;
+/// With leaf arrays of 64 entries, however few they hold.
+pub type WithoutSizes = Switches<true, true, true, true, false, false>;
 /// The paper's raw version.
 pub type Raw = Switches<false, false, false, false>;

@@ -243,9 +243,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         persist_scope(media, Purpose::Node, |batch| {
             if V::LC {
-                let array = draft_pair(&self.heap, &batch, (link, old_key), key, value)?;
+                let (array, class) = draft_pair::<M, V>(&self.heap, &batch, (link, old_key), key, value)?;
                 let fenced = batch.fence();
-                publish(array.persisted(&fenced), Kind::Array, 0);
+                publish(array.persisted(&fenced), Kind::Array, class);
                 return Ok(());
             }
             let level = common_prefix(old_key, key);

@@ -2,7 +2,7 @@
 
 use pmem::Hardware;
 use wollemi_roart::{
-    Full, Raw, Roart, Streaming, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSmp,
+    Full, Raw, Roart, Streaming, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes, WithoutSmp,
 };
 
 index::conformance_on_heap! {
@@ -14,4 +14,5 @@ index::conformance_on_heap! {
     without_smp: Roart<Hardware, WithoutSmp>; scale = 0.2,
     without_mo: Roart<Hardware, WithoutMo>; scale = 0.2,
     without_lc: Roart<Hardware, WithoutLc>; scale = 0.2,
+    without_sizes: Roart<Hardware, WithoutSizes>; scale = 0.2,
 }

@@ -10,11 +10,11 @@ use heap::Heap;
 use index::Index;
 use pmem::{Counting, Counts, Hardware, LINE, NonTemporal, Pool, PoolOptions};
 use wollemi_roart::{
-    Raw, Roart, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSmp,
+    Raw, Roart, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes, WithoutSmp,
 };
 
 /// The paper's techniques, published as in the paper.
-type Streaming = Switches<true, true, true, true, false, NonTemporal>;
+type Streaming = Switches<true, true, true, true, false, true, NonTemporal>;
 
 /// Write-backs (or non-temporal stores) and fences.
 type Cost = (u64, u64);
@@ -423,6 +423,15 @@ fn without_leaf_compaction() {
     assert_eq!(into_nodes::<WithoutLc>(), [(2, 2); 5]);
     assert_eq!(divergence::<WithoutLc>(), [(3, 2), (2, 2)]);
     assert_eq!(internal_splits::<WithoutLc>(), [(3, 2); 2]);
+}
+
+/// With one size of leaf arrays the first pair's takes nine lines beside the leaf's and the slot's; the next finds room
+/// in it.
+#[test]
+fn with_leaf_arrays_of_one_size() {
+    assert_eq!(into_nodes::<WithoutSizes>(), [(2, 2); 5]);
+    assert_eq!(divergence::<WithoutSizes>(), [(11, 2), (2, 2)]);
+    assert_eq!(internal_splits::<WithoutSizes>(), [(3, 2); 2]);
 }
 
 /// With everything off: what each technique saves, together.
