@@ -60,10 +60,11 @@ mod write;
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Value, Visit};
 use key::Key;
-pub use options::Options;
+pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
 use pmem::{Fault, Hardware, Lacks, Link, Media, Purpose, persist_scope};
 use root::{Root, tag};
 pub use stats::{Phase, Stats};
+use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
 use tree::Shared;
@@ -76,14 +77,16 @@ pub const KIND: u32 = 20;
 ///
 /// Who opens a tree that is open already gets another handle of it, whatever options it gives.
 #[derive(Debug)]
-pub struct DpTree<M: Media = Hardware> {
+pub struct DpTree<M: Media = Hardware, C: Choice = Defaults> {
     owner: Arc<Owner<M>>,
+    chosen: PhantomData<C>,
 }
 
-impl<M: Media> Clone for DpTree<M> {
-    fn clone(&self) -> DpTree<M> {
+impl<M: Media, C: Choice> Clone for DpTree<M, C> {
+    fn clone(&self) -> DpTree<M, C> {
         DpTree {
             owner: Arc::clone(&self.owner),
+            chosen: PhantomData,
         }
     }
 }
@@ -100,7 +103,7 @@ impl<M: Media> DpTree<M> {
     ///
     /// If the name is taken or not a name, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        Self::create_with(heap, name, Options::on::<M>())
+        OnHeap::create(heap, name)
     }
 
     /// Makes an empty index under the root `name`. Options that cannot be are replaced by the nearest that can.
@@ -109,6 +112,31 @@ impl<M: Media> DpTree<M> {
     ///
     /// As for [`create`](DpTree::create).
     pub fn create_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
+        Self::make(heap, name, options)
+    }
+
+    /// The index under the root `name`, with the default options; `None` if there is no such root.
+    ///
+    /// # Errors
+    ///
+    /// If the root is of another kind, or damaged.
+    pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
+        OnHeap::open(heap, name)
+    }
+
+    /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in proportion
+    /// to them, and to the leaves.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open`](DpTree::open).
+    pub fn open_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
+        Self::open_root(heap, name, options)
+    }
+}
+
+impl<M: Media, C: Choice> DpTree<M, C> {
+    fn make(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
         let options = options.sane();
         let link = persist_scope(heap.media(), Purpose::Node, |batch| {
             let draft = heap.draft(Root::new(&options), 0, &batch)?.flush(&batch);
@@ -130,22 +158,7 @@ impl<M: Media> DpTree<M> {
         Self::attach(heap, link, options)
     }
 
-    /// The index under the root `name`, with the default options; `None` if there is no such root.
-    ///
-    /// # Errors
-    ///
-    /// If the root is of another kind, or damaged.
-    pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
-        Self::open_with(heap, name, Options::on::<M>())
-    }
-
-    /// The index under the root `name`; `None` if there is no such root. Its logs are replayed: takes time in proportion
-    /// to them, and to the leaves.
-    ///
-    /// # Errors
-    ///
-    /// As for [`open`](DpTree::open).
-    pub fn open_with(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
+    fn open_root(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Option<Self>, heap::Error> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
         };
@@ -169,6 +182,7 @@ impl<M: Media> DpTree<M> {
         let owner = heap.attach(at, || Owner::start(Shared::open(heap, root, options)?))?;
         Ok(DpTree {
             owner: owner.ok_or(fault)?,
+            chosen: PhantomData,
         })
     }
 
@@ -216,16 +230,16 @@ fn fault(error: heap::Error) -> Fault {
     }
 }
 
-impl<M: Media> OnHeap for DpTree<M> {
+impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
     type Media = M;
     const KIND: u32 = KIND;
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        DpTree::create(heap, name)
+        Self::make(heap, name, Options::on::<M, C>())
     }
 
     fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
-        DpTree::open(heap, name)
+        Self::open_root(heap, name, Options::on::<M, C>())
     }
 
     fn tracer() -> Arc<dyn Trace<M>> {
@@ -233,7 +247,7 @@ impl<M: Media> OnHeap for DpTree<M> {
     }
 
     fn heap(&self) -> &Heap<M> {
-        DpTree::heap(self)
+        Self::heap(self)
     }
 
     #[inline]

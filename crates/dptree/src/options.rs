@@ -26,6 +26,8 @@ pub struct Options {
     pub workers: usize,
     /// Leaves of a merge's partition (the paper's PSize).
     pub merge_partition: usize,
+    /// How a key's pair is looked for in a leaf.
+    pub probing: Probing,
     /// Writers wait while the buffer tree is so many times as large as what begins a merge, and one is under way.
     pub backlog: usize,
 }
@@ -42,20 +44,79 @@ impl Default for Options {
             log_page: 16 << 10,
             workers: 1,
             merge_partition: 64,
+            probing: Probing::Both,
             backlog: 4,
         }
     }
 }
 
+/// What narrows the search for a key in a base tree's leaf, to measure what each is worth (§4.1, Fig. 10). Leaves are the
+/// same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probing {
+    /// Groups from the key's own on, and in them the pairs with its fingerprint: the default.
+    Both,
+    /// Groups from the key's own on, and in them all pairs.
+    Linear,
+    /// All groups from the first on, and in them the pairs with its fingerprint.
+    Fingerprints,
+}
+
+/// Options as a type, for indexes that differ in nothing else: what a tree gets that is made or opened without any.
+pub trait Choice: Send + Sync + 'static {
+    /// Changes the default options.
+    fn choose(options: &mut Options);
+}
+
+/// The default options.
+#[derive(Debug)]
+pub struct Defaults;
+
+impl Choice for Defaults {
+    fn choose(_: &mut Options) {}
+}
+
+/// A merge threshold R of so many percent.
+#[derive(Debug)]
+pub struct Threshold<const PERCENT: u8>;
+
+impl<const PERCENT: u8> Choice for Threshold<PERCENT> {
+    fn choose(options: &mut Options) {
+        options.merge_threshold = f64::from(PERCENT) / 100.0;
+    }
+}
+
+/// Leaves probed without fingerprints.
+#[derive(Debug)]
+pub struct Linear;
+
+impl Choice for Linear {
+    fn choose(options: &mut Options) {
+        options.probing = Probing::Linear;
+    }
+}
+
+/// Leaves probed by fingerprints alone.
+#[derive(Debug)]
+pub struct Fingerprints;
+
+impl Choice for Fingerprints {
+    fn choose(options: &mut Options) {
+        options.probing = Probing::Fingerprints;
+    }
+}
+
 impl Options {
     /// The options of whoever gives none: the default ones, or the [smallest](Options::SMALL) on a media whose threads take
-    /// turns, which would wait for a thread of the tree's own for ever, and whose histories are short.
-    pub(crate) fn on<M: Media>() -> Options {
-        if M::TAKES_TURNS {
+    /// turns, which would wait for a thread of the tree's own for ever, and whose histories are short; and what is chosen.
+    pub(crate) fn on<M: Media, C: Choice>() -> Options {
+        let mut options = if M::TAKES_TURNS {
             Options::SMALL
         } else {
             Options::default()
-        }
+        };
+        C::choose(&mut options);
+        options
     }
 
     /// Trees of a few dozen keys are merged every few writes, by who writes, and their leaves split and are consolidated:
@@ -70,6 +131,7 @@ impl Options {
         log_page: 256,
         workers: 0,
         merge_partition: 2,
+        probing: Probing::Both,
         backlog: 4,
     };
 
@@ -92,6 +154,7 @@ impl Options {
             log_page: self.log_page.clamp(256, 64 << 10) / 64 * 64,
             workers: self.workers.min(64),
             merge_partition: self.merge_partition.max(1),
+            probing: self.probing,
             backlog: self.backlog.max(1),
         }
     }

@@ -26,7 +26,7 @@ impl<M: Media> Shared<M> {
             }
             let read = trees
                 .base
-                .get(heap, place, &key, hash)
+                .get(heap, place, &key, hash, self.options.probing)
                 .and_then(|found| match found {
                     Some(found) => Ok(Some(found.entry.value(heap)?)),
                     None => Ok(None),

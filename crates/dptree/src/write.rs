@@ -31,7 +31,7 @@ impl<M: Media> Shared<M> {
             (entry, _) => entry,
         };
         let found = match buffered {
-            None => trees.base.get(heap, place, key, hash)?,
+            None => trees.base.get(heap, place, key, hash, self.options.probing)?,
             Some(_) => None,
         };
         let present = buffered

@@ -7,7 +7,7 @@ use index::conformance::{Reopen, Subject};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::marker::PhantomData;
 use tempfile::TempDir;
-use wollemi_dptree::{DpTree, KIND, Options, tracer};
+use wollemi_dptree::{DpTree, KIND, Options, Probing, tracer};
 
 /// Which options.
 trait Choice {
@@ -53,6 +53,31 @@ impl Choice for Background {
             workers: 3,
             merge_partition: 2,
             ..Options::default()
+        }
+    }
+}
+
+/// Small trees whose leaves are probed without fingerprints.
+struct Linear;
+
+/// Small trees whose leaves are probed by fingerprints alone.
+struct Fingerprints;
+
+impl Choice for Linear {
+    fn options() -> Options {
+        Options {
+            probing: Probing::Linear,
+            ..Inline::options()
+        }
+    }
+}
+
+impl Choice for Fingerprints {
+    fn options() -> Options {
+        Options {
+            probing: Probing::Fingerprints,
+            leaf_capacity: 128,
+            ..Inline::options()
         }
     }
 }
@@ -130,4 +155,6 @@ index::conformance! {
     default: InFile<Default>,
     inline: InFile<Inline>; scale = 0.3,
     background: InFile<Background>; scale = 0.3,
+    linear: InFile<Linear>; scale = 0.1,
+    fingerprints: InFile<Fingerprints>; scale = 0.1,
 }

@@ -47,6 +47,14 @@ kind::indexes! {
     RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 3;
     /// Log and buffer tree in DRAM, merged into a base tree in place (DPTree, PVLDB 2019)
     DpTree = "dptree", index, dptree::DpTree<M>;
+    /// DPTree that merges when its buffer tree has 2% of the base tree's keys
+    DpTreeMerge2 = "dptree-merge-2", ablation, dptree::DpTree<M, dptree::Threshold<2>>;
+    /// DPTree that merges when its buffer tree has 50% of the base tree's keys
+    DpTreeMerge50 = "dptree-merge-50", ablation, dptree::DpTree<M, dptree::Threshold<50>>;
+    /// DPTree whose leaves are probed without fingerprints
+    DpTreeLinear = "dptree-linear", ablation, dptree::DpTree<M, dptree::Linear>;
+    /// DPTree whose leaves are probed by fingerprints alone
+    DpTreeFingerprints = "dptree-fingerprints", ablation, dptree::DpTree<M, dptree::Fingerprints>;
 }
 
 impl IndexKind {

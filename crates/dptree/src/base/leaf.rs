@@ -29,6 +29,7 @@
 //!    has read; and the first to touch a leaf in a generation, what a killed process may have left of it.
 
 use crate::key::{Entry, Key};
+use crate::options::Probing;
 use crate::record::RecordRef;
 use crate::root::tag;
 use heap::{Error, Heap};
@@ -257,13 +258,18 @@ impl<'g> LeafRef<'g> {
         version: usize,
         key: &Key<'_>,
         hash: u64,
+        probing: Probing,
     ) -> Result<Option<(usize, Entry)>, Fault> {
         let media = heap.media();
         let groups = self.groups();
-        let mut group = home(hash, groups);
+        let by_hash = probing != Probing::Fingerprints;
+        let mut group = if by_hash { home(hash, groups) } else { 0 };
         for _ in 0..groups {
             let live = self.meta(version).bitmap[group].load(media);
-            let mut alike = live & self.alike(group, print(hash), media);
+            let mut alike = match probing {
+                Probing::Linear => live,
+                _ => live & self.alike(group, print(hash), media),
+            };
             while alike != 0 {
                 let slot = group * GROUP + alike.trailing_zeros() as usize;
                 alike &= alike - 1;
@@ -276,7 +282,7 @@ impl<'g> LeafRef<'g> {
                     }
                 }
             }
-            if self.head.passed.load(media) >> group & 1 == 0 {
+            if by_hash && self.head.passed.load(media) >> group & 1 == 0 {
                 return Ok(None);
             }
             group = (group + 1) % groups;

@@ -8,6 +8,7 @@ pub(crate) mod leaf;
 mod router;
 
 use crate::key::{Entry, Key};
+use crate::options::Probing;
 use crate::root::{Root, State, tag};
 use heap::{Error, Heap};
 use leaf::LeafRef;
@@ -119,11 +120,12 @@ impl Base {
         place: usize,
         key: &Key<'_>,
         hash: u64,
+        probing: Probing,
     ) -> Result<Option<Found<'g>>, Error> {
         let Some(leaf) = self.leaf(heap, place)? else {
             return Ok(None);
         };
-        let found = leaf.find(heap, self.state.version, key, hash)?;
+        let found = leaf.find(heap, self.state.version, key, hash, probing)?;
         let slot = found.map(|(slot, _)| slot as u8);
         leaf.settle(heap, self.state.version, slot.as_slice());
         Ok(found.map(|(slot, entry)| Found { leaf, slot, entry }))

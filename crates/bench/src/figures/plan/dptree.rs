@@ -6,10 +6,12 @@ use crate::figures::svg::Shape;
 use indexes::IndexKind;
 
 pub fn figures(maker: &Maker) -> Vec<Figure> {
-    let family = || {
-        let own = |index: &IndexKind| index.name().starts_with("dptree");
-        IndexKind::ALL.iter().copied().filter(own)
+    let named = |names: &'static [&str]| {
+        let wanted = |index: &IndexKind| names.contains(&index.name());
+        IndexKind::ALL.iter().copied().filter(wanted)
     };
+    let probing = || named(&["dptree", "dptree-linear", "dptree-fingerprints"]);
+    let thresholds = || named(&["dptree-merge-2", "dptree", "dptree-merge-50"]);
     let sizes = maker.sizes("--no-counts");
     let mut threads: Vec<usize> = [1, 2, 4, 8, 16, 32]
         .into_iter()
@@ -108,16 +110,36 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             id: "dptree-10",
             title: "DPTree Fig. 10: lookups by leaf probing",
             paper: "Linear probing with fingerprints is fastest, fingerprints alone slowest.",
-            panels: vec![maker.over(
-                "lookups",
-                Shape::Bars,
-                family(),
-                "dptree-read",
-                &sizes[3..],
-                MICROS,
-            )],
+            panels: vec![maker.over("lookups", Shape::Bars, probing(), "get", &sizes[2..], MICROS)],
             claims: vec![],
-            differs: "Shows the DPTrees among the indexes.",
+            differs: "Groups of 64 slots, each with its line of fingerprints, stand for the paper's slots. The buffer tree is \
+                looked into first, and has up to a tenth of the keys.",
+        },
+        Figure {
+            id: "dptree-threshold",
+            title: "DPTree: when to merge",
+            paper: "None plots it: a merge begins when the buffer tree has a share R of the base tree's keys, 0.1 in the paper \
+                (dptree). Later merges write less, and leave more to replay and more DRAM in use.",
+            panels: vec![
+                maker.workloads(
+                    "operations",
+                    thresholds(),
+                    &["insert", "get"],
+                    "--no-counts",
+                    MOPS.0,
+                    MOPS.1,
+                ),
+                maker.workloads(
+                    "write-backs an insert",
+                    thresholds(),
+                    &["load"],
+                    "--key-kind u64",
+                    "write-backs",
+                    Measure::Field("write_backs_per_op"),
+                ),
+            ],
+            claims: vec![],
+            differs: OTHER_MEMORY,
         },
         Figure {
             id: "dptree-12",
