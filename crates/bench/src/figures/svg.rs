@@ -63,6 +63,16 @@ pub fn short(value: f64) -> String {
     }
 }
 
+/// What an axis says at `tick`: as many decimals as its steps have.
+fn label(tick: f64, step: f64) -> String {
+    let decimals = (-step.log10()).ceil().clamp(0.0, 9.0) as usize;
+    match tick {
+        tick if tick == 0.0 => "0".into(),
+        tick if tick < 1e4 => format!("{tick:.decimals$}"),
+        _ => short(tick),
+    }
+}
+
 const LEFT: f64 = 64.0;
 const TOP: f64 = 12.0;
 const HEIGHT: f64 = 240.0;
@@ -103,7 +113,7 @@ pub fn plot(shape: Shape, y_label: &str, places: &[String], series: &[Series]) -
             LEFT + inner,
             LEFT - 6.0,
             at + 4.0,
-            short(tick)
+            label(tick, step(most))
         );
         tick += step(most);
     }
@@ -247,6 +257,19 @@ mod tests {
                 step(most)
             );
         }
+    }
+
+    /// Ticks of one axis are alike.
+    #[test]
+    fn ticks_are_alike() {
+        let ticks = |ticks: [f64; 3], step| ticks.map(|tick| label(tick, step));
+        assert_eq!(ticks([0.0, 5.0, 10.0], 5.0), ["0", "5", "10"]);
+        assert_eq!(ticks([0.5, 1.0, 1.5], 0.5), ["0.5", "1.0", "1.5"]);
+        assert_eq!(ticks([0.02, 0.1, 0.2], 0.02), ["0.02", "0.10", "0.20"]);
+        assert_eq!(
+            ticks([2_000.0, 10_000.0, 12_000.0], 2_000.0),
+            ["2000", "10k", "12k"]
+        );
     }
 
     /// A plot has a mark for each value, and no text that is markup.
