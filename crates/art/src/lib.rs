@@ -10,6 +10,7 @@
 //! only a leaf whose eight-byte value changes in place brings its order along.
 
 pub mod bounds;
+mod bytes;
 mod check;
 mod design;
 mod digit;
@@ -25,6 +26,7 @@ mod shrink;
 mod trace;
 mod tries;
 
+pub use bytes::{byte_at, index_word, named, naming, with_byte};
 pub use check::report;
 pub use design::{Design, Node, Radix, Site};
 pub use digit::{Byte, Digit, HalfByte};

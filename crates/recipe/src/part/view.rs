@@ -4,8 +4,8 @@
 //! ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch, the read
 //! simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
 
-use super::node::{N48, Node, node_size};
-use art::{Kind, Site, Tagged, damaged, prefetch, prefetch_range};
+use super::node::{Node, node_size};
+use art::{Kind, Site, Tagged, damaged, index_word, prefetch, prefetch_range};
 use heap::Heap;
 use pmem::{Fault, Link, Media, Offset, PSlot};
 use std::ops::Range;
@@ -75,8 +75,7 @@ impl<'g> art::Node<'g> for Node<'g> {
             Node::N48(node) => {
                 let mut named = [false; 256];
                 (0..=255).all(|byte| {
-                    let (word, shift) = N48::place(byte);
-                    let entry = (node.index[word].load(media) >> shift) as u8;
+                    let entry = art::byte_at(node.index[index_word(byte)].load(media), byte.into());
                     let slot = node.slots.get(usize::from(entry >> 1).wrapping_sub(1));
                     let twice = std::mem::replace(&mut named[usize::from(entry)], true);
                     entry == 0 || (!twice && slot.is_some_and(|slot| of_its_byte(byte, slot)))

@@ -1,7 +1,7 @@
 //! Nodes under construction: private drafts, flushed with their batch.
 
 use super::{Header, N4, N16, N48, N256, Node};
-use art::{Kind, Tagged, child_tag};
+use art::{Kind, Tagged, child_tag, index_word, with_byte};
 use heap::{Error, Heap};
 use pmem::{Batch, Draft, Erased, Flushed, Link, Media, Offset, PSlot, PWord, Persisted, Persistent, VWord};
 
@@ -38,7 +38,7 @@ fn bump(count: &mut VWord) {
 }
 
 fn put_byte(word: &mut VWord, at: usize, byte: u8) {
-    *word = VWord::new(word.private() | u64::from(byte) << (at * 8));
+    *word = VWord::new(with_byte(word.private(), at, byte));
 }
 
 impl Inner for N4 {
@@ -56,7 +56,7 @@ impl Inner for N4 {
         &mut self.slots[entry]
     }
     fn note(&mut self, entry: usize, byte: u8) {
-        let meta = self.header.meta.private() | u64::from(byte) << ((entry + 4) * 8);
+        let meta = with_byte(self.header.meta.private(), entry + 4, byte);
         self.header.meta = PWord::new(meta);
     }
 }
@@ -79,7 +79,7 @@ impl Inner for N16 {
         &mut self.slots[entry]
     }
     fn note(&mut self, entry: usize, byte: u8) {
-        put_byte(&mut self.keys[entry / 8], entry % 8, byte);
+        put_byte(&mut self.keys[entry / 8], entry, byte);
         bump(&mut self.count);
     }
 }
@@ -102,11 +102,7 @@ impl Inner for N48 {
         &mut self.slots[entry]
     }
     fn note(&mut self, entry: usize, byte: u8) {
-        put_byte(
-            &mut self.index[usize::from(byte >> 3)],
-            usize::from(byte & 7),
-            entry as u8 + 1,
-        );
+        put_byte(&mut self.index[index_word(byte)], byte.into(), entry as u8 + 1);
         bump(&mut self.count);
     }
 }
