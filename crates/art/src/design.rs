@@ -18,7 +18,7 @@
 use crate::{Digit, Tagged, child_tag, damaged};
 use heap::{Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Lacks, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range};
@@ -202,21 +202,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     const KIND: u32 = D::KIND;
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
-        let root = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let (root, tag) = D::draft_root(heap, &batch)?;
-            heap.media().unmissed(
-                Lacks::Fence,
-                "a new index: the heap fences its root entry before the link too, which the tokens cannot show; once an \
-                 index",
-            );
-            heap.media().unmissed(
-                Lacks::Order,
-                "a new index, and then its name: each must be durable before the link of the root entry, neither before \
-                 the other",
-            );
-            let fenced = batch.fence();
-            heap.create_root(name, D::KIND, root.persisted(&fenced), tag)
-        })?;
+        let root = index::create_root(heap, name, D::KIND, |batch| D::draft_root(heap, batch))?;
         Ok(Radix {
             heap: heap.clone(),
             root,

@@ -22,7 +22,7 @@ mod write;
 
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
-use pmem::{Fault, Hardware, Lacks, Link, Media, Purpose, persist_scope};
+use pmem::{Fault, Hardware, Link, Media};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -53,21 +53,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ///
     /// If the name is taken or not a name, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        let root = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let (node, kind, _) = node::draft_root(heap, &batch)?;
-            heap.media().unmissed(
-                Lacks::Fence,
-                "a new index: the heap fences its root entry before the link too, which the tokens cannot show; once an \
-                 index",
-            );
-            heap.media().unmissed(
-                Lacks::Order,
-                "a new index, and then its name: each must be durable before the link of the root entry, neither before \
-                 the other",
-            );
-            let fenced = batch.fence();
-            debug_assert_eq!(kind, art::Kind::N256);
-            heap.create_root(name, KIND, node.persisted(&fenced), root_tag::<V>())
+        let root = index::create_root(heap, name, KIND, |batch| {
+            Ok((node::draft_root(heap, batch)?, root_tag::<V>()))
         })?;
         Ok(Roart {
             heap: heap.clone(),

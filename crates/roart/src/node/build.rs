@@ -185,8 +185,8 @@ pub(crate) fn draft_node<'e, 'h, M: Media>(
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
-) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
-    build::<N256, M>(heap, batch, &[], Children::default())
+) -> Result<Flushed<'e, 'h, Erased>, Error> {
+    build::<N256, M>(heap, batch, &[], Children::default()).map(|(root, ..)| root)
 }
 
 fn build<'e, 'h, T: Inner, M: Media>(
