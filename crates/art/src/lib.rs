@@ -7,7 +7,8 @@
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), fingerprints, prefixes, and what readers of a
 //! radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
-//! only a leaf whose eight-byte value changes in place brings its order along.
+//! only what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new leaf is
+//! hung where it was (`publish`).
 
 pub mod bounds;
 mod bytes;
@@ -20,6 +21,7 @@ mod leaf;
 mod multi_get;
 mod place;
 mod prefix;
+mod publish;
 mod read;
 mod scan;
 mod shrink;
@@ -37,5 +39,6 @@ pub use multi_get::{GROUP, walk_together};
 pub use place::{Parent, Place};
 pub use pmem::{prefetch, prefetch_range};
 pub use prefix::{Prefix, common_prefix, same};
+pub use publish::{publish_leaf, replace_value, retire};
 pub use shrink::{no_memory, shrink_at};
 pub use tries::{Missed, Tries};

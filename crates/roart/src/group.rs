@@ -13,7 +13,7 @@ use crate::locate::Parent;
 use crate::node::{Child, Children, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag};
+use art::{Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag, retire};
 use heap::{Error, Guard};
 use pmem::{Batch, Fault, Flushed, Link, Media};
 
@@ -91,7 +91,7 @@ impl Built {
     pub(crate) fn settle<M: Media, V: Variant>(self, index: &Roart<M, V>, done: bool, guard: &Guard) {
         if done {
             for (link, len) in self.replaced {
-                index.retire(guard, link, len);
+                retire(&index.heap, guard, link, len);
             }
         } else {
             for (offset, len) in self.adopted {

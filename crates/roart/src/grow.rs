@@ -11,7 +11,7 @@ use crate::locate::{Parent, Place};
 use crate::node::{Child, Children, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag, draft_leaf, fingerprint};
+use art::{Kind, Tagged, child_tag, draft_leaf, fingerprint, retire};
 use heap::{Error, Guard};
 use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
@@ -48,7 +48,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })?;
         drop(parent);
         locked.retire();
-        self.retire(guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
         Ok(())
     }
 
@@ -128,7 +128,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })?;
         drop(parent);
         locked.retire();
-        self.retire(guard, place.link, array.size());
+        retire(&self.heap, guard, place.link, array.size());
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         built.settle(self, done.is_ok(), guard);
         if done.is_ok() && !stays {
             locked.retire();
-            self.retire(guard, link, array.size());
+            retire(&self.heap, guard, link, array.size());
         }
         done
     }

@@ -85,8 +85,6 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// Gives an object's chunk back once no reader can hold it.
     fn retire(&self, link: Link, len: usize) {
-        if let Some(offset) = link.offset() {
-            self.heap().retire(self.guard, offset, len);
-        }
+        art::retire(self.heap(), self.guard, link, len);
     }
 }

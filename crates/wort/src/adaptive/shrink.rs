@@ -6,9 +6,9 @@
 
 use super::build::{Children, draft_node};
 use super::walk::{Passed, Place};
-use super::write::{publish, publish_link, retire, retire_node};
+use super::write::{publish, publish_link, retire_node};
 use super::{Publish, Scheme, Tree};
-use art::{Kind, LeafRef, Tagged, no_memory, shrink_at};
+use art::{Kind, LeafRef, Tagged, no_memory, retire, shrink_at};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Link, Media, Purpose, persist_scope};
@@ -26,7 +26,7 @@ pub(super) fn remove<S: Scheme, M: Media>(
         None => clear(tree, place),
         Some(above) => remove_from(tree, place, above, guard)?,
     }
-    retire(tree, guard, place.link, extent);
+    retire(tree.heap(), guard, place.link, extent);
     Ok(())
 }
 
