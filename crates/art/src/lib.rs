@@ -30,7 +30,7 @@ mod tries;
 
 pub use bytes::{byte_at, index_word, named, naming, with_byte};
 pub use check::report;
-pub use design::{Design, Node, Radix, Site};
+pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, Tagged, child_tag, damaged, leaf_tag, same_object};
 pub use fingerprint::{checksum, fingerprint};
