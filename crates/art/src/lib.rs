@@ -11,6 +11,7 @@
 //! hung where it was (`publish`).
 
 pub mod bounds;
+mod build;
 mod bytes;
 mod check;
 mod design;
@@ -28,6 +29,7 @@ mod shrink;
 mod trace;
 mod tries;
 
+pub use build::{Child, Children};
 pub use bytes::{byte_at, index_word, named, naming, with_byte};
 pub use check::report;
 pub use design::{Design, Node, Radix, Root, Site};

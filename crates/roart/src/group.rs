@@ -10,10 +10,13 @@ use crate::array::{Entry, MOST, Place, draft_array};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Parent;
-use crate::node::{Child, Children, draft_node, node_size};
+use crate::node::{draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag, retire};
+use art::{
+    Child, Children, Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint,
+    leaf_tag, retire,
+};
 use heap::{Error, Guard};
 use pmem::{Batch, Fault, Flushed, Link, Media};
 
@@ -297,7 +300,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         let leaf = self.draft_single(batch, level + 1, last)?;
         let mut children = Children::default();
-        children.add_reachable(first.byte(level), array);
+        children.add_reachable(first.byte(level), array, array.aux());
         children.add(last.byte(level), leaf.child);
         let top = self.draft_top(batch, path, depth, children)?;
         built.adopted.extend(leaf.place);

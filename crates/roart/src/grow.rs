@@ -8,10 +8,10 @@
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
 use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
-use crate::node::{Child, Children, draft_node, node_size};
+use crate::node::{children_of, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag, draft_leaf, fingerprint, retire};
+use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf, fingerprint, retire};
 use heap::{Error, Guard};
 use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
@@ -38,7 +38,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let parent = self.lock_parent(key, place.at)?;
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
-            let mut children = Children::of(&place.node, media);
+            let mut children = children_of(&place.node, media);
             children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind, _) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();

@@ -12,7 +12,7 @@
 
 mod build;
 
-pub(crate) use build::{Child, Children, draft_node, draft_root};
+pub(crate) use build::{children_of, draft_node, draft_root};
 
 use crate::Variant;
 use art::{Kind, Prefix, Tagged, byte_at, child_tag, index_word, with_byte};

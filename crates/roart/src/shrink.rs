@@ -8,10 +8,10 @@ use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
 use crate::group::{Built, Member};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
-use crate::node::{Child, Children, Node, draft_node, node_size};
+use crate::node::{Node, children_of, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, child_tag, no_memory, retire, same_object, shrink_at};
+use art::{Child, Kind, LeafRef, Tagged, child_tag, no_memory, retire, same_object, shrink_at};
 use heap::{Error, Guard};
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
@@ -178,7 +178,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let parent = self.lock_parent(key, place.at)?;
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let mut children = Children::of(&place.node, media);
+            let mut children = children_of(&place.node, media);
             children
                 .list
                 .retain(|(_, child)| !matches!(child, Child::Reachable(link) if same_object(*link, without)));

@@ -14,12 +14,12 @@ use crate::array::{ArrayRef, draft_pair};
 use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
-use crate::node::{Child, Children, draft_node};
+use crate::node::draft_node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
 use art::{
-    Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf, fingerprint,
-    leaf_tag, publish_leaf, replace_value, retire, same, same_object,
+    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
+    fingerprint, leaf_tag, publish_leaf, replace_value, retire, same, same_object,
 };
 use heap::{Error, Guard};
 use index::{Action, Edit};
@@ -231,7 +231,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let skip = skip_between(slot_level, level, link)?;
             let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
             let mut children = Children::default();
-            children.add_reachable(old_key.get(level).copied(), link);
+            children.add_reachable(old_key.get(level).copied(), link, link.aux());
             children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();

@@ -1,11 +1,11 @@
 //! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it was full, or
 //! by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
 
-use super::build::{Child, Children, draft_node};
+use super::build::{children_of, draft_node};
 use super::walk::Passed;
 use super::write::{publish, retire_node};
 use super::{Scheme, Tree};
-use art::{Kind, Tagged, draft_leaf};
+use art::{Child, Kind, Tagged, draft_leaf};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Media, Purpose, persist_scope};
@@ -24,7 +24,7 @@ pub(super) fn add_to_copy<S: Scheme, M: Media>(
     let Passed { node, place, .. } = passed;
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
-        let mut children = Children::of(*node, heap.media(), None);
+        let mut children = children_of(*node, heap.media(), None);
         children.add(Some(byte), Child::New(leaf, Kind::Leaf, 0));
         let header = node.header(heap.media());
         let (copy, kind) = draft_node::<S, M>(heap, &batch, header, children)?;

@@ -4,7 +4,7 @@
 //! leaves few, a smaller copy does. The thresholds lie below those at which inserts make larger copies, so that no key
 //! toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as large as it is.
 
-use super::build::{Children, draft_node};
+use super::build::{children_of, draft_node};
 use super::walk::{Passed, Place};
 use super::write::{publish, publish_link, retire_node};
 use super::{Publish, Scheme, Tree};
@@ -79,7 +79,7 @@ fn remove_by_copy<S: Scheme, M: Media>(
         node, place, byte, ..
     } = above;
     let done = persist_scope(heap.media(), Purpose::Node, |batch| {
-        let children = Children::of(*node, heap.media(), *byte);
+        let children = children_of(*node, heap.media(), *byte);
         let header = node.header(heap.media());
         let (copy, kind) = draft_node::<S, M>(heap, &batch, header, children)?;
         let fenced = batch.fence();

@@ -3,14 +3,14 @@
 //! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
 //! by a commit word (4 for WOART's N16, whose partial key has a line of its own), 2 and 2 where by a slot.
 
-use super::build::{Child, Children, draft_node};
+use super::build::draft_node;
 use super::node::NodeRef;
 use super::walk::{Found, Place, skip, walk};
 use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
 use art::{
-    Kind, LeafRef, Node, Tagged, child_tag, common_prefix, draft_leaf, publish_leaf, replace_value, retire,
-    same,
+    Child, Children, Kind, LeafRef, Node, Tagged, child_tag, common_prefix, draft_leaf, publish_leaf,
+    replace_value, retire, same,
 };
 use heap::{Error, Guard};
 use index::{Action, Edit, OnHeap};
