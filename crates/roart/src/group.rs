@@ -7,16 +7,14 @@
 //! become part of something larger is retired.
 
 use crate::array::{Entry, MOST, Place, draft_array};
+use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Parent;
 use crate::node::{draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{
-    Child, Children, Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint,
-    leaf_tag, retire,
-};
+use art::{Child, Children, Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, retire};
 use heap::{Error, Guard};
 use pmem::{Batch, Fault, Flushed, Link, Media};
 

@@ -6,12 +6,13 @@
 //! from the node's flag whether the child may have moved down since.
 
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
+use crate::fingerprint::fingerprint;
 use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
 use crate::node::{children_of, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf, fingerprint, retire};
+use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf, retire};
 use heap::{Error, Guard};
 use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 

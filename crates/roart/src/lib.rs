@@ -7,12 +7,14 @@
 
 mod array;
 mod check;
+mod fingerprint;
 mod group;
 mod grow;
 mod inline;
 mod locate;
 mod multi_get;
 mod node;
+mod prefix;
 mod read;
 mod scan;
 mod shrink;

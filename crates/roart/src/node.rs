@@ -2,7 +2,7 @@
 //!
 //! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
 //! I2 A non-zero entry names an object that was durable before that store.
-//! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`art::Prefix`).
+//! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`prefix`).
 //! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the index
 //!    is only a hint: the entry that it names says itself for which byte it is. It names an entry before the entry
 //!    is published, so a key that a scan finds is found by a get too.
@@ -15,7 +15,8 @@ mod build;
 pub(crate) use build::{children_of, draft_node, draft_root};
 
 use crate::Variant;
-use art::{Kind, Prefix, Tagged, byte_at, child_tag, index_word, with_byte};
+use crate::prefix::Prefix;
+use art::{Kind, Tagged, byte_at, child_tag, index_word, with_byte};
 use heap::Heap;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Persistent, Purpose, VWord,
@@ -29,7 +30,7 @@ pub(crate) struct Header {
     pub(crate) lock: GenerationLock,
     meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
     pub(crate) ends: PSlot, // the leaf of the key that ends at this level
-    prefix: PWord,          // art::Prefix
+    prefix: PWord,          // Prefix
 }
 
 impl Header {

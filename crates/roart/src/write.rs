@@ -11,6 +11,7 @@
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
 use crate::array::{ArrayRef, draft_pair};
+use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
@@ -19,7 +20,7 @@ use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
 use art::{
     Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
-    fingerprint, leaf_tag, publish_leaf, replace_value, retire, same, same_object,
+    publish_leaf, replace_value, retire, same, same_object,
 };
 use heap::{Error, Guard};
 use index::{Action, Edit};
