@@ -80,8 +80,7 @@ fn remove_by_copy<S: Scheme, M: Media>(
     } = above;
     let done = persist_scope(heap.media(), Purpose::Node, |batch| {
         let children = children_of(*node, heap.media(), *byte);
-        let header = node.header(heap.media());
-        let (copy, kind) = draft_node::<S, M>(heap, &batch, header, children)?;
+        let (copy, kind) = draft_node::<S, M>(heap, &batch, above.header(tree)?, children)?;
         let fenced = batch.fence();
         publish(tree, place, copy.persisted(&fenced), kind, place.link.aux());
         Ok(())
