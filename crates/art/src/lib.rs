@@ -38,7 +38,7 @@ pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, Tagged, child_tag, damaged, same_object};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
-pub use multi_get::{GROUP, walk_together};
+pub use multi_get::{GROUP, address, prefetch_leaf, walk_together};
 pub use place::{Parent, Place};
 pub use pmem::{prefetch, prefetch_range};
 pub use publish::{publish_leaf, replace_value, retire};

@@ -4,6 +4,11 @@
 //! themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`, `write`), structure
 //! modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
 //! `docs/deviations.md` says where and why this differs.
+//!
+//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or pairs with no
+//! leaf, which reads, scans, traces and checks each treat in their own way, and each between the steps that the others
+//! share. What is below a walk comes from `art` all the same: leaves, links, bounds, groups of reads, building and
+//! publishing.
 
 mod array;
 mod check;

@@ -5,9 +5,9 @@
 //! simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
 
 use super::node::{Node, node_size};
-use art::{Kind, Site, Tagged, damaged, index_word, prefetch, prefetch_range};
+use art::{Kind, Site, Tagged, address, damaged, index_word, prefetch, prefetch_range};
 use heap::Heap;
-use pmem::{Fault, Link, Media, Offset, PSlot};
+use pmem::{Fault, Link, Media, PSlot};
 use std::ops::Range;
 
 impl<'g> art::Node<'g> for Node<'g> {
@@ -95,8 +95,7 @@ impl<'g> art::Node<'g> for Node<'g> {
 
     #[inline(always)]
     fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
-        let base = heap.pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+        let start = address(heap, link);
         prefetch(start);
         match link.kind() {
             Kind::N16 => prefetch_range(start.wrapping_add(64), 128),

@@ -110,8 +110,7 @@ impl<'g> art::Node<'g> for &'g Node {
 
     #[inline(always)]
     fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
-        let base = heap.pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & pmem::Offset::MASK) as usize);
+        let start = art::address(heap, link);
         art::prefetch(start);
         art::prefetch(start.wrapping_add(16 + usize::from(digit) * size_of::<u64>()));
     }
