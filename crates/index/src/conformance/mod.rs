@@ -49,6 +49,7 @@ mod plan;
 mod races;
 mod recorded;
 mod restarts;
+pub mod steps;
 mod store;
 
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
