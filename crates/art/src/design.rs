@@ -15,10 +15,10 @@
 //! R3 A link that was replaced leads to what was there before, unchanged, until the reader's guard is gone.
 //! R4 The root stays where it is.
 
-use crate::{Digit, Tagged, child_tag, damaged};
+use crate::{Digit, damaged};
 use heap::{Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Lacks, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range};
@@ -35,15 +35,8 @@ pub trait Design: Debug + Send + Sync + Sized + 'static {
     /// A node being used.
     type Node<'g>: Node<'g>;
 
-    /// Builds the root of an empty index, and the tag of its link.
-    ///
-    /// # Errors
-    ///
-    /// If the heap has no room.
-    fn draft_root<'e, 'h, M: Media>(
-        heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
-    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
+    /// What the index's entry in the heap's root directory leads to.
+    type Root: Root;
 
     /// Carries out an edit of one key, as [`Index::write`](index::Index::write) does.
     ///
@@ -56,36 +49,37 @@ pub trait Design: Debug + Send + Sync + Sized + 'static {
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Action, Error>;
+}
 
-    /// Where walks start, given the root's link: what it leads to (the default), or what hangs from that: a node to
-    /// which no digits lead, a leaf, or null.
+/// The root of an index: where walks start, or an object from which that hangs.
+pub trait Root {
+    /// If it is no node (the tag of its link is then no [`Kind`](crate::Kind)'s), and only [`top`](Root::top) hangs from it:
+    /// its [`footprint`](heap::footprint).
+    const OBJECT: Option<usize>;
+
+    /// Builds the root of an empty index, and the tag of its link.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room.
+    fn draft<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
+
+    /// Where walks start, given the link to the root: a node to which no digits lead, a leaf, or null.
     ///
     /// # Errors
     ///
     /// Where the pool makes no sense.
-    #[inline(always)]
-    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
-        let _ = heap;
-        Ok(root)
-    }
+    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault>;
 
-    /// If the root's link leads to an object that is no node (its tag is then no [`Kind`](crate::Kind)'s) and from which only
-    /// [`top`](Design::top) hangs: the object's [`footprint`](heap::footprint).
-    const ROOT_OBJECT: Option<usize> = None;
-
-    /// Whether the root is one of this design; by default, a node that branches on the first digit.
+    /// Whether there is such a root.
     ///
     /// # Errors
     ///
-    /// Where it is not.
-    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
-        let plain = root.is_inner() && root.tag() == child_tag(root.kind(), 0, 0);
-        if plain && Self::Node::at(heap, root)?.level(heap, root, 0)? == 0 {
-            Ok(())
-        } else {
-            Err(damaged("root of such a radix index", root))
-        }
-    }
+    /// Where there is not.
+    fn check<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault>;
 }
 
 /// What is below a node, for the check of the node itself.
@@ -193,7 +187,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     /// Where the pool makes no sense.
     #[inline(always)]
     pub fn top(&self) -> Result<Link, Fault> {
-        D::top(&self.heap, self.root)
+        D::Root::top(&self.heap, self.root)
     }
 }
 
@@ -202,21 +196,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     const KIND: u32 = D::KIND;
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
-        let root = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let (root, tag) = D::draft_root(heap, &batch)?;
-            heap.media().unmissed(
-                Lacks::Fence,
-                "a new index: the heap fences its root entry before the link too, which the tokens cannot show; once an \
-                 index",
-            );
-            heap.media().unmissed(
-                Lacks::Order,
-                "a new index, and then its name: each must be durable before the link of the root entry, neither before \
-                 the other",
-            );
-            let fenced = batch.fence();
-            heap.create_root(name, D::KIND, root.persisted(&fenced), tag)
-        })?;
+        let root = index::create_root(heap, name, D::KIND, |batch| D::Root::draft(heap, batch))?;
         Ok(Radix {
             heap: heap.clone(),
             root,
@@ -231,7 +211,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         if root.kind != D::KIND {
             return Err(damaged("root of such a radix index", root.link).into());
         }
-        D::check_root(heap, root.link)?;
+        D::Root::check(heap, root.link)?;
         Ok(Some(Radix {
             heap: heap.clone(),
             root: root.link,

@@ -3,8 +3,9 @@
 //! ```text
 //!           63       56 55       48            3    1
 //! in a node:    aux    | key byte  | … offset … | kind |
-//! in a leaf array: fingerprint     | … offset … | kind |
 //! ```
+//!
+//! (A link in one of ROART's leaf arrays has a fingerprint in place of both.)
 //!
 //! `aux` of a link to an inner node is its skip, 255 standing for "255 or more: ask the node's level"; of a link
 //! to a leaf array its size class; of a link to an inline leaf array its shape; of a link to a leaf zero.
@@ -53,8 +54,6 @@ pub trait Tagged: Copy {
     fn byte(self) -> u8;
     /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an inline one.
     fn aux(self) -> u8;
-    /// The fingerprint of a leaf in a leaf array.
-    fn fingerprint(self) -> u16;
 }
 
 impl Tagged for Link {
@@ -87,22 +86,12 @@ impl Tagged for Link {
     fn aux(self) -> u8 {
         (self.bits() >> 56) as u8
     }
-    #[inline(always)]
-    fn fingerprint(self) -> u16 {
-        (self.bits() >> 48) as u16
-    }
 }
 
 /// The tag of a child of a node.
 #[inline]
 pub const fn child_tag(kind: Kind, byte: u8, aux: u8) -> Tag {
     Tag::new((aux as u64) << 56 | (byte as u64) << 48 | (kind as u64) << 1)
-}
-
-/// The tag of a leaf in a leaf array.
-#[inline]
-pub const fn leaf_tag(fingerprint: u16) -> Tag {
-    Tag::new((fingerprint as u64) << 48 | (Kind::Leaf as u64) << 1)
 }
 
 /// Whether two links lead to the same object.

@@ -5,35 +5,42 @@
 //! the node. The bytes between a parent's branching byte and a child's level are the child's *skip* (path
 //! compression).
 //!
-//! Here are leaves (`leaf`), the tags of links (`entry`), fingerprints, prefixes, and what readers of a
-//! radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
-//! only a leaf whose eight-byte value changes in place brings its order along.
+//! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), what nodes under construction link
+//! to (`build`), and what readers of a radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
+//! only what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new leaf is
+//! hung where it was (`publish`).
 
 pub mod bounds;
+mod build;
+mod bytes;
 mod check;
+mod checksum;
+mod compare;
 mod design;
 mod digit;
 mod entry;
-mod fingerprint;
 mod leaf;
 mod multi_get;
 mod place;
-mod prefix;
+mod publish;
 mod read;
 mod scan;
 mod shrink;
 mod trace;
 mod tries;
 
+pub use build::{Child, Children};
+pub use bytes::{byte_at, index_word, named, naming, with_byte};
 pub use check::report;
-pub use design::{Design, Node, Radix, Site};
+pub use checksum::checksum;
+pub use compare::{common_prefix, same};
+pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
-pub use entry::{Kind, Tagged, child_tag, damaged, leaf_tag, same_object};
-pub use fingerprint::{checksum, fingerprint};
+pub use entry::{Kind, Tagged, child_tag, damaged, same_object};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
-pub use multi_get::{GROUP, walk_together};
+pub use multi_get::{GROUP, address, prefetch_leaf, walk_together};
 pub use place::{Parent, Place};
 pub use pmem::{prefetch, prefetch_range};
-pub use prefix::{Prefix, common_prefix, same};
+pub use publish::{publish_leaf, replace_value, retire};
 pub use shrink::{no_memory, shrink_at};
 pub use tries::{Missed, Tries};

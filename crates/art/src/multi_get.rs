@@ -1,6 +1,7 @@
 //! Reading many keys at once: their walks go down side by side, so that their cache misses overlap.
 
 use crate::{Design, Digit, Node, Radix, Tagged, prefetch, prefetch_range};
+use heap::Heap;
 use index::{OnHeap, Value};
 use pmem::{Fault, LINE, Link, Media, Offset};
 
@@ -64,11 +65,23 @@ impl<D: Design, M: Media> Radix<D, M> {
         if link.is_inner() {
             return D::Node::prefetch(self.heap(), link, D::Digit::at(key, depth).unwrap_or_default());
         }
-        let base = self.heap().pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
-        prefetch(start);
-        if key.len() > 32 {
-            prefetch_range(start.wrapping_add(LINE), key.len() - 32);
-        }
+        prefetch_leaf(self.heap(), link, key);
+    }
+}
+
+/// Where an object is, for prefetches: any link will do.
+#[inline(always)]
+pub fn address<M: Media>(heap: &Heap<M>, link: Link) -> *const u8 {
+    let base = heap.pool().base().as_ptr().cast_const();
+    base.wrapping_add((link.bits() & Offset::MASK) as usize)
+}
+
+/// Asks for the lines of the leaf at `link` that a comparison with `key` reads. Never faults.
+#[inline(always)]
+pub fn prefetch_leaf<M: Media>(heap: &Heap<M>, link: Link, key: &[u8]) {
+    let start = address(heap, link);
+    prefetch(start);
+    if key.len() > 32 {
+        prefetch_range(start.wrapping_add(LINE), key.len() - 32);
     }
 }

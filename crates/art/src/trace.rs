@@ -1,6 +1,6 @@
 //! What is alive, told to the heap (post-crash collection, audit).
 
-use crate::{Design, Digit, Kind, LeafRef, Node, Tagged};
+use crate::{Design, Digit, Kind, LeafRef, Node, Root, Tagged};
 use heap::{Error, Heap, Trace};
 use pmem::{Link, Media};
 use std::marker::PhantomData;
@@ -21,9 +21,9 @@ impl<D: Design, M: Media> Trace<M> for Tracer<D> {
             return Ok(LeafRef::at(heap, link)?.extent() as u64);
         }
         if link.kind() == Kind::Null
-            && let Some(size) = D::ROOT_OBJECT
+            && let Some(size) = D::Root::OBJECT
         {
-            let top = D::top(heap, link)?;
+            let top = D::Root::top(heap, link)?;
             children.extend((!top.is_null()).then_some(top));
             return Ok(size as u64);
         }

@@ -71,6 +71,62 @@ fn persists_of_roart_are_needed() {
     assert!(killed.iter().sum::<usize>() >= 10, "{killed:?}");
 }
 
+/// Persists of an index's own files, and of the leaves that all radix indexes share: those that nothing has missed and no
+/// reason keeps, and how many were missed.
+fn of_index(hunted: Vec<Hunted>, folder: &str) -> (Vec<String>, usize) {
+    let own = hunted.into_iter().filter(|one| {
+        let file = one.mutant.site.file();
+        file.contains(folder) || file.contains("art/src/")
+    });
+    let own: Vec<Hunted> = own.collect();
+    let killed = own.iter().filter(|one| one.is_killed()).count();
+    (unexplained(&own), killed)
+}
+
+/// Every persist of P-ART's own.
+#[test]
+fn persists_of_part_are_needed() {
+    let hunted = hunt(subject(IndexKind::Part), 42, |seed, threads| {
+        history::of_map(seed, 60, threads)
+    });
+    let (unexplained, killed) = of_index(hunted, "recipe/src/");
+    assert_eq!(unexplained, [""; 0]);
+    assert!(killed >= 20, "{killed}");
+}
+
+/// Every persist of WORT's own.
+#[test]
+fn persists_of_wort_are_needed() {
+    let hunted = hunt(subject(IndexKind::Wort), 42, |seed, threads| {
+        history::of_map(seed, 60, threads)
+    });
+    let (unexplained, killed) = of_index(hunted, "wort/src/");
+    assert_eq!(unexplained, [""; 0]);
+    assert!(killed >= 8, "{killed}");
+}
+
+/// Every persist of WOART's own.
+#[test]
+fn persists_of_woart_are_needed() {
+    let hunted = hunt(subject(IndexKind::Woart), 42, |seed, threads| {
+        history::of_map(seed, 60, threads)
+    });
+    let (unexplained, killed) = of_index(hunted, "wort/src/");
+    assert_eq!(unexplained, [""; 0]);
+    assert!(killed >= 20, "{killed}");
+}
+
+/// Every persist of ART+CoW's own.
+#[test]
+fn persists_of_art_cow_are_needed() {
+    let hunted = hunt(subject(IndexKind::ArtCow), 42, |seed, threads| {
+        history::of_map(seed, 60, threads)
+    });
+    let (unexplained, killed) = of_index(hunted, "wort/src/");
+    assert_eq!(unexplained, [""; 0]);
+    assert!(killed >= 15, "{killed}");
+}
+
 /// Every persist of the heap alone.
 #[test]
 fn persists_of_the_heap_are_needed() {

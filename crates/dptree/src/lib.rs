@@ -61,7 +61,7 @@ use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Value, Visit};
 use key::Key;
 pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
-use pmem::{Fault, Hardware, Lacks, Link, Media, Purpose, persist_scope};
+use pmem::{Fault, Hardware, Lacks, Link, Media};
 use root::{Root, tag};
 pub use stats::{Phase, Stats};
 use std::marker::PhantomData;
@@ -138,22 +138,14 @@ impl<M: Media> DpTree<M> {
 impl<M: Media, C: Choice> DpTree<M, C> {
     fn make(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
         let options = options.sane();
-        let link = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let draft = heap.draft(Root::new(&options), 0, &batch)?.flush(&batch);
+        let link = index::create_root(heap, name, KIND, |batch| {
+            let draft = heap.draft(Root::new(&options), 0, batch)?;
             heap.media().unmissed(
                 Lacks::WriteBack,
                 "a new root: its first line is persisted again by the opening that follows; the others are zeros, which \
                  matters where the chunk has held something before",
             );
-            heap.media().unmissed(
-                Lacks::Fence,
-                "a new index: the heap fences its root entry before the link too, which the tokens cannot show",
-            );
-            heap.media().unmissed(
-                Lacks::Order,
-                "a new index, and then its name: each must be durable before the link, neither before the other",
-            );
-            heap.create_root(name, KIND, draft.persisted(&batch.fence()), tag::ROOT)
+            Ok((draft.flush(batch).erased(), tag::ROOT))
         })?;
         Self::attach(heap, link, options)
     }

@@ -18,6 +18,7 @@ mod merges;
 pub mod model;
 mod on_heap;
 mod range;
+mod root;
 mod value;
 
 pub use ahead::{Batch, ReadAhead, prefix_bounds};
@@ -28,6 +29,7 @@ pub use heap::Guard;
 pub use merges::Merges;
 pub use on_heap::OnHeap;
 pub use range::Range;
+pub use root::create_root;
 pub use value::Value;
 
 /// The longest key, in bytes.

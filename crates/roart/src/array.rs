@@ -13,7 +13,8 @@
 //! The smallest class fills half a line, so that it can share its line with the leaf that made it necessary.
 
 use crate::Variant;
-use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, fingerprint, leaf_tag, prefetch, same};
+use crate::fingerprint::{fingerprint, leaf_tag};
+use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, prefetch, same};
 use heap::{Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot,

@@ -1,11 +1,13 @@
 //! The validator: walks everything and says what does not make sense.
 
 use crate::array::{self, ArrayRef};
+use crate::fingerprint::{fingerprint, fingerprint_of};
 use crate::inline::{self, InlineRef};
 use crate::node::Node;
+use crate::prefix::Prefix;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Prefix, Tagged, child_tag, fingerprint, report};
+use art::{Kind, LeafRef, Tagged, child_tag, report};
 use index::Faults;
 use pmem::{Fault, Link, Media};
 
@@ -49,7 +51,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if let Some(fault) = leaf.fault(&self.heap) {
             report(faults, item.link, fault);
         }
-        if item.in_array && item.link.fingerprint() != fingerprint(leaf.key()) {
+        if item.in_array && fingerprint_of(item.link) != fingerprint(leaf.key()) {
             report(faults, item.link, "the leaf array's fingerprint is not the key's");
         }
         if let Some((level, prefix, byte)) = item.parent {

@@ -7,13 +7,14 @@
 //! become part of something larger is retired.
 
 use crate::array::{Entry, MOST, Place, draft_array};
+use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Parent;
-use crate::node::{Child, Children, draft_node, node_size};
+use crate::node::{draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, fingerprint, leaf_tag};
+use art::{Child, Children, Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, retire};
 use heap::{Error, Guard};
 use pmem::{Batch, Fault, Flushed, Link, Media};
 
@@ -91,7 +92,7 @@ impl Built {
     pub(crate) fn settle<M: Media, V: Variant>(self, index: &Roart<M, V>, done: bool, guard: &Guard) {
         if done {
             for (link, len) in self.replaced {
-                index.retire(guard, link, len);
+                retire(&index.heap, guard, link, len);
             }
         } else {
             for (offset, len) in self.adopted {
@@ -297,7 +298,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         let leaf = self.draft_single(batch, level + 1, last)?;
         let mut children = Children::default();
-        children.add_reachable(first.byte(level), array);
+        children.add_reachable(first.byte(level), array, array.aux());
         children.add(last.byte(level), leaf.child);
         let top = self.draft_top(batch, path, depth, children)?;
         built.adopted.extend(leaf.place);

@@ -6,12 +6,13 @@
 //! from the node's flag whether the child may have moved down since.
 
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
+use crate::fingerprint::fingerprint;
 use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
-use crate::node::{Child, Children, draft_node, node_size};
+use crate::node::{children_of, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, Tagged, child_tag, draft_leaf, fingerprint};
+use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf, retire};
 use heap::{Error, Guard};
 use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
@@ -38,7 +39,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let parent = self.lock_parent(key, place.at)?;
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
-            let mut children = Children::of(&place.node, media);
+            let mut children = children_of(&place.node, media);
             children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind, _) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
             let fenced = batch.fence();
@@ -48,7 +49,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })?;
         drop(parent);
         locked.retire();
-        self.retire(guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
         Ok(())
     }
 
@@ -128,7 +129,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })?;
         drop(parent);
         locked.retire();
-        self.retire(guard, place.link, array.size());
+        retire(&self.heap, guard, place.link, array.size());
         Ok(())
     }
 
@@ -171,7 +172,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         built.settle(self, done.is_ok(), guard);
         if done.is_ok() && !stays {
             locked.retire();
-            self.retire(guard, link, array.size());
+            retire(&self.heap, guard, link, array.size());
         }
         done
     }

@@ -4,15 +4,22 @@
 //! themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`, `write`), structure
 //! modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
 //! `docs/deviations.md` says where and why this differs.
+//!
+//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or pairs with no
+//! leaf, which reads, scans, traces and checks each treat in their own way, and each between the steps that the others
+//! share. What is below a walk comes from `art` all the same: leaves, links, bounds, groups of reads, building and
+//! publishing.
 
 mod array;
 mod check;
+mod fingerprint;
 mod group;
 mod grow;
 mod inline;
 mod locate;
 mod multi_get;
 mod node;
+mod prefix;
 mod read;
 mod scan;
 mod shrink;
@@ -22,7 +29,7 @@ mod write;
 
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
-use pmem::{Fault, Hardware, Lacks, Link, Media, Purpose, persist_scope};
+use pmem::{Fault, Hardware, Link, Media};
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -54,21 +61,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ///
     /// If the name is taken or not a name, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        let root = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let (node, kind, _) = node::draft_root(heap, &batch)?;
-            heap.media().unmissed(
-                Lacks::Fence,
-                "a new index: the heap fences its root entry before the link too, which the tokens cannot show; once an \
-                 index",
-            );
-            heap.media().unmissed(
-                Lacks::Order,
-                "a new index, and then its name: each must be durable before the link of the root entry, neither before \
-                 the other",
-            );
-            let fenced = batch.fence();
-            debug_assert_eq!(kind, art::Kind::N256);
-            heap.create_root(name, KIND, node.persisted(&fenced), root_tag::<V>())
+        let root = index::create_root(heap, name, KIND, |batch| {
+            Ok((node::draft_root(heap, batch)?, root_tag::<V>()))
         })?;
         Ok(Roart {
             heap: heap.clone(),

@@ -6,8 +6,9 @@
 
 use crate::array::ArrayRef;
 use crate::node::Node;
+use crate::prefix::Prefix;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Missed, Prefix, Tagged, Tries, common_prefix, damaged, prefetch, same_object};
+use art::{Kind, LeafRef, Missed, Tagged, Tries, common_prefix, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
 
 pub(crate) type Place<'g> = art::Place<Node<'g>>;

@@ -4,9 +4,9 @@ use crate::array::{ArrayRef, array_size};
 use crate::inline::InlineRef;
 use crate::inline::word::KeyWord;
 use crate::{Roart, Variant};
-use art::{GROUP, Kind, Tagged, prefetch, prefetch_range, walk_together};
+use art::{GROUP, Kind, Tagged, address, prefetch, prefetch_leaf, prefetch_range, walk_together};
 use index::Value;
-use pmem::{Fault, LINE, Link, Media, Offset};
+use pmem::{Fault, Link, Media};
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Reads all `keys`, of any length, and tells what was found of each.
@@ -39,15 +39,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
     /// Asks for the lines that the next step from `link` reads.
     #[inline(always)]
     fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
-        let base = self.heap.pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
         if link.is_plain(Kind::Leaf) {
-            prefetch(start);
-            if key.len() > 32 {
-                prefetch_range(start.wrapping_add(LINE), key.len() - 32);
-            }
-            return;
+            return prefetch_leaf(&self.heap, link, key);
         }
+        let start = address(&self.heap, link);
         let byte = key
             .get(depth + usize::from(link.aux()))
             .copied()

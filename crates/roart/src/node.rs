@@ -2,7 +2,7 @@
 //!
 //! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
 //! I2 A non-zero entry names an object that was durable before that store.
-//! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`art::Prefix`).
+//! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`prefix`).
 //! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the index
 //!    is only a hint: the entry that it names says itself for which byte it is. It names an entry before the entry
 //!    is published, so a key that a scan finds is found by a get too.
@@ -12,10 +12,11 @@
 
 mod build;
 
-pub(crate) use build::{Child, Children, draft_node, draft_root};
+pub(crate) use build::{children_of, draft_node, draft_root};
 
 use crate::Variant;
-use art::{Kind, Prefix, Tagged, child_tag};
+use crate::prefix::Prefix;
+use art::{Kind, Tagged, byte_at, child_tag, index_word, with_byte};
 use heap::Heap;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Persistent, Purpose, VWord,
@@ -29,7 +30,7 @@ pub(crate) struct Header {
     pub(crate) lock: GenerationLock,
     meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
     pub(crate) ends: PSlot, // the leaf of the key that ends at this level
-    prefix: PWord,          // art::Prefix
+    prefix: PWord,          // Prefix
 }
 
 impl Header {
@@ -142,13 +143,14 @@ impl N256 {
 
 impl N48 {
     fn hint<M: Media>(&self, media: &M, byte: u8) -> usize {
-        let word = self.index[usize::from(byte >> 3)].load(media);
-        usize::from((word >> (u32::from(byte & 7) * 8)) as u8)
+        let word = self.index[index_word(byte)].load(media);
+        usize::from(byte_at(word, byte.into()))
     }
 
-    fn with_hint(&self, word: u64, byte: u8, entry: usize) -> u64 {
-        let shift = u32::from(byte & 7) * 8;
-        word & !(0xff << shift) | (entry as u64) << shift
+    /// Names an entry by its number plus one; 0: none.
+    fn set_hint<M: Media>(&self, media: &M, byte: u8, hint: u8) {
+        let word = &self.index[index_word(byte)];
+        word.store(with_byte(word.load(media), byte.into(), hint), media);
     }
 
     fn hinted<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
@@ -320,8 +322,8 @@ impl<'g> Node<'g> {
                 for (i, slot) in node.slots.iter().enumerate() {
                     let link = slot.settle(media);
                     if !link.is_null() {
-                        let word = &mut words[usize::from(link.byte() >> 3)];
-                        *word = node.with_hint(*word, link.byte(), i + 1);
+                        let word = &mut words[index_word(link.byte())];
+                        *word = with_byte(*word, link.byte().into(), i as u8 + 1);
                         count += 1;
                     }
                 }
@@ -363,14 +365,14 @@ impl<'g> Node<'g> {
     }
 
     /// Changes count and child index by one entry; persists them where selective metadata persistence is off.
-    fn note<V: Variant, M: Media>(&self, media: &M, byte: u8, hint: usize, change: i64) {
+    fn note<V: Variant, M: Media>(&self, media: &M, byte: u8, hint: u8, change: i64) {
         let counted = |count: &VWord| count.load(media).wrapping_add_signed(change);
         if V::SMP {
             match self {
                 Node::N4(_) | Node::N16(_) => {}
                 Node::N48(node) => {
                     if hint == 0 {
-                        self.hint::<M>(node, media, byte, 0);
+                        node.set_hint(media, byte, 0);
                     }
                     node.count.store(counted(&node.count), media);
                 }
@@ -387,16 +389,11 @@ impl<'g> Node<'g> {
         persist_scope(media, Purpose::Node, |batch| {
             count.store_persistent(counted(count), &batch);
             if let Node::N48(node) = self {
-                let word = &node.index[usize::from(byte >> 3)];
-                word.store_persistent(node.with_hint(word.load(media), byte, hint), &batch);
+                let word = &node.index[index_word(byte)];
+                word.store_persistent(with_byte(word.load(media), byte.into(), hint), &batch);
             }
             batch.fence();
         });
-    }
-
-    fn hint<M: Media>(&self, node: &N48, media: &M, byte: u8, entry: usize) {
-        let word = &node.index[usize::from(byte >> 3)];
-        word.store(node.with_hint(word.load(media), byte, entry), media);
     }
 }
 
@@ -421,31 +418,30 @@ impl Vacant<'_> {
             self.persist_key_byte(media);
         }
         if let Node::N48(inner) = node {
-            node.hint(inner, media, byte, entry + 1);
+            inner.set_hint(media, byte, entry as u8 + 1);
         }
         let slot = &node.slots()[entry];
         let _durable = slot
             .publish::<V::Publish, M, T>(media, object, child_tag(kind, byte, aux))
             .commit();
-        node.note::<V, M>(media, byte, entry + 1, 1);
+        node.note::<V, M>(media, byte, (entry + 1) as u8, 1);
     }
 
     /// Without entry compression the key byte is durable before the pointer.
     fn persist_key_byte<M: Media>(&self, media: &M) {
-        let at = |word: u64, i: usize| word & !(0xff << (i * 8)) | u64::from(self.byte) << (i * 8);
         persist_scope(media, Purpose::Node, |batch| {
             match self.node {
                 Node::N4(node) => {
                     let meta = &node.header.meta;
-                    meta.store(at(meta.load(media), self.entry + 4), &batch);
+                    meta.store(with_byte(meta.load(media), self.entry + 4, self.byte), &batch);
                 }
                 Node::N16(node) => {
                     let word = &node.keys[self.entry / 8];
-                    word.store_persistent(at(word.load(media), self.entry % 8), &batch);
+                    word.store_persistent(with_byte(word.load(media), self.entry, self.byte), &batch);
                 }
                 Node::N48(node) => {
-                    let word = &node.index[usize::from(self.byte >> 3)];
-                    let hint = node.with_hint(word.load(media), self.byte, self.entry + 1);
+                    let word = &node.index[index_word(self.byte)];
+                    let hint = with_byte(word.load(media), self.byte.into(), self.entry as u8 + 1);
                     word.store_persistent(hint, &batch);
                 }
                 Node::N256(_) => return,

@@ -8,10 +8,10 @@ use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
 use crate::group::{Built, Member};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
-use crate::node::{Child, Children, Node, draft_node, node_size};
+use crate::node::{Node, children_of, draft_node, node_size};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, child_tag, no_memory, same_object, shrink_at};
+use art::{Child, Kind, LeafRef, Tagged, child_tag, no_memory, retire, same_object, shrink_at};
 use heap::{Error, Guard};
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
@@ -59,7 +59,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 self.tidy(place.node, place.at, key, guard)?;
             }
         }
-        self.retire(guard, link, extent);
+        retire(&self.heap, guard, link, extent);
         Ok(())
     }
 
@@ -90,9 +90,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         drop(locked);
         for (link, locked) in dead {
             locked.retire();
-            self.retire(guard, link, node_size(link.kind()));
+            retire(&self.heap, guard, link, node_size(link.kind()));
         }
-        self.retire(guard, leaf, extent);
+        retire(&self.heap, guard, leaf, extent);
         self.tidy(node, at, key, guard)
     }
 
@@ -152,7 +152,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         self.hang(&parent, child, aux);
         drop(parent);
         locked.retire();
-        self.retire(guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
         Ok(None)
     }
 
@@ -178,7 +178,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let media = self.heap.media();
         let parent = self.lock_parent(key, place.at)?;
         let done = persist_scope(media, Purpose::Node, |batch| {
-            let mut children = Children::of(&place.node, media);
+            let mut children = children_of(&place.node, media);
             children
                 .list
                 .retain(|(_, child)| !matches!(child, Child::Reachable(link) if same_object(*link, without)));
@@ -196,7 +196,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(Some(locked));
         }
         locked.retire();
-        self.retire(guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
         Ok(None)
     }
 
@@ -309,10 +309,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         for (link, size, array_locked) in arrays {
             array_locked.retire();
-            self.retire(guard, link, size);
+            retire(&self.heap, guard, link, size);
         }
         locked.retire();
-        self.retire(guard, place.at, node_size(node.kind()));
+        retire(&self.heap, guard, place.at, node_size(node.kind()));
         Ok(None)
     }
 
@@ -358,12 +358,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         if replaced {
             locked.retire();
-            self.retire(guard, place.link, array.size());
+            retire(&self.heap, guard, place.link, array.size());
         } else {
             let _durable = slot.publish_link::<V::Publish, M>(media, Link::NULL).commit();
             drop(locked);
         }
-        self.retire(guard, link, extent);
+        retire(&self.heap, guard, link, extent);
         Ok(())
     }
 }

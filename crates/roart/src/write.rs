@@ -11,19 +11,20 @@
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
 use crate::array::{ArrayRef, draft_pair};
+use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
-use crate::node::{Child, Children, draft_node};
+use crate::node::draft_node;
 use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
 use art::{
-    Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf, fingerprint,
-    leaf_tag, same, same_object,
+    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
+    publish_leaf, replace_value, retire, same, same_object,
 };
 use heap::{Error, Guard};
 use index::{Action, Edit};
-use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, Tag, persist_scope};
+use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Carries out `edit` on `key`.
@@ -67,7 +68,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let action = edit.decide(None);
                 if action == Action::Put {
                     match (slot, byte) {
-                        (Some(slot), None) => self.publish_leaf(slot, tag, key, edit.value())?,
+                        (Some(slot), None) => {
+                            publish_leaf::<V::Publish, M>(&self.heap, slot, tag, key, edit.value())?
+                        }
                         _ => self.insert_child(place, locked, key, edit.value(), guard)?,
                     }
                 }
@@ -85,7 +88,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 let action = edit.decide(Some(&leaf.value(&self.heap)));
                 match action {
                     Action::Keep => {}
-                    Action::Put => self.replace_value(slot, link, leaf, key, edit.value(), guard)?,
+                    Action::Put => {
+                        replace_value::<V::Publish, M>(&self.heap, (slot, link), leaf, edit.value(), guard)?
+                    }
                     Action::Remove => {
                         self.remove_child(place, locked, slot, (link, leaf.extent()), key, guard)?;
                     }
@@ -129,7 +134,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let action = edit.decide(None);
             if action == Action::Put {
                 match array.vacant(media) {
-                    Some(slot) => self.publish_leaf(slot, leaf_tag(fingerprint(key)), key, edit.value())?,
+                    Some(slot) => publish_leaf::<V::Publish, M>(
+                        &self.heap,
+                        slot,
+                        leaf_tag(fingerprint(key)),
+                        key,
+                        edit.value(),
+                    )?,
                     None => self.enlarge_array(place, &array, locked, key, edit.value(), guard)?,
                 }
             }
@@ -138,7 +149,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let action = edit.decide(Some(&leaf.value(&self.heap)));
         match action {
             Action::Keep => {}
-            Action::Put => self.replace_value(slot, link, leaf, key, edit.value(), guard)?,
+            Action::Put => {
+                replace_value::<V::Publish, M>(&self.heap, (slot, link), leaf, edit.value(), guard)?
+            }
             Action::Remove => self.remove_from_array(place, &array, locked, slot, link, key, guard)?,
         }
         Ok(Some(action))
@@ -151,19 +164,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
         let lock = &place.node.header().lock;
         same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation())
-    }
-
-    /// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
-    fn publish_leaf(&self, slot: &PSlot, tag: Tag, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        persist_scope(self.heap.media(), Purpose::Node, |batch| {
-            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch);
-            let fenced = batch.fence();
-            let media = self.heap.media();
-            let _durable = slot
-                .publish::<V::Publish, M, _>(media, leaf.persisted(&fenced), tag)
-                .commit();
-            Ok(())
-        })
     }
 
     /// Publishes a new leaf in a new entry of the node, or in a larger copy of the node.
@@ -186,26 +186,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
             vacant.publish::<V, M, _>(media, leaf.persisted(&fenced), Kind::Leaf, 0);
             Ok(())
         })
-    }
-
-    /// Gives a key that is present another value: in place if both have eight bytes (1 write-back, 1 fence), else
-    /// by a new leaf (2, 2).
-    fn replace_value(
-        &self,
-        slot: &PSlot,
-        link: Link,
-        leaf: LeafRef<'_>,
-        key: &[u8],
-        value: &[u8],
-        guard: &Guard,
-    ) -> Result<(), Error> {
-        if let Some(word) = leaf.takes_word(value) {
-            let _durable = leaf.store_word::<V::Publish, M>(&self.heap, word);
-            return Ok(());
-        }
-        self.publish_leaf(slot, link.tag(), key, value)?;
-        self.retire(guard, link, leaf.extent());
-        Ok(())
     }
 
     /// Two keys diverge below a node. Short pairs get an inline leaf array of a line; else the new leaf joins the old
@@ -238,7 +218,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 publish(array.persisted(&fenced), Kind::Inline, image.shape.aux());
                 Ok::<_, Error>(())
             })?;
-            self.retire(guard, link, old.extent());
+            retire(&self.heap, guard, link, old.extent());
             return Ok(());
         }
         persist_scope(media, Purpose::Node, |batch| {
@@ -252,20 +232,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let skip = skip_between(slot_level, level, link)?;
             let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
             let mut children = Children::default();
-            children.add_reachable(old_key.get(level).copied(), link);
+            children.add_reachable(old_key.get(level).copied(), link, link.aux());
             children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
             let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
             let fenced = batch.fence();
             publish(node.persisted(&fenced), kind, skip);
             Ok(())
         })
-    }
-
-    /// Gives an object's chunk back once no reader can hold it.
-    pub(crate) fn retire(&self, guard: &Guard, link: Link, len: usize) {
-        if let Some(offset) = link.offset() {
-            self.heap.retire(guard, offset, len);
-        }
     }
 }
 

@@ -16,7 +16,7 @@ use pmem::{
 /// What a root of the heap leads to.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Root {
+pub struct Root {
     lock: GenerationLock,
     /// What all keys hang from: null, a leaf, or a node.
     pub(crate) top: PSlot,
@@ -29,25 +29,34 @@ unsafe impl Persistent for Root {
     const WORDS_ONLY: bool = true;
 }
 
-/// Builds the root object of an empty tree.
-pub(crate) fn draft<'e, 'h, M: Media>(
-    heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
-) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-    let root = Root {
-        lock: GenerationLock::new(heap.generation()),
-        top: PSlot::null(),
-    };
-    Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), TAG))
-}
-
 /// The tag of a link to a root object: no link in a slot has it.
 const TAG: Tag = Tag::new(0);
 
-impl Root {
-    /// The [`footprint`](heap::footprint) of its draft.
-    pub(crate) const SIZE: usize = size_of::<Root>();
+impl art::Root for Root {
+    const OBJECT: Option<usize> = Some(size_of::<Root>());
 
+    fn draft<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        let root = Root {
+            lock: GenerationLock::new(heap.generation()),
+            top: PSlot::null(),
+        };
+        Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), TAG))
+    }
+
+    #[inline(always)]
+    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
+        Ok(Root::at(heap, root)?.top.load(heap.media()))
+    }
+
+    fn check<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+        Root::at(heap, root).map(drop)
+    }
+}
+
+impl Root {
     /// The root object at `link`.
     #[inline]
     pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Root, Fault> {
@@ -55,12 +64,6 @@ impl Root {
             Some(offset) if link.tag() == TAG => heap.pool().at(offset),
             _ => Err(damaged("root object of a tree", link)),
         }
-    }
-
-    /// What hangs from the root object at `link`.
-    #[inline]
-    pub(crate) fn top<M: Media>(heap: &Heap<M>, link: Link) -> Result<Link, Fault> {
-        Ok(Root::at(heap, link)?.top.load(heap.media()))
     }
 
     /// Makes the caller the only writer, waiting for the one there is.

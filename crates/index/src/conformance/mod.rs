@@ -49,6 +49,7 @@ mod plan;
 mod races;
 mod recorded;
 mod restarts;
+pub mod steps;
 mod store;
 
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
@@ -56,7 +57,7 @@ pub use costs::{Cost, Costs};
 pub use damage::{checks_find_damage, damaged_pools_are_survived};
 pub use full::{
     a_write_waits_for_the_room_that_recovery_makes, an_empty_index_is_sound,
-    inserts_without_memory_leave_nothing_behind,
+    inserts_without_memory_leave_nothing_behind, settled_objects,
 };
 pub use growth::{grows_and_empties_all_at_once, grows_and_empties_key_by_key, overwrites_leak_nothing};
 pub use histories::{

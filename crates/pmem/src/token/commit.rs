@@ -8,7 +8,7 @@
 //! I1 What a commit word makes count was durable before the word was stored.
 //! I2 Bit 0 is the mark of link-and-persist and means for the word what it means for a slot.
 //! I3 A reader believes what it has read in a slot only if it finds the word unchanged afterwards: the slot may have
-//!    been emptied, and something else placed there, since the word was read.
+//!    been emptied, and something else placed there, since the word was read ([`CommitWord::read_stable`]).
 
 use super::{Batch, Fenced, Flushed, PSlot, Publication, Published};
 use crate::{Link, Media, Persistent, Tag};
@@ -46,6 +46,19 @@ impl CommitWord {
     #[track_caller]
     pub fn load<M: Media>(&self, media: &M) -> u64 {
         self.0.load(media).bits()
+    }
+
+    /// What `read` finds in slots, given the word's value, which was the same afterwards (I3).
+    #[inline(always)]
+    #[track_caller]
+    pub fn read_stable<M: Media, R>(&self, media: &M, mut read: impl FnMut(u64) -> R) -> R {
+        loop {
+            let word = self.load(media);
+            let found = read(word);
+            if self.load(media) == word {
+                return found;
+            }
+        }
     }
 
     /// Like [`load`](CommitWord::load), and takes the mark away. For who holds the lock on the word.
@@ -145,6 +158,23 @@ mod tests {
         );
         assert_eq!(word.load(toy.media()), 6 << 8);
         assert!(toy.given_back.lock().expect("no panic").is_empty());
+    }
+
+    /// A word that has changed since is read anew, with all that it says.
+    #[test]
+    fn what_a_changed_word_said_is_not_believed() {
+        let toy = Toy::new();
+        let media = toy.media();
+        let word = CommitWord::new(2);
+        let mut seen = Vec::new();
+        let found = word.read_stable(media, |value| {
+            seen.push(value);
+            if seen.len() < 3 {
+                let _durable = word.publish::<LinkAndPersist, _>(media, value + 2).commit();
+            }
+            value
+        });
+        assert_eq!((found, seen), (6, vec![2, 4, 6]));
     }
 
     /// A word that is not known to be durable is made so by who meets it, until its holder settles it.

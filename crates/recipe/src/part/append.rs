@@ -2,8 +2,8 @@
 //!
 //! All of it happens under the node's lock. What is appended is durable already.
 
-use super::node::{N48, Node};
-use art::{Kind, Leaf, child_tag};
+use super::node::Node;
+use art::{Kind, Leaf, child_tag, index_word, naming, with_byte};
 use pmem::{Durable, Lacks, Link, LinkAndPersist, Media, PSlot, Persisted, Uncounted, VWord};
 
 fn change<M: Media>(word: &VWord, media: &M, by: i64) {
@@ -51,15 +51,14 @@ impl<'g> Node<'g> {
                     .publish::<Uncounted, M, _>(media, leaf, tag)
                     .commit();
                 // (ii) The key byte, in the counter's line. Nobody looks at it before the counter says so.
-                let (word, shift) = (&node.keys[entry / 8], entry % 8 * 8);
-                let key = word.load(media) & !(0xff << shift) | u64::from(byte) << shift;
-                word.store_unpersisted(key, media);
+                let word = &node.keys[entry / 8];
+                word.store_unpersisted(with_byte(word.load(media), entry, byte), media);
                 // (iii) Commit: the counter.
                 let meta = meta.with(None);
                 counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
             }
             Node::N48(node) => {
-                let used = node.used.load(media);
+                let used = node.used.load(media) as usize;
                 media.unmissed(
                     Lacks::Fence,
                     "the pointer of an N48: as that of an N16; a reader who meets the mark of its number persists the \
@@ -70,18 +69,15 @@ impl<'g> Node<'g> {
                     "the pointer of an N48, and then its number: as of an N16",
                 );
                 // (i) The pointer.
-                let _durable = node.slots[used as usize]
+                let _durable = node.slots[used]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
                     .commit();
                 change(&node.used, media, 1);
                 change(&node.live, media, 1);
                 // (ii) Commit: its number in the child index.
-                let (word, shift) = N48::place(byte);
-                let entry = (used + 1) << 1;
-                let index = node.index[word].load(media) & !(0xff << shift) | entry << shift;
-                node.index[word]
-                    .publish::<LinkAndPersist, M>(media, index)
-                    .commit()
+                let word = &node.index[index_word(byte)];
+                let index = naming(word.load(media), byte, Some(used));
+                word.publish::<LinkAndPersist, M>(media, index).commit()
             }
             Node::N256(node) => {
                 change(&node.live, media, 1);

@@ -6,7 +6,7 @@
 use super::Writer;
 use super::node::{Header, Meta, N4, N16, N48, N256};
 use super::prefix::Prefix;
-use art::{Kind, Leaf, Tagged, child_tag, draft_leaf};
+use art::{Kind, Leaf, Tagged, child_tag, draft_leaf, index_word, naming, with_byte};
 use heap::{Error, Heap};
 use pmem::{
     Batch, CommitWord, Draft, Erased, Flushed, GenerationLock, Link, Media, PSlot, PWord, Persisted,
@@ -81,7 +81,7 @@ impl Inner for N16 {
         header.meta = CommitWord::new(bytes.iter().fold(meta, |meta, _| meta.with(None)).0);
         let mut keys = [0; 2];
         for (entry, &byte) in bytes.iter().enumerate() {
-            keys[entry / 8] |= u64::from(byte) << (entry % 8 * 8);
+            keys[entry / 8] = with_byte(keys[entry / 8], entry, byte);
         }
         N16 {
             header,
@@ -102,9 +102,9 @@ impl Inner for N48 {
     const KIND: Kind = Kind::N48;
     fn new(header: Header, _meta: Meta, bytes: &[u8]) -> Self {
         let mut index = [0; 32];
-        for (entry, &byte) in (1..).zip(bytes) {
-            let (word, shift) = N48::place(byte);
-            index[word] |= entry << 1 << shift;
+        for (entry, &byte) in bytes.iter().enumerate() {
+            let word = &mut index[index_word(byte)];
+            *word = naming(*word, byte, Some(entry));
         }
         N48 {
             header,

@@ -22,18 +22,19 @@ mod split;
 mod view;
 mod write;
 
-use art::{Kind, Radix, child_tag};
+use art::{Byte, Design, Kind, Radix, Root, child_tag, damaged};
 use heap::{Error, Heap, Trace};
 use index::{Action, Edit, Guard, OnHeap};
-use pmem::{Batch, Erased, Flushed, Hardware, Link, Media, Tag};
+use node::{N256, Node};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
 use std::sync::Arc;
 
-/// P-ART's way to lay out nodes and to write.
+/// P-ART as a design of radix indexes.
 #[derive(Clone, Copy, Debug)]
-pub struct Design;
+pub struct AppendOnly;
 
 /// A P-ART in a heap, under a root of its own.
-pub type Part<M = Hardware> = Radix<Design, M>;
+pub type Part<M = Hardware> = Radix<AppendOnly, M>;
 
 /// What the heap's root directory calls a P-ART.
 pub const KIND: u32 = 2;
@@ -43,18 +44,14 @@ pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
     Part::tracer()
 }
 
-impl art::Design for Design {
+impl Design for AppendOnly {
     const KIND: u32 = KIND;
-    type Digit = art::Byte;
-    type Node<'g> = node::Node<'g>;
 
-    fn draft_root<'e, 'h, M: Media>(
-        heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
-    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-        let root = build::draft_root(heap, batch)?;
-        Ok((root, child_tag(Kind::N256, 0, 0)))
-    }
+    type Digit = Byte;
+
+    type Node<'g> = Node<'g>;
+
+    type Root = N256;
 
     fn edit<M: Media>(
         index: &Part<M>,
@@ -65,6 +62,34 @@ impl art::Design for Design {
         Writer { index, key, guard }.edit(edit)
     }
 }
+
+/// The root is a node that branches on the first byte.
+impl Root for N256 {
+    const OBJECT: Option<usize> = None;
+
+    fn draft<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        Ok((build::draft_root(heap, batch)?, ROOT))
+    }
+
+    #[inline(always)]
+    fn top<M: Media>(_: &Heap<M>, root: Link) -> Result<Link, Fault> {
+        Ok(root)
+    }
+
+    fn check<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+        if root.tag() == ROOT && Node::at(heap, root)?.level(heap.media()) == 0 {
+            Ok(())
+        } else {
+            Err(damaged("root of a P-ART", root))
+        }
+    }
+}
+
+/// The tag of a link to a root.
+const ROOT: Tag = child_tag(Kind::N256, 0, 0);
 
 /// One write.
 #[derive(Clone, Copy)]
@@ -85,8 +110,6 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// Gives an object's chunk back once no reader can hold it.
     fn retire(&self, link: Link, len: usize) {
-        if let Some(offset) = link.offset() {
-            self.heap().retire(self.guard, offset, len);
-        }
+        art::retire(self.heap(), self.guard, link, len);
     }
 }

@@ -59,7 +59,7 @@ pub struct N48 {
     pub(super) live: VWord,
     pub(super) used: VWord,
     pub(super) unused: [PWord; 2],
-    pub(super) index: [CommitWord; 32], // a byte for each key byte: 0, or 2 (n + 1) for pointer n
+    pub(super) index: [CommitWord; 32], // names a pointer for each key byte (`art::named`)
     pub(super) slots: [PSlot; 48],
 }
 
@@ -151,16 +151,10 @@ pub enum Node<'g> {
 }
 
 impl N48 {
-    /// Which word of the child index has the byte's entry, and by how many bits it stands there to the left.
-    pub(super) fn place(byte: u8) -> (usize, u32) {
-        (usize::from(byte >> 3), u32::from(byte & 7) * 8)
-    }
-
     /// The byte's pointer, if the index names one.
     fn named<M: Media>(&self, media: &M, byte: u8) -> Option<&PSlot> {
-        let (word, shift) = Self::place(byte);
-        let entry = self.index[word].load(media) >> shift & 0xff;
-        self.slots.get(((entry >> 1) as usize).checked_sub(1)?)
+        let word = self.index[art::index_word(byte)].load(media);
+        self.slots.get(art::named(word, byte)?)
     }
 }
 

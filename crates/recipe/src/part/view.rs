@@ -4,10 +4,10 @@
 //! ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch, the read
 //! simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
 
-use super::node::{N48, Node, node_size};
-use art::{Kind, Site, Tagged, damaged, prefetch, prefetch_range};
+use super::node::{Node, node_size};
+use art::{Kind, Site, Tagged, address, damaged, index_word, prefetch, prefetch_range};
 use heap::Heap;
-use pmem::{Fault, Link, Media, Offset, PSlot};
+use pmem::{Fault, Link, Media, PSlot};
 use std::ops::Range;
 
 impl<'g> art::Node<'g> for Node<'g> {
@@ -75,8 +75,7 @@ impl<'g> art::Node<'g> for Node<'g> {
             Node::N48(node) => {
                 let mut named = [false; 256];
                 (0..=255).all(|byte| {
-                    let (word, shift) = N48::place(byte);
-                    let entry = (node.index[word].load(media) >> shift) as u8;
+                    let entry = art::byte_at(node.index[index_word(byte)].load(media), byte.into());
                     let slot = node.slots.get(usize::from(entry >> 1).wrapping_sub(1));
                     let twice = std::mem::replace(&mut named[usize::from(entry)], true);
                     entry == 0 || (!twice && slot.is_some_and(|slot| of_its_byte(byte, slot)))
@@ -96,8 +95,7 @@ impl<'g> art::Node<'g> for Node<'g> {
 
     #[inline(always)]
     fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
-        let base = heap.pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+        let start = address(heap, link);
         prefetch(start);
         match link.kind() {
             Kind::N16 => prefetch_range(start.wrapping_add(64), 128),

@@ -8,10 +8,10 @@
 
 use super::Writer;
 use super::locate::Place;
-use art::{Kind, LeafRef, Missed, Tagged, Tries, child_tag, damaged, same};
+use art::{Kind, LeafRef, Missed, Tagged, Tries, child_tag, damaged, publish_leaf, replace_value, same};
 use heap::Error;
 use index::{Action, Edit};
-use pmem::{Link, LinkAndPersist, Media, PSlot, Tag};
+use pmem::{LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
     /// Carries out `edit` on the key.
@@ -56,11 +56,8 @@ impl<'a, M: Media> Writer<'a, M> {
                     action
                 }
                 (Action::Put, None) => {
-                    self.publish_leaf(
-                        &place.node.header().ends,
-                        child_tag(Kind::Leaf, 0, 0),
-                        edit.value(),
-                    )?;
+                    let (slot, tag) = (&place.node.header().ends, child_tag(Kind::Leaf, 0, 0));
+                    publish_leaf::<LinkAndPersist, M>(self.heap(), slot, tag, self.key, edit.value())?;
                     action
                 }
                 _ => Action::Keep,
@@ -78,30 +75,17 @@ impl<'a, M: Media> Writer<'a, M> {
         let action = edit.decide(Some(&leaf.value(self.heap())));
         match action {
             Action::Keep => {}
-            Action::Put => self.replace_value(slot, link, leaf, edit.value())?,
+            Action::Put => {
+                replace_value::<LinkAndPersist, M>(
+                    self.heap(),
+                    (slot, link),
+                    leaf,
+                    edit.value(),
+                    self.guard,
+                )?;
+            }
             Action::Remove => self.remove(place, locked, slot, link)?,
         }
         Ok(Ok(action))
-    }
-
-    /// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
-    fn publish_leaf(&self, slot: &PSlot, tag: Tag, value: &[u8]) -> Result<(), Error> {
-        let leaf = self.persist_leaf(value)?;
-        let _durable = slot
-            .publish::<LinkAndPersist, M, _>(self.media(), leaf, tag)
-            .commit();
-        Ok(())
-    }
-
-    /// Gives a key that is present another value: in place if both have eight bytes (1 write-back, 1 fence), else by a
-    /// new leaf (2, 2).
-    fn replace_value(&self, slot: &PSlot, link: Link, leaf: LeafRef<'_>, value: &[u8]) -> Result<(), Error> {
-        if let Some(word) = leaf.takes_word(value) {
-            let _durable = leaf.store_word::<LinkAndPersist, M>(self.heap(), word);
-            return Ok(());
-        }
-        self.publish_leaf(slot, link.tag(), value)?;
-        self.retire(link, leaf.extent());
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::group::{Built, Member, pair_of, shared_by};
 use crate::locate::Place;
 use crate::write::none_removed;
 use crate::{Roart, Variant};
-use art::{damaged, no_memory};
+use art::{damaged, no_memory, retire};
 use heap::{Error, Guard};
 use index::{Action, Edit, Value};
 use pmem::{Locked, Media, Purpose, persist_scope};
@@ -138,7 +138,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if let Some(image) = Image::of(&pairs, least, Fill::Tight) {
                 self.publish_image(place, &image, key)?;
                 locked.retire();
-                self.retire(guard, place.link, shape.size());
+                retire(&self.heap, guard, place.link, shape.size());
                 return Ok(());
             }
             pairs.retain(|(word, _)| *word != new.0);
@@ -171,7 +171,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         built.settle(self, done.is_ok(), guard);
         if done.is_ok() && !stays {
             locked.retire();
-            self.retire(guard, place.link, shape.size());
+            retire(&self.heap, guard, place.link, shape.size());
         }
         done
     }
@@ -233,7 +233,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 && !no_memory(self.publish_image(place, &image, key))?
             {
                 locked.retire();
-                self.retire(guard, place.link, shape.size());
+                retire(&self.heap, guard, place.link, shape.size());
                 return Ok(());
             }
         }

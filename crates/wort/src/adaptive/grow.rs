@@ -1,11 +1,11 @@
 //! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it was full, or
 //! by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
 
-use super::build::{Child, Children, draft_node};
+use super::build::{children_of, draft_node};
 use super::walk::Passed;
 use super::write::{publish, retire_node};
 use super::{Scheme, Tree};
-use art::{Kind, Tagged, draft_leaf};
+use art::{Child, Kind, Tagged, draft_leaf};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Media, Purpose, persist_scope};
@@ -24,14 +24,77 @@ pub(super) fn add_to_copy<S: Scheme, M: Media>(
     let Passed { node, place, .. } = passed;
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
-        let mut children = Children::of(*node, heap.media(), None);
+        let mut children = children_of(*node, heap.media(), None);
         children.add(Some(byte), Child::New(leaf, Kind::Leaf, 0));
-        let header = node.header(heap.media());
-        let (copy, kind) = draft_node::<S, M>(heap, &batch, header, children)?;
+        let (copy, kind) = draft_node::<S, M>(heap, &batch, passed.header(tree)?, children)?;
         let fenced = batch.fence();
         publish(tree, place, copy.persisted(&fenced), kind, place.link.aux());
         Ok::<_, Error>(())
     })?;
     retire_node(tree, guard, place.link, *node);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Prefix;
+    use super::super::walk::{Found, walk};
+    use super::*;
+    use crate::art_cow::ByCopy;
+    use crate::root::Root;
+    use crate::woart::InPlace;
+    use index::Index;
+    use index::conformance::Store;
+    use pmem::Hardware;
+
+    /// The node in which `key` hangs.
+    fn above<'t, S: Scheme>(tree: &'t Tree<S, Hardware>, key: &[u8]) -> Passed<'t, S> {
+        let root = Root::at(tree.heap(), tree.root()).expect("a root");
+        match walk(tree, &root.top, key).expect("no damage") {
+            Found::Leaf {
+                above: Some(above), ..
+            } => above,
+            _ => panic!("no such key"),
+        }
+    }
+
+    /// A header for fewer bytes in front, or more, is what a change of the prefix leaves that did not come to its end.
+    /// Copies do not have it: neither larger ones nor smaller ones.
+    fn copies_have_the_right_header<S: Scheme>() {
+        for (lead, wrong) in [
+            (&b"p"[..], 0),
+            (b"prefix", 0),
+            (b"prefix", 3),
+            (b"prefixes that are long", 2),
+        ] {
+            for first in [3, 17] {
+                let store = Store::<Tree<S, Hardware>>::create();
+                let tree = store.index();
+                let key = |byte: u8| [lead, &[byte]].concat();
+                let put = |key: &[u8]| tree.upsert(key, b"value").expect("no error");
+                put(b"other");
+                (0..first).for_each(|byte| put(&key(byte)));
+                let node = above(tree, &key(0));
+                let right = node.node.header(tree.heap().media());
+                assert_eq!((right.depth(), right.level()), (1, lead.len()));
+                let stale = Prefix::of(lead, wrong, lead.len());
+                let word = &node.node.common().header;
+                word.store_unpersisted(stale.to_word(), tree.heap().media());
+                match first {
+                    3 => (3..6).for_each(|byte| put(&key(byte))),
+                    _ => (4..17).for_each(|byte| assert!(tree.remove(&key(byte)).expect("no error"))),
+                }
+                let copy = above(tree, &key(0));
+                assert_ne!(copy.node.kind(), node.node.kind(), "it was copied");
+                assert_eq!(copy.node.header(tree.heap().media()), right);
+                assert_eq!(tree.check().expect("no error").found, [""; 0]);
+            }
+        }
+    }
+
+    #[test]
+    fn copies_have_right_headers() {
+        copies_have_the_right_header::<InPlace>();
+        copies_have_the_right_header::<ByCopy>();
+    }
 }

@@ -25,12 +25,12 @@ pub(crate) mod walk;
 pub(crate) mod write;
 
 use crate::header::Header;
-use crate::root::{self, Root};
+use crate::root::Root;
 use art::{Byte, Design, Radix};
-use heap::{Error, Guard, Heap};
+use heap::{Error, Guard};
 use index::{Action, Edit};
 use node::{Inner, NodeRef};
-use pmem::{Batch, Erased, Fault, Flushed, Link, LinkAndPersist, Media, Tag};
+use pmem::{Fault, Link, LinkAndPersist, Media};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use walk::Place;
@@ -102,26 +102,12 @@ pub struct Adaptive<S>(PhantomData<S>);
 
 impl<S: Scheme> Design for Adaptive<S> {
     const KIND: u32 = S::KIND;
-    const ROOT_OBJECT: Option<usize> = Some(Root::SIZE);
 
     type Digit = Byte;
 
     type Node<'g> = NodeRef<'g, S>;
 
-    fn draft_root<'e, 'h, M: Media>(
-        heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
-    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-        root::draft(heap, batch)
-    }
-
-    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
-        Root::top(heap, root)
-    }
-
-    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
-        Root::at(heap, root).map(drop)
-    }
+    type Root = Root;
 
     fn edit<M: Media>(
         tree: &Tree<S, M>,

@@ -1,13 +1,13 @@
 //! N48, in both schemes (WORT §3.5): a child index of a byte for each key byte, and 48 slots.
 //!
-//! I1 The index's byte for a key byte is twice the number of its slot, counted from 1; zero: no child. The lowest bit of
-//!    an index word is the mark of its commit.
+//! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the mark of its
+//!    commit.
 //! I2 Which slots are in use is told by the index alone (§3.5): a link that a crash has left in a slot before the index
 //!    named it does not keep the slot.
 
 use super::Publish;
 use super::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, child_tag, draft_leaf};
+use art::{Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -29,20 +29,6 @@ unsafe impl Persistent for N48 {
     const WORDS_ONLY: bool = true;
 }
 
-/// Where in an index word the byte for a key byte is.
-const fn shift(byte: u8) -> u32 {
-    (byte & 7) as u32 * 8
-}
-
-/// What an index word says of `byte`: the slot's number, counted from 0.
-fn named(word: u64, byte: u8) -> Option<usize> {
-    usize::from((word >> shift(byte)) as u8 >> 1).checked_sub(1)
-}
-
-fn with(word: u64, byte: u8, name: u64) -> u64 {
-    word & !(0xff << shift(byte)) | name << (shift(byte) + 1)
-}
-
 impl N48 {
     /// Where in the node the index's byte for a key byte is.
     pub(crate) const fn index_at(byte: u8) -> usize {
@@ -50,7 +36,7 @@ impl N48 {
     }
 
     fn word(&self, byte: u8) -> &CommitWord {
-        &self.index[usize::from(byte >> 3)]
+        &self.index[index_word(byte)]
     }
 
     /// The slots that the index names, a bit for each.
@@ -87,21 +73,17 @@ impl Inner for N48 {
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
-        let word = &mut self.index[usize::from(byte >> 3)];
-        *word = CommitWord::new(with(word.private(), byte, i as u64 + 1));
+        let word = &mut self.index[index_word(byte)];
+        *word = CommitWord::new(naming(word.private(), byte, Some(i)));
         &mut self.slots[i]
     }
 
     #[inline]
     fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
-        loop {
-            let name = named(self.word(byte).load(media), byte)?;
-            let slot = self.slots.get(name)?;
-            let link = link_for(media, slot, byte);
-            if named(self.word(byte).load(media), byte) == Some(name) {
-                return Some((slot, link));
-            }
-        }
+        self.word(byte).read_stable(media, |word| {
+            let slot = self.slots.get(named(word, byte)?)?;
+            Some((slot, link_for(media, slot, byte)))
+        })
     }
 
     fn children<M: Media>(&self, media: &M, bytes: Range<usize>, mut each: impl FnMut(u8, Link)) {
@@ -109,20 +91,16 @@ impl Inner for N48 {
             if bytes.end <= i * 8 || bytes.start >= i * 8 + 8 {
                 continue;
             }
-            let mut links = [Link::NULL; 8];
-            loop {
-                let value = word.load(media);
-                for (byte, link) in (0..).zip(&mut links) {
-                    let slot = named(value, byte).and_then(|slot| self.slots.get(slot));
-                    *link = slot.map_or(Link::NULL, |slot| link_for(media, slot, i as u8 * 8 + byte));
-                }
-                if word.load(media) == value {
-                    break;
-                }
-            }
-            for (byte, link) in (i * 8..).zip(links) {
-                if !link.is_null() && bytes.contains(&byte) {
-                    each(byte as u8, link);
+            let bytes_of_word: [u8; 8] = std::array::from_fn(|at| (i * 8 + at) as u8);
+            let links = word.read_stable(media, |word| {
+                bytes_of_word.map(|byte| {
+                    let slot = named(word, byte).and_then(|slot| self.slots.get(slot));
+                    slot.map_or(Link::NULL, |slot| link_for(media, slot, byte))
+                })
+            });
+            for (byte, link) in bytes_of_word.into_iter().zip(links) {
+                if !link.is_null() && bytes.contains(&usize::from(byte)) {
+                    each(byte, link);
                 }
             }
         }
@@ -135,8 +113,8 @@ impl Inner for N48 {
     /// The link first, then the index (§3.5). 3 write-backs, 2 fences.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
-        let name = self.used(media).trailing_ones();
-        let Some(slot) = self.slots.get(name as usize) else {
+        let vacant = self.used(media).trailing_ones() as usize;
+        let Some(slot) = self.slots.get(vacant) else {
             return Ok(false);
         };
         persist_scope(media, Purpose::Node, |batch| {
@@ -144,7 +122,7 @@ impl Inner for N48 {
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch);
             let fenced = batch.fence();
             let word = self.word(byte);
-            let index = with(word.settle(media), byte, u64::from(name) + 1);
+            let index = naming(word.settle(media), byte, Some(vacant));
             let _durable = placed.publish(&fenced, word, index).commit();
             Ok(true)
         })
@@ -153,7 +131,7 @@ impl Inner for N48 {
     /// 1 write-back, 1 fence.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
         let word = self.word(byte);
-        let index = with(word.settle(media), byte, 0);
+        let index = naming(word.settle(media), byte, None);
         let _durable = word.publish::<Publish, _>(media, index).commit();
         true
     }
@@ -177,7 +155,7 @@ impl Inner for N48 {
                 return Some(fault);
             }
         }
-        let odd = |byte: u8| self.word(byte).load(media) >> shift(byte) & 1 != 0;
+        let odd = |byte: u8| byte_at(self.word(byte).load(media), byte.into()) & 1 != 0;
         if (0..=255).any(odd) {
             return Some("the child index has bits that mean nothing");
         }

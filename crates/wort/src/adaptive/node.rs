@@ -9,9 +9,9 @@
 use super::n48::N48;
 use super::n256::N256;
 use super::{Prefix, Scheme};
-use art::{Kind, Site, Tagged, child_tag, damaged, prefetch, prefetch_range};
+use art::{Kind, Site, Tagged, address, child_tag, damaged, prefetch, prefetch_range};
 use heap::{Error, Heap};
-use pmem::{Fault, Link, Media, Offset, PSlot, PWord, Persistent, VWord};
+use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, VWord};
 use std::ops::Range;
 
 /// Aux of a link to a node that skips as many bytes or more: its header tells how many.
@@ -289,8 +289,7 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
 
     #[inline(always)]
     fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
-        let base = heap.pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+        let start = address(heap, link);
         match link.kind() {
             Kind::N256 => prefetch(start.wrapping_add(N256::slot_at(digit))),
             Kind::N48 => prefetch(start.wrapping_add(N48::index_at(digit))),

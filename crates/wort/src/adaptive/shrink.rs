@@ -4,11 +4,11 @@
 //! leaves few, a smaller copy does. The thresholds lie below those at which inserts make larger copies, so that no key
 //! toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as large as it is.
 
-use super::build::{Children, draft_node};
+use super::build::{children_of, draft_node};
 use super::walk::{Passed, Place};
-use super::write::{publish, publish_link, retire, retire_node};
+use super::write::{publish, publish_link, retire_node};
 use super::{Publish, Scheme, Tree};
-use art::{Kind, LeafRef, Tagged, no_memory, shrink_at};
+use art::{Kind, LeafRef, Tagged, no_memory, retire, shrink_at};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Link, Media, Purpose, persist_scope};
@@ -26,7 +26,7 @@ pub(super) fn remove<S: Scheme, M: Media>(
         None => clear(tree, place),
         Some(above) => remove_from(tree, place, above, guard)?,
     }
-    retire(tree, guard, place.link, extent);
+    retire(tree.heap(), guard, place.link, extent);
     Ok(())
 }
 
@@ -79,9 +79,8 @@ fn remove_by_copy<S: Scheme, M: Media>(
         node, place, byte, ..
     } = above;
     let done = persist_scope(heap.media(), Purpose::Node, |batch| {
-        let children = Children::of(*node, heap.media(), *byte);
-        let header = node.header(heap.media());
-        let (copy, kind) = draft_node::<S, M>(heap, &batch, header, children)?;
+        let children = children_of(*node, heap.media(), *byte);
+        let (copy, kind) = draft_node::<S, M>(heap, &batch, above.header(tree)?, children)?;
         let fenced = batch.fence();
         publish(tree, place, copy.persisted(&fenced), kind, place.link.aux());
         Ok(())

@@ -41,6 +41,15 @@ pub(crate) struct Passed<'g, S: Scheme> {
     pub(crate) byte: Option<u8>,
 }
 
+impl<S: Scheme> Passed<'_, S> {
+    /// The header for a copy of the node: the right one for its place, where a crash or a merge in a full pool has left
+    /// another.
+    pub(crate) fn header<M: Media>(&self, tree: &Tree<S, M>) -> Result<Prefix, Fault> {
+        let Place { link, depth, .. } = self.place;
+        right_header(tree, (link, depth), depth, self.node.header(tree.heap().media()))
+    }
+}
+
 /// Where a key's way ends.
 pub(crate) enum Found<'g, S: Scheme> {
     /// At an empty slot.

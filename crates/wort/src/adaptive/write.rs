@@ -3,12 +3,15 @@
 //! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
 //! by a commit word (4 for WOART's N16, whose partial key has a line of its own), 2 and 2 where by a slot.
 
-use super::build::{Child, Children, draft_node};
+use super::build::draft_node;
 use super::node::NodeRef;
 use super::walk::{Found, Place, skip, walk};
 use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
-use art::{Kind, LeafRef, Node, Tagged, child_tag, common_prefix, draft_leaf, same};
+use art::{
+    Child, Children, Kind, LeafRef, Node, Tagged, child_tag, common_prefix, draft_leaf, publish_leaf,
+    replace_value, retire, same,
+};
 use heap::{Error, Guard};
 use index::{Action, Edit, OnHeap};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
@@ -30,7 +33,10 @@ pub(super) fn edit<S: Scheme, M: Media>(
         let action = edit.decide(Some(&leaf.value(heap)));
         match action {
             Action::Keep => {}
-            Action::Put => replace_value(tree, place, *leaf, key, edit.value(), guard)?,
+            Action::Put => {
+                let at = (place.slot, place.link);
+                replace_value::<Publish, M>(heap, at, *leaf, edit.value(), guard)?;
+            }
             Action::Remove => super::shrink::remove(tree, place, *leaf, above.as_ref(), guard)?,
         }
         return Ok(action);
@@ -40,7 +46,10 @@ pub(super) fn edit<S: Scheme, M: Media>(
     }
     let value = edit.value();
     match found {
-        Found::Empty { place } => publish_leaf(tree, &place, key, value)?,
+        Found::Empty { place } => {
+            let tag = child_tag(Kind::Leaf, place.byte, 0);
+            publish_leaf::<Publish, M>(heap, place.slot, tag, key, value)?;
+        }
         Found::Leaf { place, leaf, .. } => split_leaf(tree, &place, leaf, key, value)?,
         Found::Parting { place, node, parting } => {
             S::split_prefix(tree, &place, node, parting, key, value, guard)?
@@ -52,22 +61,6 @@ pub(super) fn edit<S: Scheme, M: Media>(
         }
     }
     Ok(Action::Put)
-}
-
-/// Publishes a new leaf in a slot. 2 write-backs, 2 fences.
-fn publish_leaf<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    place: &Place<'_>,
-    key: &[u8],
-    value: &[u8],
-) -> Result<(), Error> {
-    let heap = tree.heap();
-    persist_scope(heap.media(), Purpose::Node, |batch| {
-        let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
-        let fenced = batch.fence();
-        publish(tree, place, leaf.persisted(&fenced), Kind::Leaf, 0);
-        Ok(())
-    })
 }
 
 /// Swings a slot to something new: the commit point.
@@ -107,25 +100,6 @@ pub(crate) fn publish_below<S: Scheme, M: Media>(
     Ok(())
 }
 
-/// Gives a key that is present another value: in place if both have eight bytes (1 write-back, 1 fence), else by a new
-/// leaf (2, 2).
-fn replace_value<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    place: &Place<'_>,
-    leaf: LeafRef<'_>,
-    key: &[u8],
-    value: &[u8],
-    guard: &Guard,
-) -> Result<(), Error> {
-    if let Some(word) = leaf.takes_word(value) {
-        let _durable = leaf.store_word::<Publish, M>(tree.heap(), word);
-        return Ok(());
-    }
-    publish_leaf(tree, place, key, value)?;
-    retire(tree, guard, place.link, leaf.extent());
-    Ok(())
-}
-
 /// Two keys diverge: both hang from a new N4. 3 write-backs, 2 fences.
 fn split_leaf<S: Scheme, M: Media>(
     tree: &Tree<S, M>,
@@ -158,13 +132,6 @@ fn split_leaf<S: Scheme, M: Media>(
     })
 }
 
-/// Gives an object's chunk back once no reader can hold it.
-pub(crate) fn retire<S: Scheme, M: Media>(tree: &Tree<S, M>, guard: &Guard, link: Link, len: usize) {
-    if let Some(offset) = link.offset() {
-        tree.heap().retire(guard, offset, len);
-    }
-}
-
 /// Gives back a node that was replaced.
 pub(crate) fn retire_node<S: Scheme, M: Media>(
     tree: &Tree<S, M>,
@@ -173,6 +140,6 @@ pub(crate) fn retire_node<S: Scheme, M: Media>(
     node: NodeRef<'_, S>,
 ) {
     if node.common().retire(tree.heap()) {
-        retire(tree, guard, link, node.size());
+        retire(tree.heap(), guard, link, node.size());
     }
 }

@@ -26,8 +26,8 @@ impl Scheme for ByCopy {
     type N4 = small::N4;
     type N16 = small::N16;
 
-    /// Nothing is stored: only a merge in a full pool leaves such a header, and the next split or merge at its node puts it
-    /// right.
+    /// Nothing is stored: only a merge in a full pool leaves such a header, and the next copy of the node has the right
+    /// one.
     fn recover_header<M: Media>(
         tree: &Tree<Self, M>,
         place: &Place<'_>,

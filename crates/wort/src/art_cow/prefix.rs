@@ -2,12 +2,12 @@
 //! depth tells of a change cut short, because there is none.
 
 use super::ByCopy;
-use crate::adaptive::build::{Child, Children, draft_node};
+use crate::adaptive::build::{children_of, draft_node};
 use crate::adaptive::node::NodeRef;
 use crate::adaptive::walk::{Place, right_header, skip};
 use crate::adaptive::write::{publish, publish_below, retire_node};
 use crate::adaptive::{Prefix, Tree};
-use art::{Kind, Node, draft_leaf, no_memory};
+use art::{Child, Children, Kind, Node, draft_leaf, no_memory};
 use heap::{Error, Guard};
 use index::OnHeap;
 use pmem::{Link, Media, Purpose, persist_scope};
@@ -29,7 +29,7 @@ pub(super) fn split<M: Media>(
     persist_scope(media, Purpose::Node, |batch| {
         let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
         let (copy, copy_kind) =
-            draft_node::<ByCopy, M>(heap, &batch, shorter, Children::of(node, media, None))?;
+            draft_node::<ByCopy, M>(heap, &batch, shorter, children_of(node, media, None))?;
         let mut children = Children::default();
         children.add(
             Some(byte),
@@ -69,7 +69,7 @@ pub(super) fn merge<M: Media>(
     let aux = skip(place.depth, level);
     let longer = right_header(tree, (child, depth), place.depth, node.header(media))?;
     let done = persist_scope(media, Purpose::Node, |batch| {
-        let (copy, kind) = draft_node::<ByCopy, M>(heap, &batch, longer, Children::of(node, media, None))?;
+        let (copy, kind) = draft_node::<ByCopy, M>(heap, &batch, longer, children_of(node, media, None))?;
         let fenced = batch.fence();
         publish(tree, place, copy.persisted(&fenced), kind, aux);
         Ok(())

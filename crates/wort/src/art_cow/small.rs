@@ -4,7 +4,7 @@
 //!    because there was no memory for a copy; it stays empty.
 
 use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::Kind;
+use art::{Kind, byte_at, with_byte};
 use heap::{Error, Heap};
 use pmem::{Link, Media, PSlot, PWord, Persistent};
 use std::ops::Range;
@@ -35,7 +35,7 @@ unsafe impl<const S: usize, const K: usize, const U: usize> Persistent for Small
 
 impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KEYS, UNUSED> {
     fn key<M: Media>(&self, media: &M, i: usize) -> u8 {
-        (self.keys[i / 8].load(media) >> (i % 8 * 8)) as u8
+        byte_at(self.keys[i / 8].load(media), i)
     }
 
     /// The slots in use, in ascending order, with their bytes and what they hold.
@@ -70,7 +70,7 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Inner for Small
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let word = &mut self.keys[i / 8];
-        *word = PWord::new(word.private() | u64::from(byte) << (i % 8 * 8));
+        *word = PWord::new(with_byte(word.private(), i, byte));
         &mut self.slots[i]
     }
 

@@ -6,7 +6,7 @@
 
 use crate::adaptive::Publish;
 use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, child_tag, draft_leaf};
+use art::{Kind, child_tag, draft_leaf, with_byte};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -41,11 +41,6 @@ fn places(mut entries: u16) -> impl Iterator<Item = usize> {
         entries &= entries.wrapping_sub(1);
         (place < 16).then_some(place as usize)
     })
-}
-
-fn with_key(word: u64, entry: usize, key: u8) -> u64 {
-    let shift = entry % 8 * 8;
-    word & !(0xff << shift) | u64::from(key) << shift
 }
 
 impl N16 {
@@ -94,42 +89,32 @@ impl Inner for N16 {
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let keys = &mut self.keys[i / 8];
-        *keys = PWord::new(with_key(keys.private(), i, byte));
+        *keys = PWord::new(with_byte(keys.private(), i, byte));
         self.bitmap = CommitWord::new(self.bitmap.private() | 2 << i);
         &mut self.slots[i]
     }
 
     #[inline]
     fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
-        loop {
-            let bitmap = self.bitmap.load(media);
-            let found = self.entry(media, bitmap, byte).map(|entry| {
-                let slot = &self.slots[entry];
-                (slot, link_for(media, slot, byte))
-            });
-            if self.bitmap.load(media) == bitmap {
-                return found;
-            }
-        }
+        self.bitmap.read_stable(media, |bitmap| {
+            let slot = &self.slots[self.entry(media, bitmap, byte)?];
+            Some((slot, link_for(media, slot, byte)))
+        })
     }
 
     fn children<M: Media>(&self, media: &M, bytes: Range<usize>, mut each: impl FnMut(u8, Link)) {
-        loop {
-            let bitmap = self.bitmap.load(media);
+        let (keys, links) = self.bitmap.read_stable(media, |bitmap| {
             let keys = self.keys(media);
             let mut links = [Link::NULL; 16];
             for entry in places(entries(bitmap)) {
                 links[entry] = link_for(media, &self.slots[entry], keys[entry]);
             }
-            if self.bitmap.load(media) != bitmap {
-                continue;
+            (keys, links)
+        });
+        for (byte, link) in keys.into_iter().zip(links) {
+            if !link.is_null() && bytes.contains(&usize::from(byte)) {
+                each(byte, link);
             }
-            for (byte, link) in keys.into_iter().zip(links) {
-                if !link.is_null() && bytes.contains(&usize::from(byte)) {
-                    each(byte, link);
-                }
-            }
-            return;
         }
     }
 
@@ -155,7 +140,7 @@ impl Inner for N16 {
                 "a key byte: it shares its line with the bitmap, whose write-back follows; where the words of a line can be \
                  torn apart (model word) only its own makes it durable first",
             );
-            keys.store(with_key(keys.load(media), entry, byte), &batch); // line 3
+            keys.store(with_byte(keys.load(media), entry, byte), &batch); // line 3
             let fenced = batch.fence(); // lines 5 to 8
             let _durable = placed
                 .publish(&fenced, &self.bitmap, bitmap | 2 << entry)

@@ -132,33 +132,25 @@ impl Inner for N4 {
 
     #[inline]
     fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
-        loop {
-            let word = self.word.load(media);
+        self.word.read_stable(media, |word| {
             let slot = self.slots.get(named(word, byte)?)?;
-            let link = link_for(media, slot, byte);
-            if self.word.load(media) == word {
-                return Some((slot, link));
-            }
-        }
+            Some((slot, link_for(media, slot, byte)))
+        })
     }
 
     fn children<M: Media>(&self, media: &M, bytes: Range<usize>, mut each: impl FnMut(u8, Link)) {
-        loop {
-            let word = self.word.load(media);
+        let (names, links) = self.word.read_stable(media, |word| {
             let names = Names::of(word);
             let links = names.list.map(|(byte, slot)| {
                 let slot = self.slots.get(usize::from(slot));
                 slot.map_or(Link::NULL, |slot| link_for(media, slot, byte))
             });
-            if self.word.load(media) != word {
-                continue;
+            (names, links)
+        });
+        for (&(byte, _), link) in names.as_slice().iter().zip(links) {
+            if !link.is_null() && bytes.contains(&usize::from(byte)) {
+                each(byte, link);
             }
-            for (&(byte, _), link) in names.as_slice().iter().zip(links) {
-                if !link.is_null() && bytes.contains(&usize::from(byte)) {
-                    each(byte, link);
-                }
-            }
-            return;
         }
     }
 

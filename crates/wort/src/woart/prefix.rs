@@ -5,12 +5,12 @@
 //! Readers do not look; the writer recovers the header. Headers of nodes in use need no write-back (`header`, I4).
 
 use super::InPlace;
-use crate::adaptive::build::{Child, Children, draft_node};
+use crate::adaptive::build::draft_node;
 use crate::adaptive::node::NodeRef;
 use crate::adaptive::walk::{Place, right_header, skip};
 use crate::adaptive::write::publish;
 use crate::adaptive::{Prefix, Tree};
-use art::{Kind, draft_leaf};
+use art::{Child, Children, Kind, draft_leaf};
 use heap::Error;
 use index::OnHeap;
 use pmem::{Fault, Media, Purpose, persist_scope};

@@ -9,12 +9,12 @@ mod node;
 mod recover;
 mod write;
 
-use crate::root::{self, Root};
+use crate::root::Root;
 use art::{Design, Digit, HalfByte, Radix, Site, damaged};
 use heap::{Error, Guard, Heap};
 use index::{Action, Edit};
 use node::{LEAF, NODE, Node};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
+use pmem::{Fault, Hardware, Link, Media};
 use std::ops::Range;
 
 /// A WORT in a heap, under a root of its own.
@@ -26,26 +26,12 @@ pub struct WriteOptimal;
 
 impl Design for WriteOptimal {
     const KIND: u32 = 3;
-    const ROOT_OBJECT: Option<usize> = Some(Root::SIZE);
 
     type Digit = HalfByte;
 
     type Node<'g> = &'g Node;
 
-    fn draft_root<'e, 'h, M: Media>(
-        heap: &'h Heap<M>,
-        batch: &Batch<'e, '_, M>,
-    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-        root::draft(heap, batch)
-    }
-
-    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
-        Root::top(heap, root)
-    }
-
-    fn check_root<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
-        Root::at(heap, root).map(drop)
-    }
+    type Root = Root;
 
     fn edit<M: Media>(
         index: &Wort<M>,
@@ -124,8 +110,7 @@ impl<'g> art::Node<'g> for &'g Node {
 
     #[inline(always)]
     fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
-        let base = heap.pool().base().as_ptr().cast_const();
-        let start = base.wrapping_add((link.bits() & pmem::Offset::MASK) as usize);
+        let start = art::address(heap, link);
         art::prefetch(start);
         art::prefetch(start.wrapping_add(16 + usize::from(digit) * size_of::<u64>()));
     }

@@ -12,7 +12,7 @@
 use super::node::{Header, LEAF, NODE, Node};
 use super::{Wort, recover};
 use crate::root::Root;
-use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, same};
+use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, publish_leaf, replace_value, same};
 use heap::{Error, Guard, Heap};
 use index::{Action, Edit, OnHeap};
 use pmem::{Fault, Link, LinkAndPersist, Media, PSlot, Purpose, persist_scope};
@@ -137,7 +137,10 @@ impl<'g, M: Media> Writer<'g, M> {
             let action = edit.decide(Some(&leaf.value(self.heap)));
             match action {
                 Action::Keep => {}
-                Action::Put => self.replace_value(place, leaf, edit.value())?,
+                Action::Put => {
+                    let at = (place.slot, place.link);
+                    replace_value::<LinkAndPersist, M>(self.heap, at, leaf, edit.value(), self.guard)?;
+                }
                 Action::Remove => self.remove(place, leaf),
             }
             return Ok(action);
@@ -148,34 +151,12 @@ impl<'g, M: Media> Writer<'g, M> {
         match (leaf, place.parting) {
             (Some(leaf), _) => self.split_leaf(place, leaf, edit.value())?,
             (None, Some(parting)) => self.split(place, parting, edit.value())?,
-            (None, None) => self.publish_leaf(place.slot, edit.value())?,
+            // §3.2: the pointer last.
+            (None, None) => {
+                publish_leaf::<LinkAndPersist, M>(self.heap, place.slot, LEAF, self.key, edit.value())?
+            }
         }
         Ok(Action::Put)
-    }
-
-    /// Publishes a new leaf in the key's slot (§3.2: the pointer last).
-    fn publish_leaf(&self, slot: &PSlot, value: &[u8]) -> Result<(), Error> {
-        let media = self.heap.media();
-        persist_scope(media, Purpose::Node, |batch| {
-            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
-            let fenced = batch.fence();
-            let _durable = slot
-                .publish::<LinkAndPersist, _, _>(media, leaf.persisted(&fenced), LEAF)
-                .commit();
-            Ok(())
-        })
-    }
-
-    /// Gives the key another value: in place if both have eight bytes (1 write-back, 1 fence), else by a new leaf
-    /// (2, 2).
-    fn replace_value(&self, place: &Place<'g>, leaf: LeafRef<'g>, value: &[u8]) -> Result<(), Error> {
-        if let Some(word) = leaf.takes_word(value) {
-            let _durable = leaf.store_word::<LinkAndPersist, _>(self.heap, word);
-            return Ok(());
-        }
-        self.publish_leaf(place.slot, value)?;
-        self.retire(place.link, leaf.extent());
-        Ok(())
     }
 
     /// Two keys diverge below a slot: a new node holds both leaves, and what they share becomes its prefix (§3.3:
@@ -255,8 +236,6 @@ impl<'g, M: Media> Writer<'g, M> {
 
     /// Gives an object's chunk back once no reader can hold it.
     fn retire(&self, link: Link, len: usize) {
-        if let Some(offset) = link.offset() {
-            self.heap.retire(self.guard, offset, len);
-        }
+        art::retire(self.heap, self.guard, link, len);
     }
 }

@@ -1,8 +1,8 @@
 //! Readers amid a walk, while a writer changes what they walk through.
 
-use super::steps::{Step, Stepping, Steps, with_hook};
-use super::{Change, changes, for_each_tree};
+use super::for_each_tree;
 use index::conformance::Store;
+use index::conformance::steps::{Change, Step, Stepping, Steps, changes, with_hook};
 use index::{Direction, OnHeap};
 use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};

@@ -1,8 +1,8 @@
 //! Readers amid a walk, while slots that they come by are emptied and serve other keys.
 
 use super::for_each_tree;
-use super::steps::{Step, Stepping, Steps, with_hook};
 use index::conformance::Store;
+use index::conformance::steps::{Step, Stepping, Steps, with_hook};
 use index::{Direction, OnHeap};
 use std::cell::Cell;
 use std::ops::{Bound, ControlFlow};

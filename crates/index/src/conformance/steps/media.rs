@@ -42,7 +42,7 @@ fn pass(step: Step) {
 pub type Stepping = Watched<Steps>;
 
 /// Tells the hook.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Steps;
 
 impl Watch for Steps {

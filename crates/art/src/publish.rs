@@ -1,0 +1,59 @@
+//! What every design does alike: hang a leaf in a slot that is there, and give another value to a key; and the end of
+//! what was replaced.
+//!
+//! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit point.
+
+use crate::{LeafRef, draft_leaf};
+use heap::{Error, Guard, Heap};
+use pmem::{Link, Media, PSlot, Publication, Purpose, Tag, persist_scope};
+
+/// Publishes a new leaf in a slot, whose lock the caller holds. With a leaf of one line 2 write-backs, 2 fences.
+///
+/// # Errors
+///
+/// If the heap has no room. Nothing was changed then.
+pub fn publish_leaf<P: Publication, M: Media>(
+    heap: &Heap<M>,
+    slot: &PSlot,
+    tag: Tag,
+    key: &[u8],
+    value: &[u8],
+) -> Result<(), Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
+        let fenced = batch.fence();
+        let _durable = slot
+            .publish::<P, M, _>(heap.media(), leaf.persisted(&fenced), tag)
+            .commit();
+        Ok(())
+    })
+}
+
+/// Gives the key of `leaf`, to which `link` leads from `slot`, another value: in place if both have eight bytes (1
+/// write-back, 1 fence), else by a new leaf ([`publish_leaf`]). The caller holds the slot's lock.
+///
+/// # Errors
+///
+/// If the heap has no room. Nothing was changed then.
+pub fn replace_value<P: Publication, M: Media>(
+    heap: &Heap<M>,
+    (slot, link): (&PSlot, Link),
+    leaf: LeafRef<'_>,
+    value: &[u8],
+    guard: &Guard,
+) -> Result<(), Error> {
+    if let Some(word) = leaf.takes_word(value) {
+        let _durable = leaf.store_word::<P, M>(heap, word);
+        return Ok(());
+    }
+    publish_leaf::<P, M>(heap, slot, link.tag(), leaf.key(), value)?;
+    retire(heap, guard, link, leaf.extent());
+    Ok(())
+}
+
+/// Gives the chunk of an object back once no reader can hold it. `len` is the [`footprint`](heap::footprint) of its draft.
+pub fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link, len: usize) {
+    if let Some(offset) = link.offset() {
+        heap.retire(guard, offset, len);
+    }
+}

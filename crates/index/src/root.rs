@@ -1,0 +1,32 @@
+//! The making of an index's root.
+
+use heap::{Error, Heap};
+use pmem::{Batch, Erased, Flushed, Lacks, Link, Media, Purpose, Tag, persist_scope};
+
+/// Makes what `draft` builds, an empty index of this kind, the root `name`: it is durable before its name leads to it.
+/// Beside the lines of the draft and what [`Heap::create_root`] costs, 1 fence.
+///
+/// # Errors
+///
+/// If the name is taken or not a name, or the pool is full.
+pub fn create_root<'h, M: Media>(
+    heap: &'h Heap<M>,
+    name: &[u8],
+    kind: u32,
+    draft: impl for<'e> FnOnce(&Batch<'e, '_, M>) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>,
+) -> Result<Link, Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let (root, tag) = draft(&batch)?;
+        heap.media().unmissed(
+            Lacks::Fence,
+            "a new index: the heap fences its root entry before the link too, which the tokens cannot show; once an index",
+        );
+        heap.media().unmissed(
+            Lacks::Order,
+            "a new index, and then its name: each must be durable before the link of the root entry, neither before the \
+             other",
+        );
+        let fenced = batch.fence();
+        heap.create_root(name, kind, root.persisted(&fenced), tag)
+    })
+}
