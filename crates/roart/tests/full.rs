@@ -2,6 +2,7 @@
 
 use heap::Heap;
 use index::Index;
+use index::conformance::settled;
 use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
 use wollemi_roart::{Full, Roart};
 
@@ -41,12 +42,7 @@ fn a_split_without_memory_leaves_nothing_behind() {
             assert!(index.insert(&key(i), b"value").unwrap());
         }
         fill(&heap);
-        // Not what waits for its epoch, which other tests may hold up.
-        let objects = || {
-            let stats = heap.stats();
-            stats.objects - stats.retired
-        };
-        let before = objects();
+        let before = settled(&heap).objects;
         let mut failed = 0;
         for i in 64..74 {
             match index.insert(&key(i), b"value") {
@@ -55,7 +51,7 @@ fn a_split_without_memory_leaves_nothing_behind() {
             }
         }
         if failed == 10 {
-            assert_eq!(objects(), before, "{groups} groups");
+            assert_eq!(settled(&heap).objects, before, "{groups} groups");
         }
         let faults = index.check().unwrap();
         assert!(faults.found.is_empty(), "{:#?}", faults.found);

@@ -1,5 +1,6 @@
 //! Pools that are full.
 
+use super::settled;
 use super::store::{Entries, Store, folder};
 use crate::{Error, Index, OnHeap};
 use heap::Heap;
@@ -47,11 +48,7 @@ fn insert_without_memory<I: OnHeap<Media = Hardware>>(children: u8, old: &[u8], 
         model.insert(key, old.to_vec());
     }
     fill(&heap);
-    // Not what waits for its epoch, which other tests may hold up.
-    let objects = || {
-        let stats = heap.stats();
-        stats.objects - stats.retired
-    };
+    let objects = || settled(&heap).objects;
     let mut failed = 0;
     // Chunks of the pages that are open are still to be had.
     for i in 0..5000u16 {
