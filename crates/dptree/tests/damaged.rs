@@ -5,14 +5,13 @@
 //! `DAMAGE_IMAGES` makes more of them.
 
 use heap::{Heap, State};
-use index::conformance::Random;
+use index::conformance::{Random, folder};
 use index::{Direction, Index};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
-use tempfile::TempDir;
 use wollemi_dptree::{DpTree, KIND, Options, tracer};
 
 /// The header of a pool says itself when it is damaged (`pmem`).
@@ -44,12 +43,6 @@ fn options() -> Options {
         merge_partition: 3,
         ..Options::default()
     }
-}
-
-fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .expect("a folder")
 }
 
 /// A closed pool: a base tree of several leaves, two hundred log records, pairs in place and records.

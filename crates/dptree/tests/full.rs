@@ -3,7 +3,7 @@
 
 use heap::Heap;
 use index::Index;
-use index::conformance::settled_objects;
+use index::conformance::settled;
 use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
 use wollemi_dptree::{DpTree, KIND, Options, tracer};
 
@@ -95,11 +95,11 @@ fn a_merge_without_memory_changes_nothing() {
                 fillers.push(draft);
             }
         }
-        let before = settled_objects(heap);
+        let before = settled(heap).objects;
         for _ in 0..3 {
             let full = index.settle().expect_err("there is no room for a leaf");
             assert!(matches!(full, heap::Error::Full { .. }), "{full}");
-            assert_eq!(settled_objects(heap), before);
+            assert_eq!(settled(heap).objects, before);
             assert!(index.stats().failed.is_some());
             assert_holds(&index, 0..99, b"8 bytes!");
         }

@@ -5,7 +5,7 @@ mod toy;
 use pmem::{Counting, Hardware, Media, Offset, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use toy::{Random, seed};
+use toy::{Random, seed, settle};
 use wollemi_heap::{Error, Heap, footprint, pin};
 
 const PAGE: u64 = 64 << 10;
@@ -44,18 +44,6 @@ fn allocate<M: Media>(heap: &Heap<M>, len: usize, mark: u8) -> Result<Offset, Er
 fn retire<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) {
     let len = footprint::<Blob>(len - 8).unwrap();
     heap.retire(&pin(), offset, len);
-}
-
-/// Lets everything retired come back.
-fn settle<M: Media>(heap: &Heap<M>) {
-    for _ in 0..10_000 {
-        if heap.stats().retired == 0 {
-            return;
-        }
-        pin().flush();
-        std::thread::yield_now();
-    }
-    panic!("{:?}", heap.stats());
 }
 
 fn assert_adds_up<M: Media>(heap: &Heap<M>, why: &str) {

@@ -250,7 +250,8 @@ fn checks_find_every_flipped_bit() {
     }
     assert_eq!(missed, [""; 0]);
     assert!(
-        missed_by_chance <= by_chance / 20,
+        // One in 256 may be; so that no seed is unlucky, ten more.
+        missed_by_chance <= by_chance / 20 + 10,
         "{missed_by_chance} of {by_chance} flips in leaves updated in place are not found"
     );
 }

@@ -2,7 +2,7 @@
 
 use heap::Heap;
 use index::Index;
-use index::conformance::settled_objects;
+use index::conformance::settled;
 use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
 use wollemi_roart::{Full, Roart};
 
@@ -42,7 +42,7 @@ fn a_split_without_memory_leaves_nothing_behind() {
             assert!(index.insert(&key(i), b"value").unwrap());
         }
         fill(&heap);
-        let before = settled_objects(&heap);
+        let before = settled(&heap).objects;
         let mut failed = 0;
         for i in 64..74 {
             match index.insert(&key(i), b"value") {
@@ -51,7 +51,7 @@ fn a_split_without_memory_leaves_nothing_behind() {
             }
         }
         if failed == 10 {
-            assert_eq!(settled_objects(&heap), before, "{groups} groups");
+            assert_eq!(settled(&heap).objects, before, "{groups} groups");
         }
         let faults = index.check().unwrap();
         assert!(faults.found.is_empty(), "{:#?}", faults.found);

@@ -3,7 +3,7 @@
 use art::{Kind, Tagged};
 use heap::Heap;
 use index::Index;
-use index::conformance::{Entries, Random, Store};
+use index::conformance::{Entries, Random, Store, settled};
 use pmem::{Counting, Hardware, Link, Media, Pool, PoolOptions};
 use std::ops::{Bound, ControlFlow};
 use wollemi_roart::{Full, Roart, Streaming, Variant, tracer};
@@ -323,23 +323,11 @@ fn removed_keys_give_their_room_back() {
             keys.push(key);
         }
         if turn % 1000 == 999 {
-            most = most.max(used_when_nothing_waits(store.index().heap()));
+            most = most.max(settled(store.index().heap()).used);
         }
     }
     assert!(most < 1 << 20, "{most} bytes for 150 keys");
     assert_eq!(store.index().check().unwrap().found, [""; 0]);
-}
-
-/// Bytes in use, once what was retired has come back: guards of other tests may hold it up for a while.
-fn used_when_nothing_waits(heap: &Heap) -> u64 {
-    for _ in 0..10_000 {
-        if heap.stats().retired == 0 {
-            break;
-        }
-        heap::pin().flush();
-        std::thread::yield_now();
-    }
-    heap.stats().used
 }
 
 /// The places of an index's inline leaf arrays in its file, with their lengths.

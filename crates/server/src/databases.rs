@@ -37,6 +37,13 @@ pub struct Databases {
     memory: Memory,
 }
 
+/// With the count of its items begun: an empty one's is through, before anybody writes. What is damaged stays uncounted;
+/// requests will say what is wrong.
+fn begun(store: Store) -> Store {
+    let _ = store.count_on(1);
+    store
+}
+
 impl Databases {
     /// Database 0 in `index`, and the others that are there already.
     pub fn open(
@@ -45,12 +52,8 @@ impl Databases {
         largest: Arc<AtomicUsize>,
     ) -> Result<Databases, Error> {
         let memory = Memory::new(config.memory_limit.unwrap_or(0), config.evicts);
-        let first = Arc::new(Store::open(
-            index,
-            largest.clone(),
-            memory.usage().clone(),
-            now(),
-        )?);
+        let first = Store::open(index, largest.clone(), memory.usage().clone(), now())?;
+        let first = Arc::new(begun(first));
         let databases = Databases {
             opened: Mutex::new(std::array::from_fn(|i| (i == 0).then(|| first.clone()))),
             before: Mutex::new(None),
@@ -99,13 +102,7 @@ impl Databases {
             && let Some(index) = maps(number, create).map_err(Error::Map)?
         {
             let store = Store::open(index, self.largest.clone(), self.memory.usage().clone(), now())?;
-            if create {
-                // It is empty, and so is counted at once.
-                store
-                    .count_on(1)
-                    .map_err(|failure| Error::Map(failure.to_string()))?;
-            }
-            let store = Arc::new(store);
+            let store = Arc::new(begun(store));
             if let Some(before) = &mut *self.before() {
                 before.push((number, store.clone(), store.begin()));
             }
@@ -217,5 +214,19 @@ impl Drop for Transaction<'_> {
 impl std::fmt::Debug for Databases {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Databases").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use index::model::Model;
+
+    /// What an empty map is filled with counts from the first item on: nobody need wait for the count beside the clients.
+    #[test]
+    fn an_empty_map_is_counted_from_the_start() {
+        let databases = Databases::open(Arc::new(Model::new()), &Config::default(), Arc::default());
+        let databases = databases.expect("it is empty");
+        assert_eq!(databases.first().items(), (0, true));
     }
 }

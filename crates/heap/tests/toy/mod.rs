@@ -6,7 +6,22 @@
 
 use pmem::{Draft, Link, LinkAndPersist, Media, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use wollemi_heap::{Error, Guard, Heap, Trace, Tracers, footprint, pin};
+
+/// So long a wait for other threads may take on a busy machine; one that takes longer hangs.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Lets everything retired come back: guards of other tests in this process may hold it up for a while.
+#[track_caller]
+pub fn settle<M: Media>(heap: &Heap<M>) {
+    let begin = Instant::now();
+    while heap.stats().retired > 0 {
+        assert!(begin.elapsed() < PATIENCE, "{:?}", heap.stats());
+        pin().flush();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 pub const KIND: u32 = 77;
 pub const NAME: &[u8] = b"toy";

@@ -1,9 +1,10 @@
 //! Pools that are full.
 
+use super::settled;
 use super::store::{Entries, Store, folder};
 use crate::{Error, Index, OnHeap};
 use heap::Heap;
-use pmem::{Hardware, Media, PWord, Pool, PoolOptions, Purpose, persist_scope};
+use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
 /// Takes all pages that are left, and what is left in those that serve smaller objects, for good.
 fn fill(heap: &Heap) {
@@ -20,19 +21,6 @@ fn fill(heap: &Heap) {
             }
         });
         assert!(matches!(full, heap::Error::Full { .. }), "{full}");
-    }
-}
-
-/// Chunks and large objects in use, once nothing that was retired waits for its epoch: guards of other tests may hold it
-/// up for as long as they are there.
-pub fn settled_objects<M: Media>(heap: &Heap<M>) -> u64 {
-    loop {
-        let stats = heap.stats();
-        if stats.retired == 0 {
-            return stats.objects;
-        }
-        heap::pin().flush();
-        std::thread::yield_now();
     }
 }
 
@@ -77,11 +65,11 @@ fn insert_without_memory<I: OnHeap<Media = Hardware>>(children: u8, old: &[u8], 
         match index.insert(&key, new) {
             Err(Error::Heap(heap::Error::Full { .. })) => {
                 // Again, between two counts: what was retired before has come back.
-                let before = settled_objects(&heap);
+                let before = settled(&heap).objects;
                 match index.insert(&key, new) {
                     Err(Error::Heap(heap::Error::Full { .. })) => {
                         failed += 1;
-                        assert_eq!(settled_objects(&heap), before, "{children} children, insert {i}");
+                        assert_eq!(settled(&heap).objects, before, "{children} children, insert {i}");
                     }
                     Ok(true) => drop(model.insert(key, new.to_vec())),
                     other => panic!("{other:?}"),

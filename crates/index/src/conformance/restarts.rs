@@ -1,8 +1,8 @@
 //! What published implementations got wrong about restarts, locks and memory, each as a property of an index on a
 //! heap.
 
-use super::Plan;
 use super::store::{Entries, Store, options};
+use super::{Plan, settled};
 use crate::{Action, Edit, Index, OnHeap};
 use pmem::Hardware;
 use std::os::unix::fs::FileExt;
@@ -242,14 +242,12 @@ pub fn memory_of_ended_threads_is_reused<I: OnHeap<Media = Hardware>>() {
                 });
             }
         });
-        for _ in 0..100 {
-            heap::pin().flush();
-        }
+        settled(store.index().heap());
         store.index().heap().pool().len()
     };
     let early = (0..5).map(round).max();
     let late = (5..30).map(round).max();
-    // Without reuse each round would take a megabyte more; tests beside this one may hold some up for a while.
+    // Without reuse each round would take a megabyte more; amid a round some more waits at one time than at another.
     assert!(
         late <= early.map(|len| len + (8 << 20)),
         "{early:?} bytes became {late:?}"

@@ -4,6 +4,7 @@ use super::{Reopen, Subject};
 use crate::{Index, OnHeap, Value};
 use heap::{Heap, State};
 use pmem::{Hardware, Pool, PoolOptions};
+use rustix::fs::StatVfs;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::PathBuf;
@@ -32,11 +33,16 @@ pub fn options() -> PoolOptions {
     }
 }
 
-/// A folder for a pool, in memory where there is room for files.
+/// A folder for a pool, in memory where there is room for files: containers often have little there.
 pub fn folder() -> TempDir {
-    tempfile::tempdir_in("/dev/shm")
-        .or_else(|_| tempfile::tempdir())
-        .expect("a folder")
+    let memory = "/dev/shm";
+    let has_room = |at: StatVfs| at.f_bavail.saturating_mul(at.f_frsize) >= 1 << 30;
+    if rustix::fs::statvfs(memory).is_ok_and(has_room)
+        && let Ok(folder) = tempfile::tempdir_in(memory)
+    {
+        return folder;
+    }
+    tempfile::tempdir().expect("a folder")
 }
 
 impl<I: OnHeap<Media = Hardware>> Store<I> {

@@ -4,11 +4,15 @@
 //! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has them
 //! already.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 const CLIENTS: [&str; 3] = ["pymemcache==4.0.0", "redis==6.4.0", "prometheus-client==0.26.0"];
+
+/// How often the network is asked.
+const TRIES: usize = 3;
 
 /// Runs it and expects success.
 pub fn run(command: &mut Command) {
@@ -30,14 +34,22 @@ fn install() -> PathBuf {
     }
     let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
     let python = venv.join("bin/python");
+    // Test programs that run beside each other share it too.
+    let lock = File::create(venv.with_extension("lock")).expect("a file");
+    lock.lock().expect("a lock");
     let has_clients = Command::new(&python)
         .args(["-c", "import prometheus_client, pymemcache, redis"])
         .output();
     if !has_clients.is_ok_and(|output| output.status.success()) {
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
-        run(Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet"])
-            .args(CLIENTS));
+        let installed = (0..TRIES).any(|_| {
+            let pip = Command::new(&python)
+                .args(["-m", "pip", "install", "--quiet"])
+                .args(CLIENTS)
+                .status();
+            pip.is_ok_and(|status| status.success())
+        });
+        assert!(installed, "{CLIENTS:?} cannot be installed");
     }
     python
 }

@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
 
-/// How long a test waits for an answer before it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// So long a test waits, for an answer or for what must come to be, before it takes it for a hang.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Running {
     pub address: SocketAddr,

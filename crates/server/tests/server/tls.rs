@@ -1,7 +1,7 @@
 //! Encrypted connections.
 
 use crate::python::{python, run};
-use crate::support::{Client, Running, with_redis};
+use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -12,7 +12,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 use wollemi_server::{Address, Config, Error, Server, Tls};
 
 /// A directory of a test's own, with a certificate for `localhost` in it.
@@ -64,9 +63,7 @@ impl Files {
         let name = ServerName::try_from("localhost").expect("a name");
         let connection = ClientConnection::new(Arc::new(config), name).expect("a client");
         let stream = TcpStream::connect(address).expect("the server listens");
-        stream
-            .set_read_timeout(Some(Duration::from_secs(20)))
-            .expect("a timeout");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         StreamOwned::new(connection, stream)
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! The real one is `redis-server` from the path, which `test.sh` installs; its answers are those of version 7.0.
 
-use crate::support::{Client, Running, shown};
+use crate::support::{Client, PATIENCE, Running, shown};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// A real server, on a port that was free.
@@ -14,23 +15,24 @@ struct Real {
 }
 
 impl Real {
+    /// Listening at a loopback address that is this test's own, where nobody else is given the port that was free.
     fn start() -> Real {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        static STARTED: AtomicU8 = AtomicU8::new(0);
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let own = Ipv4Addr::new(127, 1 + STARTED.fetch_add(1, Relaxed), high, low);
+        let free = TcpListener::bind((own, 0)).expect("a port");
         let address = free.local_addr().expect("bound");
         drop(free);
         let child = Command::new("redis-server")
-            .args(["--bind", "127.0.0.1", "--save", "", "--port"])
-            .arg(address.port().to_string())
+            .args(["--save", "", "--bind", &own.to_string()])
+            .args(["--port", &address.port().to_string()])
             .current_dir(std::env::temp_dir())
             .stdout(Stdio::null())
             .spawn()
             .expect("redis-server, which test.sh installs");
         let begin = Instant::now();
         while TcpStream::connect(address).is_err() {
-            assert!(
-                begin.elapsed() < Duration::from_secs(20),
-                "redis-server does not listen"
-            );
+            assert!(begin.elapsed() < PATIENCE, "redis-server does not listen");
             std::thread::sleep(Duration::from_millis(10));
         }
         Real { child, address }

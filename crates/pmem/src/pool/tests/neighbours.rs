@@ -10,7 +10,7 @@ const LEN: usize = 64 << 10;
 
 /// Mapped by a thread until it unmaps them all. The system takes the highest hole that fits: these fill all above a
 /// pool soon, so that one in the pool's place would be next.
-const HELD: usize = 1 << 14;
+const HELD: usize = 1 << 12;
 
 /// Memory of a thread's own, with a number in it.
 struct Mapped(*mut AtomicU64, u64);

@@ -77,12 +77,12 @@ assert client.get_many(list(many)) == {}
 
 # Lifetimes.
 assert client.set("short", "x", expire=2) is True
-assert client.get("short") == b"x"
-assert client.touch("a", 100) is True and client.touch("missing", 100) is False
-assert client.raw_command("gat 100 a", "END\r\n") == b"VALUE a 0 1\r\n2\r\n"
+assert client.set("long", "x", expire=2000) is True
+assert client.touch("a", 2000) is True and client.touch("missing", 2000) is False
+assert client.raw_command("gat 2000 a", "END\r\n") == b"VALUE a 0 1\r\n2\r\n"
 assert client.set("never", "x", expire=-1) is True and client.get("never") is None
 time.sleep(2.1)
-assert client.get("short") is None
+assert client.get("short") is None and client.get("long") == b"x"
 assert client.get("a") == b"2"
 
 # Without waiting for answers.
