@@ -12,6 +12,7 @@ use crate::counters::Counter;
 use crate::item::{self, Item};
 use crate::memory::ITEM;
 use crate::number;
+use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
 pub use lookups::{BATCH, Lookups};
@@ -101,7 +102,7 @@ impl Session {
 
     fn fail(&self, failure: &Failure, noreply: bool, out: &mut Vec<u8>) {
         self.add(Counter::Failures, 1);
-        tracing::error!(protocol = "memcached", client = self.client.peer, why = %failure, "request failed");
+        seldom::failed("memcached", failure);
         if !noreply {
             let text = failure.to_string().replace(['\r', '\n'], " ");
             out.extend_from_slice(b"SERVER_ERROR ");
