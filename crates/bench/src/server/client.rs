@@ -97,7 +97,7 @@ impl Client {
         let mut busy: Vec<&mut Connection> = Vec::new();
         for connection in &mut self.connections {
             if more(now) {
-                connection.begin(protocol, plan, &mut number, now);
+                connection.begin(protocol, plan, &mut number);
                 connection.send().map_err(|error| failed(server, error))?;
                 busy.push(connection);
             }
@@ -123,7 +123,7 @@ impl Client {
                 ops += plan.pipeline as u64;
                 let goes_on = more(now);
                 if goes_on {
-                    connection.begin(protocol, plan, &mut number, now);
+                    connection.begin(protocol, plan, &mut number);
                     wrong = connection.send().err().map(|error| failed(server, error));
                 }
                 goes_on
@@ -166,7 +166,7 @@ fn wait(connections: &[&mut Connection]) -> std::io::Result<Vec<bool>> {
 
 impl Connection {
     /// Makes the requests of a turn, and what must be answered.
-    fn begin(&mut self, protocol: Protocol, plan: Plan, number: &mut impl FnMut() -> u64, now: Instant) {
+    fn begin(&mut self, protocol: Protocol, plan: Plan, number: &mut impl FnMut() -> u64) {
         self.request.clear();
         self.answer.clear();
         for _ in 0..plan.pipeline {
@@ -179,7 +179,7 @@ impl Connection {
                 &mut self.answer,
             );
         }
-        (self.sent, self.arrived, self.since) = (0, 0, now);
+        (self.sent, self.arrived, self.since) = (0, 0, Instant::now());
     }
 
     /// Sends what goes.
