@@ -2,7 +2,7 @@
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
 //! one of the indexes in the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up
-//! again, and `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
+//! again, `bench server` the server beside others, and `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
 //!
 //! Mounted as `wollemi bench`.
 
@@ -30,6 +30,7 @@ mod random;
 mod restart;
 mod run;
 mod script;
+mod server;
 mod store;
 mod summary;
 mod table;
@@ -59,6 +60,8 @@ enum Command {
     Alloc(alloc::AllocArgs),
     /// Run what the papers plot, for every index, and write one page of plots and tables
     Figures(figures::FiguresArgs),
+    /// Measure the server beside memcached and Redis, where these are installed
+    Server(server::ServerArgs),
     /// Measure the index and its peers in turn, and say which targets it reaches
     #[cfg(feature = "peers")]
     Compare(compare::CompareArgs),
@@ -78,6 +81,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         Command::Open(args) => open::run(args),
         Command::Alloc(args) => alloc::run(args),
         Command::Figures(args) => figures::run(args),
+        Command::Server(args) => server::run(args),
         #[cfg(feature = "peers")]
         Command::Compare(args) => compare::run(args),
         #[cfg(feature = "peers")]
@@ -91,6 +95,15 @@ fn print(text: &str) -> Result<(), Error> {
     writeln!(out, "{}", text.trim_end())
         .and_then(|()| out.flush())
         .map_err(Error::Output)
+}
+
+/// A directory for what is measured, removed when it is dropped.
+fn directory(parent: Option<&std::path::Path>) -> Result<tempfile::TempDir, Error> {
+    let made = match parent {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    };
+    made.map_err(Error::Directory)
 }
 
 /// What a choice is called on the command line.

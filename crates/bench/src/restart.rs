@@ -76,7 +76,7 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     let mut reports = Vec::new();
     for (engine, setting) in engines {
         for &keys in &args.keys {
-            let directory = directory(args.dir.as_deref())?;
+            let directory = crate::directory(args.dir.as_deref())?;
             let mut times = Vec::new();
             for round in 1..=args.rounds {
                 progress.say(format_args!(
@@ -123,15 +123,6 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     } else {
         crate::print(&render(&reports))
     }
-}
-
-/// A directory for one run, in the one given.
-pub fn directory(parent: Option<&Path>) -> Result<tempfile::TempDir, Error> {
-    let made = match parent {
-        Some(parent) => tempfile::tempdir_in(parent),
-        None => tempfile::tempdir(),
-    };
-    made.map_err(Error::Directory)
 }
 
 fn render(reports: &[Report]) -> String {

@@ -1,6 +1,9 @@
 //! What the server says while it runs, on the standard error stream: one line an event, as text or as JSON.
 
+mod lines;
+
 use clap::ValueEnum;
+pub use lines::Telling;
 use tracing::level_filters::LevelFilter;
 
 /// How an event looks.
@@ -27,8 +30,12 @@ pub enum Level {
     Debug,
 }
 
-/// Tells events from now on. Called once.
-pub fn start(format: Format, level: Level) {
+/// Tells events from now on, until what this returns is dropped. Called once.
+///
+/// # Errors
+///
+/// No thread for it.
+pub fn start(format: Format, level: Level) -> std::io::Result<Telling> {
     let level = match level {
         Level::Off => LevelFilter::OFF,
         Level::Error => LevelFilter::ERROR,
@@ -36,10 +43,10 @@ pub fn start(format: Format, level: Level) {
         Level::Info => LevelFilter::INFO,
         Level::Debug => LevelFilter::DEBUG,
     };
-    // A server serves its clients, whether or not anybody takes what it says: errors in saying it are not said.
+    let (lines, telling) = lines::start()?;
     let builder = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(std::io::stderr)
+        .with_writer(lines)
         .with_target(false)
         .with_ansi(false)
         .log_internal_errors(false);
@@ -47,4 +54,5 @@ pub fn start(format: Format, level: Level) {
         Format::Text => builder.init(),
         Format::Json => builder.json().flatten_event(true).init(),
     }
+    Ok(telling)
 }

@@ -108,7 +108,7 @@ fn a_killed_server_has_kept_what_redis_clients_wrote() {
 #[test]
 fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     let pool = Pool::new();
-    let server = Server::start_on(&pool, "localhost:0");
+    let server = Server::start_with(&pool, &["--memcached", "localhost:0"]);
     let addresses = server.ready["memcached"].as_array().expect("addresses");
     assert!(
         addresses
@@ -139,8 +139,6 @@ fn a_server_listens_on_names_and_is_not_ended_by_a_closed_pipe() {
     assert_eq!(Client { lines }.get("k").as_deref(), Some("x"));
     let server = Server {
         child,
-        address,
-        redis: String::new(),
         ready: serde_json::Value::Null,
     };
     assert_eq!(server.terminate(), Some(0));

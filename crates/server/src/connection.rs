@@ -15,6 +15,7 @@ use crate::shutdown::{Phase, Stop};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 
 /// Answers are sent once there are this many bytes of them, however many requests wait.
@@ -23,6 +24,10 @@ pub const ENOUGH: usize = 256 << 10;
 /// Input space that is kept, in bytes, and what a read may take when the client has much to say.
 const KEPT: usize = 64 << 10;
 const FIRST: usize = 4 << 10;
+
+/// How long the end of a connection may take: with encryption it is something to say, and a client need not listen. The
+/// answers before it have been handed over.
+const PARTING: Duration = Duration::from_secs(1);
 
 /// What has been read and not yet answered: `bytes[begin..end]`.
 struct Input {
@@ -116,10 +121,10 @@ pub async fn serve(
         input.begin += answered.used;
         match answered.want {
             Some(wanted) if !client.is_killed() => want = wanted,
-            _ => return sink.stream.shutdown().await,
+            _ => return part(sink.stream).await,
         }
         if stop.is(Phase::Draining) && !full {
-            return sink.stream.shutdown().await;
+            return part(sink.stream).await;
         }
         if full {
             tokio::task::yield_now().await;
@@ -201,6 +206,12 @@ impl Sink<'_> {
     }
 }
 
+/// Ends our side of the connection.
+async fn part(stream: &mut dyn Stream) -> io::Result<()> {
+    let ended = tokio::time::timeout(PARTING, stream.shutdown()).await;
+    ended.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
 /// Waits no longer than an idle connection may.
 async fn within<T>(worker: &Worker, what: impl Future<Output = io::Result<T>>) -> io::Result<T> {
     match worker.shared.limits.idle() {
@@ -209,5 +220,45 @@ async fn within<T>(worker: &Worker, what: impl Future<Output = io::Result<T>>) -
             worker.add(Counter::IdleKicks, 1);
             Err(io::ErrorKind::TimedOut.into())
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::Pin;
+    use std::task::Context;
+    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+    /// A client that takes nothing.
+    struct Deaf;
+
+    impl AsyncRead for Deaf {
+        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Deaf {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Pending
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    /// A client that takes nothing does not keep a connection from its end.
+    #[test]
+    fn the_end_of_a_connection_comes() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let ended = runtime.block_on(part(&mut Deaf));
+        assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
     }
 }

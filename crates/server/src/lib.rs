@@ -30,6 +30,7 @@
 //! | `counters`   | what is counted                                            |
 //! | `latency`    | how long commands take                                     |
 //! | `slow`       | the commands that took long                                |
+//! | `seldom`     | what is told of requests that fail                         |
 //! | `metrics`    | what is told to Prometheus, and how                        |
 //! | `clients`    | the connections that are open                              |
 //! | `files`      | room for their sockets                                     |
@@ -61,6 +62,7 @@ mod number;
 mod passwords;
 mod record;
 mod redis;
+mod seldom;
 mod serve;
 mod shared;
 mod shutdown;

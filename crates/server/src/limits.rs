@@ -1,6 +1,7 @@
 //! The limits that may change while the server runs: a `CONFIG SET` changes one, a reload all of them.
 
 use crate::config::{Config, LARGEST_VALUE};
+use crate::files;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,8 +39,9 @@ impl Limits {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Changes the most connections at once. Those that are open stay.
+    /// Changes the most connections at once, and lets the process have files for them. Those that are open stay.
     pub fn set_connections(&self, most: usize) {
+        files::allow(most);
         self.connections.store(most, Ordering::Relaxed);
     }
 

@@ -5,9 +5,12 @@
 //!
 //! I1 While nobody lowers the limit and all items are counted, `used + reserved` is at most the limit whenever a write
 //!    has been let in, and no write takes more than it has reserved: what is used never exceeds the limit.
+//! I2 `reserved` alone never exceeds it either: who would reserve beyond it waits for writes that are under way, so that no
+//!    two of them need more room between them than there can be. These never wait for who reserves.
 //!
 //! Who goes: a hand goes round all items in key order, [`STEP`] at a time. Of those that it comes to, dead ones go, and of
-//! the others the quarter that was asked for least (`frequency`); of equals, those stored first.
+//! the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live ones may not
+//! go, a write that finds no room has the hand look at [`LOOK`] items; the next write goes on from there.
 
 use crate::databases::Databases;
 use crate::frequency::Sketch;
@@ -20,6 +23,9 @@ pub const ITEM: u64 = 64;
 
 /// Items that the hand looks at in one step.
 const STEP: usize = 32;
+
+/// Items that the hand looks at for one write where live ones may not go: some tens of microseconds.
+const LOOK: usize = 16 * STEP;
 
 /// The limit, and what is needed to keep it.
 #[derive(Debug)]
@@ -52,7 +58,9 @@ pub struct Room<'m> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        self.memory.reserved.fetch_sub(self.bytes, Ordering::SeqCst);
+        if self.bytes > 0 {
+            self.memory.reserved.fetch_sub(self.bytes, Ordering::SeqCst);
+        }
     }
 }
 
@@ -114,29 +122,53 @@ impl Memory {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Makes room for items to grow by so many bytes, or says that there is none. The caller may write, and holds back
-    /// no edits.
+    /// Makes room for items to grow by so many bytes, or says that there is none. The caller may write, holds back no
+    /// edits, and has no other room.
     pub fn reserve(&self, databases: &Databases, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         let limit = self.limit();
-        let bytes = if limit == 0 { 0 } else { bytes };
-        self.reserved.fetch_add(bytes, Ordering::SeqCst);
+        if limit == 0 || bytes == 0 {
+            return Ok(Room {
+                memory: self,
+                bytes: 0,
+            });
+        }
+        if bytes > limit {
+            return Err(self.refuse());
+        }
+        while !self.take(bytes, limit) {
+            std::thread::yield_now();
+        }
         let room = Room { memory: self, bytes };
-        while bytes > 0 && self.is_full(limit) {
-            let made = bytes <= limit && self.evicts() && self.make_room(databases, limit, now)?;
-            if !made {
-                self.refused.fetch_add(1, Ordering::Relaxed);
-                return Err(Failure::NoRoom);
+        while self.is_full(limit) {
+            if !self.make_room(databases, limit, now)? {
+                return Err(self.refuse());
             }
         }
         Ok(room)
+    }
+
+    fn refuse(&self) -> Failure {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        Failure::NoRoom
+    }
+
+    /// Reserves so many bytes, if with all others that are reserved they are within the limit.
+    fn take(&self, bytes: u64, limit: u64) -> bool {
+        let within = |reserved: u64| reserved.checked_add(bytes).filter(|&sum| sum <= limit);
+        self.reserved
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, within)
+            .is_ok()
     }
 
     fn is_full(&self, limit: u64) -> bool {
         self.used().saturating_add(self.reserved.load(Ordering::SeqCst)) > limit
     }
 
-    /// Moves the hand until it has found somebody to go; `false` if there are no items.
+    /// Moves the hand until it has found somebody to go; `false` if there are no items, or, where live ones may not go, none
+    /// that is dead among those that it comes to.
     fn make_room(&self, databases: &Databases, limit: u64, now: u64) -> Result<bool, Failure> {
+        let evicts = self.evicts();
+        let mut looks = if evicts { usize::MAX } else { LOOK };
         // What a panic leaves is a place like any other.
         let mut hand = self.hand.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.is_full(limit) {
@@ -153,8 +185,9 @@ impl Memory {
                     key: Vec::new(),
                 };
             }
-            loop {
-                let (seen, gone) = store.evict(&mut hand.key, STEP, now)?;
+            while looks > 0 {
+                looks = looks.saturating_sub(STEP);
+                let (seen, gone) = store.evict(&mut hand.key, STEP, evicts, now)?;
                 self.evicted.fetch_add(gone.evicted, Ordering::Relaxed);
                 if seen < STEP {
                     hand.database = number + 1;
@@ -301,6 +334,80 @@ mod tests {
         assert!(matches!(databases.room(11 * EACH, NOW), Err(Failure::NoRoom)));
         databases.memory().set_limit(0);
         assert!(databases.room(1 << 40, NOW).is_ok(), "no limit");
+    }
+
+    /// Where live items may not go, dead ones do, expired or flushed: at once if they are among those that are looked at for
+    /// one write, and else for a later one.
+    #[test]
+    fn the_dead_go_where_nothing_else_may() {
+        let index = Model::new();
+        let databases = open(&index, 10, false);
+        let store = |key: &str, expiry| {
+            let stored = databases.first().store(
+                Verb::Set,
+                key.as_bytes(),
+                (0, expiry),
+                &[b'x'; DATA],
+                NOW - 2,
+                &mut Vec::new(),
+            );
+            stored.expect("the model does not fail");
+        };
+        (0..10).for_each(|i| store(&key(i), if i < 4 { NOW - 1 } else { 0 }));
+        (10..14).for_each(|i| set(&databases, &key(i)).expect("room of the dead"));
+        assert!(matches!(set(&databases, &key(14)), Err(Failure::NoRoom)));
+        assert!((4..14).all(|i| get(&databases, &key(i))));
+        databases.first().flush(None).expect("the model does not fail");
+        (0..10).for_each(|i| set(&databases, &key(i)).expect("room of the flushed"));
+        assert!(matches!(set(&databases, &key(10)), Err(Failure::NoRoom)));
+        assert_eq!(databases.memory().evicted(), 0);
+
+        let index = Model::new();
+        let databases = open(&index, 3 * LOOK as u64, false);
+        let store = |i: usize, expiry| {
+            let (key, data) = (format!("k{i:09}"), [b'x'; DATA]);
+            let place = databases.first();
+            let stored = place.store(
+                Verb::Set,
+                key.as_bytes(),
+                (0, expiry),
+                &data,
+                NOW - 2,
+                &mut Vec::new(),
+            );
+            stored.expect("the model does not fail");
+        };
+        let last = 3 * LOOK - 1;
+        (0..last).for_each(|i| store(i, 0));
+        store(last, NOW - 1);
+        let tries = (0..4).map(|_| set(&databases, "k999999999").is_ok());
+        assert_eq!(tries.collect::<Vec<_>>(), [false, false, true, false]);
+    }
+
+    /// Writes that are large need room one after the other: not more goes than one of them needs.
+    #[test]
+    fn large_writes_do_not_empty_the_memory() {
+        let index = Model::new();
+        let databases = open(&index, 100, true);
+        (0..100).for_each(|i| set(&databases, &key(i)).expect("room"));
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    for _ in 0..20 {
+                        let room = databases.room(60 * EACH, NOW).expect("room");
+                        let reserved = databases.memory().reserved.load(Ordering::SeqCst);
+                        assert_eq!(reserved, 60 * EACH, "nobody else has any");
+                        drop(room);
+                    }
+                });
+            }
+        });
+        let left = databases.memory().used() / EACH;
+        // A step removes up to a quarter of what it looks at.
+        assert!((40 - STEP as u64 / 4..=40).contains(&left), "{left}");
+        assert_eq!(databases.memory().refused(), 0);
     }
 
     /// Dead items go first.

@@ -109,6 +109,29 @@ fn own(shared: &Shared) -> Vec<Metric> {
             shared.slow.count() as f64,
         ),
     ];
+    let memory = shared.databases.memory();
+    all.extend([
+        plain(
+            "wollemi_item_bytes",
+            "What the items take, their keys and places in the index included.",
+            memory.used() as f64,
+        ),
+        plain(
+            "wollemi_memory_limit_bytes",
+            "The most that the items may take; 0: no limit.",
+            memory.limit() as f64,
+        ),
+        plain(
+            "wollemi_evicted_items_total",
+            "Items that had to go for others.",
+            memory.evicted() as f64,
+        ),
+        plain(
+            "wollemi_refused_writes_total",
+            "Writes that were refused for want of room.",
+            memory.refused() as f64,
+        ),
+    ]);
     all.extend(resident().map(|bytes| {
         let help = "Memory of the process that is resident, the pool's part included.";
         plain("process_resident_memory_bytes", help, bytes)

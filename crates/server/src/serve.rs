@@ -17,7 +17,7 @@ use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals};
 use crate::slow::SlowLog;
 use crate::tls::Encryption;
-use crate::{Error, files, listen, metrics, sweep};
+use crate::{Error, listen, metrics, sweep};
 use index::Index;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -76,7 +76,6 @@ impl Server {
             Some(path) => Passwords::read(path)?,
             None => Passwords::default(),
         };
-        files::allow(config.max_connections);
         let limits = Limits::new(&config);
         let databases = Databases::open(index, &config, limits.value_kept())?;
         let workers = config.workers();

@@ -3,6 +3,7 @@
 use crate::clients::Client;
 use crate::config::{Config, Protocol};
 use crate::latency::Command;
+use crate::seldom::Seldom;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,6 +36,7 @@ pub struct SlowLog {
     threshold: AtomicI64,
     length: AtomicUsize,
     kept: Mutex<Kept>,
+    told: Seldom,
 }
 
 #[derive(Debug, Default)]
@@ -51,6 +53,7 @@ impl SlowLog {
             threshold: AtomicI64::new(-1),
             length: AtomicUsize::new(0),
             kept: Mutex::default(),
+            told: Seldom::new(),
         };
         log.take(config);
         log
@@ -99,13 +102,16 @@ impl SlowLog {
         words: impl ExactSizeIterator<Item = &'w [u8]>,
     ) {
         let protocol = command.protocol;
-        tracing::warn!(
-            protocol = protocol.name(),
-            command = command.name(),
-            micros = took.as_micros() as u64,
-            client = client.peer,
-            "slow command"
-        );
+        if let Some(left_out) = self.told.may_tell(now / 1000) {
+            tracing::warn!(
+                protocol = protocol.name(),
+                command = command.name(),
+                micros = took.as_micros() as u64,
+                client = client.peer,
+                left_out,
+                "slow command"
+            );
+        }
         let words = shorten(words);
         let (peer, name) = (client.peer.clone(), client.known().name);
         let most = self.length();

@@ -14,7 +14,6 @@ mod targets;
 use crate::keys::{KeyKind, Keys};
 use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
-use crate::restart::directory;
 use crate::store::{self, Place, Space};
 use crate::summary::Summary;
 use crate::{Error, peers, table};
@@ -171,7 +170,7 @@ fn compare(
     };
     for round in 1..=rounds {
         let ops = args.ops.min(count);
-        let directory = directory(args.dir.as_deref())?;
+        let directory = crate::directory(args.dir.as_deref())?;
         let (place, peers) = match section {
             Section::Memory if kind == KeyKind::Print8 => (Place::Anonymous, Vec::new()),
             Section::Memory => (Place::Anonymous, peers::in_memory(kind)),

@@ -168,7 +168,7 @@ impl Args {
 
     /// Serves until told to stop.
     fn serve(self, context: &Context, reload: server::Reload) -> Result<Outcome, Failure> {
-        log::start(self.log, self.log_level);
+        let _telling = log::start(self.log, self.log_level).map_err(server::Error::Threads)?;
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls {
                 certificate: certificate.clone(),

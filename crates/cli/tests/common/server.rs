@@ -1,64 +1,93 @@
 //! A server as a process of its own, and a client of lines.
 
 use super::Pool;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-/// A running server.
+/// How long a test waits before it fails.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running server of both protocols, on free ports.
 pub struct Server {
     pub child: Child,
-    pub address: String,
-    pub redis: String,
     /// Its first line.
     pub ready: serde_json::Value,
 }
 
 impl Server {
     pub fn start(pool: &Pool) -> Server {
-        Server::start_on(pool, "127.0.0.1:0")
+        Server::start_with(pool, &[])
     }
 
-    pub fn start_on(pool: &Pool, address: &str) -> Server {
-        let mut child = pool
-            .command([
-                "serve",
-                "--memcached",
-                address,
-                "--redis",
-                "127.0.0.1:0",
-                "--json",
-            ])
+    pub fn start_with(pool: &Pool, args: &[&str]) -> Server {
+        Server::run(pool.command(["serve", "--json"]).args(args), pool)
+    }
+
+    /// Its events go to the file `log`.
+    pub fn run(command: &mut Command, pool: &Pool) -> Server {
+        let log = File::create(pool.file("log")).expect("a file");
+        Server::telling(command, log.into())
+    }
+
+    /// Its events go there.
+    pub fn telling(command: &mut Command, to: Stdio) -> Server {
+        if command.get_args().all(|arg| arg != "--memcached") {
+            command.args(["--memcached", "127.0.0.1:0"]);
+        }
+        let mut child = command
+            .args(["--redis", "127.0.0.1:0"])
             .stdout(Stdio::piped())
+            .stderr(to)
             .spawn()
             .expect("the server starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("piped"))
             .read_line(&mut line)
             .expect("a first line");
-        let ready: serde_json::Value = serde_json::from_str(&line).expect("one JSON object");
-        let address = ready["memcached"][0].as_str().expect("an address").to_owned();
-        let redis = ready["redis"][0].as_str().expect("an address").to_owned();
-        Server {
-            child,
-            address,
-            redis,
-            ready,
+        let ready = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line}"));
+        Server { child, ready }
+    }
+
+    /// One of its addresses.
+    pub fn address(&self, of: &str) -> &str {
+        let address = self.ready[of].as_str().or(self.ready[of][0].as_str());
+        address.expect("an address")
+    }
+
+    fn connect(&self, of: &str) -> Client {
+        let stream = TcpStream::connect(self.address(of)).expect("the server listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        Client {
+            lines: BufReader::new(stream),
         }
     }
 
     pub fn client(&self) -> Client {
-        let stream = TcpStream::connect(&self.address).expect("the server listens");
-        Client {
-            lines: BufReader::new(stream),
-        }
+        self.connect("memcached")
     }
 
     pub fn redis_client(&self) -> Client {
-        let stream = TcpStream::connect(&self.redis).expect("the server listens");
-        Client {
-            lines: BufReader::new(stream),
-        }
+        self.connect("redis")
+    }
+
+    /// The value of a parameter, as `CONFIG GET` tells it.
+    pub fn parameter(&self, name: &str) -> String {
+        let mut client = self.redis_client();
+        client.ask(&format!("config get {name}\r\n")).expect("an array");
+        // The name's head, the name, the value's head, the value.
+        (0..4)
+            .map(|_| client.line().expect("a line"))
+            .last()
+            .expect("four")
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let kill = Command::new("kill").args(["-s", name, &id]).status();
+        assert!(kill.expect("kill runs").success());
     }
 
     /// Ends it by `kill -9`.
@@ -67,10 +96,18 @@ impl Server {
         self.child.wait().expect("ends");
     }
 
+    /// Has it end in order; its exit code.
     pub fn terminate(mut self) -> Option<i32> {
-        let kill = Command::new("kill").arg(self.child.id().to_string()).status();
-        assert!(kill.expect("kill runs").success());
+        self.signal("TERM");
         self.child.wait().expect("ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is this test's own; where it has ended already, there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

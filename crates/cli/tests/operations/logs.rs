@@ -1,26 +1,23 @@
 //! What the server tells of itself on its error stream.
 
 use crate::common::Pool;
-use crate::{Server, log, wait_until};
-use std::io::{BufRead, Write};
+use crate::common::server::Server;
+use crate::{log, wait_until};
+use std::process::Stdio;
 
 /// Connections, recovery and slow commands are told as JSON, one object a line, with what they were.
 #[test]
 fn events_are_told() {
     let pool = Pool::new();
     let args = ["--log", "json", "--log-level", "debug", "--slow-log", "0"];
-    let server = Server::start(&pool, &args);
-    let mut client = server.connect("memcached");
-    client
-        .get_mut()
-        .write_all(b"get k\r\n")
-        .expect("the server reads");
-    client.read_line(&mut String::new()).expect("an answer");
+    let server = Server::start_with(&pool, &args);
+    let mut client = server.client();
+    assert_eq!(client.get("k"), None);
     drop(client);
     wait_until("the end of the connection", || {
         log(&pool).contains("disconnected")
     });
-    assert_eq!(server.stop(), Some(0));
+    assert_eq!(server.terminate(), Some(0));
     let log = log(&pool);
     let events: Vec<serde_json::Value> = log
         .lines()
@@ -41,8 +38,44 @@ fn events_are_told() {
 #[test]
 fn events_have_levels() {
     let pool = Pool::new();
-    let server = Server::start(&pool, &["--log-level", "off", "--slow-log", "0"]);
+    let server = Server::start_with(&pool, &["--log-level", "off", "--slow-log", "0"]);
     server.parameter("maxclients");
-    assert_eq!(server.stop(), Some(0));
+    assert_eq!(server.terminate(), Some(0));
     assert_eq!(log(&pool), "");
+}
+
+/// A server goes on serving where nobody takes what it tells, and ends all the same.
+#[test]
+fn nobody_need_take_the_events() {
+    let pool = Pool::new();
+    let mut command = pool.command(["serve", "--json", "--log-level", "debug"]);
+    // Nobody reads this.
+    let server = Server::telling(&mut command, Stdio::piped());
+    for i in 0..2000 {
+        let mut client = server.client();
+        let stored = client.ask(&format!("set k 0 0 4\r\n{i:04}\r\n"));
+        assert_eq!(stored.as_deref(), Some("STORED"));
+    }
+    assert_eq!(server.client().get("k").as_deref(), Some("1999"));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// What only the client has done wrong is not told, but where everything is.
+#[test]
+fn mistakes_of_clients_are_told_to_clients() {
+    for (level, told) in [("info", false), ("debug", true)] {
+        let pool = Pool::new();
+        let args = ["--log-level", level, "--memory-limit", "1K", "-M"];
+        let server = Server::start_with(&pool, &args);
+        let mut client = server.client();
+        let large = "x".repeat(2000);
+        let refused = client.ask(&format!("set k 0 0 2000\r\n{large}\r\n"));
+        assert_eq!(
+            refused.as_deref(),
+            Some("SERVER_ERROR out of memory storing object")
+        );
+        drop(client);
+        assert_eq!(server.terminate(), Some(0));
+        assert_eq!(log(&pool).contains("out of memory storing object"), told);
+    }
 }

@@ -1,21 +1,16 @@
 //! Metrics, and watching a server by them.
 
-use crate::Server;
+use crate::common::server::Server;
 use crate::common::{Pool, text};
-use std::io::{BufRead, Write};
 
 /// `top --once` tells what a server has done in an interval, for people and for programs.
 #[test]
 fn one_look_is_printed() {
     let pool = Pool::new();
-    let server = Server::start(&pool, &["--metrics", "127.0.0.1:0"]);
+    let server = Server::start_with(&pool, &["--metrics", "127.0.0.1:0"]);
     let metrics = server.address("metrics");
-    let mut client = server.connect("memcached");
-    client
-        .get_mut()
-        .write_all(b"set k 0 0 1\r\nx\r\n")
-        .expect("the server reads");
-    client.read_line(&mut String::new()).expect("an answer");
+    let mut client = server.client();
+    client.ask("set k 0 0 1\r\nx\r\n").expect("an answer");
     let look = ["top", "--once", "--interval", "0.1", "--metrics", metrics];
     let printed = pool.ok(look);
     let printed = text(&printed);
@@ -37,7 +32,7 @@ fn one_look_is_printed() {
         json["pool"]["used"].as_f64().is_some_and(|used| used > 0.0),
         "{json}"
     );
-    assert_eq!(server.stop(), Some(0));
+    assert_eq!(server.terminate(), Some(0));
 }
 
 /// What cannot be watched is said: no server, no terminal.

@@ -1,8 +1,10 @@
 //! Settings: flags, environment, file; and reloading them.
 
+use crate::common::server::Server;
 use crate::common::{Pool, text};
-use crate::{Server, log, wait_until};
+use crate::{log, wait_until};
 use std::fs;
+use std::process::Command;
 
 /// All settings are shown with where they come from, and nothing is opened.
 #[test]
@@ -52,7 +54,7 @@ fn limits_are_reloaded() {
     let pool = Pool::new();
     let write = |text: &str| fs::write(pool.file("w.toml"), text).expect("a file");
     write("max-connections = 50\n");
-    let server = Server::start(&pool, &["--config", "w.toml", "--idle-timeout", "100"]);
+    let server = Server::start_with(&pool, &["--config", "w.toml", "--idle-timeout", "100"]);
     assert_eq!(server.parameter("maxclients"), "50");
     write("max-connections = 60\nidle-timeout = 200\nmax-bulk = '2M'\nslow-log = 5\n");
     server.signal("HUP");
@@ -68,5 +70,45 @@ fn limits_are_reloaded() {
         log.contains("reload refused") && log.contains("w.toml:1")
     });
     assert_eq!(server.parameter("maxclients"), "60");
-    assert_eq!(server.stop(), Some(0));
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// The files that a process may have open follow the limit on connections, also when it is raised later.
+#[test]
+fn files_follow_the_limit_on_connections() {
+    let pool = Pool::new();
+    let write =
+        |most: u32| fs::write(pool.file("w.toml"), format!("max-connections = {most}\n")).expect("a file");
+    write(20);
+    let wollemi = pool.command(["serve", "--json", "--config", "w.toml"]);
+    let mut limited = Command::new("sh");
+    limited
+        .args(["-c", "ulimit -S -n 100 && exec \"$@\"", "sh"])
+        .arg(wollemi.get_program())
+        .args(wollemi.get_args())
+        .current_dir(wollemi.get_current_dir().expect("the pool's"));
+    let server = Server::run(&mut limited, &pool);
+    let files = || {
+        let limits = fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("limits");
+        let line = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max open files"));
+        let soft = line
+            .and_then(|line| line.split_whitespace().next())
+            .expect("a limit");
+        soft.parse::<u32>().expect("a number")
+    };
+    // Who is answered comes after signals are heard.
+    assert_eq!((server.parameter("maxclients").as_str(), files()), ("20", 100));
+    write(300);
+    server.signal("HUP");
+    wait_until("the new limit", || server.parameter("maxclients") == "300");
+    assert!(files() >= 300, "{}", files());
+    let mut client = server.redis_client();
+    assert_eq!(
+        client.ask("config set maxclients 400\r\n").as_deref(),
+        Some("+OK")
+    );
+    assert!(files() >= 400, "{}", files());
+    assert_eq!(server.terminate(), Some(0));
 }

@@ -11,11 +11,12 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// The unit of `st_blocks`, whatever the file system's own is.
 const BLOCK: u64 = 512;
 
-/// The attribute of files in which holes were punched.
+/// The attribute of files in which holes were punched. It names the file, so that a copy's is known as another's.
 const MARK: &str = "user.wollemi.holes";
 
 /// An open file, locked against other openers.
@@ -144,16 +145,23 @@ impl PoolFile {
         Ok(level)
     }
 
-    /// The whole pages behind the first one that lack blocks among the first `len` bytes; holes that are no whole pages
-    /// are filled, as a sparse copy may have left them.
+    /// The whole pages behind the first one that lack blocks among the first `len` bytes, where holes were punched in this
+    /// very file: they are free pages. In any other they are a sparse copy's, which makes holes of zeros, needed or not:
+    /// all of them are filled.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSpace`] where a copy cannot be filled; nothing of it is then.
     pub(super) fn holes(&self, len: u64, page_size: u64) -> Result<Vec<Range<u64>>, ErrorKind> {
         let metadata = self
             .file
             .metadata()
             .map_err(|e| ErrorKind::io("examining the file", e))?;
         let missing = len.saturating_sub(metadata.blocks().saturating_mul(BLOCK));
-        // Blocks are also counted that the file system needs for itself: what was punched is known by a mark.
-        if missing == 0 && !self.is_marked() {
+        if !self.is_marked() {
+            if missing > 0 {
+                self.fill(len, missing)?;
+            }
             return Ok(Vec::new());
         }
         let mut holes = Vec::new();
@@ -190,8 +198,7 @@ impl PoolFile {
         }
     }
 
-    /// Allocates the blocks that the first `len` bytes lack. It is not begun where it cannot succeed, as the blocks
-    /// could not be told from the others afterwards.
+    /// Allocates the blocks that the first `len` bytes lack, `missing` bytes. It is not begun where it cannot succeed.
     fn fill(&self, len: u64, missing: u64) -> Result<(), ErrorKind> {
         let space =
             rustix::fs::fstatvfs(&self.file).map_err(|e| ErrorKind::io("examining the file system", e))?;
@@ -204,16 +211,33 @@ impl PoolFile {
         self.allocate(0, len)
     }
 
-    /// Whether holes were ever punched.
+    /// Whether holes were ever punched in this file; in the one that it was copied from does not count.
     fn is_marked(&self) -> bool {
-        rustix::fs::fgetxattr(&self.file, MARK, &mut [0; 1]).is_ok()
+        let mut mark = [0; 64];
+        let len = rustix::fs::fgetxattr(&self.file, MARK, &mut mark);
+        let own = self.own_mark();
+        matches!((len, own), (Ok(len), Ok(own)) if mark[..len] == *own.as_bytes())
+    }
+
+    /// What no other file's mark is: the number that its file system knows it by, and when it was made, as another file
+    /// system may have the same number.
+    fn own_mark(&self) -> io::Result<String> {
+        let metadata = self.file.metadata()?;
+        let made = metadata.created().ok();
+        let made = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let nanoseconds = made.map_or(0, |made| made.as_nanos());
+        Ok(format!("{} {nanoseconds}", metadata.ino()))
     }
 
     /// Gives the blocks of `from..to` back to the file system, which then reads as zeros; `false` where it cannot. The
     /// file is marked before, as one that has holes.
     pub(super) fn punch(&self, from: u64, to: u64) -> Result<bool, ErrorKind> {
-        if !self.is_marked() && rustix::fs::fsetxattr(&self.file, MARK, b"1", XattrFlags::empty()).is_err() {
-            return Ok(false);
+        if !self.is_marked() {
+            let mark = self.own_mark();
+            let mark = mark.map_err(|e| ErrorKind::io("examining the file", e))?;
+            if rustix::fs::fsetxattr(&self.file, MARK, mark.as_bytes(), XattrFlags::empty()).is_err() {
+                return Ok(false);
+            }
         }
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         loop {

@@ -12,6 +12,7 @@ use crate::counters::Counter;
 use crate::item::{self, Item};
 use crate::memory::ITEM;
 use crate::number;
+use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
 pub use lookups::{BATCH, Lookups};
@@ -75,6 +76,22 @@ impl Session {
     /// Answers any other request.
     pub fn answer(&self, request: &Request<'_>, noreply: bool, now: u64, out: &mut Vec<u8>) -> Next {
         let begin = out.len();
+        if let Request::Stats { what } = *request {
+            // Telling may take long, and what it tells changes beside it anyway: transactions do not wait for it.
+            let ticked = {
+                let _shared = self.shared().databases.shared();
+                self.shared().databases.first().tick(now)
+            };
+            let next = match ticked {
+                Ok(()) => self.stats(what, out),
+                Err(error) => {
+                    self.fail(&error.into(), noreply, out);
+                    Next::GoOn
+                }
+            };
+            self.timed(request, now);
+            return next;
+        }
         let _alone;
         let _shared;
         if let Request::FlushAll { .. } = request {
@@ -101,7 +118,7 @@ impl Session {
 
     fn fail(&self, failure: &Failure, noreply: bool, out: &mut Vec<u8>) {
         self.add(Counter::Failures, 1);
-        tracing::error!(protocol = "memcached", client = self.client.peer, why = %failure, "request failed");
+        seldom::failed("memcached", failure);
         if !noreply {
             let text = failure.to_string().replace(['\r', '\n'], " ");
             out.extend_from_slice(b"SERVER_ERROR ");
@@ -211,7 +228,6 @@ impl Session {
                 self.add(Counter::Flushes, 1);
                 b"OK\r\n"
             }
-            Request::Stats { what } => return Ok(self.stats(what, out)),
             Request::Version => {
                 out.extend_from_slice(b"VERSION ");
                 out.extend_from_slice(VERSION.as_bytes());
@@ -224,8 +240,8 @@ impl Session {
                 return Ok(Next::Close);
             }
             Request::Quit => return Ok(Next::Close),
-            // The connection answers these piece by piece.
-            Request::Get { .. } | Request::GetAndTouch { .. } => b"",
+            // `answer` has done the first, and the connection answers the others piece by piece.
+            Request::Stats { .. } | Request::Get { .. } | Request::GetAndTouch { .. } => b"",
         };
         out.extend_from_slice(text);
         Ok(Next::GoOn)

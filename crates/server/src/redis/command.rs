@@ -278,10 +278,6 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
             context.client.command(command.name);
             // A lone key is one edit, and needs nobody kept away.
             let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
-            let growth = match (command.name, &context.state.queue) {
-                ("exec", Some(queue)) => queue.growth(),
-                _ => command.growth(args),
-            };
             let _alone;
             let _shared;
             if alone {
@@ -289,6 +285,10 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
             } else {
                 _shared = shared.databases.shared();
             }
+            let growth = match command.name {
+                "exec" => transaction::growth(context),
+                _ => command.growth(args),
+            };
             let _room = match shared.databases.room(growth, context.now) {
                 Ok(room) => room,
                 Err(failure) => return refuse(context, command, failure.into()),
@@ -363,12 +363,20 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     let begin = context.reply.out.len();
     let selected = (context.state.store.clone(), context.state.db);
     let transaction = shared.databases.begin();
-    let committed = match run(context, command, args) {
+    let done = run(context, command, args);
+    let committed = match done {
         true => transaction.commit(),
-        false => return, // What it has begun is dropped.
+        false => {
+            drop(transaction);
+            Ok(())
+        }
     };
+    if done && committed.is_ok() {
+        return;
+    }
+    // A database that it has selected is taken back, too.
+    (context.state.store, context.state.db) = selected;
     if let Err(text) = committed {
-        (context.state.store, context.state.db) = selected;
         context.reply.out.truncate(begin);
         context.reply.error(&format!("ERR {text}"));
     }

@@ -5,6 +5,7 @@ use super::transaction::{Queue, Watched};
 use crate::clients::Client;
 use crate::counters::Counter;
 use crate::item::{Header, Item};
+use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Decision, Failure, Store};
 use std::sync::Arc;
@@ -47,18 +48,17 @@ impl From<&str> for Wrong {
 
 impl From<Failure> for Wrong {
     fn from(failure: Failure) -> Wrong {
+        seldom::failed("redis", &failure);
         if let Failure::NoRoom = failure {
             return "OOM command not allowed when used memory > 'maxmemory'.".into();
         }
-        tracing::error!(protocol = "redis", why = %failure, "request failed");
         Wrong(format!("ERR {failure}"))
     }
 }
 
 impl From<index::Error> for Wrong {
     fn from(error: index::Error) -> Wrong {
-        tracing::error!(protocol = "redis", why = %error, "request failed");
-        Wrong(format!("ERR {error}"))
+        Failure::from(error).into()
     }
 }
 

@@ -9,7 +9,7 @@
 //!    they see each other's changes (`store::pending`).
 
 use super::command::{self, Command};
-use super::context::{Context, Done, Wrong};
+use super::context::{Context, Done, Wrong, is_name};
 use super::parse::{Args, Kept};
 use crate::store::Store;
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ impl Queue {
     }
 
     /// The most bytes by which items may grow by these commands.
-    pub fn growth(&self) -> u64 {
+    fn growth(&self) -> u64 {
         let each = self
             .commands
             .iter()
@@ -124,14 +124,28 @@ pub fn unwatch(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
+/// The most bytes by which items may grow by `EXEC`: none where it will be refused. The caller lets nobody act beside it.
+pub fn growth(context: &Context<'_>) -> u64 {
+    let Some(queue) = context.state.queue.as_ref().filter(|queue| !queue.refused) else {
+        return 0;
+    };
+    let growth = queue.growth();
+    match changed(context) {
+        Ok(false) => growth,
+        // `EXEC` looks again, and says so.
+        Ok(true) | Err(_) => 0,
+    }
+}
+
 /// Carries out what is queued. The caller lets nobody act beside it.
 pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let queue = context.state.queue.take().ok_or("ERR EXEC without MULTI")?;
-    let watched = std::mem::take(&mut context.state.watched);
+    let changed = changed(context);
+    context.state.watched.clear();
     if queue.refused {
         return Err("EXECABORT Transaction discarded because of previous errors.".into());
     }
-    if changed(context, watched)? {
+    if changed? {
         context.reply.null_array();
         return Ok(());
     }
@@ -145,26 +159,22 @@ pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-fn changed(context: &mut Context<'_>, watched: Vec<Watched>) -> Result<bool, Wrong> {
-    let selected = context.state.store.clone();
-    let mut changed = false;
-    for Watched {
-        store,
-        key,
-        unique,
-        removals,
-    } in watched
-    {
-        changed |= store.removals(&key).load(Ordering::Acquire) != removals;
-        context.state.store = store;
-        match context.read(&key, |item| item.header.unique) {
-            Ok(now) => changed |= now != unique,
-            Err(wrong) => {
-                context.state.store = selected;
-                return Err(wrong);
-            }
+/// Whether a watched key is not as it was.
+fn changed(context: &Context<'_>) -> Result<bool, Wrong> {
+    for watched in &context.state.watched {
+        let Watched {
+            store,
+            key,
+            unique,
+            removals,
+        } = watched;
+        let unique_now = match is_name(key) {
+            true => store.read(key, context.now, |item| item.header.unique)?,
+            false => None,
+        };
+        if unique_now != *unique || store.removals(key).load(Ordering::Acquire) != *removals {
+            return Ok(true);
         }
     }
-    context.state.store = selected;
-    Ok(changed)
+    Ok(false)
 }

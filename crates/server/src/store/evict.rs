@@ -18,9 +18,15 @@ pub struct Gone {
 
 impl Store {
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there are
-    /// none, a quarter of the others: those asked for least, of equals those stored first. Tells how many keys it has
-    /// seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again.
-    pub fn evict(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<(usize, Gone), Failure> {
+    /// none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells how many
+    /// keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again.
+    pub fn evict(
+        &self,
+        cursor: &mut Vec<u8>,
+        limit: usize,
+        live_too: bool,
+        now: u64,
+    ) -> Result<(usize, Gone), Failure> {
         let (mut seen, mut dead, mut live, mut last) = (0, Vec::new(), Vec::new(), Vec::new());
         {
             let guard = heap::pin();
@@ -50,7 +56,7 @@ impl Store {
         for key in &dead {
             gone.dead += u64::from(self.bury(key, now)?);
         }
-        if gone.dead > 0 {
+        if gone.dead > 0 || !live_too {
             return Ok((seen, gone));
         }
         live.sort_unstable();

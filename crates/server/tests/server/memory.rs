@@ -130,6 +130,34 @@ fn without_eviction_there_is_an_error() {
     plain.ask(&set, "STORED\r\n");
 }
 
+/// An `EXEC` that is refused has nothing go for it, whatever it would have stored.
+#[test]
+fn nothing_goes_for_a_transaction_that_is_refused() {
+    let (server, index) = server(4000, true);
+    let (mut client, mut other) = (server.connect_redis(), server.connect_redis());
+    let large = "x".repeat(1500);
+    client.ask(&format!("set a {large}\r\nset b {large}\r\n"), "+OK\r\n+OK\r\n");
+    let before = index.used();
+    client.ask(
+        &format!("multi\r\nset c {large}\r\nset d\r\nexec\r\n"),
+        "+OK\r\n+QUEUED\r\n-ERR wrong number of arguments for 'set' command\r\n\
+         -EXECABORT Transaction discarded because of previous errors.\r\n",
+    );
+    client.ask("watch w\r\n", "+OK\r\n");
+    other.ask("set w 1\r\ndel w\r\n", "+OK\r\n:1\r\n");
+    client.ask(
+        &format!("multi\r\nset c {large}\r\nexec\r\n"),
+        "+OK\r\n+QUEUED\r\n*-1\r\n",
+    );
+    assert_eq!(index.used(), before);
+    client.ask("exists a b\r\n", ":2\r\n");
+    client.ask(
+        &format!("multi\r\nset c {large}\r\nexec\r\n"),
+        "+OK\r\n+QUEUED\r\n*1\r\n+OK\r\n",
+    );
+    client.ask("exists a b c\r\n", ":2\r\n");
+}
+
 /// The limit and what happens at it are told, and can be changed while the server runs.
 #[test]
 fn the_limit_can_be_changed() {

@@ -137,3 +137,25 @@ fn too_large_a_transaction_is_refused_whatever_it_removes() {
     client.ask("dbsize\r\n", ":0\r\n");
     assert_eq!(committed.load(Ordering::Relaxed), 0);
 }
+
+/// A transaction that fails amid its commands leaves all as it was, the selected database, too.
+#[test]
+fn a_transaction_that_fails_selects_nothing() {
+    let committed = Arc::default();
+    let server = server(&Arc::default(), &committed);
+    let mut client = server.connect_redis();
+    let large = "setrange large 1048575 x\r\n";
+    client.ask(
+        &format!("set a zero\r\n{large}select 3\r\nset a three\r\n"),
+        "+OK\r\n:1048576\r\n+OK\r\n+OK\r\n",
+    );
+    let gets = "get large\r\n".repeat(64);
+    client.ask(
+        &format!("multi\r\nset a 3\r\nselect 0\r\nset a 0\r\n{gets}exec\r\nget a\r\n"),
+        &format!(
+            "+OK\r\n{}-ERR the reply would be longer than 64 MiB: ask for less at a time\r\n$5\r\nthree\r\n",
+            "+QUEUED\r\n".repeat(67)
+        ),
+    );
+    client.ask("select 0\r\nget a\r\n", "+OK\r\n$4\r\nzero\r\n");
+}

@@ -53,7 +53,7 @@ fn footer(frame: &mut Frame<'_>, area: Rect, history: &History) {
 fn look_at(frame: &mut Frame<'_>, area: Rect, look: &Look, history: &History) {
     let [rates, state, commands] = Layout::vertical([
         Constraint::Length(if area.height >= 20 { 7 } else { 4 }),
-        Constraint::Length(6),
+        Constraint::Length(7),
         Constraint::Min(0),
     ])
     .areas(area);
@@ -112,12 +112,13 @@ fn pool(frame: &mut Frame<'_>, area: Rect, look: &Look) {
     let block = boxed("memory");
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let [bar, space, resident, recovery] = Layout::vertical([Constraint::Length(1); 4]).areas(inner);
+    let [bar, space, items, resident, recovery] = Layout::vertical([Constraint::Length(1); 5]).areas(inner);
     let pool = &look.pool;
     let held = pool.used + pool.free + pool.unswept;
     let used = if held > 0.0 { pool.used / held } else { 0.0 };
     gauge(frame, bar, "pool", used, PINE);
     frame.render_widget(pair("", print::pool(look), Style::new()), space);
+    frame.render_widget(pair("item bytes", print::item_memory(look), Style::new()), items);
     let in_all = format!("{} of the process", print::bytes(look.resident));
     frame.render_widget(pair("resident", in_all, Style::new()), resident);
     match look.recovery.state.as_str() {
@@ -218,6 +219,7 @@ mod tests {
             "50.0 %",
             "75.0 %",
             "3 MiB used",
+            "2 MiB of 4 MiB, 5 evicted",
             "5 MiB of the process",
             "25.0 %",
             "556 µs",

@@ -26,12 +26,25 @@ pub struct Look {
     pub max_connections: f64,
     pub rejected_connections: f64,
     pub items: f64,
+    pub item_memory: ItemMemory,
     /// Bytes of the process.
     pub resident: f64,
     pub pool: Pool,
     pub recovery: Recovery,
     /// Those that have ever come, those that came most in the interval first.
     pub commands: Vec<Row>,
+}
+
+/// What the items take.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ItemMemory {
+    pub used: f64,
+    /// The most that they may; 0: no limit.
+    pub limit: f64,
+    /// Items that had to go since the server was started.
+    pub evicted: f64,
+    /// Writes refused since then for want of room.
+    pub refused: f64,
 }
 
 /// Where the pool's bytes are.
@@ -110,6 +123,12 @@ impl Look {
             max_connections: one("wollemi_max_connections"),
             rejected_connections: one("wollemi_rejected_connections_total"),
             items: now.all("wollemi_items").iter().map(|sample| sample.value).sum(),
+            item_memory: ItemMemory {
+                used: one("wollemi_item_bytes"),
+                limit: one("wollemi_memory_limit_bytes"),
+                evicted: one("wollemi_evicted_items_total"),
+                refused: one("wollemi_refused_writes_total"),
+            },
             resident: one("process_resident_memory_bytes"),
             pool: Pool {
                 used: space("used"),
@@ -228,6 +247,8 @@ pub mod tests {
                  wollemi_connections 3\nwollemi_max_connections 10\nwollemi_rejected_connections_total 0\n\
                  wollemi_get_hits_total {}\nwollemi_get_misses_total {}\n\
                  wollemi_items{{db=\"0\"}} 7\nwollemi_items{{db=\"3\"}} 5\n\
+                 wollemi_item_bytes 2097152\nwollemi_memory_limit_bytes 4194304\n\
+                 wollemi_evicted_items_total 5\nwollemi_refused_writes_total 0\n\
                  wollemi_pool_bytes{{state=\"used\"}} 3145728\nwollemi_pool_bytes{{state=\"free\"}} 1048576\n\
                  wollemi_pool_bytes{{state=\"unswept\"}} 0\nwollemi_pool_max_bytes 1073741824\n\
                  process_resident_memory_bytes 5242880\n\

@@ -14,6 +14,7 @@ pub fn print(out: &mut impl Write, look: &Look) -> io::Result<()> {
     line("written/s", bytes(look.written_bytes_per_second))?;
     line("connections", connections(look))?;
     line("items", count(look.items))?;
+    line("item bytes", item_memory(look))?;
     line("pool", pool(look))?;
     line("resident", bytes(look.resident))?;
     line("recovery", recovery(look))?;
@@ -57,6 +58,21 @@ pub fn connections(look: &Look) -> String {
         0.0 => open,
         rejected => format!("{open}, {} turned away", count(rejected)),
     }
+}
+
+/// What the items take, of how much, and who had to go or stay away.
+pub fn item_memory(look: &Look) -> String {
+    let memory = &look.item_memory;
+    let mut text = bytes(memory.used);
+    if memory.limit > 0.0 {
+        text += &format!(" of {}", bytes(memory.limit));
+    }
+    for (number, what) in [(memory.evicted, "evicted"), (memory.refused, "refused")] {
+        if number > 0.0 {
+            text += &format!(", {} {what}", count(number));
+        }
+    }
+    text
 }
 
 /// How full the pool is.

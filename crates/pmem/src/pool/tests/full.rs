@@ -136,6 +136,37 @@ fn pages_given_back_to_a_disk_that_is_full() {
     }
 }
 
+/// A sparse copy of more than the disk has room for is refused, and opened when there is room.
+#[test]
+fn a_sparse_copy_on_a_full_disk() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let Some(mount) = Mount::tmpfs(directory.path(), "4m") else {
+        eprintln!("mounting is not permitted: not tried");
+        return;
+    };
+    let path = mount.0.join("a.pool");
+    let pool = Pool::create(&path, &small(), Hardware::detect()).expect("room");
+    pool.close().expect("closed");
+    let file = std::fs::File::options().write(true).open(&path).expect("a file");
+    // As a copy with zeros at its end is.
+    file.set_len(3 << 20).expect("longer");
+    let other = mount.0.join("other");
+    std::fs::write(&other, vec![1; 2 << 20]).expect("room");
+    for _ in 0..2 {
+        let error = Pool::open(&path, &small(), Hardware::detect()).map(|pool| pool.len());
+        let error = error.expect_err("no room");
+        assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}");
+    }
+    std::fs::remove_file(&other).expect("a file");
+    let pool = Pool::open(&path, &small(), Hardware::detect()).expect("room");
+    std::fs::write(&other, vec![1; 4 << 20]).expect_err("more than there is room for");
+    for at in (PAGE..pool.len()).step_by(4096) {
+        persist_scope(pool.media(), Purpose::Node, |batch| {
+            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
+        });
+    }
+}
+
 /// A limit on the size of a process's files, whose signal would end a process that does not ignore it.
 #[test]
 fn file_size_limit() {

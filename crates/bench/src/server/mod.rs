@@ -1,0 +1,204 @@
+//! `bench server`: our server beside memcached and Redis, each in its own protocol.
+//!
+//! I1 One client asks all of them: the same connections, keys, order and loop, from a core of its own; every server runs on
+//!    one other core, the same for all, and only one of them is asked at a time.
+//! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
+//!    round, and its median and extremes over the rounds are reported.
+//! I3 Every answer is compared with what it must be.
+//!
+//! Not here: the words (`words`), the loop (`client`), the processes (`started`), what is printed (`report`).
+
+mod client;
+mod report;
+mod started;
+mod words;
+
+use crate::progress::Progress;
+use crate::random::Random;
+use crate::{Error, machine};
+use client::{Client, Plan};
+use report::{Figure, Figures};
+use started::Started;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+use words::Operation;
+
+/// Measures the server beside memcached and Redis.
+#[derive(Debug, clap::Args)]
+pub struct ServerArgs {
+    /// Keys
+    #[arg(long, default_value = "1M", value_parser = crate::count)]
+    keys: usize,
+    /// Bytes of a value
+    #[arg(long, default_value_t = 32, value_parser = length)]
+    value: usize,
+    /// Connections
+    #[arg(long, default_value_t = 8, value_parser = crate::threads)]
+    connections: usize,
+    /// Requests that a connection sends before it waits for their answers
+    #[arg(long, value_delimiter = ',', default_value = "1,16,64", value_parser = crate::count)]
+    pipelines: Vec<usize>,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 2.0, value_parser = seconds)]
+    seconds: f64,
+    /// Rounds
+    #[arg(long, default_value_t = 5, value_parser = crate::count)]
+    rounds: usize,
+    /// The core of the servers, counted among those that this process may use
+    #[arg(long, default_value_t = 0)]
+    server_core: usize,
+    /// The core of the client
+    #[arg(long, default_value_t = 1)]
+    client_core: usize,
+    /// Where our server has its pool, in a directory that is removed afterwards [default: the system's for such]
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
+    /// Our program [default: this one]
+    #[arg(long, value_name = "PROGRAM")]
+    wollemi: Option<PathBuf>,
+    /// memcached
+    #[arg(long, value_name = "PROGRAM", default_value = "memcached")]
+    memcached: OsString,
+    /// Redis
+    #[arg(long, value_name = "PROGRAM", default_value = "redis-server")]
+    redis: OsString,
+    /// The seed of the keys' order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Requests in a turn of the loading.
+const LOADING: usize = 64;
+
+/// Reads a value's length.
+fn length(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1 << 20;
+    match crate::count(text) {
+        Ok(length) if length <= MOST => Ok(length),
+        _ => Err(format!("not a length from 1 to {MOST}")),
+    }
+}
+
+/// Reads a time.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
+        _ => Err("not a number of seconds up to 3600".into()),
+    }
+}
+
+/// Runs the rounds and prints what they gave.
+pub fn run(args: &ServerArgs) -> Result<(), Error> {
+    let progress = Progress::new();
+    let directory = crate::directory(args.dir.as_deref())?;
+    let program = match &args.wollemi {
+        Some(program) => program.clone(),
+        None => std::env::current_exe().map_err(Error::Filler)?,
+    };
+    let mut servers = vec![started::ours(&program, directory.path(), args.server_core)?];
+    for (name, peer) in [
+        (
+            "memcached",
+            started::memcached(&args.memcached, args.server_core)?,
+        ),
+        ("redis", started::redis(&args.redis, args.server_core)?),
+    ] {
+        match peer {
+            Some(peer) => servers.push(peer),
+            None => {
+                progress.clear();
+                eprintln!("{name}: no such program, left out");
+            }
+        }
+    }
+    machine::pin_thread(args.client_core);
+    let mut clients = connect(args, &servers)?;
+    for (who, client) in &mut clients {
+        progress.say(format_args!("storing {} keys in {}", args.keys, who.0));
+        load(args, client)?;
+    }
+    let mut figures = Figures::default();
+    for round in 0..args.rounds {
+        progress.say(format_args!("round {} of {}", round + 1, args.rounds));
+        for (i, &pipeline) in args.pipelines.iter().enumerate() {
+            for operation in [Operation::Get, Operation::Set] {
+                for turn in 0..clients.len() {
+                    let place = (round + i + turn) % clients.len();
+                    let (who, client) = &mut clients[place];
+                    let figure = measure(args, client, operation, pipeline, round)?;
+                    figures.note(*who, operation, pipeline, figure);
+                }
+            }
+        }
+    }
+    progress.clear();
+    report::print(args, &servers, &figures)
+}
+
+/// Who is asked, and in which protocol.
+type Who = (&'static str, words::Protocol);
+
+/// A client for each server and protocol.
+fn connect(args: &ServerArgs, servers: &[Started]) -> Result<Vec<(Who, Client)>, Error> {
+    let all = servers.iter().flat_map(|server| {
+        let listens = server.listens.iter();
+        listens.map(|&(protocol, address)| (server.name, protocol, address))
+    });
+    all.map(|(name, protocol, address)| {
+        let client = Client::connect(name, protocol, address, args.connections)?;
+        Ok(((name, protocol), client))
+    })
+    .collect()
+}
+
+/// Stores all keys.
+fn load(args: &ServerArgs, client: &mut Client) -> Result<(), Error> {
+    let plan = Plan {
+        operation: Operation::Set,
+        pipeline: LOADING,
+        length: args.value,
+    };
+    let keys = args.keys as u64;
+    let (mut next, mut turns) = (0, args.keys.div_ceil(LOADING));
+    let number = || {
+        next += 1;
+        (next - 1) % keys
+    };
+    let more = |_| {
+        let any = turns > 0;
+        turns = turns.saturating_sub(1);
+        any
+    };
+    client.ask(plan, number, more).map(drop)
+}
+
+fn measure(
+    args: &ServerArgs,
+    client: &mut Client,
+    operation: Operation,
+    pipeline: usize,
+    round: usize,
+) -> Result<Figure, Error> {
+    let plan = Plan {
+        operation,
+        pipeline,
+        length: args.value,
+    };
+    let mut random = Random::new(args.seed.wrapping_add(round as u64));
+    let keys = args.keys as u64;
+    let (time, mut begin) = (Duration::from_secs_f64(args.seconds), None);
+    let outcome = client.ask(
+        plan,
+        || random.below(keys),
+        |now| now - *begin.get_or_insert(now) < time,
+    )?;
+    Ok(Figure {
+        kops: outcome.ops as f64 / outcome.elapsed.as_secs_f64() / 1e3,
+        p50_us: outcome.latencies.quantile(0.5) as f64 / 1e3,
+        p99_us: outcome.latencies.quantile(0.99) as f64 / 1e3,
+    })
+}

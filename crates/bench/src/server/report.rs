@@ -1,0 +1,260 @@
+//! What the rounds gave, for people and as JSON.
+
+use super::started::{OURS, Started};
+use super::words::{Operation, Protocol};
+use super::{ServerArgs, Who};
+use crate::Error;
+use crate::machine::Machine;
+use crate::summary::Summary;
+use crate::table;
+use serde::Serialize;
+
+/// The pipeline at which there are targets.
+const TARGET: usize = 16;
+
+/// What one measurement gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Thousands of requests answered in a second.
+    pub kops: f64,
+    /// Of a turn: from its sending to its last answer.
+    pub p50_us: f64,
+    pub p99_us: f64,
+}
+
+/// What all measurements gave, in their order.
+#[derive(Default)]
+pub struct Figures(Vec<Case>);
+
+struct Case {
+    who: Who,
+    operation: Operation,
+    pipeline: usize,
+    rounds: Vec<Figure>,
+}
+
+impl Figures {
+    pub fn note(&mut self, who: Who, operation: Operation, pipeline: usize, figure: Figure) {
+        match self.position(who, operation, pipeline) {
+            Some(at) => self.0[at].rounds.push(figure),
+            None => self.0.push(Case {
+                who,
+                operation,
+                pipeline,
+                rounds: vec![figure],
+            }),
+        }
+    }
+
+    fn position(&self, who: Who, operation: Operation, pipeline: usize) -> Option<usize> {
+        self.0
+            .iter()
+            .position(|case| (case.who, case.operation, case.pipeline) == (who, operation, pipeline))
+    }
+}
+
+impl Case {
+    fn summary(&self, of: impl Fn(&Figure) -> f64) -> Option<Summary> {
+        Summary::of(self.rounds.iter().map(of))
+    }
+
+    /// Ours by this one's, within each round.
+    fn ratio(&self, ours: &Case, of: impl Fn(&Figure) -> f64) -> Option<Summary> {
+        Summary::of(
+            ours.rounds
+                .iter()
+                .zip(&self.rounds)
+                .map(|(ours, its)| of(ours) / of(its)),
+        )
+    }
+}
+
+/// A line of the result.
+#[derive(Serialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+enum Record<'r> {
+    /// What one server did.
+    Server {
+        server: &'r str,
+        protocol: Protocol,
+        operation: Operation,
+        pipeline: usize,
+        kops: Summary,
+        p50_us: Summary,
+        p99_us: Summary,
+    },
+    /// How ours stands to a peer, in the peer's protocol.
+    Ratio {
+        peer: &'r str,
+        operation: Operation,
+        pipeline: usize,
+        throughput: Summary,
+        p99: Summary,
+        /// The least throughput ratio that was asked for, and whether it was reached with a p99 no worse.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        asked: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        met: Option<bool>,
+    },
+    /// What a server is.
+    About {
+        server: &'r str,
+        version: &'r str,
+        promise: &'r str,
+    },
+    /// What the run was made on.
+    Conditions {
+        keys: usize,
+        value: usize,
+        connections: usize,
+        seconds: f64,
+        rounds: usize,
+        machine: &'r Machine,
+    },
+}
+
+pub fn print(args: &ServerArgs, servers: &[Started], figures: &Figures) -> Result<(), Error> {
+    let records = records(figures);
+    let machine = Machine::detect();
+    if !args.json {
+        return print_table(args, servers, &records, &machine);
+    }
+    let about = servers.iter().map(|server| Record::About {
+        server: server.name,
+        version: &server.version,
+        promise: &server.promise,
+    });
+    let conditions = Record::Conditions {
+        keys: args.keys,
+        value: args.value,
+        connections: args.connections,
+        seconds: args.seconds,
+        rounds: args.rounds,
+        machine: &machine,
+    };
+    for record in records.into_iter().chain(about).chain([conditions]) {
+        crate::print(&serde_json::to_string(&record)?)?;
+    }
+    Ok(())
+}
+
+/// Each case, and behind a peer's how ours stands to it.
+fn records(figures: &Figures) -> Vec<Record<'_>> {
+    let mut records = Vec::new();
+    for case in &figures.0 {
+        let (name, protocol) = case.who;
+        let (operation, pipeline) = (case.operation, case.pipeline);
+        if let (Some(kops), Some(p50_us), Some(p99_us)) = (
+            case.summary(|figure| figure.kops),
+            case.summary(|figure| figure.p50_us),
+            case.summary(|figure| figure.p99_us),
+        ) {
+            records.push(Record::Server {
+                server: name,
+                protocol,
+                operation,
+                pipeline,
+                kops,
+                p50_us,
+                p99_us,
+            });
+        }
+        let ours = figures.position((OURS, protocol), operation, pipeline);
+        let Some(ours) = ours.map(|at| &figures.0[at]).filter(|_| name != OURS) else {
+            continue;
+        };
+        if let (Some(throughput), Some(p99)) = (
+            case.ratio(ours, |figure| figure.kops),
+            case.ratio(ours, |figure| figure.p99_us),
+        ) {
+            let asked = (pipeline == TARGET).then_some(match protocol {
+                Protocol::Memcached => 1.0,
+                Protocol::Redis => 1.5,
+            });
+            records.push(Record::Ratio {
+                peer: name,
+                operation,
+                pipeline,
+                throughput,
+                p99,
+                asked,
+                met: asked.map(|asked| throughput.median >= asked && p99.median <= 1.0),
+            });
+        }
+    }
+    records
+}
+
+fn print_table(
+    args: &ServerArgs,
+    servers: &[Started],
+    records: &[Record<'_>],
+    machine: &Machine,
+) -> Result<(), Error> {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut targets = Vec::new();
+    let spread = |summary: &Summary| format!("{:.2}-{:.2}", summary.least, summary.most);
+    for record in records {
+        match record {
+            Record::Server {
+                server,
+                protocol,
+                operation,
+                pipeline,
+                kops,
+                p50_us,
+                p99_us,
+            } => rows.push(vec![
+                format!("{operation:?} x{pipeline}, {protocol:?}").to_lowercase(),
+                (*server).to_owned(),
+                format!("{:.0}", kops.median),
+                format!("{:.0}-{:.0}", kops.least, kops.most),
+                format!("{:.0}", p50_us.median),
+                format!("{:.0}", p99_us.median),
+                format!("{:.0}-{:.0}", p99_us.least, p99_us.most),
+            ]),
+            Record::Ratio {
+                peer,
+                operation,
+                pipeline,
+                throughput,
+                p99,
+                asked,
+                met,
+            } => targets.push(vec![
+                format!("{operation:?} x{pipeline}, {OURS} : {peer}").to_lowercase(),
+                format!("{:.2}", throughput.median),
+                spread(throughput),
+                format!("{:.2}", p99.median),
+                spread(p99),
+                asked.map_or(String::new(), |asked| format!("{asked:.1}")),
+                met.map_or("", |met| if met { "met" } else { "missed" })
+                    .to_owned(),
+            ]),
+            Record::About { .. } | Record::Conditions { .. } => {}
+        }
+    }
+    rows.sort_by(|a, b| a[0].cmp(&b[0]));
+    let header = ["", "server", "kops/s", "spread", "p50 us", "p99 us", "spread"];
+    crate::print(&table::render(&header, &rows))?;
+    if !targets.is_empty() {
+        let header = [
+            "ours by its",
+            "throughput",
+            "spread",
+            "p99",
+            "spread",
+            "asked",
+            "",
+        ];
+        crate::print(&format!("\n{}", table::render(&header, &targets)))?;
+    }
+    let about: String = servers
+        .iter()
+        .map(|server| format!("{}: {}\n", server.version, server.promise))
+        .collect();
+    crate::print(&format!(
+        "\n{about}{} rounds of {} s a figure, {} connections, {} keys, values of {} bytes\n{machine}",
+        args.rounds, args.seconds, args.connections, args.keys, args.value
+    ))
+}

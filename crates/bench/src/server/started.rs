@@ -1,0 +1,172 @@
+//! The servers, each a process of its own on the core that is theirs.
+
+use super::words::Protocol;
+use crate::{Error, machine};
+use serde::Deserialize;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Ours, in messages and figures.
+pub const OURS: &str = "wollemi";
+
+/// How long a server may take to listen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server that listens. Dropped, it is ended.
+pub struct Started {
+    child: Child,
+    pub name: &'static str,
+    /// What it speaks, and where.
+    pub listens: Vec<(Protocol, SocketAddr)>,
+    /// Its version.
+    pub version: String,
+    /// What its answer to a `set` promises.
+    pub promise: String,
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What we say when we are ready.
+#[derive(Deserialize)]
+struct Ready {
+    level: String,
+    memcached: Vec<SocketAddr>,
+    redis: Vec<SocketAddr>,
+}
+
+/// Our server, over a new pool in this directory.
+pub fn ours(program: &Path, directory: &Path, core: usize) -> Result<Started, Error> {
+    let mut command = Command::new(program);
+    command
+        .args(["serve", "--json", "--threads", "1", "--log-level", "error"])
+        .args(["--memcached", "127.0.0.1:0", "--redis", "127.0.0.1:0"])
+        .arg("--pool")
+        .arg(directory.join("pool"))
+        .current_dir(directory)
+        .stdout(Stdio::piped());
+    let child = spawn(&mut command, core).map_err(|error| failed(OURS, error))?;
+    let mut started = Started {
+        child,
+        name: OURS,
+        listens: Vec::new(),
+        version: format!("{OURS} {}", env!("CARGO_PKG_VERSION")),
+        promise: String::new(),
+    };
+    let mut line = String::new();
+    if let Some(out) = started.child.stdout.take() {
+        let read = BufReader::new(out).read_line(&mut line);
+        read.map_err(|error| failed(OURS, error))?;
+    }
+    let ready: Ready = serde_json::from_str(&line)
+        .map_err(|_| failed(OURS, std::io::Error::other("it ended before it was ready")))?;
+    started.promise = format!("crash-safe at level {}", ready.level);
+    let memcached = ready.memcached.into_iter().map(|at| (Protocol::Memcached, at));
+    let redis = ready.redis.into_iter().map(|at| (Protocol::Redis, at));
+    started.listens = memcached.take(1).chain(redis.take(1)).collect();
+    Ok(started)
+}
+
+/// memcached with one thread and room for all; `None` where there is none.
+pub fn memcached(program: &OsStr, core: usize) -> Result<Option<Started>, Error> {
+    let mut args = vec!["-l", "127.0.0.1", "-t", "1", "-m", "8192"];
+    // It wants to be told that it may.
+    if rustix::process::geteuid().is_root() {
+        args.extend(["-u", "root"]);
+    }
+    peer("memcached", program, &args, "-p", "-V", Protocol::Memcached, core)
+}
+
+/// Redis that writes nothing to disk; `None` where there is none.
+pub fn redis(program: &OsStr, core: usize) -> Result<Option<Started>, Error> {
+    let args = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    peer(
+        "redis",
+        program,
+        &args,
+        "--port",
+        "--version",
+        Protocol::Redis,
+        core,
+    )
+}
+
+fn peer(
+    name: &'static str,
+    program: &OsStr,
+    args: &[&str],
+    port: &str,
+    version: &str,
+    protocol: Protocol,
+    core: usize,
+) -> Result<Option<Started>, Error> {
+    let version = match Command::new(program).arg(version).output() {
+        Ok(output) => first_words(&output.stdout),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(name, error)),
+    };
+    let address = free_address().map_err(|error| failed(name, error))?;
+    let mut command = Command::new(program);
+    command
+        .args(args)
+        .args([port, &address.port().to_string()])
+        .current_dir(std::env::temp_dir())
+        .stdout(Stdio::null());
+    let child = spawn(&mut command, core).map_err(|error| failed(name, error))?;
+    let mut started = Started {
+        child,
+        name,
+        listens: vec![(protocol, address)],
+        version,
+        promise: "volatile".to_owned(),
+    };
+    let begin = Instant::now();
+    while TcpStream::connect(address).is_err() {
+        let ended = !matches!(started.child.try_wait(), Ok(None));
+        if ended || begin.elapsed() > PATIENCE {
+            return Err(failed(name, std::io::Error::other("it does not listen")));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(Some(started))
+}
+
+/// Starts a process on a core of its own: it has the affinity of the thread that starts it.
+fn spawn(command: &mut Command, core: usize) -> std::io::Result<Child> {
+    let started = std::thread::scope(|scope| {
+        let starts = scope.spawn(|| {
+            machine::pin_thread(core);
+            command.stdin(Stdio::null()).stderr(Stdio::null()).spawn()
+        });
+        starts.join()
+    });
+    started.unwrap_or_else(|_| Err(std::io::Error::other("it could not be started")))
+}
+
+/// A port that was free, on loopback.
+fn free_address() -> std::io::Result<SocketAddr> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+}
+
+/// Of `Redis server v=7.0.15 sha=…` and the like, the first three.
+fn first_words(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let words: Vec<&str> = text.split_whitespace().take(3).collect();
+    words.join(" ")
+}
+
+fn failed(server: &'static str, error: std::io::Error) -> Error {
+    Error::Peer {
+        peer: server,
+        what: error.to_string(),
+    }
+}

@@ -1,0 +1,84 @@
+//! `bench server`: the server beside memcached and Redis, a moment each, to see that it measures and tells.
+
+use crate::common::Pool;
+use serde_json::Value;
+
+/// What it says of servers that are not there, and its records.
+fn measure(more: &[&str]) -> (String, Vec<Value>) {
+    let pool = Pool::new();
+    let args = "bench server --json --keys 300 --seconds 0.02 --rounds 2 --pipelines 1,16 --connections 3";
+    let run = pool.run(args.split(' ').chain(more.iter().copied()));
+    let said = run.err.clone();
+    let out = String::from_utf8(run.ok()).expect("UTF-8");
+    let records = out
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object"));
+    (said, records.collect())
+}
+
+/// The records of a kind in which these fields are so.
+fn select<'r>(records: &'r [Value], kind: &str, fields: &[(&str, &str)]) -> Vec<&'r Value> {
+    let is_so = |record: &&Value| {
+        record["record"] == kind && fields.iter().all(|(name, value)| record[*name] == *value)
+    };
+    records.iter().filter(is_so).collect()
+}
+
+/// Each server that is there is measured at each pipeline, with gets and sets; and ours beside each of the others, with a
+/// verdict where there is a target.
+#[test]
+fn servers_are_measured() {
+    let (said, records) = measure(&[]);
+    for (server, protocol) in [
+        ("wollemi", "memcached"),
+        ("wollemi", "redis"),
+        ("memcached", "memcached"),
+        ("redis", "redis"),
+    ] {
+        if said.contains(&format!("{server}: no such program")) {
+            eprintln!("{server} is not installed: not tried");
+            continue;
+        }
+        let of = [("server", server), ("protocol", protocol)];
+        let measured = select(&records, "server", &of);
+        assert_eq!(measured.len(), 4, "{records:?}");
+        for record in measured {
+            for figure in ["kops", "p50_us", "p99_us"] {
+                assert!(
+                    record[figure]["median"]
+                        .as_f64()
+                        .is_some_and(|figure| figure > 0.0),
+                    "{record}"
+                );
+            }
+        }
+        if server != "wollemi" {
+            let ratios = select(&records, "ratio", &[("peer", server)]);
+            assert_eq!(ratios.len(), 4, "{records:?}");
+            assert_eq!(ratios.iter().filter(|ratio| ratio["met"].is_boolean()).count(), 2);
+        }
+        assert_eq!(select(&records, "about", &[("server", server)]).len(), 1);
+    }
+    let ours = select(&records, "about", &[("server", "wollemi")]);
+    assert_eq!(ours[0]["promise"], "crash-safe at level process");
+    assert_eq!(select(&records, "conditions", &[]).len(), 1);
+}
+
+/// Servers that are not there are left out, and it says so.
+#[test]
+fn servers_that_are_not_there_are_left_out() {
+    let (said, records) = measure(&[
+        "--memcached",
+        "/nowhere/memcached",
+        "--redis",
+        "/nowhere/redis-server",
+    ]);
+    for server in ["memcached", "redis"] {
+        assert!(
+            said.contains(&format!("{server}: no such program, left out")),
+            "{said}"
+        );
+        assert!(select(&records, "server", &[("server", server)]).is_empty());
+    }
+    assert_eq!(select(&records, "server", &[("server", "wollemi")]).len(), 8);
+}
