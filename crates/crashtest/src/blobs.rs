@@ -1,189 +1,75 @@
-//! The heap alone as a subject: a table of slots, each with an object of any size.
+//! The heap alone as a subject: a table of slots, each with an object of any size, and a few roots that come and go.
 //!
 //! What it tests is the heap's: that no chunk is handed out twice, that what is reachable is whole after every crash,
-//! large objects and new pages included, and that everything else is found free, whether recovery runs before, after or
-//! beside the use of the heap.
+//! large objects and new pages included, that everything else is found free, whether recovery runs before, after or
+//! beside the use of the heap, and that a root is there or not. The objects are `live`'s.
+
+mod live;
 
 use crate::choose::Random;
 use crate::coverage::Shape;
 use crate::history::History;
 use crate::map::{check_accounts, heap, recover, shape};
 use crate::{Crash, Depth, Subject, Verdict};
-use heap::{Heap, Trace, Tracers, footprint};
-use pmem::{Lacks, Link, Media, Offset, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
+pub use live::Live;
+use live::{KIND, Table, tracers};
+use pmem::{Lacks, Media, PSlot, Pool, Purpose, Tag, persist_scope};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Slots of the table.
 const SLOTS: usize = 16;
 
-/// The kind of the table's root, which no index has.
-const KIND: u32 = u32::from_le_bytes(*b"blob");
+/// Roots beside the table's.
+const ROOTS: u8 = 3;
 
 /// Longer than what shares a line with the root's link.
 const ROOT: &[u8] = &[b't'; 100];
 
-/// The root object.
-#[repr(C)]
-struct Table([PSlot; SLOTS]);
-
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Table {}
-
-/// The fixed part of an object; `len` bytes follow that depend on the seed.
-#[repr(C)]
-struct Blob {
-    len: PWord,
-    seed: PWord,
-}
-
-const SIZE: u64 = size_of::<Blob>() as u64;
-
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Blob {}
-
-/// What a slot holds: the length of an object's tail, and what its bytes depend on.
+/// What a slot or a root holds: the length of an object's tail, and what its bytes depend on.
 pub type Held = (u64, u64);
 
-/// An operation on a slot.
+/// Where an object hangs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// In a slot of the table.
+    Slot(u8),
+    /// Under a name.
+    Root(u8),
+}
+
+/// An operation.
 #[derive(Clone, Debug)]
 pub enum Op {
-    /// Put a new object there, and take the old one out of use.
+    /// Put a new object into a slot, and take the old one out of use.
     Put(u8, Held),
+    /// Make a root that leads to a new object, if there is none of its name.
+    MakeRoot(u8, Held),
+    /// Remove a root, and what it leads to.
+    RemoveRoot(u8),
     /// Look what is there.
-    Get(u8),
+    Get(Place),
 }
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Whether it did anything.
+    Done(bool),
+    /// What is there.
+    Holds(Option<Held>),
+}
+
+/// What hangs where.
+pub type State = BTreeMap<Place, Held>;
 
 /// The heap alone.
 #[derive(Debug, Default)]
 pub struct Blobs;
 
-/// A heap with a table.
-#[derive(Debug)]
-pub struct Live {
-    heap: Heap<Crash>,
-    table: Link,
-    /// Whether it was made in this heap, and not found in it.
-    made: bool,
-}
-
-struct Tracer;
-
-impl Trace<Crash> for Tracer {
-    fn trace(&self, heap: &Heap<Crash>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
-        let offset = place(link)?;
-        if link.tag() == Tag::default() {
-            let table: &Table = heap.at(offset)?;
-            children.extend(table.0.iter().map(|slot| slot.load(heap.media())));
-            return Ok(size_of::<Table>() as u64);
-        }
-        let len = heap.at::<Blob>(offset)?.len.load(heap.media());
-        let footprint = usize::try_from(len).ok().and_then(footprint::<Blob>);
-        footprint.map(|len| len as u64).ok_or(damaged(offset))
-    }
-}
-
-/// The tag of links to objects; the link to the table has none.
-const BLOB: Tag = Tag::new(2);
-
-fn damaged(offset: Offset) -> heap::Error {
-    heap::Error::Damaged {
-        what: "an object of the table makes no sense",
-        offset: offset.get(),
-    }
-}
-
-fn place(link: Link) -> Result<Offset, heap::Error> {
-    link.offset().ok_or(heap::Error::Damaged {
-        what: "null object",
-        offset: 0,
-    })
-}
-
-fn tracers() -> Tracers<Crash> {
-    vec![(KIND, Arc::new(Tracer))]
-}
-
-/// The bytes of an object.
-fn bytes(seed: u64) -> impl Iterator<Item = u8> {
-    let mut random = Random(seed);
-    std::iter::repeat_with(move || random.next().to_le_bytes()).flatten()
-}
-
-impl Live {
-    fn table(&self) -> Result<&Table, heap::Error> {
-        self.heap.at(place(self.table)?)
-    }
-
-    fn slot(&self, slot: u8) -> Result<&PSlot, heap::Error> {
-        Ok(&self.table()?.0[usize::from(slot) % SLOTS])
-    }
-
-    fn put(&self, slot: u8, (len, seed): Held) -> Result<(), heap::Error> {
-        let guard = heap::pin();
-        let (media, slot) = (self.heap.media(), self.slot(slot)?);
-        persist_scope(media, Purpose::Node, |batch| {
-            let blob = Blob {
-                len: PWord::new(len),
-                seed: PWord::new(seed),
-            };
-            let mut draft = self.heap.draft(blob, len as usize, &batch)?;
-            draft
-                .tail_mut()
-                .iter_mut()
-                .zip(bytes(seed))
-                .for_each(|(to, from)| *to = from);
-            let flushed = draft.flush(&batch);
-            let mut persisted = flushed.persisted(&batch.fence());
-            let old = loop {
-                let old = slot.settle(media);
-                match slot.publish_if(media, old, persisted, BLOB) {
-                    Ok(published) => {
-                        let _durable = published.commit();
-                        break old;
-                    }
-                    Err(back) => persisted = back,
-                }
-            };
-            if let Some(offset) = old.offset() {
-                let len = self.heap.at::<Blob>(offset)?.len.load(media);
-                let footprint = usize::try_from(len).ok().and_then(footprint::<Blob>);
-                self.heap
-                    .retire(&guard, offset, footprint.ok_or(damaged(offset))?);
-            }
-            Ok(())
-        })
-    }
-
-    /// What is in a slot, if every byte of it is right.
-    fn get(&self, slot: u8) -> Result<Option<Held>, String> {
-        let _guard = heap::pin();
-        let failed = |error: heap::Error| error.to_string();
-        let link = self.slot(slot).map_err(failed)?.load(self.heap.media());
-        let Some(offset) = link.offset() else {
-            return Ok(None);
-        };
-        let blob: &Blob = self.heap.at(offset).map_err(failed)?;
-        let media = self.heap.media();
-        let (len, seed) = (blob.len.load(media), blob.seed.load(media));
-        let tail = Offset::new(offset.get() + SIZE).ok_or("an object at the end of everything")?;
-        let tail = self.heap.bytes(tail, len as usize).map_err(failed)?;
-        match tail
-            .iter()
-            .copied()
-            .zip(bytes(seed))
-            .position(|(is, should)| is != should)
-        {
-            Some(at) => Err(format!("byte {at} of the {len} in slot {slot} is wrong")),
-            None => Ok(Some((len, seed))),
-        }
-    }
-}
-
 impl Subject for Blobs {
     type Op = Op;
-    type Answer = Option<Held>;
-    type State = BTreeMap<u8, Held>;
+    type Answer = Answer;
+    type State = State;
     type Live = Live;
 
     fn name(&self) -> String {
@@ -230,23 +116,29 @@ impl Subject for Blobs {
         recover(&live.heap, &tracers())
     }
 
-    fn apply(&self, live: &Live, op: &Op) -> Result<Option<Held>, String> {
-        match op {
-            Op::Put(slot, held) => live
-                .put(*slot, *held)
-                .map(|()| None)
-                .map_err(|error| error.to_string()),
-            Op::Get(slot) => live.get(*slot),
-        }
+    fn apply(&self, live: &Live, op: &Op) -> Result<Answer, String> {
+        let done = match op {
+            Op::Put(slot, held) => live.put(*slot, *held).map(|()| true),
+            Op::MakeRoot(number, held) => live.make_root(*number, *held),
+            Op::RemoveRoot(number) => live.remove_root(*number),
+            Op::Get(place) => return get(live, *place).map(Answer::Holds),
+        };
+        done.map(Answer::Done).map_err(|error| error.to_string())
     }
 
-    fn specify(&self, state: &mut BTreeMap<u8, Held>, op: &Op) -> Option<Held> {
+    fn specify(&self, state: &mut State, op: &Op) -> Answer {
         match op {
             Op::Put(slot, held) => {
-                state.insert(*slot, *held);
-                None
+                state.insert(Place::Slot(*slot), *held);
+                Answer::Done(true)
             }
-            Op::Get(slot) => state.get(slot).copied(),
+            Op::MakeRoot(number, held) => {
+                let absent = !state.contains_key(&Place::Root(*number));
+                state.entry(Place::Root(*number)).or_insert(*held);
+                Answer::Done(absent)
+            }
+            Op::RemoveRoot(number) => Answer::Done(state.remove(&Place::Root(*number)).is_some()),
+            Op::Get(place) => Answer::Holds(state.get(place).copied()),
         }
     }
 
@@ -268,7 +160,14 @@ impl Subject for Blobs {
             let (slot, blob) = put(&mut verdict.random);
             live.put(slot, blob)
                 .map_err(|error| format!("after recovery, a put failed: {error}"))?;
-            held.insert(slot, blob);
+            held.insert(Place::Slot(slot), blob);
+        }
+        for number in 0..ROOTS {
+            let there = held.remove(&Place::Root(number)).is_some();
+            let removed = live.remove_root(number).map_err(|error| error.to_string())?;
+            if removed != there {
+                return Err(format!("after recovery, removing root {number} says {removed}"));
+            }
         }
         if all(live)? != held {
             return Err("after recovery, something is not what was put there".into());
@@ -294,32 +193,48 @@ impl Subject for Blobs {
         shape(&live.heap, &tracers(), name).map_err(|error| error.to_string())
     }
 
-    fn follow_up(&self, _state: &BTreeMap<u8, Held>, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
+    fn follow_up(&self, _state: &State, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
         let first = random.below(3) as usize;
         let each = |number: usize| match number.checked_sub(first).and_then(|number| in_flight.get(number)) {
-            Some(Op::Put(slot, _) | Op::Get(slot)) => Op::Get(*slot),
+            Some(Op::Put(slot, _)) => Op::Get(Place::Slot(*slot)),
+            Some(Op::MakeRoot(number, _) | Op::RemoveRoot(number)) => Op::Get(Place::Root(*number)),
+            Some(Op::Get(place)) => Op::Get(*place),
             None => op(random),
         };
         (0..4).map(each).collect()
     }
 }
 
-fn all(live: &Live) -> Result<BTreeMap<u8, Held>, String> {
-    let mut held = BTreeMap::new();
-    for slot in 0..SLOTS as u8 {
-        if let Some(blob) = live.get(slot)? {
-            held.insert(slot, blob);
+fn get(live: &Live, place: Place) -> Result<Option<Held>, String> {
+    match place {
+        Place::Slot(slot) => live.get(slot),
+        Place::Root(number) => live.get_root(number),
+    }
+}
+
+fn all(live: &Live) -> Result<State, String> {
+    let slots = (0..SLOTS as u8).map(Place::Slot);
+    let mut held = State::new();
+    for place in slots.chain((0..ROOTS).map(Place::Root)) {
+        if let Some(blob) = get(live, place)? {
+            held.insert(place, blob);
         }
     }
     Ok(held)
 }
 
 fn op(random: &mut Random) -> Op {
-    if random.below(4) == 0 {
-        return Op::Get(slot(random));
+    let number = random.below(u64::from(ROOTS)) as u8;
+    match random.below(16) {
+        0..3 => Op::Get(Place::Slot(slot(random))),
+        3 => Op::Get(Place::Root(number)),
+        4 => Op::MakeRoot(number, put(random).1),
+        5 => Op::RemoveRoot(number),
+        _ => {
+            let (slot, held) = put(random);
+            Op::Put(slot, held)
+        }
     }
-    let (slot, held) = put(random);
-    Op::Put(slot, held)
 }
 
 /// Any of them; half of the time one of three, where several threads meet.

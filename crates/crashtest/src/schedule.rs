@@ -4,10 +4,13 @@
 //! for each other. The same seed gives the same schedule. A crash needs no event of its own: every place of the log of
 //! such a run is one where the crash may fall, in whatever state the threads are then.
 
+mod stalls;
+
 use crate::Random;
 use crate::media::{Crash, Point};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
+use stalls::Stalls;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,7 +18,7 @@ use std::time::Duration;
 const STACK: usize = 1 << 20;
 
 /// Runs `body` as the first logical thread, under a scheduler that the seed chooses: each choice at random, or by
-/// priorities that change a few times (PCT). What it returned last.
+/// priorities that change a few times (PCT), or with threads held back for long (`stalls`). What it returned last.
 ///
 /// A run under PCT is measured by another one before it, so `body` runs twice.
 pub(crate) fn run<R, F>(crash: &Crash, seed: u64, body: F) -> Option<R>
@@ -33,7 +36,8 @@ where
     };
     let seed = random.next();
     match random.below(4) {
-        0 | 1 => under(RandomScheduler::new_from_seed(seed, 1), body),
+        0 => under(RandomScheduler::new_from_seed(seed, 1), body),
+        1 => under(Stalls::new(seed), body),
         changes => under(PctScheduler::new_from_seed(seed, changes as usize, 2), body),
     }
     result.lock().unwrap_or_else(PoisonError::into_inner).take()

@@ -20,7 +20,7 @@
 
 use crate::Options;
 use heap::{Error, Heap};
-use pmem::{Fault, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
+use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
 
 /// The most partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
@@ -139,10 +139,6 @@ impl Root {
     /// Makes durable what is seen here: before it is acted upon in a process that has not stored it. One fence.
     pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
         let partitions = self.shape(media)?.partitions;
-        let why = "what a killed process has stored and perhaps not persisted (I3): missed only where it was killed between such a \
-                   store and its fence, which short hunts do not meet";
-        media.unmissed(Lacks::WriteBack, why);
-        media.unmissed(Lacks::Fence, why);
         persist_scope(media, Purpose::Log, |batch| {
             self.state.persist_seen(&batch);
             for log in &self.logs {

@@ -19,6 +19,8 @@ enum Scene {
     Grow(u64),
     /// A node that was made with so many children and has so many left, with so many keys below them; it loses some.
     Shrink { made: u64, left: u64, keys: u64 },
+    /// A node with so many children, and another one that comes and goes while it is looked for.
+    Blink(u64),
     /// A node far below the one above it; keys that part on the way come and go.
     Part,
     /// So many leaves below one byte, which become more than one leaf array holds.
@@ -29,7 +31,7 @@ enum Scene {
     Pairs(usize),
     /// So many of them, of which so many are left, which become few.
     FewerPairs(u64, u64),
-    /// So many keys and values of eight bytes, which indexes of such keep in place; values change, keys come and go.
+    /// So many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at, keys come and go.
     Words(u64),
     /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
     OddPairs,
@@ -38,7 +40,7 @@ enum Scene {
 /// How many scenes there are: odd, so that histories of one to four threads in turn see each with each number.
 pub const SCENES: usize = ALL.len();
 
-const ALL: [Scene; 27] = [
+const ALL: [Scene; 29] = [
     Scene::Brink,
     Scene::Pairs(26),
     Scene::Shrink {
@@ -89,6 +91,8 @@ const ALL: [Scene; 27] = [
     Scene::FewerPairs(30, 5),
     Scene::Words(70),
     Scene::Words(30),
+    Scene::Blink(5),
+    Scene::Blink(17),
 ];
 
 /// Children at which trees of this family change the kind of a node, or nearly.
@@ -123,6 +127,7 @@ impl Maker {
             Scene::Brink => self.brink(ops),
             Scene::Grow(children) => self.grow(children, ops),
             Scene::Shrink { made, left, keys } => self.shrink(made, left, keys, ops),
+            Scene::Blink(children) => self.blink(children, ops),
             Scene::Part => self.part(ops),
             Scene::Leaves(there) => self.leaves(there, ops),
             Scene::FewerLeaves(made, left) => self.fewer_leaves(made, left, ops),
@@ -267,6 +272,21 @@ impl Maker {
         }
     }
 
+    fn blink(&mut self, children: u64, ops: &mut Vec<Op>) {
+        let below = self.below(&[1, 3, 12]);
+        for number in 0..MANY {
+            self.insert(below.key(number % children, number / children), ops);
+        }
+        self.keys_around(&below, children);
+        let key = below.key(children, 0);
+        for _ in 0..8 {
+            self.plan_insert(key.clone());
+            self.plan.push_back(Op::Get(key.clone()));
+            self.plan.push_back(Op::Remove(key.clone()));
+            self.plan.push_back(Op::Get(key.clone()));
+        }
+    }
+
     fn part(&mut self, ops: &mut Vec<Op>) {
         let below = self.below(&[4, 12, 40]);
         let children = *self.random.pick(&BRINKS);
@@ -379,10 +399,13 @@ impl Maker {
         for i in 0..there / 2 {
             let place = self.random.below(there);
             let value = self.value();
-            self.plan.push_back(match i % 3 {
-                0 => Op::Remove(key(place)),
-                _ => Op::Update(key(place), value),
-            });
+            if i % 3 == 0 {
+                self.plan.push_back(Op::Remove(key(place)));
+            } else {
+                // Who looks at once may meet it on its way.
+                self.plan.push_back(Op::Update(key(place), value));
+                self.plan.push_back(Op::Get(key(place)));
+            }
         }
     }
 

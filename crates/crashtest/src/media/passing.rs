@@ -54,6 +54,14 @@ impl Crash {
         own
     }
 
+    /// What the thread itself has stored into a word past the cache, if nobody else sees it yet.
+    #[cold]
+    #[inline(never)]
+    fn own_past_cache(&self, word: &AtomicU64) -> Option<u64> {
+        let word = (self.within(word.as_ptr().cast())? / 8) as u32;
+        self.slow().sharing.own(word, self.thread())
+    }
+
     /// Shows everybody what the thread has stored past the cache.
     fn drain(&self) {
         if self.0.threaded.load(Relaxed) {
@@ -101,6 +109,11 @@ unsafe impl Media for Crash {
     #[inline]
     fn peek(&self, word: &AtomicU64) -> u64 {
         self.touch_for_load(word);
+        if self.0.threaded.load(Relaxed)
+            && let Some(own) = self.own_past_cache(word)
+        {
+            return own;
+        }
         word.load(Relaxed)
     }
 

@@ -14,8 +14,10 @@ pub(super) struct Sharing {
 }
 
 impl Sharing {
+    /// Notes a store; it replaces what waits past the cache for the same word.
     pub(super) fn stored(&mut self, word: u32, thread: u32) {
         self.writers.insert(word, thread);
+        self.past_cache.retain(|(_, place, _)| *place != word);
     }
 
     pub(super) fn is_of_another(&self, word: u32, thread: u32) -> bool {

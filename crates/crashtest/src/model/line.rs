@@ -70,6 +70,17 @@ impl Line {
         self.stores.is_empty() && self.past_cache.is_empty() && self.volatile == 0
     }
 
+    /// A store past the cache is guaranteed: what came before it to its word cannot come after it.
+    pub(super) fn overtake(&mut self, durable: Pending) {
+        let overtaken = |store: &Pending| store.word == durable.word && store.event < durable.event;
+        self.past_cache.retain(|store| !overtaken(store));
+        // Write-backs count the line's stores: these keep their places, and change nothing.
+        for store in self.stores.iter_mut().filter(|store| overtaken(store)) {
+            store.value = durable.value;
+            store.kind = Store::Unpersisted;
+        }
+    }
+
     /// What everybody sees: all stores.
     pub(crate) fn visible(&self, mut content: Content) -> Content {
         let mut all: Vec<&Pending> = self.stores.iter().chain(&self.past_cache).collect();

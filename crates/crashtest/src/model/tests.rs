@@ -94,6 +94,13 @@ impl Litmus {
         all
     }
 
+    /// What everybody sees of the first two words of a line.
+    fn visible(&self, line: u32) -> [u64; 2] {
+        let base: Content = std::array::from_fn(|i| self.base.0[line as usize * 8 + i]);
+        let content = self.tracker.line(line).map_or(base, |line| line.visible(base));
+        [content[0], content[1]]
+    }
+
     #[track_caller]
     fn may_leave<const N: usize>(self, a: u32, b: u32, expected: [(u64, u64); N]) {
         assert_eq!(self.leaves(a, b), BTreeSet::from(expected));
@@ -223,6 +230,48 @@ fn a_word_keeps_its_order() {
         .thread(0)
         .fence()
         .may_leave(0, 1, [(2, 0)]);
+}
+
+/// A store past the cache that is durable takes those to its word with it that came before, and leaves alone those that
+/// came after; its line keeps its order.
+#[test]
+fn a_durable_store_past_the_cache_is_the_base() {
+    let stored = || Litmus::new(Mode::Power).store(1, 1).store(0, 1).past_cache(0, 2);
+    stored().may_leave(0, 1, [(0, 0), (0, 1), (1, 1), (2, 0), (2, 1)]);
+    let fenced = || stored().fence();
+    fenced().may_leave(0, 1, [(2, 0), (2, 1)]);
+    assert_eq!(fenced().visible(0), [2, 1]);
+    assert!(!fenced().tracker.is_pending(0, 1) && fenced().tracker.is_pending(1, 0));
+    // Write-backs from before and from after it bring nothing back.
+    fenced().store(0, 3).may_leave(0, 1, [(2, 0), (2, 1), (3, 1)]);
+    fenced().write_back(0).fence().may_leave(0, 1, [(2, 1)]);
+    let written_back = Litmus::new(Mode::Power)
+        .store(0, 1)
+        .write_back(0)
+        .past_cache(0, 2);
+    written_back.fence().may_leave(0, 1, [(2, 0)]);
+    // Of two such stores by two threads the later one stays, whoever fences first.
+    let both = || {
+        Litmus::new(Mode::Power)
+            .past_cache(0, 1)
+            .thread(1)
+            .past_cache(0, 2)
+    };
+    both().may_leave(0, 1, [(0, 0), (1, 0), (2, 0)]);
+    both().fence().thread(0).fence().may_leave(0, 1, [(2, 0)]);
+    both().thread(0).fence().may_leave(0, 1, [(1, 0), (2, 0)]);
+    let by_words = Litmus::new(Mode::Word).store(0, 1).store(1, 1).past_cache(0, 2);
+    by_words.fence().may_leave(0, 1, [(2, 0), (2, 1)]);
+}
+
+/// What waits past the cache is not durable for who reads it.
+#[test]
+fn stores_past_the_cache_are_pending() {
+    let stored = || Litmus::new(Mode::Power).past_cache(0, 1);
+    assert_eq!(stored().tracker.pending_store(0), Some(0));
+    assert_eq!(stored().store(0, 2).tracker.pending_store(0), Some(1));
+    assert!(stored().tracker.is_pending(0, 0));
+    assert!(!stored().fence().tracker.is_pending(0, 0));
 }
 
 /// In word mode not even the stores to one line are ordered, but those to one word are.

@@ -80,15 +80,18 @@ impl Tracker {
     /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it.
     pub(crate) fn pending_store(&self, word: u32) -> Option<u32> {
         let line = self.lines.get(&(word / 8))?;
-        let mut stores = line.stores.iter().rev();
-        let newest = stores.find(|store| u32::from(store.word) == word % 8 && store.kind.matters());
-        newest.map(|store| store.event)
+        let all = line.stores.iter().chain(&line.past_cache);
+        let of_word = all.filter(|store| u32::from(store.word) == word % 8 && store.kind.matters());
+        of_word.map(|store| store.event).max()
     }
 
     /// Whether a crash may still lose the store at that place of the log.
     pub(crate) fn is_pending(&self, word: u32, event: u32) -> bool {
         let line = self.lines.get(&(word / 8));
-        line.is_some_and(|line| line.stores.iter().any(|store| store.event == event))
+        line.is_some_and(|line| {
+            let mut all = line.stores.iter().chain(&line.past_cache);
+            all.any(|store| store.event == event && store.kind.matters())
+        })
     }
 
     /// Whether another tracker of the same stores guarantees more.
@@ -212,12 +215,14 @@ impl Tracker {
         }
         for &number in &past_cache {
             if let Some(line) = self.lines.get_mut(&number) {
-                line.past_cache.retain(|store| {
-                    if store.thread == thread {
-                        base.guarantee(number * 8 + u32::from(store.word), store.value);
-                    }
-                    store.thread != thread
-                });
+                let (own, others) = std::mem::take(&mut line.past_cache)
+                    .into_iter()
+                    .partition(|store: &Pending| store.thread == thread);
+                line.past_cache = others;
+                for store in own {
+                    base.guarantee(number * 8 + u32::from(store.word), store.value);
+                    line.overtake(store);
+                }
                 self.settle(number, base);
             }
         }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod modifications;
+pub mod seeded;
 
 pub use indexes::IndexKind;
 

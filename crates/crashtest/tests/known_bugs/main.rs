@@ -10,72 +10,63 @@ mod subject;
 mod tree;
 
 use common::IndexKind;
+use common::seeded::{self, Expected};
 use pmem::{PWord, Pool, Purpose, persist_scope};
-use subject::{Op, op};
+use subject::op;
 use tree::{Bug, Tree};
 use wollemi_crashtest::map::{LiveIndex, Map, OfIndex, Op as MapOp};
-use wollemi_crashtest::{
-    Crash, Explorer, Failure, History, Random, Report, Settings, Subject, Verdict, history, silence_findings,
-};
+use wollemi_crashtest::{Crash, Explorer, Random, Settings, Subject, Verdict, history};
 
-/// Histories of one to three threads, in turn.
-fn histories() -> impl Iterator<Item = History<Op>> {
-    (0..400).map(|seed| {
-        let mut random = Random(seed);
-        History {
-            seed,
-            ops: (0..24).map(|_| op(&mut random)).collect(),
-            prepared: 0,
-            threads: 1 + seed as u32 % 3,
-        }
-    })
-}
-
-fn explore(bug: Bug) -> (Result<(), Box<Failure>>, Report) {
-    silence_findings();
-    let settings = Settings {
-        memory: 2 << 20,
-        steps: 100_000,
-        again_share: 20,
-        kill_share: 20,
-        ..Settings::default()
-    };
-    let mut explorer = Explorer::new(Tree(bug), settings).expect("memory");
-    let found = histories().try_for_each(|history| explorer.explore(&history));
-    (found, explorer.into_report())
-}
+/// Histories that a bug may take to be found.
+const HISTORIES: u64 = 400;
 
 /// Nothing is found in the structure without a bug.
 #[test]
 fn the_whole_one_passes() {
-    let (found, report) = explore(Bug::Nothing);
-    assert!(found.is_ok(), "{}", found.expect_err("checked"));
-    assert!(report.states > 2000 && report.again > 50, "{report}");
+    seeded::is_whole(Tree(Bug::Nothing), HISTORIES, op);
 }
 
-/// Each bug is found within four hundred histories.
+/// Each bug is found, by what it does.
 #[test]
 fn each_is_found() {
-    for bug in [
-        Bug::RootNotPersisted,
-        Bug::CountWithEntry,
-        Bug::CountFirst,
-        Bug::StaleCount,
-        Bug::CountOneLess,
-        Bug::HandsOutTwice,
-        Bug::TwoLeavesAssumed,
-        Bug::CheckBeforeLock,
-        Bug::UpdateUnderOtherLock,
-        Bug::TryLockMeansCrash,
-        Bug::OldNodeWritten,
-        Bug::LockIsPersistent,
-        Bug::DirtyRead,
-        Bug::SignedFingerprint,
-        Bug::StalePointer,
+    let lost = "instead of";
+    let unmade = "an entry counts that was never made";
+    let no_order = "no order of operations lets";
+    let dirty = "dirty read";
+    for (bug, crashes, states, says) in [
+        (
+            Bug::RootNotPersisted,
+            1,
+            1000,
+            "the root leads to what is no node",
+        ),
+        (Bug::CountWithEntry, 1, 1000, unmade),
+        (Bug::CountFirst, 1, 1000, unmade),
+        (Bug::StaleCount, 1, 1000, lost),
+        (Bug::CountOneLess, 1, 1000, lost),
+        (Bug::HandsOutTwice, 1, 1000, lost),
+        (
+            Bug::TwoLeavesAssumed,
+            1,
+            1000,
+            "the prefix is what two leaves share",
+        ),
+        (Bug::CheckBeforeLock, 0, 50_000, "is there twice"),
+        // Nobody who has the one lock waits for who has the other.
+        (Bug::UpdateUnderOtherLock, 0, 50_000, dirty),
+        (Bug::TryLockMeansCrash, 0, 200_000, no_order),
+        (Bug::OldNodeWritten, 0, 50_000, lost),
+        (Bug::LockIsPersistent, 1, 1000, "it hangs"),
+        (Bug::DirtyRead, 0, 50_000, dirty),
+        (Bug::SignedFingerprint, 0, 50_000, lost),
+        (Bug::StalePointer, 1, 1000, "it panics: index out of bounds"),
     ] {
-        let (found, report) = explore(bug);
-        let failure = found.expect_err(&format!("{bug:?}: {report}"));
-        println!("{bug:?}, after {} states: {}", report.states, failure.message);
+        let expected = Expected {
+            says,
+            crashes,
+            states,
+        };
+        seeded::is_found(Tree(bug), HISTORIES, op, expected);
     }
 }
 

@@ -309,6 +309,10 @@ impl Tree {
         let (old, _locked) = self.lock(live)?;
         let number = live.root()?.load(media) + 1;
         let new = live.node(number)?;
+        if !std::ptr::eq(old, live.node(number - 1)?) {
+            // Who was overtaken has nothing to move.
+            return Ok(());
+        }
         let locked = new.lock.lock(media, live.pool.generation());
         let mut locked = locked.map_err(|obsolete| format!("{obsolete:?}"))?;
         live.persist(|batch| {

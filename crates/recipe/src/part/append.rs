@@ -36,16 +36,6 @@ impl<'g> Node<'g> {
                 counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
             }
             Node::N16(node) => {
-                media.unmissed(
-                    Lacks::Fence,
-                    "the pointer of an N16: an entry that counts and has no pointer is an empty one after a crash, but a \
-                     reader who meets the counter's mark persists the counter's line and not the pointer's; RECIPE's \
-                     conversion fences each step",
-                );
-                media.unmissed(
-                    Lacks::Order,
-                    "the pointer of an N16, and then its counter: as the fence between them",
-                );
                 // (i) The pointer.
                 let _durable = node.slots[entry]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
@@ -59,15 +49,6 @@ impl<'g> Node<'g> {
             }
             Node::N48(node) => {
                 let used = node.used.load(media) as usize;
-                media.unmissed(
-                    Lacks::Fence,
-                    "the pointer of an N48: as that of an N16; a reader who meets the mark of its number persists the \
-                     number's line and not the pointer's",
-                );
-                media.unmissed(
-                    Lacks::Order,
-                    "the pointer of an N48, and then its number: as of an N16",
-                );
                 // (i) The pointer.
                 let _durable = node.slots[used]
                     .publish::<Uncounted, M, _>(media, leaf, tag)

@@ -90,10 +90,11 @@ fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
         let all = word.load(media);
         let counted = all & !u64::MAX.checked_shl(8 * count as u32).unwrap_or(0);
         if counted != all {
-            let seldom = "key bytes that do not count: the next restart would forget them again. Few histories come here: a \
-                          crash between two stores to one line, and then another one soon";
-            media.unmissed(Lacks::WriteBack, seldom);
-            media.unmissed(Lacks::Fence, seldom);
+            let why = "key bytes that do not count: they are in the counter's line, in whose order they are forgotten before an \
+                       entry of theirs counts; only where the words of a line can be torn apart (model word) would check then \
+                       find an entry under two bytes";
+            media.unmissed(Lacks::WriteBack, why);
+            media.unmissed(Lacks::Fence, why);
             persist_scope(media, Purpose::Node, |batch| {
                 word.store(counted, &batch);
                 batch.fence();
@@ -161,10 +162,6 @@ impl<'a, M: Media> Writer<'a, M> {
     /// Swings the parent's pointer: a commit point. 1 write-back, 1 fence.
     pub(super) fn swing(&self, parent: &Parent<'_, M>, link: Link) {
         let tag = art::child_tag(link.kind(), parent.link.byte(), 0);
-        self.media().unmissed(
-            Lacks::Order,
-            "a node that takes its parent's place, and then its prefix: as in a split",
-        );
         let _durable = parent
             .slot
             .publish_link::<LinkAndPersist, M>(self.media(), link.with_tag(tag))

@@ -16,7 +16,7 @@ use super::repair::prefix_from;
 use art::{Missed, Tagged, child_tag, common_prefix, same_object};
 use heap::Error;
 use index::{Action, Edit};
-use pmem::{Lacks, Link, LinkAndPersist, Locked, Media, PSlot};
+use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
 
 impl<'a, M: Media> Writer<'a, M> {
     /// The key parts from the string of the inner node that hangs at the place: it is absent, and if it is to be there,
@@ -69,11 +69,6 @@ impl<'a, M: Media> Writer<'a, M> {
         children.add(Some(byte), link);
         children.new = Some((self.key.get(at).copied(), leaf));
         let (node, kind) = self.persist_node(at, Prefix::of(&string[..split]), children)?;
-        self.media().unmissed(
-            Lacks::Order,
-            "a new node above another, and then the prefix of that: one that does not fit its depth is repaired by the \
-             next writer (RECIPE's condition 3), whichever of the two is durable",
-        );
         // (1) Commit: the new node is installed.
         let tag = child_tag(kind, link.byte(), 0);
         let _durable = slot

@@ -1,0 +1,219 @@
+//! Objects, the table of slots that lead to them, and roots that do.
+
+use super::{Held, SLOTS};
+use crate::{Crash, Random};
+use heap::{Guard, Heap, Trace, Tracers, footprint};
+use pmem::{
+    Batch, Flushed, Lacks, Link, Media, Offset, PSlot, PWord, Persistent, Purpose, Tag, persist_scope,
+};
+use std::sync::Arc;
+
+/// The kind of the table's root and of the named ones, which no index has.
+pub(super) const KIND: u32 = u32::from_le_bytes(*b"blob");
+
+/// The root object.
+#[repr(C)]
+pub(super) struct Table(pub(super) [PSlot; SLOTS]);
+
+// SAFETY: `repr(C)` of words, no padding.
+unsafe impl Persistent for Table {}
+
+/// The fixed part of an object; `len` bytes follow that depend on the seed.
+#[repr(C)]
+struct Blob {
+    len: PWord,
+    seed: PWord,
+}
+
+const SIZE: u64 = size_of::<Blob>() as u64;
+
+// SAFETY: `repr(C)` of words, no padding.
+unsafe impl Persistent for Blob {}
+
+/// A heap with a table.
+#[derive(Debug)]
+pub struct Live {
+    pub(super) heap: Heap<Crash>,
+    pub(super) table: Link,
+    /// Whether it was made in this heap, and not found in it.
+    pub(super) made: bool,
+}
+
+struct Tracer;
+
+impl Trace<Crash> for Tracer {
+    fn trace(&self, heap: &Heap<Crash>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
+        let offset = place(link)?;
+        if link.tag() == Tag::default() {
+            let table: &Table = heap.at(offset)?;
+            children.extend(table.0.iter().map(|slot| slot.load(heap.media())));
+            return Ok(size_of::<Table>() as u64);
+        }
+        let len = heap.at::<Blob>(offset)?.len.load(heap.media());
+        let footprint = usize::try_from(len).ok().and_then(footprint::<Blob>);
+        footprint.map(|len| len as u64).ok_or(damaged(offset))
+    }
+}
+
+/// The tag of links to objects; the link to the table has none.
+const BLOB: Tag = Tag::new(2);
+
+fn damaged(offset: Offset) -> heap::Error {
+    heap::Error::Damaged {
+        what: "an object of the table makes no sense",
+        offset: offset.get(),
+    }
+}
+
+fn place(link: Link) -> Result<Offset, heap::Error> {
+    link.offset().ok_or(heap::Error::Damaged {
+        what: "null object",
+        offset: 0,
+    })
+}
+
+pub(super) fn tracers() -> Tracers<Crash> {
+    vec![(KIND, Arc::new(Tracer))]
+}
+
+/// The bytes of an object.
+fn bytes(seed: u64) -> impl Iterator<Item = u8> {
+    let mut random = Random(seed);
+    std::iter::repeat_with(move || random.next().to_le_bytes()).flatten()
+}
+
+impl Live {
+    fn table(&self) -> Result<&Table, heap::Error> {
+        self.heap.at(place(self.table)?)
+    }
+
+    fn slot(&self, slot: u8) -> Result<&PSlot, heap::Error> {
+        Ok(&self.table()?.0[usize::from(slot) % SLOTS])
+    }
+
+    /// A new object, under way.
+    fn blob<'e>(
+        &self,
+        (len, seed): Held,
+        batch: &Batch<'e, '_, Crash>,
+    ) -> Result<Flushed<'e, '_, Blob>, heap::Error> {
+        let blob = Blob {
+            len: PWord::new(len),
+            seed: PWord::new(seed),
+        };
+        let mut draft = self.heap.draft(blob, len as usize, batch)?;
+        draft
+            .tail_mut()
+            .iter_mut()
+            .zip(bytes(seed))
+            .for_each(|(to, from)| *to = from);
+        Ok(draft.flush(batch))
+    }
+
+    /// Takes an object out of use to which nothing leads any more.
+    fn retire(&self, link: Link, guard: &Guard) -> Result<(), heap::Error> {
+        let offset = place(link)?;
+        let len = self.heap.at::<Blob>(offset)?.len.load(self.heap.media());
+        let footprint = usize::try_from(len).ok().and_then(footprint::<Blob>);
+        self.heap.retire(guard, offset, footprint.ok_or(damaged(offset))?);
+        Ok(())
+    }
+
+    pub(super) fn put(&self, slot: u8, held: Held) -> Result<(), heap::Error> {
+        let guard = heap::pin();
+        let (media, slot) = (self.heap.media(), self.slot(slot)?);
+        persist_scope(media, Purpose::Node, |batch| {
+            let flushed = self.blob(held, &batch)?;
+            let mut persisted = flushed.persisted(&batch.fence());
+            let old = loop {
+                let old = slot.settle(media);
+                match slot.publish_if(media, old, persisted, BLOB) {
+                    Ok(published) => {
+                        let _durable = published.commit();
+                        break old;
+                    }
+                    Err(back) => persisted = back,
+                }
+            };
+            if old.is_null() {
+                return Ok(());
+            }
+            self.retire(old, &guard)
+        })
+    }
+
+    /// Makes a root that leads to a new object; whether there was none of that name.
+    pub(super) fn make_root(&self, number: u8, held: Held) -> Result<bool, heap::Error> {
+        let made = persist_scope(self.heap.media(), Purpose::Node, |batch| {
+            let flushed = self.blob(held, &batch)?;
+            self.heap.media().unmissed(
+                Lacks::Fence,
+                "a new object under a name: the heap fences its root entry before the link too, which the tokens cannot show",
+            );
+            self.heap.media().unmissed(
+                Lacks::Order,
+                "a new object, and then its name: each must be durable before the link of the root entry, neither before the other",
+            );
+            let fenced = batch.fence();
+            self.heap
+                .create_root(&name(number), KIND, flushed.persisted(&fenced), BLOB)
+        });
+        match made {
+            Ok(_) => Ok(true),
+            Err(heap::Error::RootExists(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes a root and what it leads to; whether there was one.
+    pub(super) fn remove_root(&self, number: u8) -> Result<bool, heap::Error> {
+        let guard = heap::pin();
+        let removed = self.heap.remove_root(&name(number))?;
+        removed.map_or(Ok(false), |root| self.retire(root.link, &guard).map(|()| true))
+    }
+
+    /// What is in a slot, if every byte of it is right.
+    pub(super) fn get(&self, slot: u8) -> Result<Option<Held>, String> {
+        let _guard = heap::pin();
+        let link = self.slot(slot).map_err(|error| error.to_string())?;
+        let held = self.held(link.load(self.heap.media()));
+        held.map_err(|wrong| format!("in slot {slot} {wrong}"))
+    }
+
+    /// What a root leads to, if every byte of it is right.
+    pub(super) fn get_root(&self, number: u8) -> Result<Option<Held>, String> {
+        let _guard = heap::pin();
+        let root = self.heap.root(&name(number));
+        let link = root
+            .map_err(|error| error.to_string())?
+            .map_or(Link::NULL, |root| root.link);
+        self.held(link)
+            .map_err(|wrong| format!("below root {number} {wrong}"))
+    }
+
+    fn held(&self, link: Link) -> Result<Option<Held>, String> {
+        let failed = |error: heap::Error| error.to_string();
+        let Some(offset) = link.offset() else {
+            return Ok(None);
+        };
+        let blob: &Blob = self.heap.at(offset).map_err(failed)?;
+        let media = self.heap.media();
+        let (len, seed) = (blob.len.load(media), blob.seed.load(media));
+        let tail = Offset::new(offset.get() + SIZE).ok_or("an object at the end of everything")?;
+        let tail = self.heap.bytes(tail, len as usize).map_err(failed)?;
+        match tail
+            .iter()
+            .copied()
+            .zip(bytes(seed))
+            .position(|(is, should)| is != should)
+        {
+            Some(at) => Err(format!("byte {at} of {len} is wrong")),
+            None => Ok(Some((len, seed))),
+        }
+    }
+}
+
+/// The name of a root: one takes part of a line of its entry, the next more.
+fn name(number: u8) -> Vec<u8> {
+    vec![b'a' + number; 1 + 60 * usize::from(number)]
+}
