@@ -58,6 +58,11 @@ kind::indexes! {
 }
 
 impl IndexKind {
+    /// Whether its objects are the nodes and leaf arrays of a radix tree, which [`name_object`](IndexKind::name_object) names.
+    pub fn is_radix(self) -> bool {
+        self.root_kind() != dptree::KIND
+    }
+
     /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing about
     /// the order in which stores to one line become durable.
     pub fn claims_word(self) -> bool {

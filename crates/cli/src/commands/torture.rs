@@ -164,10 +164,10 @@ fn subject(kind: IndexKind) -> OfIndex {
         move |heap| kind.open(heap, ROOT, Boxed),
         IndexKind::tracers::<Crash>(),
     );
-    match kind {
-        // Its objects are no radix nodes, and the tags of its links are its own.
-        IndexKind::DpTree => subject,
-        _ => subject.named_by(IndexKind::name_object),
+    if kind.is_radix() {
+        subject.named_by(IndexKind::name_object)
+    } else {
+        subject
     }
 }
 

@@ -33,10 +33,10 @@ pub fn subject(kind: IndexKind) -> OfIndex {
         move |heap| kind.open(heap, ROOT, Boxed),
         IndexKind::tracers(),
     );
-    match kind {
-        // Its objects are no radix nodes.
-        IndexKind::DpTree => subject,
-        _ => subject.named_by(IndexKind::name_object),
+    if kind.is_radix() {
+        subject.named_by(IndexKind::name_object)
+    } else {
+        subject
     }
 }
 
