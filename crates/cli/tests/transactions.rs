@@ -79,11 +79,13 @@ fn no_half_of_a_transaction_survives_a_kill() {
         let server = Server::start(&pool);
         let mut client = server.redis_client();
         let micros = 1000 + random.below(60_000);
+        // One is carried out however slow the machine is.
+        let mut n = acknowledged + 1;
+        round(&mut client, n).expect("an answer");
         let killer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_micros(micros));
             server.kill();
         });
-        let mut n = acknowledged;
         while round(&mut client, n + 1).is_some() {
             n += 1;
         }
@@ -111,6 +113,5 @@ fn no_half_of_a_transaction_survives_a_kill() {
         server.kill();
         acknowledged = a;
     }
-    assert!(acknowledged > 0, "no transaction was ever carried out");
     pool.check();
 }

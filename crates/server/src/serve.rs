@@ -56,6 +56,8 @@ pub struct Server {
     listening: Vec<Listening>,
     metrics: Option<(SocketAddr, TcpListener)>,
     shared: Arc<Shared>,
+    /// Signals, where they are heard already, and what hears them.
+    hearing: Option<(Runtime, Signals)>,
 }
 
 /// Listens and serves until `shutdown`: [`Server::bind`] and [`Server::run`].
@@ -108,6 +110,7 @@ impl Server {
             listening,
             metrics,
             shared,
+            hearing: None,
         })
     }
 
@@ -126,6 +129,17 @@ impl Server {
         self.metrics.as_ref().map(|(address, _)| *address)
     }
 
+    /// Hears the signals of `shutdown` from now on, so that one that comes before [`run`](Server::run) is not lost and does
+    /// not end the process: for who tells others that the server is there before it runs.
+    ///
+    /// # Errors
+    ///
+    /// A runtime or signal handlers that the operating system refuses.
+    pub fn hear(&mut self, shutdown: &Shutdown) -> Result<(), Error> {
+        self.hearing = Some(heard(&self.shared, shutdown)?);
+        Ok(())
+    }
+
     /// Serves until `shutdown`. What has arrived whole by then is answered.
     ///
     /// # Errors
@@ -136,15 +150,17 @@ impl Server {
             mut listening,
             metrics,
             shared,
+            hearing,
         } = self;
-        let runtime = runtime()?;
         // Signals are heard before the first connection is served.
-        let (signals, metrics) = {
+        let (runtime, signals) = match hearing {
+            Some(hearing) => hearing,
+            None => heard(&shared, shutdown)?,
+        };
+        let metrics = {
             let _within = runtime.enter();
-            let reloads = shared.config.reload.is_some();
-            let signals = shutdown.listen(reloads).map_err(Error::Threads)?;
             let metrics = metrics.map(|(_, socket)| tokio::net::TcpListener::from_std(socket));
-            (signals, metrics.transpose().map_err(Error::Threads)?)
+            metrics.transpose().map_err(Error::Threads)?
         };
         // Nothing is sent through `working`: its end tells that the workers have ended.
         let (working, worked) = mpsc::channel::<()>(1);
@@ -185,6 +201,16 @@ fn runtime() -> Result<Runtime, Error> {
         .enable_all()
         .build()
         .map_err(Error::Threads)
+}
+
+/// The signals of `shutdown`, and the runtime that hears them.
+fn heard(shared: &Shared, shutdown: &Shutdown) -> Result<(Runtime, Signals), Error> {
+    let runtime = runtime()?;
+    let signals = {
+        let _within = runtime.enter();
+        shutdown.listen(shared.config.reload.is_some())
+    };
+    Ok((runtime, signals.map_err(Error::Threads)?))
 }
 
 /// Sweeps and tells metrics until `shutdown`, and waits until the workers have ended or a second signal comes.

@@ -105,6 +105,7 @@ impl Stop {
 }
 
 /// What signals ask for.
+#[derive(Debug)]
 pub(crate) struct Signals {
     /// SIGTERM and SIGINT.
     pub stop: AnyOf,
@@ -113,6 +114,7 @@ pub(crate) struct Signals {
 }
 
 /// Signals that ask for the same.
+#[derive(Debug)]
 pub(crate) struct AnyOf(Vec<Signal>);
 
 impl AnyOf {

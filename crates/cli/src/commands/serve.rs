@@ -211,7 +211,7 @@ impl Args {
             reload: Some(reload),
             ..config
         };
-        let server = Server::bind(config, map.index())?;
+        let mut server = Server::bind(config, map.index())?;
         let stats = db.stats()?;
         let (entries, entries_exact) = count(&map)?;
         let ready = Ready {
@@ -227,10 +227,13 @@ impl Args {
             redis: in_text(&server.addresses(Protocol::Redis)),
             metrics: server.metrics_address(),
         };
+        // Who reads that the server is there may stop it at once.
+        let shutdown = Shutdown::on_signals();
+        server.hear(&shutdown)?;
         heard_or_not(announce(&ready, context.json))?;
         notify::ready();
         let _watching = recovery::watch(&db);
-        let report = server.run(&Shutdown::on_signals())?;
+        let report = server.run(&shutdown)?;
         if !context.json {
             heard_or_not(say_goodbye(&report))?;
         }

@@ -6,6 +6,7 @@ pub mod server;
 
 use std::ffi::OsStr;
 use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -119,6 +120,15 @@ impl Run {
 /// Text of what was written.
 pub fn text(out: &[u8]) -> &str {
     std::str::from_utf8(out).expect("UTF-8")
+}
+
+/// An address where nobody listens: a port of a loopback address that is this process's own, so that nobody else is given
+/// the port either.
+pub fn free_address() -> String {
+    let [_, rest @ ..] = std::process::id().to_be_bytes();
+    let own = Ipv4Addr::new(127, rest[0], rest[1], rest[2]);
+    let listener = TcpListener::bind((own, 0)).expect("a port");
+    listener.local_addr().expect("bound").to_string()
 }
 
 /// Keys that have broken others.
