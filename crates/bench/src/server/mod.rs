@@ -13,9 +13,10 @@ mod report;
 mod started;
 mod words;
 
+use crate::Error;
+use crate::machine::{self, Machine};
 use crate::progress::Progress;
 use crate::random::Random;
-use crate::{Error, machine};
 use client::{Client, Plan};
 use report::{Figure, Figures};
 use started::Started;
@@ -115,6 +116,8 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
             }
         }
     }
+    // With the cores that there are before this thread has one of its own.
+    let machine = Machine::detect();
     machine::pin_thread(args.client_core);
     let mut clients = connect(args, &servers)?;
     for (who, client) in &mut clients {
@@ -136,7 +139,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
         }
     }
     progress.clear();
-    report::print(args, &servers, &figures)
+    report::print(args, &servers, &figures, &machine)
 }
 
 /// Who is asked, and in which protocol.

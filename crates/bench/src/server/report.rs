@@ -113,11 +113,16 @@ enum Record<'r> {
     },
 }
 
-pub fn print(args: &ServerArgs, servers: &[Started], figures: &Figures) -> Result<(), Error> {
+/// Prints what was asked for.
+pub fn print(
+    args: &ServerArgs,
+    servers: &[Started],
+    figures: &Figures,
+    machine: &Machine,
+) -> Result<(), Error> {
     let records = records(figures);
-    let machine = Machine::detect();
     if !args.json {
-        return print_table(args, servers, &records, &machine);
+        return print_table(args, servers, &records, machine);
     }
     let about = servers.iter().map(|server| Record::About {
         server: server.name,
@@ -130,7 +135,7 @@ pub fn print(args: &ServerArgs, servers: &[Started], figures: &Figures) -> Resul
         connections: args.connections,
         seconds: args.seconds,
         rounds: args.rounds,
-        machine: &machine,
+        machine,
     };
     for record in records.into_iter().chain(about).chain([conditions]) {
         crate::print(&serde_json::to_string(&record)?)?;
@@ -234,7 +239,8 @@ fn print_table(
             Record::About { .. } | Record::Conditions { .. } => {}
         }
     }
-    rows.sort_by(|a, b| a[0].cmp(&b[0]));
+    // Ours is above the one that speaks the same protocol.
+    rows.sort_by_key(|row| (row[0].clone(), row[1] != OURS));
     let header = ["", "server", "kops/s", "spread", "p50 us", "p99 us", "spread"];
     crate::print(&table::render(&header, &rows))?;
     if !targets.is_empty() {
