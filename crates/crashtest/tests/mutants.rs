@@ -1,5 +1,5 @@
-//! The kit sees: without a persist that the heap or ROART needs, some explored image is wrong, and of every other one the
-//! source says why it stays.
+//! The kit sees: without a persist that the heap or a radix index needs, some explored image is wrong, and of every other
+//! one the source says why it stays.
 
 mod common;
 
@@ -71,60 +71,40 @@ fn persists_of_roart_are_needed() {
     assert!(killed.iter().sum::<usize>() >= 10, "{killed:?}");
 }
 
-/// Persists of an index's own files, and of the leaves that all radix indexes share: those that nothing has missed and no
-/// reason keeps, and how many were missed.
-fn of_index(hunted: Vec<Hunted>, folder: &str) -> (Vec<String>, usize) {
+/// Every persist of an index's own files, and of what all radix indexes do with leaves, is missed, or stays for a reason;
+/// and so many are missed.
+fn own_persists_are_needed(kind: IndexKind, folder: &str, least: usize) {
+    let hunted = hunt(subject(kind), 42, |seed, threads| {
+        history::of_map(seed, 60, threads)
+    });
     let own = hunted.into_iter().filter(|one| {
         let file = one.mutant.site.file();
         file.contains(folder) || file.contains("art/src/")
     });
     let own: Vec<Hunted> = own.collect();
+    assert_eq!(unexplained(&own), [""; 0]);
     let killed = own.iter().filter(|one| one.is_killed()).count();
-    (unexplained(&own), killed)
+    assert!(killed >= least, "{killed}");
 }
 
-/// Every persist of P-ART's own.
 #[test]
 fn persists_of_part_are_needed() {
-    let hunted = hunt(subject(IndexKind::Part), 42, |seed, threads| {
-        history::of_map(seed, 60, threads)
-    });
-    let (unexplained, killed) = of_index(hunted, "recipe/src/");
-    assert_eq!(unexplained, [""; 0]);
-    assert!(killed >= 20, "{killed}");
+    own_persists_are_needed(IndexKind::Part, "recipe/src/", 20);
 }
 
-/// Every persist of WORT's own.
 #[test]
 fn persists_of_wort_are_needed() {
-    let hunted = hunt(subject(IndexKind::Wort), 42, |seed, threads| {
-        history::of_map(seed, 60, threads)
-    });
-    let (unexplained, killed) = of_index(hunted, "wort/src/");
-    assert_eq!(unexplained, [""; 0]);
-    assert!(killed >= 8, "{killed}");
+    own_persists_are_needed(IndexKind::Wort, "wort/src/", 8);
 }
 
-/// Every persist of WOART's own.
 #[test]
 fn persists_of_woart_are_needed() {
-    let hunted = hunt(subject(IndexKind::Woart), 42, |seed, threads| {
-        history::of_map(seed, 60, threads)
-    });
-    let (unexplained, killed) = of_index(hunted, "wort/src/");
-    assert_eq!(unexplained, [""; 0]);
-    assert!(killed >= 20, "{killed}");
+    own_persists_are_needed(IndexKind::Woart, "wort/src/", 20);
 }
 
-/// Every persist of ART+CoW's own.
 #[test]
 fn persists_of_art_cow_are_needed() {
-    let hunted = hunt(subject(IndexKind::ArtCow), 42, |seed, threads| {
-        history::of_map(seed, 60, threads)
-    });
-    let (unexplained, killed) = of_index(hunted, "wort/src/");
-    assert_eq!(unexplained, [""; 0]);
-    assert!(killed >= 15, "{killed}");
+    own_persists_are_needed(IndexKind::ArtCow, "wort/src/", 15);
 }
 
 /// Every persist of the heap alone.
