@@ -42,6 +42,7 @@ use crate::model::Model;
 use crate::mutate::Mutant;
 use crate::report::{Failure, Report};
 use crate::{Crash, Subject, schedule};
+use aim::Persisted;
 use carry::carry_out;
 use panics::caught;
 use pmem::Memory;
@@ -129,8 +130,12 @@ pub struct Explorer<S: Subject> {
     left: u64,
     /// At one of so many crash points a walk that looks for second crashes goes on...
     one_in: u64,
+    /// ...and judges one of so many of those that follow...
+    spread: u64,
     /// ...and after a kill at each of these.
     aims: BTreeSet<usize>,
+    /// What the persists of the history make durable, in a hunt.
+    persisted: Option<Persisted>,
     crash: Crash,
     random: Random,
     seen: HashSet<u64>,
@@ -215,7 +220,9 @@ impl<S: Subject> Explorer<S> {
             lacking: 0,
             left: u64::MAX,
             one_in: 1,
+            spread: 1,
             aims: BTreeSet::new(),
+            persisted: None,
         })
     }
 
@@ -224,9 +231,21 @@ impl<S: Subject> Explorer<S> {
         &self.report
     }
 
-    /// Takes away what locked instructions complete on x86-64.
+    /// Begins a hunt: takes away what locked instructions complete on x86-64.
     pub(crate) fn only_fences_complete(&mut self) {
         self.settings.model.locked_completes = false;
+    }
+
+    /// Begins to hunt with another history: what its persists make durable is not known yet.
+    pub(crate) fn know_nothing_of_persists(&mut self) {
+        self.persisted = Some(Persisted::default());
+    }
+
+    /// Notes, in a hunt, what the persists of a run have made durable.
+    pub(crate) fn note_persisted(&mut self, log: &Log) {
+        if let Some(persisted) = &mut self.persisted {
+            persisted.note(log);
+        }
     }
 
     pub(crate) fn report_mut(&mut self) -> &mut Report {
@@ -301,8 +320,10 @@ impl<S: Subject> Explorer<S> {
     fn walk_aiming(&mut self, run: &Run<S>) -> Result<(), Box<Failure>> {
         self.aims = match self.walk {
             Walk::Again(mutant) => {
+                let persisted = self.persisted.as_ref();
+                let lines = persisted.and_then(|persisted| persisted.lines(mutant.site, mutant.lacks));
                 let file = mutant.site.file();
-                aim::places(&run.log, run.from, file, again::PLACES, &mut self.random)
+                aim::places(&run.log, run.from, file, lines, again::PLACES, &mut self.random)
             }
             _ => BTreeSet::new(),
         };

@@ -147,8 +147,10 @@ impl<S: Subject> Explorer<S> {
             if !more(self.report()) {
                 break;
             }
+            self.know_nothing_of_persists();
             self.explore(&history)?;
             let run = self.record(&history, Start::Empty, 0)?;
+            self.note_persisted(&run.log);
             self.meet(&mut all);
             for hunted in all.values_mut().filter(|hunted| !hunted.is_killed()) {
                 let mutant = hunted.mutant;

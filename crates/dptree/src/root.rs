@@ -139,12 +139,14 @@ impl Root {
     /// Makes durable what is seen here: before it is acted upon in a process that has not stored it. One fence.
     pub(crate) fn persist_seen<M: Media>(&self, media: &M) -> Result<(), Fault> {
         let partitions = self.shape(media)?.partitions;
-        let why = "what a killed process has stored and perhaps not persisted (I3): missed only where it was killed between such a \
-                   store and its fence, which short hunts do not meet";
-        media.unmissed(Lacks::WriteBack, why);
-        media.unmissed(Lacks::Fence, why);
         persist_scope(media, Purpose::Log, |batch| {
             self.state.persist_seen(&batch);
+            media.unmissed(
+                Lacks::WriteBack,
+                "the links of the logs as a killed process has left them: missed where it was killed between the emptying of a \
+                 merged log and its fence, and what was that log's memory serves as a log page again before the power goes; a \
+                 hunt of some thirty histories comes to that, a shorter one need not",
+            );
             for log in &self.logs {
                 log[..partitions]
                     .iter()

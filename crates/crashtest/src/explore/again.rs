@@ -12,7 +12,7 @@ use crate::report::Failure;
 
 /// At so many places of a history, of those that `aim` gives, a mutant is looked for after a kill; and at half as many
 /// others after a crash or a kill.
-pub(super) const PLACES: u64 = 8;
+pub(super) const PLACES: u64 = 9;
 
 impl<S: Subject> Explorer<S> {
     /// Lets one image of a crash point, or what a kill there leaves, go on to the next crash.
@@ -40,8 +40,12 @@ impl<S: Subject> Explorer<S> {
         };
         let kept = self.left - most;
         self.left = most;
+        // What comes late after a crash is judged as well as what comes first.
+        let spread = (run.crash_points() / (most / 4).max(1)).max(1);
+        let outer = std::mem::replace(&mut self.spread, spread);
         let walked = self.walk(run, from, at.known.left(), at.created);
         self.left = self.left.saturating_add(kept);
+        self.spread = outer;
         walked
     }
 
@@ -152,10 +156,12 @@ impl<S: Subject> Explorer<S> {
         let again = self.record(&history, Start::Again { created: at.created }, at.crashes);
         let again = again.map_err(|mut failure| {
             failure.message = format!("after {} crashes: {}", at.crashes, failure.message);
+            failure.crashes = at.crashes;
             failure
         })?;
         self.report.again += 1;
         self.report.note_sites(&again.log, true);
+        self.note_persisted(&again.log);
         self.report.coverage.note_steps(&again.log, 0);
         Ok(
             match self.walk.mutant().and_then(|mutant| mutant.swapped(&again.log)) {

@@ -40,7 +40,8 @@ impl<S: Subject> Explorer<S> {
                 (history.ops.len(), history.threads, failure.crashes)
             };
             let before = size(&least);
-            let most = least.1.crashes.max(1);
+            // What fails while it goes on after a crash goes on only where another one may follow.
+            let most = (least.1.crashes + 1).min(settings.crashes);
             self.settings.crashes = most;
             for crashes in 1..most {
                 self.settings.crashes = crashes;

@@ -158,7 +158,9 @@ impl<S: Subject> Explorer<S> {
             if !chosen && !self.aims.contains(&place) {
                 return Ok(());
             }
-        } else if !self.differs(run, place, course) {
+        } else if !self.differs(run, place, course)
+            || (self.spread > 1 && !self.random.next().is_multiple_of(self.spread))
+        {
             return Ok(());
         }
         self.report.crash_points += 1;

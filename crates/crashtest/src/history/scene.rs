@@ -31,7 +31,7 @@ enum Scene {
     Pairs(usize),
     /// So many of them, of which so many are left, which become few.
     FewerPairs(u64, u64),
-    /// So many keys and values of eight bytes, which indexes of such keep in place; values change, keys come and go.
+    /// So many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at, keys come and go.
     Words(u64),
     /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
     OddPairs,
@@ -399,10 +399,13 @@ impl Maker {
         for i in 0..there / 2 {
             let place = self.random.below(there);
             let value = self.value();
-            self.plan.push_back(match i % 3 {
-                0 => Op::Remove(key(place)),
-                _ => Op::Update(key(place), value),
-            });
+            if i % 3 == 0 {
+                self.plan.push_back(Op::Remove(key(place)));
+            } else {
+                // Who looks at once may meet it on its way.
+                self.plan.push_back(Op::Update(key(place), value));
+                self.plan.push_back(Op::Get(key(place)));
+            }
         }
     }
 

@@ -423,10 +423,6 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
-        let why = "what another thread has stored and not persisted yet: missed where it waits between that store and its \
-                   fence while a reader answers, and few of the schedules that a hunt looks at are such";
-        heap.media().unmissed(Lacks::WriteBack, why);
-        heap.media().unmissed(Lacks::Fence, why);
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
@@ -444,10 +440,6 @@ impl<'g> LeafRef<'g> {
         } else {
             Vec::new()
         };
-        let why = "what a killed process has stored in place and perhaps not persisted: missed only where it was killed between \
-                   that store and its fence, which short hunts do not meet";
-        heap.media().unmissed(Lacks::WriteBack, why);
-        heap.media().unmissed(Lacks::Fence, why);
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.head.records[0].persist_seen(&batch);
             if was_locked {

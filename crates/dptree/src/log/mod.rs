@@ -281,8 +281,9 @@ pub(crate) fn forget_merged<M: Media>(heap: &Heap<M>, root: &Root, merged: u64) 
         return Ok(());
     }
     media.comes_to("opening: merged log emptied");
-    let later = "the links of a merged log that an opening finds: null before the pages serve again, for which an epoch must \
-                 end; what follows a crash in a test is too short for that";
+    let later = "the links of a merged log that an opening finds: they must be null before their pages serve again, for which \
+                 the process's epochs must end. That is a matter of all its threads' guards and not of the operations of a \
+                 history, however long";
     media.unmissed(Lacks::WriteBack, later);
     media.unmissed(Lacks::Fence, later);
     persist_scope(media, Purpose::Log, |batch| {
