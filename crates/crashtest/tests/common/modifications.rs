@@ -121,10 +121,17 @@ pub const BATCHES: &[&str] = &[
 pub fn of(kind: IndexKind) -> Vec<&'static str> {
     let parts: &[&[&str]] = match kind {
         IndexKind::Roart | IndexKind::RoartStreaming => &[NODES, ABOVE, ARRAYS, INLINE],
-        IndexKind::RoartWithoutInline => &[NODES, ABOVE, ARRAYS],
-        IndexKind::Part | IndexKind::Woart => &[NODES, PARTING, ABOVE],
+        IndexKind::RoartWithoutInline
+        | IndexKind::RoartWithoutEc
+        | IndexKind::RoartWithoutSmp
+        | IndexKind::RoartWithoutMo => &[NODES, ABOVE, ARRAYS],
+        // Without leaf arrays, keys part one by one.
+        IndexKind::RoartWithoutLc | IndexKind::RoartRaw | IndexKind::Part | IndexKind::Woart => {
+            &[NODES, PARTING, ABOVE]
+        }
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
+        // Its merges are counted in `dptree`.
         _ => &[],
     };
     parts.concat()
