@@ -78,6 +78,8 @@ fn a_table_and_usage() {
     pool.run(["torture", "--budget", "5ms"]).fails(2, &["one unit"]);
     pool.run(["torture", "--index", "roart", "--model", "word"])
         .fails(2, &["does not claim the model word"]);
+    pool.run(["torture", "--mutants", "--model", "process"])
+        .fails(2, &["no persist can be missed"]);
 }
 
 /// A hunt that has no time to miss the persists that it leaves out says which these are, ends with exit code 1, and

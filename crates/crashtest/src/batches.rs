@@ -99,7 +99,7 @@ impl Subject for Batches {
     type Live = Live;
 
     fn name(&self) -> String {
-        "kv batches".into()
+        "kv".into()
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {

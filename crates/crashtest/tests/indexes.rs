@@ -30,21 +30,16 @@ fn property(kind: IndexKind, mode: Mode, histories: u64) -> Report {
 }
 
 /// Whatever a crash leaves of it, what was acknowledged is there, what was in flight is there or not, and it works on. There
-/// were crashes amid every structure modification that it has (DPTree's are counted in `dptree`).
+/// were crashes amid every structure modification that it has, ROART without one of its techniques as well (DPTree's are
+/// counted in `dptree`).
 #[test]
 fn what_was_acknowledged_is_there() {
     for &kind in IndexKind::ALL {
         let histories = match kind {
             // Most of a DPTree's crash points have many images; its ablations write the same.
-            _ if !kind.is_radix() => {
-                if kind.is_ablation() {
-                    2
-                } else {
-                    12
-                }
-            }
-            _ if kind.is_ablation() && modifications::of(kind).is_empty() => SCENES,
-            _ => 2 * SCENES,
+            _ if kind.is_radix() => 2 * SCENES,
+            _ if kind.is_ablation() => 2,
+            _ => 12,
         };
         let report = property(kind, Mode::Power, histories as u64);
         let missing = modifications::missing(&modifications::of(kind), &report.coverage);

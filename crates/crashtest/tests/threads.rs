@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{claimed, explore, whole, whole_and_variants};
+use common::{IndexKind, claimed, explore, whole, whole_and_variants};
 use wollemi_crashtest::map::Op;
 use wollemi_crashtest::{History, Mode, Model, Settings, history};
 
@@ -20,6 +20,19 @@ fn what_threads_were_told_is_there() {
             let report = explore(claimed(kind, mode), settings, histories);
             assert!(report.states > 200, "{report}");
         }
+    }
+}
+
+/// The same of ROART without each of its techniques.
+#[test]
+fn ablations_in_the_hands_of_threads() {
+    for &kind in IndexKind::ALL {
+        if !kind.is_ablation() || whole_and_variants().any(|other| other == kind) {
+            continue;
+        }
+        let histories = (0..16).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
+        let report = explore(kind, Settings::default(), histories);
+        assert!(report.states > 200, "{report}");
     }
 }
 

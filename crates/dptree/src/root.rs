@@ -141,6 +141,12 @@ impl Root {
         let partitions = self.shape(media)?.partitions;
         persist_scope(media, Purpose::Log, |batch| {
             self.state.persist_seen(&batch);
+            media.unmissed(
+                Lacks::WriteBack,
+                "the links of the logs as a killed process has left them: missed where it was killed between the emptying of a \
+                 merged log and its fence, and what was that log's memory serves as a log page again before the power goes; a \
+                 hunt of some thirty histories comes to that, a shorter one need not",
+            );
             for log in &self.logs {
                 log[..partitions]
                     .iter()

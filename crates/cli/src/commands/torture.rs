@@ -58,7 +58,8 @@ pub struct Args {
     /// Only the history of this seed, as a counterexample names it
     #[arg(long, value_name = "SEED")]
     history: Option<u64>,
-    /// Also leave out each write-back and each fence in turn, swap publications, and report what nothing misses
+    /// Also leave out each write-back and each fence in turn, swap publications, and report what nothing misses (not in
+    /// the model process, which loses nothing)
     #[arg(long)]
     mutants: bool,
     /// Report as JSON, one object a line for each index
@@ -174,6 +175,13 @@ fn subject(kind: IndexKind) -> OfIndex {
 impl Args {
     /// What is to be judged in this model: one that does not claim it would rightly fail.
     fn targets(&self) -> Result<Vec<Target>, Failure> {
+        if self.mutants && matches!(self.model, ModelArg::Process) {
+            return Err(Failure::Usage(
+                "where the memory outlives the process nothing is lost, and no persist can be missed: --mutants needs the \
+                 model power or word"
+                    .into(),
+            ));
+        }
         let mut targets = self.index.each();
         if matches!(self.model, ModelArg::Word) {
             targets.retain(|target| target.claims_word());
@@ -250,25 +258,32 @@ impl Args {
         };
         let mut explorer = Explorer::new(subject, settings)?;
         let mut hunted = None;
-        let mut counterexample = None;
-        if self.mutants {
+        let failed = if self.mutants {
             match explorer.hunt(histories.map(nth), IMAGES, more) {
-                Ok(all) => hunted = Some(all),
-                Err(failure) => counterexample = Some(self.counterexample(target, failure.threads, failure)),
+                Ok(all) => {
+                    hunted = Some(all);
+                    None
+                }
+                Err(failure) => Some((nth(failure.seed.wrapping_sub(self.seed)), failure)),
             }
         } else {
+            let mut failed = None;
             for history in histories.map(nth) {
                 if !more(explorer.report()) {
                     break;
                 }
                 if let Err(failure) = explorer.explore(&history) {
-                    bar.set_message("shrinking the counterexample");
-                    let shrunk = explorer.shrink(&history, failure, TRIES).1;
-                    counterexample = Some(self.counterexample(target, history.threads, shrunk));
+                    failed = Some((history, failure));
                     break;
                 }
             }
-        }
+            failed
+        };
+        let counterexample = failed.map(|(history, failure)| {
+            bar.set_message("shrinking the counterexample");
+            let shrunk = explorer.shrink(&history, failure, TRIES).1;
+            self.counterexample(target, history.threads, shrunk)
+        });
         bar.finish_and_clear();
         Ok(Finding {
             report: explorer.into_report(),

@@ -264,16 +264,6 @@ fn a_durable_store_past_the_cache_is_the_base() {
     by_words.fence().may_leave(0, 1, [(2, 0), (2, 1)]);
 }
 
-/// What waits past the cache is not durable for who reads it.
-#[test]
-fn stores_past_the_cache_are_pending() {
-    let stored = || Litmus::new(Mode::Power).past_cache(0, 1);
-    assert_eq!(stored().tracker.pending_store(0), Some(0));
-    assert_eq!(stored().store(0, 2).tracker.pending_store(0), Some(1));
-    assert!(stored().tracker.is_pending(0, 0));
-    assert!(!stored().fence().tracker.is_pending(0, 0));
-}
-
 /// In word mode not even the stores to one line are ordered, but those to one word are.
 #[test]
 fn words_may_be_torn_apart() {

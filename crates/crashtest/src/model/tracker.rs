@@ -77,20 +77,21 @@ impl Tracker {
         }
     }
 
-    /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it.
+    /// The place in the log of the newest store to a word that recovery may make something of, if a crash may lose it. (No
+    /// other thread sees what waits past the cache.)
     pub(crate) fn pending_store(&self, word: u32) -> Option<u32> {
         let line = self.lines.get(&(word / 8))?;
-        let all = line.stores.iter().chain(&line.past_cache);
-        let of_word = all.filter(|store| u32::from(store.word) == word % 8 && store.kind.matters());
-        of_word.map(|store| store.event).max()
+        let mut stores = line.stores.iter().rev();
+        let newest = stores.find(|store| u32::from(store.word) == word % 8 && store.kind.matters());
+        newest.map(|store| store.event)
     }
 
     /// Whether a crash may still lose the store at that place of the log.
     pub(crate) fn is_pending(&self, word: u32, event: u32) -> bool {
         let line = self.lines.get(&(word / 8));
         line.is_some_and(|line| {
-            let mut all = line.stores.iter().chain(&line.past_cache);
-            all.any(|store| store.event == event && store.kind.matters())
+            let mut stores = line.stores.iter();
+            stores.any(|store| store.event == event && store.kind.matters())
         })
     }
 

@@ -59,6 +59,14 @@ const ARRAYS: &[&str] = &[
     "N4 + * -> leaf array of *",
 ];
 
+/// Where all are of one size.
+const ARRAYS_OF_ONE_SIZE: &[&str] = &[
+    "-> leaf array of 528 B",
+    "leaf array of 528 B -> N*",
+    "leaf array of 528 B ->",
+    "N4 + * -> leaf array of *",
+];
+
 /// Inline leaf arrays do so too, and become leaf arrays.
 const INLINE: &[&str] = &[
     "-> inline leaf array of 64 B",
@@ -121,10 +129,18 @@ pub const BATCHES: &[&str] = &[
 pub fn of(kind: IndexKind) -> Vec<&'static str> {
     let parts: &[&[&str]] = match kind {
         IndexKind::Roart | IndexKind::RoartStreaming => &[NODES, ABOVE, ARRAYS, INLINE],
-        IndexKind::RoartWithoutInline => &[NODES, ABOVE, ARRAYS],
-        IndexKind::Part | IndexKind::Woart => &[NODES, PARTING, ABOVE],
+        IndexKind::RoartWithoutInline
+        | IndexKind::RoartWithoutEc
+        | IndexKind::RoartWithoutSmp
+        | IndexKind::RoartWithoutMo => &[NODES, ABOVE, ARRAYS],
+        IndexKind::RoartWithoutSizes => &[NODES, ABOVE, ARRAYS_OF_ONE_SIZE],
+        // Without leaf arrays, keys part one by one.
+        IndexKind::RoartWithoutLc | IndexKind::RoartRaw | IndexKind::Part | IndexKind::Woart => {
+            &[NODES, PARTING, ABOVE]
+        }
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
+        // Its merges are counted in `dptree`.
         _ => &[],
     };
     parts.concat()
