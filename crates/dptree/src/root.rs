@@ -20,7 +20,7 @@
 
 use crate::Options;
 use heap::{Error, Heap};
-use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
+use pmem::{Fault, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
 
 /// The most partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;

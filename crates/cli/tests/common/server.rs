@@ -1,6 +1,7 @@
 //! A server as a process of its own, and a client of lines.
 
 use super::Pool;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -8,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// How long a test waits before it fails.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A running server of both protocols, on free ports.
 pub struct Server {
@@ -84,10 +85,8 @@ impl Server {
             .expect("four")
     }
 
-    pub fn signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let kill = Command::new("kill").args(["-s", name, &id]).status();
-        assert!(kill.expect("kill runs").success());
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
     }
 
     /// Ends it by `kill -9`.
@@ -98,7 +97,7 @@ impl Server {
 
     /// Has it end in order; its exit code.
     pub fn terminate(mut self) -> Option<i32> {
-        self.signal("TERM");
+        self.signal(Signal::TERM);
         self.child.wait().expect("ends").code()
     }
 }

@@ -3,6 +3,7 @@
 use crate::common::server::Server;
 use crate::common::{Pool, text};
 use crate::{log, wait_until};
+use rustix::process::Signal;
 use std::fs;
 use std::process::Command;
 
@@ -57,7 +58,7 @@ fn limits_are_reloaded() {
     let server = Server::start_with(&pool, &["--config", "w.toml", "--idle-timeout", "100"]);
     assert_eq!(server.parameter("maxclients"), "50");
     write("max-connections = 60\nidle-timeout = 200\nmax-bulk = '2M'\nslow-log = 5\n");
-    server.signal("HUP");
+    server.signal(Signal::HUP);
     // One is taken over after the other.
     let bulk = (2 << 20).to_string();
     for (name, value) in [
@@ -70,7 +71,7 @@ fn limits_are_reloaded() {
     // The command line is stronger than the file.
     assert_eq!(server.parameter("timeout"), "100");
     write("max-connections = 'many'\n");
-    server.signal("HUP");
+    server.signal(Signal::HUP);
     wait_until("a refusal", || {
         let log = log(&pool);
         log.contains("reload refused") && log.contains("w.toml:1")
@@ -107,7 +108,7 @@ fn files_follow_the_limit_on_connections() {
     // Who is answered comes after signals are heard.
     assert_eq!((server.parameter("maxclients").as_str(), files()), ("20", 100));
     write(300);
-    server.signal("HUP");
+    server.signal(Signal::HUP);
     wait_until("the new limit", || server.parameter("maxclients") == "300");
     assert!(files() >= 300, "{}", files());
     let mut client = server.redis_client();
