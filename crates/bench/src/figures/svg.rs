@@ -67,7 +67,7 @@ pub fn short(value: f64) -> String {
 fn label(tick: f64, step: f64) -> String {
     let decimals = (-step.log10()).ceil().clamp(0.0, 9.0) as usize;
     match tick {
-        tick if tick == 0.0 => "0".into(),
+        0.0 => "0".into(),
         tick if tick < 1e4 => format!("{tick:.decimals$}"),
         _ => short(tick),
     }
