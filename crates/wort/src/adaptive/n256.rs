@@ -23,17 +23,10 @@ unsafe impl Persistent for N256 {
     const WORDS_ONLY: bool = true;
 }
 
-/// Slots of a line.
-const NEAR: usize = 8;
-
 impl N256 {
     /// Where in the node the slot for a byte is.
     pub(crate) const fn slot_at(byte: u8) -> usize {
         std::mem::offset_of!(N256, slots) + byte as usize * size_of::<PSlot>()
-    }
-
-    fn count<M: Media>(media: &M, slots: &[PSlot]) -> usize {
-        slots.iter().filter(|slot| !slot.load(media).is_null()).count()
     }
 }
 
@@ -89,13 +82,9 @@ impl Inner for N256 {
         true
     }
 
-    /// Three in the line of the one that goes show that there are enough, without a look at the other lines.
-    fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
-        let line = usize::from(byte) / NEAR * NEAR;
-        match Self::count(media, &self.slots[line..line + NEAR]) {
-            ..3 => Self::count(media, &self.slots),
-            _ => usize::MAX,
-        }
+    fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
+        let used = self.slots.iter().filter(|slot| !slot.load(media).is_null());
+        used.take(most).count()
     }
 
     fn fault<M: Media>(&self, media: &M) -> Option<&'static str> {

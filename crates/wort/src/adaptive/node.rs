@@ -91,12 +91,11 @@ pub trait Inner: Persistent + Sized {
     /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do that in place.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
 
-    /// How many children there are; or more, if those beside the one for `byte` make it likely that they are not few.
-    fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
-        let _ = byte;
+    /// How many children there are, or `most` if there are more.
+    fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
         let mut count = 0;
         self.children(media, 0..256, |_, _| count += 1);
-        count
+        count.min(most)
     }
 
     /// What does not make sense in how the node names its slots.
@@ -192,8 +191,8 @@ impl<'g, S: Scheme> NodeRef<'g, S> {
         each!(*self, node => node.remove(media, byte))
     }
 
-    pub(crate) fn count_near<M: Media>(&self, media: &M, byte: u8) -> usize {
-        each!(*self, node => node.count_near(media, byte))
+    pub(crate) fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
+        each!(*self, node => node.count_up_to(media, most))
     }
 
     pub(crate) fn all<M: Media>(&self, media: &M, mut each: impl FnMut(u8, Link)) {

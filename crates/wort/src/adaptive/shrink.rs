@@ -47,18 +47,20 @@ fn remove_from<S: Scheme, M: Media>(
     let media = tree.heap().media();
     let node = above.node;
     let Some(byte) = above.byte else {
-        if node.count_near(media, 0) > 1 {
+        if node.count_up_to(media, 2) > 1 {
             clear(tree, place);
             return Ok(());
         }
         return collapse(tree, above, guard);
     };
-    let others = node.count_near(media, byte).saturating_sub(1);
+    let few = shrink_at(node.kind());
+    // The one that goes, and one more than may be left for its place or a smaller kind.
+    let others = node.count_up_to(media, few.max(1) + 2).saturating_sub(1);
     let ends = !node.common().ends.load(media).is_null();
     if others + usize::from(ends) <= 1 {
         return collapse(tree, above, guard);
     }
-    if others <= shrink_at(node.kind()) && remove_by_copy(tree, above, guard)? {
+    if others <= few && remove_by_copy(tree, above, guard)? {
         return Ok(());
     }
     if !node.remove(media, byte) && !remove_by_copy(tree, above, guard)? {

@@ -193,11 +193,13 @@ fn nodes_shrink() {
             let cost = remove(&tree, &[7, left as u8]);
             if at.contains(&left) {
                 assert_eq!(cost, (node_lines(left) + 1, 2), "{left} left");
+            } else {
+                assert_eq!(cost, (1, 1), "{left} left");
             }
         }
     }
-    property::<Woart<Counting>>(&[12, 3]);
-    property::<ArtCow<Counting>>(&[12, 11, 5, 4, 3]);
+    property::<Woart<Counting>>(&[40, 12, 3]);
+    property::<ArtCow<Counting>>(&[40, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3]);
 }
 
 /// What changes nothing, and what only reads, persists nothing.
