@@ -138,11 +138,18 @@ pub(crate) fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<()
 }
 
 /// Whether allocated minus reachable is empty, in a heap just recovered. What the opening has retired, no trace has met,
-/// and it waits for its epoch.
+/// and it waits for its epoch, which another thread of this process may end for it: so accounts that do not add up are of
+/// two moments, perhaps, and looked at again.
 pub(crate) fn check_accounts(heap: &Heap<Crash>) -> Result<(), String> {
-    let (met, stats) = (heap.recovery().traced, heap.stats());
-    if stats.objects == met + stats.retired && stats.used + stats.free == stats.reserved {
-        return Ok(());
+    const LOOKS: usize = 20;
+    let met = heap.recovery().traced;
+    let mut stats = heap.stats();
+    for _ in 1..LOOKS {
+        if stats.objects == met + stats.retired && stats.used + stats.free == stats.reserved {
+            return Ok(());
+        }
+        std::thread::yield_now();
+        stats = heap.stats();
     }
     Err(format!(
         "recovery has met {met} objects, and the heap's accounts say {stats:?}"
