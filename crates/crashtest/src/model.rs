@@ -10,8 +10,8 @@
 //! I3 A write-back guarantees what the line held when it was issued, and only once a fence (or a locked instruction) of
 //!    the same thread has followed.
 //!
-//! I4 What others see of a store past the cache is durable: it reaches them by way of memory. (Here they see it at
-//!    once, which is one of the moments at which they may.)
+//! I4 What others see of a store past the cache is durable: it reaches them by way of memory. They see it
+//!    from its thread's next fence on.
 //!
 //! `line` has the contents that a line may have, `tracker` follows a log. Not here: who decides among the images (`choose`),
 //! and where they are (`media`).

@@ -212,6 +212,8 @@ impl Line {
 
     /// Adds the base with those of the ordered stores that `taken` names and those past the cache that are in `mask`.
     fn add(&self, versions: &mut Versions, taken: &dyn Fn(usize) -> bool, mask: u64) {
+        // Of more than a mask has bits for, the last are left out.
+        let masked = |bit: u32| mask.checked_shr(bit).is_some_and(|rest| rest & 1 != 0);
         let mut version = Version {
             content: versions.base,
             newest: 0,
@@ -228,7 +230,7 @@ impl Line {
         let mut past = (0..).zip(&self.past_cache).peekable();
         for (i, store) in self.stores.iter().enumerate() {
             while let Some((j, past)) = past.next_if(|(_, past)| past.event < store.event) {
-                if mask >> j & 1 != 0 {
+                if masked(j) {
                     take(past);
                 }
             }
@@ -237,7 +239,7 @@ impl Line {
             }
         }
         for (j, past) in past {
-            if mask >> j & 1 != 0 {
+            if masked(j) {
                 take(past);
             }
         }

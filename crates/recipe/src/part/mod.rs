@@ -23,11 +23,10 @@ mod view;
 mod write;
 
 use art::{Byte, Design, Kind, Radix, Root, child_tag, damaged};
-use heap::{Error, Heap, Trace};
+use heap::{Error, Heap};
 use index::{Action, Edit, Guard, OnHeap};
 use node::{N256, Node};
 use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
-use std::sync::Arc;
 
 /// P-ART as a design of radix indexes.
 #[derive(Clone, Copy, Debug)]
@@ -36,16 +35,8 @@ pub struct AppendOnly;
 /// A P-ART in a heap, under a root of its own.
 pub type Part<M = Hardware> = Radix<AppendOnly, M>;
 
-/// What the heap's root directory calls a P-ART.
-pub const KIND: u32 = 2;
-
-/// What tells the heap which chunks a P-ART's root keeps alive.
-pub fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
-    Part::tracer()
-}
-
 impl Design for AppendOnly {
-    const KIND: u32 = KIND;
+    const KIND: u32 = 2;
 
     type Digit = Byte;
 

@@ -1,7 +1,7 @@
 //! Writes: every one is an edit of one key (`index::Edit`), under the writers' lock of the root.
 //!
 //! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
-//! by a commit word (4 for WOART's N16, whose partial key has a line of its own), 2 and 2 where by a slot.
+//! by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the same line), 2 and 2 where by a slot.
 
 use super::build::draft_node;
 use super::node::NodeRef;

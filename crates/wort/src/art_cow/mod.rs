@@ -14,15 +14,12 @@ use pmem::{Fault, Hardware, Link, Media};
 /// An ART+CoW in a heap, under a root of its own.
 pub type ArtCow<M = Hardware> = art::Radix<Adaptive<ByCopy>, M>;
 
-/// What the heap's root directory calls an ART+CoW.
-pub const KIND: u32 = 5;
-
 /// Small nodes and headers change by copies.
 #[derive(Debug)]
 pub struct ByCopy;
 
 impl Scheme for ByCopy {
-    const KIND: u32 = KIND;
+    const KIND: u32 = 5;
     type N4 = small::N4;
     type N16 = small::N16;
 

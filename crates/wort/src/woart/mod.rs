@@ -16,15 +16,12 @@ use pmem::{Fault, Hardware, Link, Media};
 /// A WOART in a heap, under a root of its own.
 pub type Woart<M = Hardware> = art::Radix<Adaptive<InPlace>, M>;
 
-/// What the heap's root directory calls a WOART.
-pub const KIND: u32 = 4;
-
 /// Nodes and headers change in place.
 #[derive(Debug)]
 pub struct InPlace;
 
 impl Scheme for InPlace {
-    const KIND: u32 = KIND;
+    const KIND: u32 = 4;
     type N4 = n4::N4;
     type N16 = n16::N16;
 
