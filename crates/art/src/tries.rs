@@ -1,7 +1,7 @@
 //! How long a writer goes on looking for what other writers move.
 
 use pmem::Media;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Why a try to find something failed.
 #[derive(Debug)]
@@ -17,15 +17,13 @@ pub enum Missed {
 pub struct Tries {
     lost: u32,
     busy: u32,
-    /// Since when a thread has slept for what is busy.
-    asleep: Option<Instant>,
 }
 
 impl Tries {
     /// Each time something is lost in a sound pool, another thread has changed it since the time before.
     const MOST_LOST: u32 = 20_000;
-    /// By the clock: by then another thread has done what takes microseconds, however long the machine kept it from it.
-    const LONGEST_BUSY: Duration = Duration::from_secs(90);
+    /// Many seconds: by then another thread has done what takes microseconds.
+    const MOST_BUSY: u32 = 50_000;
     /// Times after which a thread sleeps for what is busy.
     const AWAKE: u32 = 1_000;
 
@@ -35,18 +33,16 @@ impl Tries {
             Missed::Lost => {
                 self.lost += 1;
                 media.wait(self.lost);
-                self.lost < Self::MOST_LOST
-            }
-            Missed::Busy if self.busy < Self::AWAKE => {
-                self.busy += 1;
-                media.wait(self.busy);
-                true
             }
             Missed::Busy => {
-                let asleep = self.asleep.get_or_insert_with(Instant::now);
-                std::thread::sleep(Duration::from_micros(100));
-                asleep.elapsed() < Self::LONGEST_BUSY
+                self.busy += 1;
+                if self.busy < Self::AWAKE {
+                    media.wait(self.busy);
+                } else {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
             }
         }
+        self.lost < Self::MOST_LOST && self.busy < Self::MOST_BUSY
     }
 }
