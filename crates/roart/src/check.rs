@@ -5,9 +5,8 @@ use crate::fingerprint::{fingerprint, fingerprint_of};
 use crate::inline::{self, InlineRef};
 use crate::node::Node;
 use crate::prefix::Prefix;
-use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, child_tag, report};
+use art::{Kind, LONG_SKIP, LeafRef, Tagged, child_tag, report};
 use index::Faults;
 use pmem::{Fault, Link, Media};
 

@@ -11,10 +11,12 @@ use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Parent;
-use crate::node::{draft_node, node_size};
+use crate::node::{Layouts, draft_node};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Child, Children, Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, retire};
+use art::{
+    Child, Children, Kind, Kinds, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, retire,
+};
 use heap::{Error, Guard};
 use pmem::{Batch, Fault, Flushed, Link, Media};
 
@@ -318,7 +320,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let (node, kind, offset) = draft_node(&self.heap, batch, path, children)?;
         Ok(Top {
             child: Child::New(node, kind, skip),
-            place: Some((offset, node_size(kind))),
+            place: Some((offset, Layouts::size(kind))),
         })
     }
 

@@ -9,7 +9,7 @@ use crate::array::{ArrayRef, Entry, MOST, draft_array};
 use crate::fingerprint::fingerprint;
 use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
-use crate::node::{children_of, draft_node, node_size};
+use crate::node::{children_of, draft_node};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
 use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf, retire};
@@ -49,7 +49,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })?;
         drop(parent);
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, place.node.size());
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::array::ArrayRef;
 use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Missed, Tagged, Tries, common_prefix, damaged, prefetch, same_object};
+use art::{Kind, LeafRef, Missed, Shared, Tagged, Tries, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
 
 pub(crate) type Place<'g> = art::Place<Node<'g>>;
@@ -192,23 +192,6 @@ pub(crate) const UNFIT_PREFIX: Fault = Fault {
     what: "node's prefix",
     offset: 0,
 };
-
-enum Shared {
-    /// The key has all the bytes.
-    All,
-    /// The key differs, or ends, at this position, where the string has this byte.
-    Until(usize, u8),
-}
-
-impl Shared {
-    fn of(string: &[u8], key: &[u8], from: usize) -> Shared {
-        let same = common_prefix(string, key.get(from..).unwrap_or_default());
-        match string.get(same) {
-            None => Shared::All,
-            Some(&byte) => Shared::Until(from + same, byte),
-        }
-    }
-}
 
 /// A node's level is what the links that lead to it say.
 #[inline]

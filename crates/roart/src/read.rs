@@ -9,12 +9,9 @@ use crate::inline::InlineRef;
 use crate::inline::word::KeyWord;
 use crate::node::{N256, Node, offset_of};
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, damaged, same};
+use art::{Kind, LONG_SKIP, LeafRef, Tagged, damaged, same};
 use index::Value;
 use pmem::{Fault, Link, Media};
-
-/// Aux of a link to an inner node whose skip must be computed from the node's level.
-pub(crate) const LONG_SKIP: u8 = 255;
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// The value of `key`.

@@ -21,7 +21,7 @@ use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::{Roart, Variant};
 use art::bounds::{Bounds, Edge, Edges, key_of};
-use art::{Kind, LeafRef, Tagged, damaged, prefetch, prefetch_range};
+use art::{InnerRef, Kind, LeafRef, Tagged, damaged, prefetch, prefetch_range};
 use bounds::{edges_of, narrow, words_between};
 use heap::Guard;
 use index::{Direction, Visit};
@@ -301,7 +301,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         let reverse = walk.direction == Direction::Reverse;
         let (slots, next, end);
-        if let Node::N256(node) = node {
+        if let InnerRef::N256(node) = node.0 {
             slots = Some(node.slots());
             (next, end) = match reverse {
                 false => (if with_ends { 0 } else { first + 1 }, last + 1),

@@ -8,10 +8,10 @@ use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
 use crate::group::{Built, Member};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
-use crate::node::{Node, children_of, draft_node, node_size};
+use crate::node::{Layouts, Node, children_of, draft_node};
 use crate::write::skip_between;
 use crate::{Roart, Variant};
-use art::{Child, Kind, LeafRef, Tagged, child_tag, no_memory, retire, same_object, shrink_at};
+use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, no_memory, retire, same_object, shrink_at};
 use heap::{Error, Guard};
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
@@ -90,7 +90,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         drop(locked);
         for (link, locked) in dead {
             locked.retire();
-            retire(&self.heap, guard, link, node_size(link.kind()));
+            retire(&self.heap, guard, link, Layouts::size(link.kind()));
         }
         retire(&self.heap, guard, leaf, extent);
         self.tidy(node, at, key, guard)
@@ -152,7 +152,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         self.hang(&parent, child, aux);
         drop(parent);
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, place.node.size());
         Ok(None)
     }
 
@@ -196,7 +196,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(Some(locked));
         }
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
+        retire(&self.heap, guard, place.at, place.node.size());
         Ok(None)
     }
 
@@ -312,7 +312,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             retire(&self.heap, guard, link, size);
         }
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(node.kind()));
+        retire(&self.heap, guard, place.at, node.size());
         Ok(None)
     }
 

@@ -6,7 +6,7 @@
 
 use crate::array::ArrayRef;
 use crate::inline::inline_size;
-use crate::node::{Node, node_size};
+use crate::node::Node;
 use art::{Kind, LeafRef, Tagged};
 use heap::{Error, Heap, Trace};
 use pmem::{Link, Media};
@@ -31,7 +31,7 @@ impl<M: Media> Trace<M> for Tracer {
                 let ends = node.header().ends.load(media);
                 children.extend((!ends.is_null()).then_some(ends));
                 children.extend(node.children(media));
-                node_size(link.kind())
+                node.size()
             }
         };
         Ok(len as u64)

@@ -16,11 +16,10 @@ use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
 use crate::node::draft_node;
-use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
 use art::{
-    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
-    publish_leaf, replace_value, retire, same, same_object,
+    Child, Children, Kind, LONG_SKIP, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged,
+    draft_leaf, publish_leaf, replace_value, retire, same, same_object,
 };
 use heap::{Error, Guard};
 use index::{Action, Edit};

@@ -6,8 +6,7 @@
 
 use super::Writer;
 use super::node::Node;
-use super::prefix::Shared;
-use art::{Kind, Missed, Tagged, damaged, prefetch};
+use art::{Kind, Missed, Shared, Tagged, damaged, prefetch};
 use heap::{Error, Heap};
 use pmem::{Fault, Link, Media};
 

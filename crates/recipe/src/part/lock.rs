@@ -6,7 +6,7 @@
 
 use super::node::{Meta, Node};
 use super::{Writer, locate};
-use art::{Missed, Tagged, Tries, damaged, same_object};
+use art::{InnerRef, Missed, Tagged, Tries, damaged, same_object};
 use heap::Heap;
 use pmem::{
     Fault, Lacks, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted,
@@ -50,13 +50,13 @@ impl<'g> Node<'g> {
         slots.iter().for_each(|slot| _ = slot.settle(media));
         let mut live = 0;
         self.each_child(media, 0..256, |_, _| live += 1);
-        match self {
-            Node::N4(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
-            Node::N16(node) => {
+        match self.0 {
+            InnerRef::N4(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
+            InnerRef::N16(node) => {
                 empty(slots.get(meta.count()..).unwrap_or_default(), media);
                 forget(&node.keys, meta.count(), media);
             }
-            Node::N48(node) => {
+            InnerRef::N48(node) => {
                 let words = node.index.iter().map(|word| word.settle(media));
                 let most = words.flat_map(|word| word.to_le_bytes()).max();
                 let used = usize::from(most.unwrap_or(0) >> 1).min(slots.len());
@@ -64,7 +64,7 @@ impl<'g> Node<'g> {
                 node.used.store(used as u64, media);
                 node.live.store(live, media);
             }
-            Node::N256(node) => node.live.store(live, media),
+            InnerRef::N256(node) => node.live.store(live, media),
         }
     }
 }

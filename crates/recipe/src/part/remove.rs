@@ -4,11 +4,11 @@
 //! child, or goes with the key. What needs memory, or a lock that is taken, is optional: then the pointer is just
 //! emptied.
 
-use super::Writer;
 use super::locate::Place;
 use super::lock::Parent;
-use super::node::{Node, node_size};
-use art::{LeafRef, same_object};
+use super::node::Node;
+use super::{AppendOnly, Writer};
+use art::{Kinds, LeafRef, Tagged, same_object};
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot};
 
@@ -77,11 +77,11 @@ impl<'a, M: Media> Writer<'a, M> {
             locked,
             ..
         } = parent;
-        let _durable = node.clear(media, slot, Some(art::Tagged::byte(link)));
+        let _durable = node.clear(media, slot, Some(link.byte()));
         drop(locked);
         for (link, locked) in dead {
             locked.retire();
-            self.retire(link, node_size(art::Tagged::kind(link)));
+            self.retire(link, AppendOnly::size(link.kind()));
         }
         self.tidy_if_possible(node, at);
         Ok(())

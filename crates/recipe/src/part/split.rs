@@ -8,12 +8,11 @@
 //! Each step is durable before the next begins. After step (1) everything is found; step (2) concerns writers only.
 
 use super::Writer;
-use super::build::Children;
 use super::locate::Place;
-use super::node::{Node, node_size};
+use super::node::Node;
 use super::prefix::Prefix;
 use super::repair::prefix_from;
-use art::{Missed, Tagged, child_tag, common_prefix, same_object};
+use art::{Child, Kind, Missed, Tagged, child_tag, common_prefix, same_object};
 use heap::Error;
 use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
@@ -65,10 +64,10 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(Ok(Action::Keep));
         }
         let leaf = self.persist_leaf(edit.value())?;
-        let mut children = Children::default();
-        children.add(Some(byte), link);
-        children.new = Some((self.key.get(at).copied(), leaf));
-        let (node, kind) = self.persist_node(at, Prefix::of(&string[..split]), children)?;
+        let (node, kind) = self.persist_node(at, Prefix::of(&string[..split]), |children| {
+            children.add_reachable(Some(byte), link, 0);
+            children.add(self.key.get(at).copied(), Child::Durable(leaf, Kind::Leaf, 0));
+        })?;
         // (1) Commit: the new node is installed.
         let tag = child_tag(kind, link.byte(), 0);
         let _durable = slot
@@ -94,10 +93,10 @@ impl<'a, M: Media> Writer<'a, M> {
             return Err(art::damaged("key of a leaf", link).into());
         };
         let leaf = self.persist_leaf(value)?;
-        let mut children = Children::default();
-        children.add(old_key.get(level).copied(), link);
-        children.new = Some((self.key.get(level).copied(), leaf));
-        let (node, kind) = self.persist_node(level, Prefix::of(string), children)?;
+        let (node, kind) = self.persist_node(level, Prefix::of(string), |children| {
+            children.add_reachable(old_key.get(level).copied(), link, 0);
+            children.add(self.key.get(level).copied(), Child::Durable(leaf, Kind::Leaf, 0));
+        })?;
         let tag = child_tag(kind, link.byte(), 0);
         let _durable = slot
             .publish::<LinkAndPersist, M, _>(self.media(), node, tag)
@@ -147,7 +146,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
         drop(parent);
         locked.retire();
-        self.retire(at, node_size(node.kind()));
+        self.retire(at, art::Node::size(&node));
         Ok(None)
     }
 }

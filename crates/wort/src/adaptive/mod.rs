@@ -29,11 +29,12 @@ use crate::root::Root;
 use art::{Byte, Design, Radix};
 use heap::{Error, Guard};
 use index::{Action, Edit};
-use node::{Inner, NodeRef};
+use node::{Branch, Node};
 use pmem::{Fault, Link, LinkAndPersist, Media};
 use std::fmt::Debug;
 use std::marker::PhantomData;
 use walk::Place;
+use write::Writer;
 
 /// The policy by which everything is published.
 pub(crate) type Publish = LinkAndPersist;
@@ -49,9 +50,9 @@ pub trait Scheme: Debug + Send + Sync + Sized + 'static {
     /// What the heap's root directory calls such a tree.
     const KIND: u32;
     /// Up to 4 children.
-    type N4: Inner;
+    type N4: Branch;
     /// Up to 16 children.
-    type N16: Inner;
+    type N16: Branch;
 
     /// The header of a node whose depth is not the one at which the walk has arrived: a split or merge that a crash
     /// has cut short, or that a full pool has left as it is.
@@ -60,25 +61,24 @@ pub trait Scheme: Debug + Send + Sync + Sized + 'static {
     ///
     /// If the pool makes no sense.
     fn recover_header<M: Media>(
-        tree: &Tree<Self, M>,
+        writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
-        node: NodeRef<'_, Self>,
+        node: Node<'_, Self>,
         found: Prefix,
     ) -> Result<Prefix, Fault>;
 
-    /// Puts a node above `node`, whose prefix a new key leaves after `parting` bytes, to hold both.
+    /// Puts a node above `node`, from whose prefix the writer's key parts, to hold both: at this position, where the
+    /// prefix has this byte.
     ///
     /// # Errors
     ///
     /// If the pool is full. Nothing was changed then.
     fn split_prefix<M: Media>(
-        tree: &Tree<Self, M>,
+        writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
-        node: NodeRef<'_, Self>,
+        node: Node<'_, Self>,
         parting: (usize, u8),
-        key: &[u8],
         value: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error>;
 
     /// Gives the inner node at `child`, to which `depth` bytes lead, the place of the node above it, whose only child it
@@ -88,11 +88,10 @@ pub trait Scheme: Debug + Send + Sync + Sized + 'static {
     ///
     /// If the pool makes no sense.
     fn merge_prefix<M: Media>(
-        tree: &Tree<Self, M>,
+        writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
         child: Link,
         depth: usize,
-        guard: &Guard,
     ) -> Result<(), Error>;
 }
 
@@ -105,16 +104,16 @@ impl<S: Scheme> Design for Adaptive<S> {
 
     type Digit = Byte;
 
-    type Node<'g> = NodeRef<'g, S>;
+    type Node<'g> = Node<'g, S>;
 
     type Root = Root;
 
     fn edit<M: Media>(
-        tree: &Tree<S, M>,
+        index: &Tree<S, M>,
         key: &[u8],
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Action, Error> {
-        write::edit(tree, key, edit, guard)
+        Writer::edit(index, key, edit, guard)
     }
 }

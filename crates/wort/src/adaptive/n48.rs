@@ -6,8 +6,8 @@
 //!    named it does not keep the slot.
 
 use super::Publish;
-use super::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
+use super::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -54,28 +54,22 @@ impl N48 {
 
 impl Inner for N48 {
     const KIND: Kind = Kind::N48;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N48 {
-            common,
-            index: [const { CommitWord::new(0) }; 32],
-            slots: [const { PSlot::null() }; 48],
-            unused: [const { PWord::new(0) }; 5],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let word = &mut self.index[index_word(byte)];
         *word = CommitWord::new(naming(word.private(), byte, Some(i)));
         &mut self.slots[i]
+    }
+}
+
+impl Branch for N48 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]

@@ -3,9 +3,12 @@
 //! The caller is the only writer. On the way marks and headers that a crash has left are settled: lazy recovery, node by
 //! node, where writes come by.
 
-use super::node::NodeRef;
+use super::node::Node;
+use super::write::Writer;
 use super::{Prefix, Scheme, Tree};
-use art::{Kind, LeafRef, Node, Tagged, common_prefix, damaged};
+use crate::recover::{key_below, right_header};
+use crate::root::Root;
+use art::{Kind, LeafRef, Node as _, Tagged, common_prefix, damaged};
 use heap::Heap;
 use index::OnHeap;
 use pmem::{Fault, Link, Media, PSlot};
@@ -34,7 +37,7 @@ impl<'g> Place<'g> {
 
 /// A node on the way, and where it hangs.
 pub(crate) struct Passed<'g, S: Scheme> {
-    pub(crate) node: NodeRef<'g, S>,
+    pub(crate) node: Node<'g, S>,
     pub(crate) place: Place<'g>,
     pub(crate) level: usize,
     /// The key's byte at that level; `None` where it ends there.
@@ -65,131 +68,96 @@ pub(crate) enum Found<'g, S: Scheme> {
     /// At an inner node from whose prefix the key parts, at this position, where the prefix has this byte.
     Parting {
         place: Place<'g>,
-        node: NodeRef<'g, S>,
+        node: Node<'g, S>,
         parting: (usize, u8),
     },
 }
 
-/// Walks from the root's slot to where `key` is or would be.
-pub(crate) fn walk<'g, S: Scheme, M: Media>(
-    tree: &'g Tree<S, M>,
-    top: &'g PSlot,
-    key: &[u8],
-) -> Result<Found<'g, S>, Fault> {
-    let heap = tree.heap();
-    let mut place = Place::settled(heap, top, 0, 0);
-    let mut above: Option<Passed<'g, S>> = None;
-    loop {
-        match place.link.kind() {
-            Kind::Null if place.link.is_null() => return Ok(Found::Empty { place }),
-            Kind::Leaf => {
-                let leaf = LeafRef::at(heap, place.link)?;
-                if !leaf.has_sound_key() {
-                    return Err(damaged("leaf's key", place.link));
+impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
+    /// Walks from the root's slot to where the key is or would be.
+    pub(super) fn find(&self, root: &'g Root) -> Result<Found<'g, S>, Fault> {
+        let heap = self.heap;
+        let mut place = Place::settled(heap, &root.top, 0, 0);
+        let mut above: Option<Passed<'g, S>> = None;
+        loop {
+            match place.link.kind() {
+                Kind::Null if place.link.is_null() => return Ok(Found::Empty { place }),
+                Kind::Leaf => {
+                    let leaf = LeafRef::at(heap, place.link)?;
+                    if !leaf.has_sound_key() {
+                        return Err(damaged("leaf's key", place.link));
+                    }
+                    return Ok(Found::Leaf { place, leaf, above });
                 }
-                return Ok(Found::Leaf { place, leaf, above });
+                _ => {}
             }
-            _ => {}
-        }
-        if above.as_ref().is_some_and(|above| above.byte.is_none()) {
-            return Err(damaged("leaf of the key that ends at a node", place.link));
-        }
-        let node = NodeRef::<S>::at(heap, place.link)?;
-        let level = node.own_level(heap, place.link, place.depth)?;
-        if node.common().is_retired(heap) {
-            return Err(damaged("node that was replaced", place.link));
-        }
-        if level > place.depth
-            && let Some(parting) = compare(tree, &place, node, level, key)?
-        {
-            return Ok(Found::Parting { place, node, parting });
-        }
-        let byte = key.get(level).copied();
-        let passed = Passed {
-            node,
-            place,
-            level,
-            byte,
-        };
-        place = match byte {
-            None => Place::settled(heap, &node.common().ends, 0, level),
-            Some(byte) => {
-                node.settle(heap.media(), byte);
-                match node.find(heap.media(), byte) {
-                    None => return Ok(Found::Vacant { node: passed, byte }),
-                    Some((slot, link)) => {
-                        // A link for another byte, which a crash has left in the slot, is not followed.
-                        let place = Place::settled(heap, slot, byte, level + 1);
-                        Place { link, ..place }
+            if above.as_ref().is_some_and(|above| above.byte.is_none()) {
+                return Err(damaged("leaf of the key that ends at a node", place.link));
+            }
+            let node = Node::<S>::at(heap, place.link)?;
+            let level = node.own_level(heap, place.link, place.depth)?;
+            if node.common().is_retired(heap) {
+                return Err(damaged("node that was replaced", place.link));
+            }
+            if level > place.depth
+                && let Some(parting) = self.compare(&place, node, level)?
+            {
+                return Ok(Found::Parting { place, node, parting });
+            }
+            let byte = self.key.get(level).copied();
+            let passed = Passed {
+                node,
+                place,
+                level,
+                byte,
+            };
+            place = match byte {
+                None => Place::settled(heap, &node.common().ends, 0, level),
+                Some(byte) => {
+                    node.settle(heap.media(), byte);
+                    match node.find(heap.media(), byte) {
+                        None => return Ok(Found::Vacant { node: passed, byte }),
+                        Some((slot, link)) => {
+                            // A link for another byte, which a crash has left in the slot, is not followed.
+                            let place = Place::settled(heap, slot, byte, level + 1);
+                            Place { link, ..place }
+                        }
                     }
                 }
-            }
-        };
-        above = Some(passed);
+            };
+            above = Some(passed);
+        }
     }
-}
 
-/// Compares the key with a node's prefix, of which there is some; recovers the header if need be. Where the key parts
-/// from it, and the prefix's byte there.
-fn compare<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    place: &Place<'_>,
-    node: NodeRef<'_, S>,
-    level: usize,
-    key: &[u8],
-) -> Result<Option<(usize, u8)>, Fault> {
-    let mut header = node.header(tree.heap().media());
-    if header.depth() != place.depth {
-        header = S::recover_header(tree, place, node, header)?;
+    /// Compares the key with a node's prefix, of which there is some; recovers the header if need be. Where the key parts
+    /// from it, and the prefix's byte there.
+    fn compare(
+        &self,
+        place: &Place<'_>,
+        node: Node<'_, S>,
+        level: usize,
+    ) -> Result<Option<(usize, u8)>, Fault> {
+        let mut header = node.header(self.heap.media());
+        if header.depth() != place.depth {
+            header = S::recover_header(self, place, node, header)?;
+        }
+        let rest = self.key.get(place.depth..).unwrap_or_default();
+        if header.is_whole() {
+            let mut rest = rest.iter();
+            let parts = header
+                .prefix()
+                .enumerate()
+                .find(|(_, byte)| rest.next() != Some(byte));
+            return Ok(parts.map(|(i, byte)| (place.depth + i, byte)));
+        }
+        let below = key_below(self.index, (place.link, place.depth), level)?;
+        let prefix = &below[place.depth..level];
+        let same = common_prefix(prefix, rest);
+        Ok(prefix.get(same).map(|&byte| (place.depth + same, byte)))
     }
-    let rest = key.get(place.depth..).unwrap_or_default();
-    if header.is_whole() {
-        let mut rest = rest.iter();
-        let parts = header
-            .prefix()
-            .enumerate()
-            .find(|(_, byte)| rest.next() != Some(byte));
-        return Ok(parts.map(|(i, byte)| (place.depth + i, byte)));
-    }
-    let below = key_below(tree, place.link, place.depth)?;
-    let prefix = below
-        .get(place.depth..level)
-        .ok_or(damaged("leaf's key", place.link))?;
-    let same = common_prefix(prefix, rest);
-    Ok(prefix.get(same).map(|&byte| (place.depth + same, byte)))
-}
-
-/// Some key below an inner node, which has one.
-pub(crate) fn key_below<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    link: Link,
-    depth: usize,
-) -> Result<&[u8], Fault> {
-    let leaf = tree.any_leaf(link, depth)?;
-    leaf.map(|leaf| leaf.key())
-        .ok_or(damaged("node without a key", link))
-}
-
-/// The header for a node in another place, to which `depth` bytes lead, by what the one it has keeps, or else by a key
-/// below it (Algorithm 2). One key is enough, since depth and length of any header add up to the node's level; the paper
-/// takes two. `arrival` bytes lead to the node by this link.
-pub(crate) fn right_header<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    (link, arrival): (Link, usize),
-    depth: usize,
-    found: Prefix,
-) -> Result<Prefix, Fault> {
-    if let Some(header) = found.after(depth) {
-        return Ok(header);
-    }
-    let key = key_below(tree, link, arrival)?;
-    if key.len() < found.level() || depth > found.level() {
-        return Err(damaged("leaf's key", link));
-    }
-    Ok(Prefix::of(key, depth, found.level()))
 }
 
 /// The aux of a link to a node at `level`, to which `depth` bytes lead.
 pub(crate) fn skip(depth: usize, level: usize) -> u8 {
-    u8::try_from(level - depth).unwrap_or(super::node::LONG_SKIP)
+    u8::try_from(level - depth).unwrap_or(art::LONG_SKIP)
 }

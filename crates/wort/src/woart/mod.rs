@@ -9,9 +9,8 @@ mod n16;
 mod n4;
 mod prefix;
 
-use crate::adaptive::{Adaptive, Prefix, Scheme, Tree, node::NodeRef, walk::Place, write::publish_below};
-use heap::{Error, Guard};
-use pmem::{Fault, Hardware, Link, Media};
+use crate::adaptive::Adaptive;
+use pmem::Hardware;
 
 /// A WOART in a heap, under a root of its own.
 pub type Woart<M = Hardware> = art::Radix<Adaptive<InPlace>, M>;
@@ -19,41 +18,3 @@ pub type Woart<M = Hardware> = art::Radix<Adaptive<InPlace>, M>;
 /// Nodes and headers change in place.
 #[derive(Debug)]
 pub struct InPlace;
-
-impl Scheme for InPlace {
-    const KIND: u32 = 4;
-    type N4 = n4::N4;
-    type N16 = n16::N16;
-
-    fn recover_header<M: Media>(
-        tree: &Tree<Self, M>,
-        place: &Place<'_>,
-        node: NodeRef<'_, Self>,
-        found: Prefix,
-    ) -> Result<Prefix, Fault> {
-        prefix::recover(tree, place, node, found)
-    }
-
-    fn split_prefix<M: Media>(
-        tree: &Tree<Self, M>,
-        place: &Place<'_>,
-        node: NodeRef<'_, Self>,
-        parting: (usize, u8),
-        key: &[u8],
-        value: &[u8],
-        _guard: &Guard,
-    ) -> Result<(), Error> {
-        prefix::split(tree, place, node, parting, key, value)
-    }
-
-    /// The child itself: its depth then tells that its prefix is too short. 1 write-back, 1 fence.
-    fn merge_prefix<M: Media>(
-        tree: &Tree<Self, M>,
-        place: &Place<'_>,
-        child: Link,
-        depth: usize,
-        _guard: &Guard,
-    ) -> Result<(), Error> {
-        publish_below(tree, place, child, depth)
-    }
-}

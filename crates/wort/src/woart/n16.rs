@@ -5,8 +5,8 @@
 //! I2 Partial key and slot of an entry change only while it does not count.
 
 use crate::adaptive::Publish;
-use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, child_tag, draft_leaf, with_byte};
+use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, child_tag, draft_leaf, with_byte};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -68,23 +68,10 @@ impl N16 {
 
 impl Inner for N16 {
     const KIND: Kind = Kind::N16;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N16 {
-            common,
-            bitmap: CommitWord::new(0),
-            keys: [const { PWord::new(0) }; 2],
-            slots: [const { PSlot::null() }; 16],
-            unused: [const { PWord::new(0) }; 2],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
@@ -92,6 +79,12 @@ impl Inner for N16 {
         *keys = PWord::new(with_byte(keys.private(), i, byte));
         self.bitmap = CommitWord::new(self.bitmap.private() | 2 << i);
         &mut self.slots[i]
+    }
+}
+
+impl Branch for N16 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]

@@ -12,8 +12,8 @@
 //!    word named it. It serves again.
 
 use crate::adaptive::Publish;
-use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, child_tag, draft_leaf};
+use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, child_tag, draft_leaf};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -107,27 +107,22 @@ fn named(word: u64, key: u8) -> Option<usize> {
 
 impl Inner for N4 {
     const KIND: Kind = Kind::N4;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N4 {
-            common,
-            word: CommitWord::new(0),
-            slots: [const { PSlot::null() }; 4],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let names = Names::of(self.word.private());
         self.word = CommitWord::new(names.with(byte, i as u8).to_word());
         &mut self.slots[i]
+    }
+}
+
+impl Branch for N4 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]

@@ -6,7 +6,6 @@
 //! indexes (`art`): without locks, and whether headers are right or not.
 
 mod node;
-mod recover;
 mod write;
 
 use crate::root::Root;

@@ -9,8 +9,9 @@
 //! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys diverge in a
 //! slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
 
+use super::Wort;
 use super::node::{Header, LEAF, NODE, Node};
-use super::{Wort, recover};
+use crate::recover::{key_below, right_header};
 use crate::root::Root;
 use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, publish_leaf, replace_value, same};
 use heap::{Error, Guard, Heap};
@@ -81,7 +82,7 @@ impl<'g, M: Media> Writer<'g, M> {
                 <&Node as art::Node>::prefetch(self.heap, place.link, digit);
             }
             let node = Node::at(self.heap, place.link)?;
-            let header = recover::header(self.index, node, place.link, place.depth)?;
+            let header = self.header(node, &place)?;
             place.parting = self.parting(header, place.link)?;
             if place.parting.is_some() {
                 break;
@@ -107,6 +108,19 @@ impl<'g, M: Media> Writer<'g, M> {
         Ok(place)
     }
 
+    /// The header of the node at the place; recovered, if need be (Algorithm 2).
+    #[inline]
+    fn header(&self, node: &Node, place: &Place<'g>) -> Result<Header, Fault> {
+        let media = self.heap.media();
+        let found = node.header(media);
+        if found.depth() == place.depth {
+            return Ok(found);
+        }
+        let right = right_header(self.index, (place.link, place.depth), place.depth, found)?;
+        node.header.store_unpersisted(right.to_word(), media); // line 9; for lines 10 to 12 see `header`, I4
+        Ok(right)
+    }
+
     /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. The digits that the header
     /// does not keep are those of any leaf below.
     fn parting(&self, header: Header, link: Link) -> Result<Option<(usize, u8)>, Fault> {
@@ -118,9 +132,9 @@ impl<'g, M: Media> Writer<'g, M> {
         if header.is_whole() {
             return Ok(None);
         }
-        let leaf = recover::leaf_below(self.index, link, header)?;
-        let shared = HalfByte::shared(leaf.key(), self.key);
-        match HalfByte::at(leaf.key(), shared) {
+        let key = key_below(self.index, (link, header.depth()), header.level())?;
+        let shared = HalfByte::shared(key, self.key);
+        match HalfByte::at(key, shared) {
             _ if shared >= header.level() => Ok(None),
             Some(digit) if shared >= header.depth() => Ok(Some((shared, digit))),
             _ => Err(damaged("prefix of a node", link)),
@@ -174,7 +188,7 @@ impl<'g, M: Media> Writer<'g, M> {
     fn split(&self, place: &Place<'g>, (level, digit): (usize, u8), value: &[u8]) -> Result<(), Error> {
         let node = Node::at(self.heap, place.link)?;
         let header = node.header(self.heap.media());
-        let shorter = recover::header_after(self.index, header, place.link, level + 1)?; // lines 5, 6
+        let shorter = right_header(self.index, (place.link, place.depth), level + 1, header)?; // lines 5, 6
         self.put_parent(place, level, Some(digit), value, Some((node, shorter)))
     }
 
@@ -198,15 +212,15 @@ impl<'g, M: Media> Writer<'g, M> {
             let own = HalfByte::at(self.key, level);
             parent.adopt(|parent| parent.slot_mut(own), leaf.flush(&batch), LEAF);
             let parent = parent.flush(&batch);
-            // Lines 8 to 12.
+            // Lines 9, 10 and 12; line 8 need not be, nor line 11 (`header`, I4).
             let fenced = batch.fence();
-            // Line 7. From here until the slot leads to the parent, the node's depth is not the one at which it is
+            // Line 7, later than in the paper. From here until the slot leads to the parent, the node's depth is not the one at which it is
             // reached, and neither is it after a crash in between: who comes there then does without the prefix, or
             // recovers it.
             if let Some((node, header)) = below {
                 node.header.store_unpersisted(header.to_word(), media);
             }
-            // Lines 14 to 17: the commit point.
+            // Lines 14, 16 and 17: the commit point.
             let _durable = place
                 .slot
                 .publish::<LinkAndPersist, _, _>(media, parent.persisted(&fenced), NODE)
