@@ -45,9 +45,16 @@ impl<'g> Node<'g> {
         let header = self.header();
         header.ends.settle(media);
         header.prefix.settle(media);
-        let meta = Meta(header.meta.settle(media));
         let slots = self.slots();
         slots.iter().for_each(|slot| _ = slot.settle(media));
+        // The counter's mark tells of it, so it goes before the mark.
+        if let Some((entry, (byte, slot))) = self.counted(media).enumerate().last()
+            && slot.peek(media).byte() != byte
+            && self.is_torn(media, entry, byte)
+        {
+            empty(&slots[entry..=entry], media);
+        }
+        let meta = Meta(header.meta.settle(media));
         let mut live = 0;
         self.each_child(media, 0..256, |_, _| live += 1);
         match self.0 {

@@ -68,11 +68,10 @@ impl<'g> art::Node<'g> for Node<'g> {
             link.is_null() || (link.byte() == byte && link.aux() == 0)
         };
         let sound = match self.0 {
-            InnerRef::N4(_) => self.counted(media).all(|(byte, slot)| of_its_byte(byte, slot)),
-            // Where stores to one line become durable in any order, the counter may have done so before the key byte.
-            InnerRef::N16(_) => self
+            InnerRef::N4(_) | InnerRef::N16(_) => self
                 .counted(media)
-                .all(|(byte, slot)| byte == 0 || of_its_byte(byte, slot)),
+                .enumerate()
+                .all(|(entry, (byte, slot))| of_its_byte(byte, slot) || self.is_torn(media, entry, byte)),
             InnerRef::N48(node) => {
                 let mut named = [false; 256];
                 (0..=255).all(|byte| {
