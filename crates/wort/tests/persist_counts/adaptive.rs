@@ -44,6 +44,18 @@ fn inserts_into_woart_s_nodes() {
     assert_eq!(into_nodes::<Woart<Counting>>(), [(3, 2), (4, 2), (3, 2), (2, 2)]);
 }
 
+/// Entries 0 and 1 of WOART's N16, which only a remove makes free, lie in the line of their key bytes: link and key byte are
+/// written back together.
+#[test]
+fn inserts_into_the_first_line_of_woart_s_n16() {
+    let tree: Woarts = fan(&[7], 10);
+    for byte in [0, 1, 2] {
+        assert_eq!(remove(&tree, &[7, byte]), (1, 1));
+    }
+    let costs = [200, 201, 202].map(|byte| insert(&tree, &[7, byte]));
+    assert_eq!(costs, [(3, 2), (3, 2), (4, 2)]);
+}
+
 /// A leaf, a copy, and a slot for the small kinds; the others are WOART's.
 #[test]
 fn inserts_into_art_cow_s_nodes() {
