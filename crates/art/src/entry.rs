@@ -52,7 +52,8 @@ pub trait Tagged: Copy {
     fn is_plain(self, kind: Kind) -> bool;
     /// The key byte under which it hangs in its node.
     fn byte(self) -> u8;
-    /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an inline one.
+    /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an
+    /// inline one.
     fn aux(self) -> u8;
 }
 

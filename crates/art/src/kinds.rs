@@ -118,8 +118,8 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
     }
 }
 
-/// Builds the smallest node that holds `children`, with the head that a node of its kind shall have; its lines join the
-/// batch. The offset is for who must give it back.
+/// Builds the smallest node that holds `children`, with the head that a node of its kind shall have; its
+/// lines join the batch. The offset is for who must give it back.
 ///
 /// # Errors
 ///

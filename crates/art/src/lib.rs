@@ -1,14 +1,15 @@
 //! What persistent radix nodes share, without any order of persists.
 //!
-//! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the key's
-//! start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L bytes ends at
-//! the node. The bytes between a parent's branching byte and a child's level are the child's *skip* (path
-//! compression).
+//! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the
+//! key's start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L
+//! bytes ends at the node. The bytes between a parent's branching byte and a child's level are the child's
+//! *skip* (path compression).
 //!
-//! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of
-//! inner node (`kinds`), what nodes under construction link to (`build`), and what readers of a radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
-//! only what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new leaf is
-//! hung where it was (`publish`).
+//! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
+//! node (`kinds`), what nodes under construction link to (`build`), and what readers of a radix index do
+//! whatever its design (`design`). In which order anything becomes durable is each index's own affair; only
+//! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
+//! leaf is hung where it was (`publish`).
 
 pub mod bounds;
 mod build;

@@ -1,4 +1,5 @@
-//! Key bytes of an N16 that are not what they should be: which of them are damage, and which a crash may leave.
+//! Key bytes of an N16 that are not what they should be: which of them are damage, and which a crash may
+//! leave.
 
 use art::{Kind, Tagged};
 use index::conformance::{Entries, Store};
@@ -13,7 +14,8 @@ const KEYS: u64 = 32;
 
 const CHILDREN: u8 = 10;
 
-/// A tree with an N16, whose entries are in the order of their key bytes, from 0; what is in it; and where the node is.
+/// A tree with an N16, whose entries are in the order of their key bytes, from 0; what is in it; and where
+/// the node is.
 fn tree() -> (Store<Part>, Entries, u64) {
     let store = Store::<Part>::create();
     let mut model = Entries::new();
@@ -72,8 +74,9 @@ fn checks_find_every_damaged_key_byte() {
     }
 }
 
-/// Where the words of a line become durable in any order, the last entry's key byte may be missing, while the counter has
-/// its mark: then the key is absent, and the first lock empties the entry. In no other entry, and not without the mark.
+/// Where the words of a line become durable in any order, the last entry's key byte may be missing, while the
+/// counter has its mark: then the key is absent, and the first lock empties the entry. In no other entry, and
+/// not without the mark.
 #[test]
 fn a_key_byte_that_a_crash_has_left_out_is_no_damage() {
     let (store, mut model, node) = tree();

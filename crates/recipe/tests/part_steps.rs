@@ -1,4 +1,5 @@
-//! P-ART's changes, step by step: a crash, a reader at each, and the order in which the paper has them (RECIPE §6.4).
+//! P-ART's changes, step by step: a crash, a reader at each, and the order in which the paper has them
+//! (RECIPE §6.4).
 
 use index::conformance::Store;
 use index::conformance::steps::Stepping;
@@ -94,8 +95,9 @@ impl Rig {
         self.steps_to(&self.objects(), change)
     }
 
-    /// The steps of a change, to these objects and new ones. Stores, by object and distance from its start, those that
-    /// need not be durable as notes; and what a fence makes durable, by lines, those of new objects as one.
+    /// The steps of a change, to these objects and new ones. Stores, by object and distance from its start,
+    /// those that need not be durable as notes; and what a fence makes durable, by lines, those of new
+    /// objects as one.
     fn steps_to(&self, objects: &[Object], change: impl FnOnce(&Rig)) -> Vec<String> {
         let name = |address: usize| {
             let place = |object: &Object| {
@@ -131,9 +133,10 @@ impl Rig {
     }
 }
 
-/// "(i) append the new entry, (ii) commit by the counter": an N4 has both in one line, and its key byte in the counter's
-/// word; an N16 and an N48, whose child index commits, persist the pointer first; an N256 commits by the pointer. An N16's
-/// key byte, in the counter's line, is stored before the counter and durable with it.
+/// "(i) append the new entry, (ii) commit by the counter": an N4 has both in one line, and its key byte in
+/// the counter's word; an N16 and an N48, whose child index commits, persist the pointer first; an N256
+/// commits by the pointer. An N16's key byte, in the counter's line, is stored before the counter and durable
+/// with it.
 #[test]
 fn an_entry_is_appended_and_then_committed() {
     let steps = [3, 10, 30, 60].map(|children| {
@@ -192,8 +195,8 @@ fn a_copy_is_durable_before_the_pointer_to_it() {
     assert_eq!(steps, [&["persist new"][..], &SWING].concat());
 }
 
-/// Path compression is split in two ordered steps: the new node above is installed, then the node below gets the prefix
-/// that fits.
+/// Path compression is split in two ordered steps: the new node above is installed, then the node below gets
+/// the prefix that fits.
 #[test]
 fn a_split_installs_the_node_and_then_cuts_the_prefix() {
     for (prefix, key) in [(&[7, 7][..], &[7, 9][..]), (&[7; 20], &[7, 7, 7, 9])] {

@@ -13,8 +13,8 @@ use pmem::{Fault, Link, Media};
 /// Something still to check.
 struct Item {
     link: Link,
-    /// The level of the node that it hangs in, that node's prefix, and the byte by which it hangs there (`None`:
-    /// a key that ends there); `None` for the root.
+    /// The level of the node that it hangs in, that node's prefix, and the byte by which it hangs there
+    /// (`None`: a key that ends there); `None` for the root.
     parent: Option<(usize, Prefix, Option<u8>)>,
     in_array: bool,
 }

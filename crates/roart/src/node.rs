@@ -3,9 +3,9 @@
 //! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
 //! I2 A non-zero entry names an object that was durable before that store.
 //! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`prefix`).
-//! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the index
-//!    is only a hint: the entry that it names says itself for which byte it is. It names an entry before the entry
-//!    is published, so a key that a scan finds is found by a get too.
+//! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the
+//!    index is only a hint: the entry that it names says itself for which byte it is. It names an entry
+//!    before the entry is published, so a key that a scan finds is found by a get too.
 //! I5 Under the lock entries change; an obsolete node's entries stay as they are.
 //!
 //! Not here: locks' meaning (`pmem::GenerationLock`), when nodes change kind (`grow`, `shrink`).
@@ -217,8 +217,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the slot
-    /// is missing where no entry is in use for the byte yet.
+    /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the
+    /// slot is missing where no entry is in use for the byte yet.
     #[inline]
     pub(crate) fn slot<V: Variant, M: Media>(
         &self,
@@ -274,8 +274,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has left. The
-    /// caller holds the lock.
+    /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has
+    /// left. The caller holds the lock.
     fn rebuild<M: Media>(&self, media: &M) {
         self.header().ends.settle(media);
         match self.0 {

@@ -1,8 +1,8 @@
 //! What is alive, told to the heap (post-crash collection, audit).
 //!
-//! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that stays
-//! in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an object that was
-//! alive at the restart and still is can be reached through whichever version a tracer reads.
+//! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that
+//! stays in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an
+//! object that was alive at the restart and still is can be reached through whichever version a tracer reads.
 
 use crate::array::ArrayRef;
 use crate::inline::inline_size;

@@ -21,7 +21,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Appends a leaf for `byte` to a node that has room. Write-backs and fences: N4 and N256 1, 1; N16 and N48 2, 2.
+    /// Appends a leaf for `byte` to a node that has room. Write-backs and fences: N4 and N256 1, 1; N16 and
+    /// N48 2, 2.
     pub(super) fn append<M: Media>(&self, media: &M, leaf: Persisted<'_, Erased>, byte: u8) -> Durable {
         let tag = child_tag(Kind::Leaf, byte, 0);
         let meta = self.meta(media);

@@ -1,7 +1,7 @@
 //! Objects under construction: each is written, written back and fenced before anything leads to it.
 //!
-//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared one would
-//! do: that is ROART's minimally ordered split.)
+//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared
+//! one would do: that is ROART's minimally ordered split.)
 
 use super::node::{Header, Meta, N4, N16, N48, N256};
 use super::prefix::Prefix;
@@ -119,14 +119,14 @@ impl<'a, M: Media> Writer<'a, M> {
     /// A durable leaf of the key with this value. A write-back for each of its lines, 1 fence.
     pub(super) fn persist_leaf(&self, value: &[u8]) -> Result<Persisted<'a, Erased>, Error> {
         persist_scope(self.media(), Purpose::Node, |batch| {
-            let leaf = draft_leaf(self.heap(), self.key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
             Ok(leaf.erased().persisted(&fenced))
         })
     }
 
-    /// A durable node, the smallest that holds what `hang` adds, and its kind. A write-back for each of its lines, 1
-    /// fence.
+    /// A durable node, the smallest that holds what `hang` adds, and its kind. A write-back for each of its
+    /// lines, 1 fence.
     pub(super) fn persist_node(
         &self,
         level: usize,
@@ -136,8 +136,8 @@ impl<'a, M: Media> Writer<'a, M> {
         persist_scope(self.media(), Purpose::Node, |batch| {
             let mut children = Children::default();
             hang(&mut children);
-            let header = |kind| Header::new(self.heap().generation(), kind, level, prefix);
-            let (node, kind, _) = draft_smallest::<AppendOnly, M>(self.heap(), &batch, header, children)?;
+            let header = |kind| Header::new(self.heap.generation(), kind, level, prefix);
+            let (node, kind, _) = draft_smallest::<AppendOnly, M>(self.heap, &batch, header, children)?;
             let fenced = batch.fence();
             Ok((node.persisted(&fenced), kind))
         })

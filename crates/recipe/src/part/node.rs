@@ -11,10 +11,10 @@
 //!  meta      mark:1 | counter:7 | kind:4 | 0:4 | level:16 | key bytes of an N4:32
 //! ```
 //!
-//! I1 N4 and N16: what counts is the entries below the counter. Nobody looks at the others. An entry that counts never
-//!    takes another key byte; it is emptied by a null pointer, and stays so. (Where the words of a line become durable in
-//!    any order, a crash may leave an N16's last entry without its key byte. The counter has its mark then, and the first
-//!    lock empties the entry.)
+//! I1 N4 and N16: what counts is the entries below the counter. Nobody looks at the others. An entry that
+//!    counts never takes another key byte; it is emptied by a null pointer, and stays so. (Where the words of
+//!    a line become durable in any order, a crash may leave an N16's last entry without its key byte. The
+//!    counter has its mark then, and the first lock empties the entry.)
 //! I2 N48: what counts is the pointers that the child index names. None is named for a second time.
 //! I3 N256: what counts is the pointers that are not null.
 //! I4 A pointer carries its key byte too; where the byte beside it says otherwise, the entry does not count.
@@ -219,7 +219,8 @@ impl<'g> Node<'g> {
         keys.into_iter().zip(slots)
     }
 
-    /// Whether the entry, whose key byte this is, is one of an N16 that a crash has left without its key byte (I1).
+    /// Whether the entry, whose key byte this is, is one of an N16 that a crash has left without its key byte
+    /// (I1).
     pub(super) fn is_torn<M: Media>(&self, media: &M, entry: usize, byte: u8) -> bool {
         let counter = &self.header().meta;
         self.kind() == Kind::N16
@@ -241,8 +242,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// What hangs there for a key whose byte at the level is `byte` (`None`: it ends there), with its pointer, if it
-    /// has one.
+    /// What hangs there for a key whose byte at the level is `byte` (`None`: it ends there), with its
+    /// pointer, if it has one.
     #[inline]
     pub(super) fn slot<M: Media>(&self, media: &'g M, byte: Option<u8>) -> (Option<&'g PSlot>, Link) {
         match byte {

@@ -1,7 +1,8 @@
-//! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the parent
-//! pointer is atomically swapped" (RECIPE §6.4).
+//! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the
+//! parent pointer is atomically swapped" (RECIPE §6.4).
 //!
-//! The copy has what hangs there and no emptied entries, so a node full of those may be copied into one of its own size.
+//! The copy has what hangs there and no emptied entries, so a node full of those may be copied into one of
+//! its own size.
 
 use super::Writer;
 use super::locate::Place;
@@ -10,7 +11,8 @@ use heap::Error;
 use pmem::{Erased, Link, LinkAndPersist, Locked, Media, Persisted};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and 2 fences,
+    /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and
+    /// 2 fences,
     /// N16 and N48 3 and 3.
     pub(super) fn insert(
         &self,

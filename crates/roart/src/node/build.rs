@@ -95,8 +95,8 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
     )
 }
 
-/// Builds the smallest node that holds `children`, for the keys that begin with `path`. The offset is for who must give
-/// it back.
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`. The offset is for who
+/// must give it back.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,

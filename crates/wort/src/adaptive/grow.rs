@@ -1,17 +1,17 @@
-//! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it was full, or
-//! by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
+//! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it
+//! was full, or by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
 
 use super::Scheme;
 use super::build::{children_of, draft_node};
-use super::walk::Passed;
+use super::locate::Passed;
 use super::write::Writer;
 use art::{Child, Kind, Tagged, draft_leaf};
 use heap::Error;
 use pmem::{Media, Purpose, persist_scope};
 
 impl<S: Scheme, M: Media> Writer<'_, S, M> {
-    /// Replaces the node by a copy with a new leaf in it. 2 fences; a write-back for the leaf, for each line of the copy,
-    /// and for the slot.
+    /// Replaces the node by a copy with a new leaf in it. 2 fences; a write-back for the leaf, for each line
+    /// of the copy, and for the slot.
     pub(super) fn add_to_copy(&self, passed: &Passed<'_, S>, byte: u8, value: &[u8]) -> Result<(), Error> {
         let media = self.heap.media();
         let Passed { node, place, .. } = passed;
@@ -33,7 +33,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::walk::Found;
+    use super::super::locate::Found;
     use super::super::{Prefix, Tree};
     use super::*;
     use crate::art_cow::ByCopy;
@@ -53,7 +53,7 @@ mod tests {
             guard,
             key,
         };
-        match writer.find(root).expect("no damage") {
+        match writer.locate(root).expect("no damage") {
             Found::Leaf {
                 above: Some(above), ..
             } => above,
@@ -61,8 +61,8 @@ mod tests {
         }
     }
 
-    /// A header for fewer bytes in front, or more, is what a change of the prefix leaves that did not come to its end.
-    /// Copies do not have it: neither larger ones nor smaller ones.
+    /// A header for fewer bytes in front, or more, is what a change of the prefix leaves that did not come to
+    /// its end. Copies do not have it: neither larger ones nor smaller ones.
     fn copies_have_the_right_header<S: Scheme>() {
         for (lead, wrong) in [
             (&b"p"[..], 0),

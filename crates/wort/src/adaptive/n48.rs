@@ -1,9 +1,9 @@
 //! N48, in both schemes (WORT §3.5): a child index of a byte for each key byte, and 48 slots.
 //!
-//! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the mark of its
-//!    commit.
-//! I2 Which slots are in use is told by the index alone (§3.5): a link that a crash has left in a slot before the index
-//!    named it does not keep the slot.
+//! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the
+//!    mark of its commit.
+//! I2 Which slots are in use is told by the index alone (§3.5): a link that a crash has left in a slot before
+//!    the index named it does not keep the slot.
 
 use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};

@@ -1,10 +1,12 @@
 //! What all kinds of node have, and how they look to readers.
 //!
 //! I1 A node begins with its header and the slot of the key that ends at its level.
-//! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words name the slot
-//!    for that byte. A reader who has come to a slot through a commit word looks at the word again (`CommitWord`, I3).
-//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was replaced in this
-//!    generation, so that a damaged pool that leads to a node twice does not have it freed twice.
+//! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words
+//!    name the slot for that byte. A reader who has come to a slot through a commit word looks at the word
+//!    again (`CommitWord`, I3).
+//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was
+//!    replaced in this generation, so that a damaged pool that leads to a node twice does not have it freed
+//!    twice.
 
 use super::n48::N48;
 use super::n256::N256;
@@ -76,7 +78,8 @@ pub trait Branch: Inner<Head = Common> {
     /// If the pool is full.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error>;
 
-    /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do that in place.
+    /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do
+    /// that in place.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
 
     /// How many children there are, or `most` if there are more.

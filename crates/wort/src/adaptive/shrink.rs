@@ -1,11 +1,12 @@
 //! Removes, by which space comes back.
 //!
-//! A remove makes one slot not count any more. Where that leaves one child, the child takes the node's place; where it
-//! leaves few, a smaller copy does. The thresholds lie below those at which inserts make larger copies, so that no key
-//! toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as large as it is.
+//! A remove makes one slot not count any more. Where that leaves one child, the child takes the node's place;
+//! where it leaves few, a smaller copy does. The thresholds lie below those at which inserts make larger
+//! copies, so that no key toggles an N48 or an N256. A remove needs no memory: in a full pool a node stays as
+//! large as it is.
 
 use super::build::{children_of, draft_node};
-use super::walk::{Passed, Place};
+use super::locate::{Passed, Place};
 use super::write::Writer;
 use super::{Publish, Scheme};
 use art::{Kind, LeafRef, Tagged, no_memory, shrink_at};
@@ -63,8 +64,8 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
         Ok(())
     }
 
-    /// Replaces the node by a copy without the child; `false` if there is no memory for it. 2 fences; a write-back for
-    /// each line of the copy, and for the slot.
+    /// Replaces the node by a copy without the child; `false` if there is no memory for it. 2 fences; a
+    /// write-back for each line of the copy, and for the slot.
     fn remove_by_copy(&self, above: &Passed<'_, S>) -> Result<bool, Error> {
         let media = self.heap.media();
         let Passed {

@@ -1,12 +1,13 @@
-//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree (`root`).
+//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree
+//! (`root`).
 //!
-//! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
-//! by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the same line), 2 and 2
-//! where by a slot.
+//! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes
+//! the leaf by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the
+//! same line), 2 and 2 where by a slot.
 
 use super::build::draft_node;
+use super::locate::{Found, Place, skip};
 use super::node::Node;
-use super::walk::{Found, Place, skip};
 use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
 use art::{
@@ -42,7 +43,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
             guard,
             key,
         };
-        writer.edit_at(writer.find(root)?, edit)
+        writer.edit_at(writer.locate(root)?, edit)
     }
 
     fn edit_at(&self, found: Found<'g, S>, edit: &mut dyn Edit) -> Result<Action, Error> {

@@ -1,8 +1,8 @@
 //! ART+CoW: the adaptive radix tree with copy-on-write (WORT §3.6).
 //!
-//! An N4 or N16 takes or gives up a child, and any node changes its prefix, in a copy; the change commits by the pointer
-//! to the copy in the slot above (`small`, `prefix`). N48 and N256 change in place, as in WOART (`adaptive`); and so
-//! does a slot of a small node that goes on being for the same byte.
+//! An N4 or N16 takes or gives up a child, and any node changes its prefix, in a copy; the change commits by
+//! the pointer to the copy in the slot above (`small`, `prefix`). N48 and N256 change in place, as in WOART
+//! (`adaptive`); and so does a slot of a small node that goes on being for the same byte.
 
 mod prefix;
 mod small;

@@ -1,10 +1,10 @@
-//! Path compression by copies (WORT §3.6): a node whose prefix changes is replaced by a copy with the other prefix. No
-//! depth tells of a change cut short, because there is none.
+//! Path compression by copies (WORT §3.6): a node whose prefix changes is replaced by a copy with the other
+//! prefix. No depth tells of a change cut short, because there is none.
 
 use super::{ByCopy, small};
 use crate::adaptive::build::{children_of, draft_node};
+use crate::adaptive::locate::{Place, skip};
 use crate::adaptive::node::Node;
-use crate::adaptive::walk::{Place, skip};
 use crate::adaptive::write::Writer;
 use crate::adaptive::{Prefix, Scheme};
 use crate::recover::right_header;
@@ -17,8 +17,8 @@ impl Scheme for ByCopy {
     type N4 = small::N4;
     type N16 = small::N16;
 
-    /// Nothing is stored: only a merge in a full pool leaves such a header, and the next copy of the node has the right
-    /// one.
+    /// Nothing is stored: only a merge in a full pool leaves such a header, and the next copy of the node has
+    /// the right one.
     fn recover_header<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
@@ -28,8 +28,8 @@ impl Scheme for ByCopy {
         right_header(writer.index, (place.link, place.depth), place.depth, found)
     }
 
-    /// A copy of `node` with a shorter prefix, and an N4 above it and the new leaf. 2 fences; a write-back for the leaf,
-    /// the N4, each line of the copy, and the slot.
+    /// A copy of `node` with a shorter prefix, and an N4 above it and the new leaf. 2 fences; a write-back
+    /// for the leaf, the N4, each line of the copy, and the slot.
     fn split_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,
@@ -59,9 +59,9 @@ impl Scheme for ByCopy {
         Ok(())
     }
 
-    /// A copy of the child with a longer prefix takes the place of the node above; in a full pool the child itself, with
-    /// the prefix it has, which readers do not look at and writers compute anew. 2 fences; a write-back for each line of
-    /// the copy, and for the slot.
+    /// A copy of the child with a longer prefix takes the place of the node above; in a full pool the child
+    /// itself, with the prefix it has, which readers do not look at and writers compute anew. 2 fences; a
+    /// write-back for each line of the copy, and for the slot.
     fn merge_prefix<M: Media>(
         writer: &Writer<'_, Self, M>,
         place: &Place<'_>,

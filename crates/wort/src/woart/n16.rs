@@ -1,7 +1,7 @@
 //! WOART's N16 (WORT §3.5, Fig. 5): partial keys and slots in parallel, and a bitmap, which commits.
 //!
-//! I1 Entry i counts if bit i + 1 of the bitmap's word is set (bit 0 is the mark of its commit). No two entries that
-//!    count are for the same byte.
+//! I1 Entry i counts if bit i + 1 of the bitmap's word is set (bit 0 is the mark of its commit). No two
+//!    entries that count are for the same byte.
 //! I2 Partial key and slot of an entry change only while it does not count.
 
 use crate::adaptive::Publish;
@@ -115,8 +115,8 @@ impl Branch for N16 {
         self.bitmap.settle(media);
     }
 
-    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial key, which
-    /// nobody finds yet.
+    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial
+    /// key, which nobody finds yet.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let bitmap = self.bitmap.settle(media);

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! I1 The word names a slot at most once, and a byte at most once.
-//! I2 A slot that the word does not name may hold anything: what was removed, or what a crash has left there before the
-//!    word named it. It serves again.
+//! I2 A slot that the word does not name may hold anything: what was removed, or what a crash has left there
+//!    before the word named it. It serves again.
 
 use crate::adaptive::Publish;
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
@@ -153,7 +153,8 @@ impl Branch for N4 {
         self.word.settle(media);
     }
 
-    /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which nobody finds yet.
+    /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which nobody
+    /// finds yet.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let names = Names::of(self.word.settle(media));

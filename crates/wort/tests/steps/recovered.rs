@@ -28,8 +28,8 @@ fn image_between<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> Temp
     image.take().expect("the header is stored")
 }
 
-/// A header that a crash has left behind is recovered by the next writer that comes by, once, by one store. Readers do
-/// without it, and store nothing.
+/// A header that a crash has left behind is recovered by the next writer that comes by, once, by one store.
+/// Readers do without it, and store nothing.
 fn headers_are_recovered<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Counting>>() {
     let mut recovered = 0;
     for change in changes() {

@@ -25,9 +25,9 @@ fn images<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> Vec<TempDir
     images.take()
 }
 
-/// After a crash at any step all keys are there, and the one that was being changed has its old value or its new one:
-/// the old before the commit point, the new after it. Then the tree takes further changes of all kinds. `S` and `T` are one
-/// index, on two media.
+/// After a crash at any step all keys are there, and the one that was being changed has its old value or its
+/// new one: the old before the commit point, the new after it. Then the tree takes further changes of all
+/// kinds. `S` and `T` are one index, on two media.
 pub fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Hardware>>() {
     for change in changes() {
         let (before, after) = (&change.before, &change.after());

@@ -1,7 +1,8 @@
 //! What happens after each step of each change of a radix tree, and after each step of a read.
 //!
-//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind (`changes`). There
-//! a crash may come (`crashes`), or a reader (`readers`); and amid a read, a writer (`readers`, `turnover`).
+//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind
+//! (`changes`). There a crash may come (`crashes`), or a reader (`readers`); and amid a read, a writer
+//! (`readers`, `turnover`).
 
 mod changes;
 mod crashes;
@@ -15,8 +16,8 @@ pub use media::{Step, Stepping, Steps, with_hook};
 pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_of_a_write};
 pub use turnover::turnovers_do_not_mislead_readers;
 
-/// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix index, on a
-/// media that is looked at ([`Stepping`]) and on the machine itself.
+/// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix
+/// index, on a media that is looked at ([`Stepping`]) and on the machine itself.
 #[macro_export]
 macro_rules! conformance_step_by_step {
     ($($name:ident: $stepping:ty, $index:ty;)+) => {$(

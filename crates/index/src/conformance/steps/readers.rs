@@ -16,7 +16,8 @@ pub(super) fn index<I: OnHeap<Media = Stepping>>() -> Rc<I> {
     Rc::new(I::create(&heap, b"test").expect("an index"))
 }
 
-/// Reads an index that `fill` has filled; after the `nth` load, `change` comes. `false` if there are not so many loads.
+/// Reads an index that `fill` has filled; after the `nth` load, `change` comes. `false` if there are not so
+/// many loads.
 pub(super) fn amid<I: OnHeap<Media = Stepping> + 'static>(
     fill: impl FnOnce(&I),
     change: impl Fn(&I) + 'static,
@@ -61,8 +62,8 @@ fn scanned(tree: &impl Index, direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
     found
 }
 
-/// A reader that comes after any step of a change finds what was there before it or what is there after it, by gets and by
-/// scans both ways; and once one has found the latter, all do.
+/// A reader that comes after any step of a change finds what was there before it or what is there after it,
+/// by gets and by scans both ways; and once one has found the latter, all do.
 pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
     for change in changes() {
         let tree = index::<I>();
@@ -112,8 +113,8 @@ pub fn readers_see_no_half_of_a_write<I: OnHeap<Media = Stepping> + 'static>() {
     }
 }
 
-/// A key that is there all the while is found, by a get and by a scan both ways, whatever changes at whichever moment
-/// of the walk; and the key that changes has its old value or its new one.
+/// A key that is there all the while is found, by a get and by a scan both ways, whatever changes at
+/// whichever moment of the walk; and the key that changes has its old value or its new one.
 pub fn readers_find_what_is_there_all_the_while<I: OnHeap<Media = Stepping> + 'static>() {
     for change in changes() {
         let (before, after) = (&change.before, &change.after());

@@ -1,7 +1,7 @@
 //! The writer's walk: down a key's way, comparing every byte, to where the key is or would be.
 //!
-//! The caller is the only writer. On the way marks and headers that a crash has left are settled: lazy recovery, node by
-//! node, where writes come by.
+//! The caller is the only writer. On the way marks and headers that a crash has left are settled: lazy
+//! recovery, node by node, where writes come by.
 
 use super::node::Node;
 use super::write::Writer;
@@ -45,8 +45,8 @@ pub(crate) struct Passed<'g, S: Scheme> {
 }
 
 impl<S: Scheme> Passed<'_, S> {
-    /// The header for a copy of the node: the right one for its place, where a crash or a merge in a full pool has left
-    /// another.
+    /// The header for a copy of the node: the right one for its place, where a crash or a merge in a full
+    /// pool has left another.
     pub(crate) fn header<M: Media>(&self, tree: &Tree<S, M>) -> Result<Prefix, Fault> {
         let Place { link, depth, .. } = self.place;
         right_header(tree, (link, depth), depth, self.node.header(tree.heap().media()))
@@ -75,7 +75,7 @@ pub(crate) enum Found<'g, S: Scheme> {
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     /// Walks from the root's slot to where the key is or would be.
-    pub(super) fn find(&self, root: &'g Root) -> Result<Found<'g, S>, Fault> {
+    pub(super) fn locate(&self, root: &'g Root) -> Result<Found<'g, S>, Fault> {
         let heap = self.heap;
         let mut place = Place::settled(heap, &root.top, 0, 0);
         let mut above: Option<Passed<'g, S>> = None;
@@ -129,8 +129,8 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         }
     }
 
-    /// Compares the key with a node's prefix, of which there is some; recovers the header if need be. Where the key parts
-    /// from it, and the prefix's byte there.
+    /// Compares the key with a node's prefix, of which there is some; recovers the header if need be. Where
+    /// the key parts from it, and the prefix's byte there.
     fn compare(
         &self,
         place: &Place<'_>,
