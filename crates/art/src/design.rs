@@ -234,6 +234,8 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
     }
 
+    const SIDE_BY_SIDE: bool = true;
+
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],

@@ -130,6 +130,8 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         self.read(key)
     }
 
+    const SIDE_BY_SIDE: bool = true;
+
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
