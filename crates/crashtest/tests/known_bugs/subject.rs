@@ -40,11 +40,13 @@ impl Subject for Tree {
             pool,
             table: Mutex::default(),
         };
-        let magic = &live.node(1)?.magic;
+        let node = live.node(1)?;
         if self.0 == Bug::RootNotPersisted {
-            persist_scope(live.media(), Purpose::Node, |batch| magic.store(MAGIC, &batch));
+            persist_scope(live.media(), Purpose::Node, |batch| {
+                node.magic.store(MAGIC, &batch)
+            });
         } else {
-            live.persist(|batch| magic.store(MAGIC, batch));
+            live.persist(|batch| node.magic.store(MAGIC, batch));
         }
         let root = live.root()?;
         live.persist(|batch| root.store(1, batch));
