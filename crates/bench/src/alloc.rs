@@ -63,7 +63,7 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
     let (mut dcmm, mut pmemobj, mut malloc) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=args.rounds {
         progress.say(format_args!("round {round} of {}", args.rounds));
-        let heap = args.pool.create(Hardware::detect())?;
+        let heap = args.pool.create(Hardware::as_persistent())?;
         let _remove = args.pool.remove_at_end();
         dcmm.push(seconds(args.threads, args.chunks, |chunks| {
             from_heap(&heap, chunks)
@@ -166,7 +166,7 @@ fn from_heap(heap: &Heap<Hardware>, chunks: usize) -> Result<(), Error> {
 
 /// The chunks, for whoever waits for the time to be over before they are freed.
 fn from_malloc(chunks: usize) -> Result<Vec<Box<dyn Send>>, Error> {
-    let media = Hardware::detect();
+    let media = Hardware::as_persistent();
     let mut kept: Vec<Box<dyn Send>> = Vec::with_capacity(chunks);
     for i in 0..chunks {
         let chunk = black_box(Box::new(Chunk([i as u8; CHUNK])));

@@ -10,8 +10,10 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaKind {
-    /// The machine itself.
+    /// The machine itself, with every write-back and fence, as persistent memory needs them.
     Native,
+    /// The machine as pools in ordinary files and memory use it: without write-backs and fences.
+    Process,
     /// The machine, counting.
     Counting,
     /// The machine, each fence taking longer, as the preset says.
@@ -23,6 +25,7 @@ impl MediaKind {
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             MediaKind::Native => None,
+            MediaKind::Process => Some("survives the end of the process, not of power"),
             MediaKind::Counting => Some("counting slows what is timed"),
             MediaKind::Delay => Some(
                 "the delay stands for write latency at the fence only: not for slower reads, for the bandwidth that \

@@ -275,15 +275,21 @@ impl<M: Media> Heap<M> {
     fn take_small(&self, len: usize) -> Result<u64, Error> {
         let class = small(len);
         let inner = &*self.inner;
-        let taken = with_cache(inner.id, &inner.space, |cache| {
-            let cache = cache?;
-            let taken = cache.take(class, SIZES[class]);
-            inner.fetch_ahead(cache.next(class, SIZES[class]), SIZES[class]);
-            taken
+        let (taken, next) = with_cache(inner.id, &inner.space, |cache| {
+            cache.map_or((None, None), |cache| {
+                (cache.take(class, SIZES[class]), cache.next(class, SIZES[class]))
+            })
         });
-        match taken {
-            Some(offset) => Ok(offset),
-            None => inner.take_slowly(class),
+        match (taken, next) {
+            (Some(offset), Some(next)) => {
+                inner.fetch_ahead(next, SIZES[class]);
+                Ok(offset)
+            }
+            (Some(offset), None) => {
+                inner.claim_ahead(class);
+                Ok(offset)
+            }
+            (None, _) => inner.take_slowly(class),
         }
     }
 
@@ -318,6 +324,26 @@ impl<M: Media> Inner<M> {
         for line in 0..(size as usize).div_ceil(LINE).min(LINES_AHEAD) {
             prefetch(start.wrapping_add(line * LINE));
         }
+    }
+
+    /// Claims chunks for a thread that has just taken the last it had, if there are any in open pages: what it will write
+    /// next is then on its way. Where the pool is full of objects and each claim is of a chunk or two, this is most often.
+    #[cold]
+    #[inline(never)]
+    fn claim_ahead(&self, class: usize) {
+        let Some(claim) = self.space.claim(class, false) else {
+            return;
+        };
+        let left = with_cache(self.id, &self.space, |cache| match cache {
+            Some(cache) => cache.fill(class, claim),
+            None => Some(claim),
+        });
+        self.give_back_left(left);
+        let size = self.space.classes.size(class);
+        self.fetch_ahead(
+            claim.start + u64::from(claim.bits.trailing_zeros()) * u64::from(size),
+            size,
+        );
     }
 
     /// Takes a chunk for a length past the small classes.
@@ -357,7 +383,9 @@ impl<M: Media> Inner<M> {
     fn take_pair(&self, class: usize) -> Option<u64> {
         let take = |cache: &Cache| {
             let taken = cache.take_pair(class);
-            self.fetch_ahead(cache.next(class, SIZES[class]), SIZES[class]);
+            if let Some(next) = cache.next(class, SIZES[class]) {
+                self.fetch_ahead(next, SIZES[class]);
+            }
             taken
         };
         if let Some(taken) = with_cache(self.id, &self.space, |cache| take(cache?)) {

@@ -85,12 +85,13 @@ impl Cache {
         }
     }
 
-    /// Where the chunk is that the next call will take, most likely.
+    /// Where the chunk is that the next call will take, if one is claimed.
     #[inline(always)]
-    pub(crate) fn next(&self, class: usize, size: u32) -> u64 {
-        // Past the last chunk of a claim is the first of the next one, most likely.
+    pub(crate) fn next(&self, class: usize, size: u32) -> Option<u64> {
         let slot = &self.singles[class];
-        slot.start.load(Relaxed) + u64::from(slot.free.load(Relaxed).trailing_zeros()) * u64::from(size)
+        let free = slot.free.load(Relaxed);
+        let first = u64::from(free.trailing_zeros()) * u64::from(size);
+        (free != 0).then(|| slot.start.load(Relaxed) + first)
     }
 
     /// Takes a chunk of the class, whose chunks have `size` bytes, if one is claimed.

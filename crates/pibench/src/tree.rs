@@ -32,7 +32,7 @@ impl Tree {
             huge_pages: true,
             ..PoolOptions::default()
         };
-        let media = Hardware::detect();
+        let media = Hardware::as_persistent();
         let pool = match path.as_os_str().is_empty() {
             true => Pool::anonymous(&options, media),
             false => Pool::create(path, &options, media),

@@ -10,12 +10,17 @@
 //! | | `clflush` | no | ordered already |
 //! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
 //!
-//! Non-temporal stores are `movnti`. aarch64 has no store that bypasses the cache: there a non-temporal store is a
+//! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left
+//! out: the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends
+//! between two instructions, and what those before have stored is in the page cache. What is left then is the order of the
+//! program, which the compiler keeps.
+//!
+//! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that bypasses the cache: there a non-temporal store is a
 //! store and a write-back, others see it before it is durable, and only the link-and-persist policy keeps readers
 //! from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
 
-use crate::{Media, Purpose};
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::{Media, PersistenceDomain, Purpose};
+use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 /// How a line is written back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +41,7 @@ pub enum WriteBack {
     /// `dc cvac`: to the point of coherency, which is memory.
     #[cfg(target_arch = "aarch64")]
     DcCvac,
-    /// None: the caches survive a power loss.
+    /// Not at all: stores survive in the caches.
     Omitted,
 }
 
@@ -47,20 +52,27 @@ compile_error!("Wollemi knows how to write a line back on x86-64 and aarch64 onl
 #[derive(Clone, Copy, Debug)]
 pub struct Hardware {
     write_back: WriteBack,
+    domain: PersistenceDomain,
+    /// Whether the domain stays what it is, whatever a pool says.
+    fixed: bool,
 }
 
 impl Hardware {
-    /// The best write-back instruction of this processor.
+    /// The best write-back instruction of this processor, where a pool needs one.
     pub fn detect() -> Hardware {
         Hardware {
             write_back: best_write_back(),
+            domain: PersistenceDomain::Memory,
+            fixed: false,
         }
     }
 
-    /// Fences only, for memory whose caches survive a power loss.
-    pub const fn without_write_back() -> Hardware {
+    /// The same, with every write-back and fence issued though the pool's level needs none: ordinary memory treated as
+    /// persistent memory, to measure what that would be asked for.
+    pub fn as_persistent() -> Hardware {
         Hardware {
-            write_back: WriteBack::Omitted,
+            fixed: true,
+            ..Hardware::detect()
         }
     }
 
@@ -107,7 +119,8 @@ fn best_write_back() -> WriteBack {
 
 // SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows
 // the thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving
-// stores across it, and the fence waits for the write-backs and non-temporal stores before it.
+// stores across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive
+// wherever they are (`Process`), none is non-temporal, and each is visible in program order.
 unsafe impl Media for Hardware {
     const DIRECT: bool = true;
 
@@ -129,6 +142,10 @@ unsafe impl Media for Hardware {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn store_nt(&self, word: &AtomicU64, value: u64) {
+        if self.domain == PersistenceDomain::Process {
+            // No fence will follow.
+            return self.store(word, value);
+        }
         // SAFETY: the word is 8 aligned bytes that may be written through a shared reference; `movnti` stores them
         // at once, and the contract of `Media` asks for no order before the next fence.
         unsafe { std::arch::x86_64::_mm_stream_si64(word.as_ptr().cast(), value.cast_signed()) };
@@ -181,6 +198,9 @@ unsafe impl Media for Hardware {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn fence(&self, _purpose: Purpose) {
+        if self.domain == PersistenceDomain::Process {
+            return compiler_fence(Ordering::SeqCst);
+        }
         // SAFETY: every x86-64 processor has it, and it changes nothing.
         unsafe { std::arch::asm!("sfence", options(nostack, preserves_flags)) };
     }
@@ -188,6 +208,9 @@ unsafe impl Media for Hardware {
     #[cfg(target_arch = "aarch64")]
     #[inline(always)]
     fn fence(&self, _purpose: Purpose) {
+        if self.domain == PersistenceDomain::Process {
+            return compiler_fence(Ordering::SeqCst);
+        }
         // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after
         // a `dsb`; a `dmb` does not wait for it.
         unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
@@ -208,8 +231,14 @@ unsafe impl Media for Hardware {
         word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire)
     }
 
-    fn caches_persist(&mut self) {
-        self.write_back = WriteBack::Omitted;
+    fn stores_survive_in(&mut self, domain: PersistenceDomain) {
+        if !self.fixed {
+            self.domain = domain;
+            self.write_back = match domain {
+                PersistenceDomain::Memory => best_write_back(),
+                PersistenceDomain::Caches | PersistenceDomain::Process => WriteBack::Omitted,
+            };
+        }
     }
 }
 
@@ -217,15 +246,36 @@ unsafe impl Media for Hardware {
 mod tests {
     use super::*;
 
+    use PersistenceDomain::{Caches, Memory, Process};
+
+    fn told(mut media: Hardware, domain: PersistenceDomain) -> Hardware {
+        media.stores_survive_in(domain);
+        media
+    }
+
+    /// Lines are written back where they must reach memory, and where one asks for it whatever the pool says.
+    #[test]
+    fn write_backs_are_left_out_where_nothing_needs_them() {
+        let best = Hardware::detect().write_back_by();
+        assert_ne!(best, WriteBack::Omitted);
+        for (domain, needed) in [
+            (Memory, best),
+            (Caches, WriteBack::Omitted),
+            (Process, WriteBack::Omitted),
+        ] {
+            assert_eq!(told(Hardware::detect(), domain).write_back_by(), needed);
+            assert_eq!(told(Hardware::as_persistent(), domain).write_back_by(), best);
+        }
+        assert_eq!(
+            told(told(Hardware::detect(), Process), Memory).write_back_by(),
+            best
+        );
+    }
+
     /// Stores of every kind arrive, and no way of writing back that this processor has changes them.
     #[test]
     fn memory_keeps_its_values() {
-        let detected = Hardware::detect();
-        assert_ne!(detected.write_back_by(), WriteBack::Omitted);
-        let mut omitting = detected;
-        omitting.caches_persist();
-        assert_eq!(omitting.write_back_by(), WriteBack::Omitted);
-        for media in [detected, omitting, Hardware::without_write_back()] {
+        for media in [Memory, Caches, Process].map(|domain| told(Hardware::detect(), domain)) {
             let word = AtomicU64::new(1);
             media.store(&word, 2);
             media.write_back(word.as_ptr().cast(), Purpose::Node);

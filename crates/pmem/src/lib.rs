@@ -35,7 +35,7 @@ pub use counting::{Counter, Counting, Counts, Persists};
 pub use delaying::{Delay, Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
-pub use media::{LINE, Lacks, Media, Purpose};
+pub use media::{LINE, Lacks, Media, PersistenceDomain, Purpose};
 pub use observed::Observed;
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};

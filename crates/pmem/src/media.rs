@@ -37,6 +37,17 @@ pub enum Lacks {
     Order,
 }
 
+/// How far a store must have come to survive the crash that a pool's level is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PersistenceDomain {
+    /// To memory: its line must be written back, and the write-back fenced.
+    Memory,
+    /// To the processor's caches: it must be fenced.
+    Caches,
+    /// Nowhere: what a process has stored is there when the process has ended, in the order of the program.
+    Process,
+}
+
 /// A memory whose stores become durable by a write-back of their line followed by a fence.
 ///
 /// Loads acquire, stores release, and a compare-and-swap does both. The `volatile` calls concern words that live
@@ -148,9 +159,10 @@ pub unsafe trait Media: Send + Sync + 'static {
     #[track_caller]
     fn compare_exchange_volatile(&self, word: &AtomicU64, old: u64, new: u64) -> Result<u64, u64>;
 
-    /// Told by a pool, before any use, that the processor's caches survive a power loss on its device: write-backs
-    /// may be left out, fences not.
-    fn caches_persist(&mut self) {}
+    /// Told by a pool, before any use, how far its stores must come: what would bring them further may be left out.
+    fn stores_survive_in(&mut self, domain: PersistenceDomain) {
+        let _ = domain;
+    }
 
     /// Says that a larger change has come to a step of this name, for media that tell what a run has reached.
     #[inline(always)]

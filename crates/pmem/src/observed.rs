@@ -1,7 +1,7 @@
 //! The media that observe or slow what passes, as one type: code that is generic over media is compiled once for all
 //! of them. A branch at each call is the price, which nobody pays who measures the machine itself.
 
-use crate::{Counting, Delaying, Media, Purpose, Tracing};
+use crate::{Counting, Delaying, Media, PersistenceDomain, Purpose, Tracing};
 use std::sync::atomic::AtomicU64;
 
 /// The machine, observed or slowed.
@@ -100,8 +100,8 @@ unsafe impl Media for Observed {
         to_each!(self, media => media.compare_exchange_volatile(word, old, new))
     }
 
-    fn caches_persist(&mut self) {
-        to_each!(self, media => media.caches_persist());
+    fn stores_survive_in(&mut self, domain: PersistenceDomain) {
+        to_each!(self, media => media.stores_survive_in(domain));
     }
 
     fn wait(&self, turn: u32) {

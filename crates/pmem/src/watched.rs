@@ -2,7 +2,7 @@
 //! after it is taken. The media that count, delay and trace are watches; so are those of tests that stop a thread at a
 //! step of their choice, or end the process there.
 
-use crate::{Hardware, Lacks, Media, Purpose};
+use crate::{Hardware, Lacks, Media, PersistenceDomain, Purpose};
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
@@ -268,8 +268,8 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
         })
     }
 
-    fn caches_persist(&mut self) {
-        self.inner.caches_persist();
+    fn stores_survive_in(&mut self, domain: PersistenceDomain) {
+        self.inner.stores_survive_in(domain);
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 //! A table of fixed size, one word a slot. A key whose slot another key has taken since counts as not asked for, and
 //! last touched when the server started.
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const SLOTS: usize = 1 << 18;
@@ -52,6 +53,13 @@ impl Access {
         // A line that need not change stays with the processors that share it.
         if slot.load(Ordering::Relaxed) != word {
             slot.store(word, Ordering::Relaxed);
+        }
+    }
+
+    /// Brings the keys' slots into the cache, side by side.
+    pub fn fetch(&self, keys: &[&[u8]]) {
+        for key in keys {
+            black_box(self.slot(hash(key)).load(Ordering::Relaxed));
         }
     }
 

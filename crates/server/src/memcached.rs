@@ -1,4 +1,5 @@
-//! memcached's protocol on a connection: consecutive `get`s are looked up together, all else is answered one by one.
+//! memcached's protocol on a connection: consecutive `get`s are looked up together, all else is answered one by one. What
+//! writes will look at is fetched beforehand, for as many of them as have come.
 
 pub mod parse;
 mod session;
@@ -51,6 +52,28 @@ impl Memcached {
         Ok(())
     }
 
+    /// Fetches what the requests at the beginning of `input` will look at, and says how many bytes these have.
+    fn fetch(&self, input: &[u8]) -> usize {
+        let mut scout = Parser::new(limits(self.session.shared()));
+        let mut keys = [&[][..]; BATCH];
+        let (mut count, mut read) = (0, 0);
+        while count < keys.len()
+            && let Step::Request { used, request, .. } = scout.next(&input[read..])
+        {
+            if let Some(key) = request.key() {
+                keys[count] = key;
+                count += 1;
+            }
+            read += used;
+        }
+        if count > 1 {
+            let shared = self.session.shared();
+            shared.databases.first().fetch(&keys[..count]);
+            shared.access.fetch(&keys[..count]);
+        }
+        read
+    }
+
     async fn answer(&self, request: Request<'_>, noreply: bool, sink: &mut Sink<'_>) -> io::Result<Next> {
         let Request::GetAndTouch {
             lifetime,
@@ -88,6 +111,8 @@ impl Protocol for Memcached {
         self.parser.set_limits(limits(self.session.shared()));
         let mut lookups = Lookups::default();
         let mut used = 0;
+        // Up to where what requests look at has been fetched.
+        let mut fetched = 0;
         let want = loop {
             let (more, request, noreply) = match self.parser.next(&unread[used..]) {
                 Step::More { used: more, want } => {
@@ -100,6 +125,7 @@ impl Protocol for Memcached {
                     noreply,
                 } => (more, request, noreply),
             };
+            let begin = used;
             used += more;
             if !self.known {
                 self.known = self.session.let_in(&request, &mut sink.out);
@@ -127,6 +153,9 @@ impl Protocol for Memcached {
                 }
                 request => {
                     self.finish(&mut lookups, sink).await?;
+                    if begin >= fetched {
+                        fetched = begin + self.fetch(&unread[begin..]);
+                    }
                     if self.answer(request, noreply, sink).await? == Next::Close {
                         break None;
                     }

@@ -1,4 +1,5 @@
-//! Redis's protocol on a connection: consecutive `GET`s are looked up together, all else is answered one by one.
+//! Redis's protocol on a connection: consecutive `GET`s are looked up together, all else is answered one by one. What writes
+//! will look at is fetched beforehand, for as many of them as have come.
 
 mod admin;
 mod client;
@@ -50,6 +51,8 @@ pub struct Redis {
     worker: Rc<Worker>,
     client: Arc<Client>,
     parser: Parser,
+    /// Reads what comes next, to fetch what it needs.
+    scout: Parser,
     state: State,
 }
 
@@ -66,6 +69,7 @@ impl Redis {
         };
         Redis {
             parser: Parser::new(limits(&worker)),
+            scout: Parser::new(limits(&worker)),
             worker,
             client,
             state,
@@ -140,6 +144,28 @@ impl Redis {
         })
     }
 
+    /// Fetches what the next commands will look at, and says how many bytes these have.
+    fn fetch(&mut self, input: &[u8]) -> usize {
+        let mut keys = [&[][..]; strings::BATCH];
+        let (mut count, mut read) = (0, 0);
+        self.scout.restart();
+        while count < keys.len()
+            && let Step::Command(more) = self.scout.next(&input[read..], false)
+        {
+            if let Some(key) = self.scout.second(&input[read..])
+                && context::is_name(key)
+            {
+                keys[count] = key;
+                count += 1;
+            }
+            read += more;
+        }
+        if count > 1 {
+            self.state.store.fetch(&keys[..count]);
+        }
+        read
+    }
+
     fn answer(&mut self, input: &[u8], sink: &mut Sink<'_>) {
         let args: Args<'_> = self.parser.args(input);
         if args.len() == 0 {
@@ -175,8 +201,11 @@ impl Protocol for Redis {
 
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
         self.parser.set_limits(limits(&self.worker));
+        self.scout.set_limits(limits(&self.worker));
         let mut gets: Vec<&[u8]> = Vec::new();
         let mut used = 0;
+        // Up to where what commands look at has been fetched.
+        let mut fetched = 0;
         let want = loop {
             let input = &unread[used..];
             let stranger = !self.state.known;
@@ -207,6 +236,9 @@ impl Protocol for Redis {
                 }
             } else {
                 self.finish(&mut gets, sink).await?;
+                if plain && used >= fetched {
+                    fetched = used + self.fetch(input);
+                }
                 self.answer(input, sink);
                 sink.send_if_enough().await?;
                 if self.state.closing {

@@ -179,7 +179,7 @@ fn compare(
                 peers::durable(directory.path())?,
             ),
         };
-        let heap = &place.create(pmem::Hardware::detect())?;
+        let heap = &place.create(pmem::Hardware::as_persistent())?;
         let index = store::create(args.index, heap)?;
         let round = Round {
             heap,

@@ -144,10 +144,11 @@ fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
     Progress::new().say(format_args!("making {} keys", args.keys));
     let input = &Input::new(args)?;
     let mut timed = match args.media {
-        MediaKind::Native => args.measure(Hardware::detect(), &args.pool, input, uncounted, true)?,
+        MediaKind::Native => args.measure(Hardware::as_persistent(), &args.pool, input, uncounted, true)?,
+        MediaKind::Process => args.measure(Hardware::detect(), &args.pool, input, uncounted, true)?,
         MediaKind::Counting => args.counted(&args.pool, input, true)?,
         MediaKind::Delay => {
-            let media = Observed::Delaying(Delaying::new(Hardware::detect(), args.delay.latency));
+            let media = Observed::Delaying(Delaying::new(Hardware::as_persistent(), args.delay.latency));
             args.measure(media, &args.pool, input, uncounted, true)?
         }
     };

@@ -15,7 +15,7 @@ struct Told(Arc<Mutex<Vec<(&'static str, u32)>>>);
 
 impl Told {
     fn media(&self) -> Watched<Told> {
-        Watched::around(Hardware::without_write_back(), self.clone())
+        Watched::around(Hardware::detect(), self.clone())
     }
 
     fn take(&self) -> Vec<(&'static str, u32)> {

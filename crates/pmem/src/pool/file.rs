@@ -3,6 +3,7 @@
 use super::ErrorKind;
 use super::mapping::Mapping;
 use super::options::Level;
+use crate::PersistenceDomain;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -316,8 +317,17 @@ impl PoolFile {
         Ok(())
     }
 
+    /// How far stores must come to survive what a pool of this level survives.
+    pub(super) fn domain(&self, level: Level) -> PersistenceDomain {
+        match level {
+            Level::Process => PersistenceDomain::Process,
+            Level::Power if self.caches_persist() => PersistenceDomain::Caches,
+            Level::Power => PersistenceDomain::Memory,
+        }
+    }
+
     /// Whether the processor's caches survive a power loss on the file's device.
-    pub(super) fn caches_persist(&self) -> bool {
+    fn caches_persist(&self) -> bool {
         let device = self.file.metadata().map(|metadata| metadata.dev());
         device.is_ok_and(|device| caches_persist(Path::new("/sys"), device))
     }

@@ -26,7 +26,7 @@ pub use error::{Error, ErrorKind, Fault};
 pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 
-use crate::{Hardware, Media, Offset, Persistent};
+use crate::{Hardware, Media, Offset, PersistenceDomain, Persistent};
 use file::PoolFile;
 use header::{HEADER, Header, State};
 use holes::Holes;
@@ -88,7 +88,8 @@ impl<M: Media> Pool<M> {
     ///
     /// [`ErrorKind::PageSize`], [`ErrorKind::NotPower`] where the options ask for more than level
     /// [`Process`](Level::Process), and [`ErrorKind::Io`] where the system refuses memory.
-    pub fn anonymous(options: &PoolOptions, media: M) -> Result<Pool<M>, Error> {
+    pub fn anonymous(options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
+        media.stores_survive_in(PersistenceDomain::Process);
         match Opened::anonymous(options, &media) {
             Ok(opened) => Ok(Self::new(opened, media)),
             Err(kind) => Err(kind.of(Path::new(ANONYMOUS))),
@@ -152,7 +153,8 @@ impl<M: Media> Pool<M> {
     ///
     /// As [`anonymous`](Pool::anonymous), [`ErrorKind::Busy`] while another pool is open there, and
     /// [`ErrorKind::Exists`] where there is a pool already.
-    pub fn create_in(memory: &Memory, options: &PoolOptions, media: M) -> Result<Pool<M>, Error> {
+    pub fn create_in(memory: &Memory, options: &PoolOptions, mut media: M) -> Result<Pool<M>, Error> {
+        media.stores_survive_in(PersistenceDomain::Process);
         match Opened::create_in(memory, options, &media) {
             Ok(opened) => Ok(Self::new(opened, media)),
             Err(kind) => Err(kind.of(Path::new(memory::NAME))),
@@ -166,7 +168,8 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// [`ErrorKind`] names all that can be wrong with a header, and [`ErrorKind::Busy`].
-    pub fn open_in(memory: &Memory, media: M) -> Result<Pool<M>, Error> {
+    pub fn open_in(memory: &Memory, mut media: M) -> Result<Pool<M>, Error> {
+        media.stores_survive_in(PersistenceDomain::Process);
         match Opened::open_in(memory, &media) {
             Ok(opened) => Ok(Self::new(opened, media)),
             Err(kind) => Err(kind.of(Path::new(memory::NAME))),

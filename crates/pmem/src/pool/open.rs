@@ -85,9 +85,7 @@ impl Opened {
         file.allocate(0, len)?;
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
-        if level == Level::Power && file.caches_persist() {
-            media.caches_persist();
-        }
+        media.stores_survive_in(file.domain(level));
         let mut opened = Self::created(mapping, Some(file), options, len, level, false, media)?;
         opened
             .mapping
@@ -219,9 +217,7 @@ impl Opened {
         let holes = Holes::new(file.holes(len, contents.page_size)?);
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
-        if level == Level::Power && file.caches_persist() {
-            media.caches_persist();
-        }
+        media.stores_survive_in(file.domain(level));
         let state = contents.state.opened(last_shutdown, level)?;
         let opened = Opened {
             contents: Contents { state, ..contents },

@@ -7,7 +7,7 @@ mod memory;
 mod neighbours;
 
 use super::*;
-use crate::{PWord, Purpose, persist_scope};
+use crate::{PWord, Purpose, WriteBack, persist_scope};
 
 fn small() -> PoolOptions {
     PoolOptions {
@@ -40,6 +40,31 @@ fn new_pool_has_its_first_page() {
             .iter()
             .all(|&byte| byte == 0)
     );
+}
+
+/// What a process stores survives its end as it is: nothing is written back for that, unless one wants to measure what
+/// persistent memory would need.
+#[test]
+fn level_process_needs_no_write_backs() {
+    let place = tempfile::tempdir().expect("a directory");
+    let by = |pool: Pool| (pool.level(), pool.media().write_back_by());
+    let best = Hardware::detect().write_back_by();
+    for (media, wanted) in [
+        (Hardware::detect(), WriteBack::Omitted),
+        (Hardware::as_persistent(), best),
+    ] {
+        let path = place.path().join(format!("{wanted:?}"));
+        let anonymous = Pool::anonymous(&small(), media).expect("memory");
+        assert_eq!(by(anonymous), (Level::Process, wanted));
+        assert_eq!(
+            by(Pool::create(&path, &small(), media).expect("a pool")),
+            (Level::Process, wanted)
+        );
+        assert_eq!(
+            by(Pool::open(&path, &small(), media).expect("the pool")),
+            (Level::Process, wanted)
+        );
+    }
 }
 
 /// A growing pool keeps its addresses and what is there.

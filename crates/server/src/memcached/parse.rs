@@ -111,6 +111,27 @@ pub enum Request<'b> {
     LineTooLong,
 }
 
+impl<'b> Request<'b> {
+    /// The one key it is about, where that stands in the request as it is.
+    pub fn key(&self) -> Option<&'b [u8]> {
+        match self {
+            Request::Store {
+                body: Body::Classic { key, .. },
+                ..
+            }
+            | Request::Delete { key }
+            | Request::Count { key, .. }
+            | Request::Touch { key, .. } => Some(key),
+            Request::Store {
+                body: Body::Meta(meta),
+                ..
+            }
+            | Request::Meta(meta) => (!meta.flags.binary).then_some(meta.key),
+            _ => None,
+        }
+    }
+}
+
 /// What the parser makes of the bytes it is shown.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step<'b> {
