@@ -7,6 +7,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod leaks;
+mod node;
 mod subject;
 mod tree;
 

@@ -1,6 +1,7 @@
 //! The structure as a subject.
 
-use super::tree::{Bug, Live, MAGIC, Tree};
+use super::node::{Live, MAGIC};
+use super::tree::{Bug, Tree};
 use pmem::{Pool, Purpose, persist_scope};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
