@@ -109,6 +109,8 @@ fn section(page: &mut String, figure: &Drawn) {
 /// In how many rounds, when and at which commits.
 fn measured(page: &mut String, figure: &Drawn) {
     let rounds = match figure.rounds {
+        // A figure without runs says why that is where it differs.
+        (_, 0) => return,
         (1, 1) => "one round".into(),
         (least, most) if least == most => format!("{least} rounds"),
         (least, most) => format!("{least} to {most} rounds"),

@@ -18,7 +18,7 @@ const WRITES: &str = "Write-backs and fences take another share of a write on th
     a node has 16 or 48 entries, and updates in place as ROART does.";
 const SCANS: &str = "Leaves of a scan are asked for before they are needed, which compact leaf arrays allow and single \
     leaves less.";
-const TIMES: &str = "Another machine, another memory, and two threads where the paper has 16.";
+const TIMES: &str = "Another machine, another memory, and fewer threads than the paper's 16.";
 const CONTENDED: &str = "As many threads as cores: with few, and a machine that others use too, who waits for a lock \
     is luck.";
 const PERSISTS: &str =
