@@ -14,7 +14,7 @@ pub struct Machine {
     pub memory_mib: u64,
     /// The kernel's release.
     pub kernel: String,
-    /// The write-back instruction in use.
+    /// The best write-back instruction of the processor.
     pub write_back: String,
 }
 

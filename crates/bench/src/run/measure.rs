@@ -243,7 +243,7 @@ impl RunArgs {
 
     /// Runs on the counting media.
     pub fn counted(&self, place: &Place, input: &Input, timed: bool) -> Result<Measured, Error> {
-        let media = Observed::Counting(Counting::new(Hardware::detect()));
+        let media = Observed::Counting(Counting::new(Hardware::as_persistent()));
         self.measure(media, place, input, counted, timed)
     }
 }
