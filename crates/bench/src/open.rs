@@ -2,12 +2,15 @@
 //!
 //! For each size another process fills a new pool and is killed with the pool open; then this process opens it and
 //! asks for one key. The time from the opening to the answer should not depend on the number of keys; what remains to
-//! be done, tracing what is alive, goes on in the background and is timed on its own.
+//! be done, tracing what is alive, goes on in the background and is timed on its own. After one kill more the pool is
+//! in use until that has ended, so that what it holds up shows. Pools are as users have them.
 
 use crate::child::{self, Child};
 use crate::keys::{self, KeyKind, Keys};
+use crate::latency::{Recorder, Timeline};
 use crate::pass;
 use crate::progress::Progress;
+use crate::random::Random;
 use crate::store::{self, Place, Remove};
 use crate::{Error, engine::Engine, engine::Ours, machine::Machine, table};
 use heap::State;
@@ -69,6 +72,9 @@ struct Report {
     first_get_max_ms: f64,
     /// From the same call until what the crash left is cleared up.
     recovered_ms: f64,
+    /// After one kill more: gets and updates in turn, by one thread, from the first answer until recovery has ended. All
+    /// calls are timed.
+    timeline: Option<Timeline>,
     pool_bytes: u64,
     machine: Machine,
 }
@@ -99,8 +105,11 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
             killed.push(open(args, keys, round)?);
             closed.push(open(args, keys, round)?);
         }
-        for (after, openings) in [(After::Kill, killed), (After::Close, closed)] {
-            let report = Report::new(args, keys, after, &openings);
+        // After all openings that are timed, since what it writes is more to open.
+        Child::start(["--fill".to_owned(), keys.to_string()], FILLED)?.kill()?;
+        let timeline = Some(use_while_recovering(args, keys)?);
+        for (after, openings, timeline) in [(After::Kill, killed, timeline), (After::Close, closed, None)] {
+            let report = Report::new(args, keys, after, &openings, timeline);
             if args.json {
                 crate::print(&serde_json::to_string(&report)?)?;
             }
@@ -138,8 +147,45 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     })
 }
 
+/// Opens the pool, and reads and updates random keys until it has recovered.
+fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error> {
+    /// Calls before recovery is asked whether it has ended.
+    const CALLS: usize = 64;
+    let heap = Place::File(args.pool.clone()).open(Hardware::detect())?;
+    let index = store::open(args.index, &heap)?;
+    let (engine, mut random) = (Ours(&*index), Random::new(args.seed));
+    let mut recorder = Recorder::new();
+    recorder.begin();
+    loop {
+        for call in 0..CALLS {
+            let number = random.below(keys as u64);
+            let key = keys::nth_u64(args.seed, number);
+            let start = Instant::now();
+            let right = match call % 2 {
+                0 => engine.get(&key)? == Some(number),
+                _ => engine.update(&key, number)?,
+            };
+            recorder.note(start, 1);
+            if !right {
+                return Err(Error::Wrong(format!("key {number} is not as it should be")));
+            }
+        }
+        match heap.recovery().state {
+            State::Running => {}
+            State::Failed(why) => return Err(Error::Wrong(format!("recovery: {why}"))),
+            State::Idle | State::Done => return Ok(recorder.timeline),
+        }
+    }
+}
+
 impl Report {
-    fn new(args: &OpenArgs, keys: usize, after: After, openings: &[Opening]) -> Report {
+    fn new(
+        args: &OpenArgs,
+        keys: usize,
+        after: After,
+        openings: &[Opening],
+        timeline: Option<Timeline>,
+    ) -> Report {
         let sorted = |time: fn(&Opening) -> Duration| {
             let mut times: Vec<f64> = openings
                 .iter()
@@ -161,6 +207,7 @@ impl Report {
                 .copied()
                 .unwrap_or_default(),
             recovered_ms: median(|opening| opening.recovered),
+            timeline: timeline.map(|timeline| timeline.coarser(100)),
             pool_bytes: openings.last().map_or(0, |opening| opening.pool_bytes),
             machine: Machine::detect(),
         }
@@ -176,6 +223,7 @@ fn render(reports: &[Report]) -> String {
         "first get ms",
         "at most",
         "recovered ms",
+        "longest call meanwhile, ms",
         "pool MiB",
     ];
     let rows: Vec<Vec<String>> = reports
@@ -189,11 +237,17 @@ fn render(reports: &[Report]) -> String {
                 format!("{:.2}", report.first_get_ms),
                 format!("{:.2}", report.first_get_max_ms),
                 format!("{:.0}", report.recovered_ms),
+                report.timeline.as_ref().map_or("-".into(), longest),
                 (report.pool_bytes >> 20).to_string(),
             ]
         })
         .collect();
     format!("{}{}", table::render(&header, &rows), Machine::detect())
+}
+
+fn longest(timeline: &Timeline) -> String {
+    let us = timeline.max_us.iter().max().copied().unwrap_or_default();
+    format!("{:.2}", us as f64 / 1e3)
 }
 
 const FILLED: &str = "filled";

@@ -114,6 +114,13 @@ fn open_prints_an_object_a_size(pool: &Path) {
             0.0 < open && open <= first_get && first_get <= recovered,
             "{object}"
         );
+        // At least a turn of calls, after the kill.
+        let done = object["timeline"]["ops"].as_array().map(|slots| {
+            let ops = slots.iter().map(|ops| ops.as_u64().expect("operations"));
+            ops.sum::<u64>()
+        });
+        assert_eq!(done.is_some(), object["after"] == "kill", "{object}");
+        assert!(done.is_none_or(|ops| ops >= 64), "{object}");
     }
     assert!(!pool.exists());
 }

@@ -1,6 +1,7 @@
 //! One run of `wollemi bench` among those that the figures need, as a process of its own; what has been run is kept in
 //! a file, so that an interrupted series goes on where it was.
 
+use super::build::Build;
 use crate::Error;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,11 +57,12 @@ impl Cell {
     }
 }
 
-/// A line of the file.
+/// A line of the file. Lines without a build are of no known commit: what they hold is run again.
 #[derive(Debug, Serialize, Deserialize)]
 struct Entry {
     cell: Cell,
     round: usize,
+    build: Build,
     outcome: Outcome,
 }
 
@@ -68,7 +70,7 @@ struct Entry {
 #[derive(Debug)]
 pub struct Kept {
     file: File,
-    outcomes: HashMap<(Cell, usize), Outcome>,
+    outcomes: HashMap<(Cell, usize), (Build, Outcome)>,
 }
 
 impl Kept {
@@ -85,7 +87,12 @@ impl Kept {
         let mut whole = true;
         for line in BufReader::new(&file).lines() {
             match serde_json::from_str::<Entry>(&line.map_err(keep)?) {
-                Ok(Entry { cell, round, outcome }) => drop(outcomes.insert((cell, round), outcome)),
+                Ok(Entry {
+                    cell,
+                    round,
+                    build,
+                    outcome,
+                }) => drop(outcomes.insert((cell, round), (build, outcome))),
                 Err(_) => whole = false,
             }
         }
@@ -108,15 +115,30 @@ impl Kept {
     }
 
     /// Keeps what came of a run.
-    pub fn keep(&mut self, cell: Cell, round: usize, outcome: Outcome) -> Result<(), Error> {
-        let entry = Entry { cell, round, outcome };
+    pub fn keep(&mut self, cell: Cell, round: usize, build: Build, outcome: Outcome) -> Result<(), Error> {
+        let entry = Entry {
+            cell,
+            round,
+            build,
+            outcome,
+        };
         self.line(&serde_json::to_string(&entry)?)?;
-        self.outcomes.insert((entry.cell, round), entry.outcome);
+        self.outcomes
+            .insert((entry.cell, round), (entry.build, entry.outcome));
         Ok(())
     }
 
     /// What came of it in each round that has been run.
     pub fn outcomes<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k Outcome> + use<'k> {
+        self.rounds(cell).map(|(_, outcome)| outcome)
+    }
+
+    /// What it was run with in each round.
+    pub fn builds<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k Build> + use<'k> {
+        self.rounds(cell).map(|(build, _)| build)
+    }
+
+    fn rounds<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k (Build, Outcome)> + use<'k> {
         let cell = cell.clone();
         (1..).map_while(move |round| self.outcomes.get(&(cell.clone(), round)))
     }
@@ -132,17 +154,29 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("cells");
         let cell = |name: &str| Cell(name.to_owned());
+        let build = |commit: &str| Build {
+            date: "2026-11-22".into(),
+            commit: commit.into(),
+        };
         let mut kept = Kept::open(&path).unwrap();
-        kept.keep(cell("a"), 1, Outcome::Printed(vec![1.into()])).unwrap();
-        kept.keep(cell("a"), 2, Outcome::Failed("no".into())).unwrap();
-        kept.keep(cell("b"), 1, Outcome::Printed(vec![])).unwrap();
+        kept.keep(cell("a"), 1, build("x"), Outcome::Printed(vec![1.into()]))
+            .unwrap();
+        kept.keep(cell("a"), 2, build("y"), Outcome::Failed("no".into()))
+            .unwrap();
+        // As it was when builds were not kept.
+        kept.line(r#"{"cell":"c","round":1,"outcome":{"printed":[]}}"#)
+            .unwrap();
+        kept.keep(cell("b"), 1, build("y"), Outcome::Printed(vec![]))
+            .unwrap();
         drop(kept);
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 9]).unwrap();
         let mut kept = Kept::open(&path).unwrap();
         assert_eq!(kept.outcomes(&cell("a")).count(), 2);
-        assert!(!kept.has(&cell("b"), 1));
-        kept.keep(cell("b"), 1, Outcome::Printed(vec![])).unwrap();
+        assert!(kept.builds(&cell("a")).eq([&build("x"), &build("y")]));
+        assert!(!kept.has(&cell("b"), 1) && !kept.has(&cell("c"), 1));
+        kept.keep(cell("b"), 1, build("y"), Outcome::Printed(vec![]))
+            .unwrap();
         assert!(Kept::open(&path).unwrap().has(&cell("b"), 1));
     }
 }

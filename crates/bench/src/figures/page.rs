@@ -1,7 +1,9 @@
 //! The page: one HTML file that needs nothing else.
 
+use super::Conditions;
+use super::build::Build;
+use super::draw::{Drawn, DrawnClaim, DrawnPanel};
 use super::svg::{escape, short};
-use super::{Conditions, Drawn, DrawnClaim, DrawnPanel};
 use crate::summary::Summary;
 use std::fmt::Write;
 
@@ -18,7 +20,7 @@ th, td { padding: 2px 10px; text-align: right; border-bottom: 1px solid #eee; wh
 th:first-child, td:first-child { text-align: left; }
 td small { color: #777; }
 .paper { background: #f4f6f8; padding: .5em .8em; border-left: 4px solid #0072b2; }
-.differs { color: #a04000; }
+p.differs, td.differs { color: #a04000; } td.differs { text-align: left; white-space: normal; min-width: 24em; }
 .failed { color: #a00; }
 nav { columns: 3; font-size: 14px; } nav a { display: block; }
 details { margin: .6em 0; } code { font-size: 12px; }
@@ -29,21 +31,18 @@ pub fn render(conditions: &Conditions, figures: &[Drawn]) -> String {
     let Conditions {
         scale,
         keys,
-        rounds,
         machine,
-        date,
-        commit,
+        build: Build { date, commit },
         version,
     } = conditions;
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>Wollemi: the papers' figures</title><style>{STYLE}</style></head><body>\n\
-         <h1>The papers' figures, measured</h1>\n<p>Scale <b>{scale}</b>: {} keys, {rounds} round{}. {date}, commit \
+         <h1>The papers' figures, measured</h1>\n<p>Scale <b>{scale}</b>: {} keys. Put together on {date} at commit \
          {}, version {version}. {}.</p>\n<p>Bars and points are medians over the rounds, thin lines their extremes; \
          with one round there is no spread, and differences mean little. Persist counts do not depend on the machine; \
          times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>\n<nav>\n",
         short(*keys as f64),
-        if *rounds == 1 { "" } else { "s" },
         escape(commit),
         escape(&machine.to_string()),
         scale = format!("{scale:?}").to_lowercase(),
@@ -68,7 +67,11 @@ fn section(page: &mut String, figure: &Drawn) {
         escape(figure.title),
         escape(figure.paper)
     );
+    measured(page, figure);
     for panel in &figure.panels {
+        if let Some(why) = panel.left_out {
+            let _ = writeln!(page, "<h3>{}</h3>\n<p>{why}</p>", escape(&panel.title));
+        }
         if panel.series.is_empty() {
             continue;
         }
@@ -103,6 +106,28 @@ fn section(page: &mut String, figure: &Drawn) {
     page.push_str("</details>\n");
 }
 
+/// In how many rounds, when and at which commits.
+fn measured(page: &mut String, figure: &Drawn) {
+    let rounds = match figure.rounds {
+        // A figure without runs says why that is where it differs.
+        (_, 0) => return,
+        (1, 1) => "one round".into(),
+        (least, most) if least == most => format!("{least} rounds"),
+        (least, most) => format!("{least} to {most} rounds"),
+    };
+    let builds: Vec<String> = figure
+        .builds
+        .iter()
+        .map(|Build { commit, date }| format!("{date} at commit {}", escape(commit)))
+        .collect();
+    let mixed = if builds.len() > 1 {
+        " class=\"differs\""
+    } else {
+        ""
+    };
+    let _ = writeln!(page, "<p{mixed}>Measured in {rounds}: {}.</p>", builds.join("; "));
+}
+
 /// The panel's numbers: a row a series, with its ratio to the first where the papers compare.
 fn table(page: &mut String, panel: &DrawnPanel) {
     page.push_str("<div class=\"scroll\"><table><tr><th></th>");
@@ -129,6 +154,9 @@ fn table(page: &mut String, panel: &DrawnPanel) {
     page.push_str("</table></div>\n");
 }
 
+/// A ratio to less says nothing.
+const LEAST_BASE: f64 = 0.01;
+
 fn cell(value: &Option<Summary>, first: Option<&Summary>) -> String {
     let Some(Summary { median, least, most }) = *value else {
         return "–".into();
@@ -137,7 +165,7 @@ fn cell(value: &Option<Summary>, first: Option<&Summary>) -> String {
     if most > least {
         let _ = write!(text, " <small>{}–{}</small>", short(least), short(most));
     }
-    if let Some(first) = first.filter(|first| first.median > 0.0) {
+    if let Some(first) = first.filter(|first| first.median >= LEAST_BASE) {
         let _ = write!(text, " <small>×{:.2}</small>", median / first.median);
     }
     text
@@ -148,7 +176,7 @@ fn claims(page: &mut String, figure: &Drawn) {
         return;
     }
     page.push_str(
-        "<h3>Ratios beside the paper's</h3>\n<div class=\"scroll\"><table><tr><th></th><th>paper</th><th>here</th>\
+        "<h3>Beside the paper's</h3>\n<div class=\"scroll\"><table><tr><th></th><th>paper</th><th>here</th>\
          <th></th></tr>\n",
     );
     for DrawnClaim {
@@ -160,20 +188,22 @@ fn claims(page: &mut String, figure: &Drawn) {
     {
         let ours = match ours {
             Some(Summary { median, least, most }) if most > least => {
-                format!("{median:.2} <small>{least:.2}–{most:.2}</small>")
+                format!(
+                    "{} <small>{}–{}</small>",
+                    short(*median),
+                    short(*least),
+                    short(*most)
+                )
             }
-            Some(Summary { median, .. }) => format!("{median:.2}"),
+            Some(Summary { median, .. }) => short(*median),
             None => "–".into(),
         };
-        let note = if *differs {
-            "<span class=\"differs\">differs</span>"
-        } else {
-            ""
-        };
+        let note = differs.map_or(String::new(), |why| format!("differs: {}", escape(why)));
         let _ = writeln!(
             page,
-            "<tr><td>{}</td><td>{paper:.2}</td><td>{ours}</td><td>{note}</td></tr>",
-            escape(what)
+            "<tr><td>{}</td><td>{}</td><td>{ours}</td><td class=\"differs\">{note}</td></tr>",
+            escape(what),
+            short(*paper)
         );
     }
     page.push_str("</table></div>\n");

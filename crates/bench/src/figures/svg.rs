@@ -55,7 +55,9 @@ pub fn short(value: f64) -> String {
         size if size >= 1e4 => format!("{:.0}k", value / 1e3),
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
+        size if size >= 0.01 || size == 0.0 => format!("{value:.2}"),
+        // Two digits, wherever they begin; what is smaller than nine decimals shows is nothing.
+        size => format!("{value:.*}", (1.0 - size.log10().floor()).min(9.0) as usize),
     };
     match text.strip_suffix(".00") {
         Some(whole) => whole.to_owned(),
@@ -256,6 +258,22 @@ mod tests {
                 "{most}: {}",
                 step(most)
             );
+        }
+    }
+
+    /// Small numbers keep two digits.
+    #[test]
+    fn numbers_are_short() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (3.0, "3"),
+            (0.016, "0.02"),
+            (0.0044, "0.0044"),
+            (0.000_123, "0.00012"),
+            (1_234.5, "1234"),
+            (125_000.0, "125k"),
+        ] {
+            assert_eq!(short(value), expected);
         }
     }
 

@@ -125,6 +125,41 @@ fn counts_are_of_the_workload_alone() {
     }
 }
 
+/// Updates of values of eight bytes cost what the crates' own tests say: one write-back and one fence, no more.
+#[test]
+fn updates_in_place_cost_one_write_back_and_one_fence() {
+    for index in ["roart", "part", "wort", "woart", "art-cow"] {
+        let report = report_of(&format!(
+            "--index {index} --workload update --keys 2000 --key-kind u64"
+        ));
+        assert_eq!(
+            (report.write_backs_per_op, report.fences_per_op),
+            (Some(1.0), Some(1.0)),
+            "{index}"
+        );
+    }
+}
+
+/// Inserts into WORT cost what its own tests say: two write-backs each, and three for the lines of each node. Dense keys
+/// make nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse ones make nodes
+/// on the first four, of which the lowest have 8.
+#[test]
+fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
+    const KEYS: f64 = (1u64 << 15) as f64;
+    for (kind, nodes, paper) in [
+        ("dense", 1 + 8 + 128 + 2048, 2.2),
+        ("sparse", 1 + 16 + 256 + 4096, 2.4),
+    ] {
+        let report = report_of(&format!(
+            "--index wort --workload load --keys {KEYS} --key-kind {kind}"
+        ));
+        let found = report.persists_per_op.unwrap().node;
+        let expected = 2.0 + 3.0 * f64::from(nodes) / KEYS;
+        assert_eq!((found.write_backs, found.fences), (expected, 2.0), "{kind}");
+        assert!((expected - paper).abs() < 0.01, "{kind}: {expected}");
+    }
+}
+
 /// The counts are the same whether counting is what is timed or done apart, on whatever media.
 #[test]
 fn media_count_alike() {

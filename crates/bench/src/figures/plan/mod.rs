@@ -58,6 +58,13 @@ pub enum Measure {
     Micros(&'static str),
 }
 
+impl Measure {
+    /// Whether it is of the processor's counters, which not every machine gives.
+    pub fn is_hardware(self) -> bool {
+        matches!(self, Measure::Path(["hardware_per_op", ..]))
+    }
+}
+
 /// A point of a figure.
 #[derive(Clone, Debug)]
 pub struct Point {
@@ -78,15 +85,18 @@ pub struct Panel {
     pub points: Vec<Point>,
 }
 
-/// A ratio that a paper gives: one series over another at a place of a panel.
+/// What a paper gives in numbers: a series at a place of a panel, or its ratio to another.
 #[derive(Clone, Debug)]
 pub struct Claim {
     pub panel: usize,
     pub place: String,
     pub over: &'static str,
-    pub under: &'static str,
-    /// What the paper has, and in which words where it is a range.
+    /// The other series; none for the value itself.
+    pub under: Option<&'static str>,
+    /// What the paper has.
     pub paper: f64,
+    /// Why ours is another where it is.
+    pub why: &'static str,
 }
 
 /// A figure of a paper.
@@ -260,13 +270,29 @@ fn point(index: IndexKind, place: &str, cell: &Cell, workload: &str, measure: Me
     }
 }
 
-fn claim(panel: usize, place: &str, over: &'static str, under: &'static str, paper: f64) -> Claim {
+/// A ratio that a paper gives.
+fn ratio(
+    panel: usize,
+    place: &str,
+    (over, under): (&'static str, &'static str),
+    paper: f64,
+    why: &'static str,
+) -> Claim {
+    Claim {
+        under: Some(under),
+        ..value(panel, place, over, paper, why)
+    }
+}
+
+/// A value that a paper gives.
+fn value(panel: usize, place: &str, of: &'static str, paper: f64, why: &'static str) -> Claim {
     Claim {
         panel,
         place: place.into(),
-        over,
-        under,
+        over: of,
+        under: None,
         paper,
+        why,
     }
 }
 
@@ -292,6 +318,24 @@ pub fn figures(scale: Scale, cores: usize) -> Vec<Figure> {
     figures
 }
 
+/// Hardware counters, which the page leaves out where the machine gives none.
+const HARDWARE: [(&str, Measure); 4] = [
+    ("cycles", Measure::Path(&["hardware_per_op", "cycles"])),
+    (
+        "instructions",
+        Measure::Path(&["hardware_per_op", "instructions"]),
+    ),
+    CACHE_MISSES,
+    (
+        "mispredicted branches",
+        Measure::Path(&["hardware_per_op", "branch_misses"]),
+    ),
+];
+const CACHE_MISSES: (&str, Measure) = (
+    "last-level cache misses",
+    Measure::Path(&["hardware_per_op", "cache_misses"]),
+);
+
 const OTHER_MEMORY: &str = "The paper ran on Optane with many cores; here it is DRAM, where fences cost less beside \
     misses, and as many threads as there are cores.";
 
@@ -299,7 +343,7 @@ const OTHER_MEMORY: &str = "The paper ran on Optane with many cores; here it is 
 mod tests {
     use super::*;
 
-    /// Each figure has panels, each claim names a place that its panel has, and ids are unique.
+    /// Each figure has panels, each claim names points that its panel has and says why ours may differ, and ids are unique.
     #[test]
     fn figures_are_well_formed() {
         let figures = figures(Scale::Smoke, 2);
@@ -307,12 +351,12 @@ mod tests {
             assert!(!figure.panels.is_empty(), "{}", figure.id);
             assert_eq!(figures.iter().filter(|other| other.id == figure.id).count(), 1);
             for claim in &figure.claims {
-                let panel = &figure.panels[claim.panel];
-                assert!(
-                    panel.points.iter().any(|point| point.place == claim.place),
-                    "{}: {claim:?}",
-                    figure.id
-                );
+                let points = &figure.panels[claim.panel].points;
+                for series in [Some(claim.over), claim.under].into_iter().flatten() {
+                    let named = |point: &&Point| point.place == claim.place && point.series == series;
+                    assert_eq!(points.iter().filter(named).count(), 1, "{}: {claim:?}", figure.id);
+                }
+                assert!(claim.why.len() > 10, "{}: {claim:?}", figure.id);
             }
         }
     }

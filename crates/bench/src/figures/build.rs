@@ -1,0 +1,80 @@
+//! What runs are made with, and when.
+
+use serde::{Deserialize, Serialize};
+
+/// What a run was made with, and when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Build {
+    /// The date in UTC.
+    pub date: String,
+    /// The commit of the checkout, and whether its files differed from that.
+    pub commit: String,
+}
+
+impl Build {
+    /// Of the directory that this runs in, now.
+    pub fn now() -> Build {
+        Build {
+            date: today(),
+            commit: commit(),
+        }
+    }
+
+    /// The same, on this day.
+    pub fn today(&self) -> Build {
+        Build {
+            date: today(),
+            commit: self.commit.clone(),
+        }
+    }
+}
+
+/// The commit of the directory that this runs in, if it is of a checkout, and whether its files are others.
+fn commit() -> String {
+    let output = std::process::Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
+        .output();
+    match output {
+        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
+        _ => "unknown".into(),
+    }
+}
+
+/// The date in UTC.
+fn today() -> String {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    date(since.as_secs() / 86_400)
+}
+
+/// The date so many days after the first of January 1970 (years of 400-year eras, beginning in March).
+fn date(days: u64) -> String {
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Days are dates, leap days among them.
+    #[test]
+    fn dates() {
+        for (days, expected) in [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (11_016, "2000-02-29"),
+            (20_778, "2026-11-21"),
+        ] {
+            assert_eq!(date(days), expected);
+        }
+    }
+}
