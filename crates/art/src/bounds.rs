@@ -1,6 +1,7 @@
 //! How what a scan meets lies to the scan's bounds.
 //!
-//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
+//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares
+//! nothing.
 
 use std::ops::Bound;
 

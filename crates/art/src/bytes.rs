@@ -1,7 +1,8 @@
 //! Bytes in words, eight to a word: partial keys, and the child index of an N48.
 //!
-//! The child index has a byte for each key byte, which names the slot of its child. Where an index word is a commit word,
-//! whose lowest bit is not the user's, it holds twice the slot's number, counted from 1; zero: no child.
+//! The child index has a byte for each key byte, which names the slot of its child. Where an index word is a
+//! commit word, whose lowest bit is not the user's, it holds twice the slot's number, counted from 1; zero:
+//! no child.
 
 /// The `at`th byte of those in words, of which `word` has this one.
 #[inline(always)]

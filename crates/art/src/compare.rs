@@ -26,6 +26,26 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     whole + rest_a.iter().zip(rest_b).take_while(|(x, y)| x == y).count()
 }
 
+/// Where a key parts from a string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shared {
+    /// The key has all the bytes.
+    All,
+    /// The key differs, or ends, at this position, where the string has this byte.
+    Until(usize, u8),
+}
+
+impl Shared {
+    /// Compares `key` from its byte `from` on with `string`.
+    pub fn of(string: &[u8], key: &[u8], from: usize) -> Shared {
+        let same = common_prefix(string, key.get(from..).unwrap_or_default());
+        match string.get(same) {
+            None => Shared::All,
+            Some(&byte) => Shared::Until(from + same, byte),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,16 +1,16 @@
 //! A radix index, and what a design of one must tell so that reads, traces and checks come once.
 //!
-//! A *design* (P-ART, WORT, …) is its node layouts and its writes, whose order of persists is its own. What it tells
-//! its readers is how a node looks: which child hangs there for a digit of the key, which key ends there, and at which
-//! level it branches. From that come [`get`](index::Index::get), [`multi_get`](index::Index::multi_get) and
-//! [`scan`](index::Index::scan) without locks (`read`, `multi_get`, `scan`), the post-crash trace (`trace`) and the
-//! skeleton of the check (`check`).
+//! A *design* (P-ART, WORT, …) is its node layouts and its writes, whose order of persists is its own. What
+//! it tells its readers is how a node looks: which child hangs there for a digit of the key, which key ends
+//! there, and at which level it branches. From that come [`get`](index::Index::get),
+//! [`multi_get`](index::Index::multi_get) and [`scan`](index::Index::scan) without locks (`read`,
+//! `multi_get`, `scan`), the post-crash trace (`trace`) and the skeleton of the check (`check`).
 //!
 //! What readers rely on, whatever the design and beside any writer:
 //!
-//! R1 A node stands for one string of digits as long as anybody can reach it: all keys below begin with it, and its
-//!    length, the node's *level*, never changes. Readers skip the digits between levels and compare the whole key at the
-//!    leaf, so a prefix in a node may say anything.
+//! R1 A node stands for one string of digits as long as anybody can reach it: all keys below begin with it,
+//!    and its length, the node's *level*, never changes. Readers skip the digits between levels and compare
+//!    the whole key at the leaf, so a prefix in a node may say anything.
 //! R2 What `child`, `ends` and `children` return is durable, its node's part in it included.
 //! R3 A link that was replaced leads to what was there before, unchanged, until the reader's guard is gone.
 //! R4 The root stays where it is.
@@ -53,8 +53,8 @@ pub trait Design: Debug + Send + Sync + Sized + 'static {
 
 /// The root of an index: where walks start, or an object from which that hangs.
 pub trait Root {
-    /// If it is no node (the tag of its link is then no [`Kind`](crate::Kind)'s), and only [`top`](Root::top) hangs from it:
-    /// its [`footprint`](heap::footprint).
+    /// If it is no node (the tag of its link is then no [`Kind`](crate::Kind)'s), and only [`top`](Root::top)
+    /// hangs from it: its [`footprint`](heap::footprint).
     const OBJECT: Option<usize>;
 
     /// Builds the root of an empty index, and the tag of its link.
@@ -109,8 +109,9 @@ pub trait Node<'g>: Copy {
     /// As said.
     fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault>;
 
-    /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Whoever follows more than
-    /// one key's way asks for this: levels that ascend end every way through a damaged pool.
+    /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Whoever
+    /// follows more than one key's way asks for this: levels that ascend end every way through a damaged
+    /// pool.
     ///
     /// # Errors
     ///
@@ -129,8 +130,8 @@ pub trait Node<'g>: Copy {
     /// Tells each child whose digit is in the range, with its digit and in any order.
     fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, each: impl FnMut(u8, Link));
 
-    /// How many digits to ask [`children`](Node::children) for at a time: less than all where it looks at no more
-    /// than it is asked for.
+    /// How many digits to ask [`children`](Node::children) for at a time: less than all where it looks at no
+    /// more than it is asked for.
     fn stride(&self) -> usize {
         256
     }
@@ -138,8 +139,8 @@ pub trait Node<'g>: Copy {
     /// The [`footprint`](heap::footprint) of the node's draft.
     fn size(&self) -> usize;
 
-    /// What does not make sense in the node itself. Levels, digits that occur twice, and whether keys lead to their
-    /// leaves are checked for it.
+    /// What does not make sense in the node itself. Levels, digits that occur twice, and whether keys lead to
+    /// their leaves are checked for it.
     fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str>;
 
     /// Asks for the lines that the next step from `link` to the child for `digit` reads. Never faults.
@@ -232,6 +233,8 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
         Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
     }
+
+    const SIDE_BY_SIDE: bool = true;
 
     fn find_many<'g>(
         &'g self,

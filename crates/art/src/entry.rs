@@ -7,10 +7,10 @@
 //!
 //! (A link in one of ROART's leaf arrays has a fingerprint in place of both.)
 //!
-//! `aux` of a link to an inner node is its skip, 255 standing for "255 or more: ask the node's level"; of a link
+//! `aux` of a link to an inner node is its skip, [`LONG_SKIP`] standing for so many or more; of a link
 //! to a leaf array its size class; of a link to an inline leaf array its shape; of a link to a leaf zero.
 
-use pmem::{Fault, Link, Offset, Tag};
+use pmem::{Fault, Link, Media, Offset, PSlot, Tag};
 
 /// What a link leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,8 @@ pub trait Tagged: Copy {
     fn is_plain(self, kind: Kind) -> bool;
     /// The key byte under which it hangs in its node.
     fn byte(self) -> u8;
-    /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an inline one.
+    /// The skip of an inner node (255: at least 255), the size class of a leaf array, or the shape of an
+    /// inline one.
     fn aux(self) -> u8;
 }
 
@@ -92,6 +93,16 @@ impl Tagged for Link {
 #[inline]
 pub const fn child_tag(kind: Kind, byte: u8, aux: u8) -> Tag {
     Tag::new((aux as u64) << 56 | (byte as u64) << 48 | (kind as u64) << 1)
+}
+
+/// Aux of a link to a node that skips so many digits or more: its level tells how many.
+pub const LONG_SKIP: u8 = 255;
+
+/// The slot, and what it holds, if that is the child for `byte`.
+#[inline(always)]
+pub fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g PSlot, Link)> {
+    let link = slot.load(media);
+    (!link.is_null() && link.byte() == byte).then_some((slot, link))
 }
 
 /// Whether two links lead to the same object.

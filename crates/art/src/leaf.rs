@@ -6,11 +6,13 @@
 //! 16       key, then the value unless it is in the word
 //! ```
 //!
-//! I1 A published leaf never changes, but for the word of an eight-byte value and the pending field beside it.
-//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before the
-//!    value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the value, then
-//!    the header; if it finds a mark it persists the line itself. A mark of an older generation was left by a crash; if
-//!    that was a kill, with the power on, the value is still no more durable than it was. Its first reader takes it away.
+//! I1 A published leaf never changes, but for the word of an eight-byte value and the pending field beside
+//!    it.
+//! I2 While such a value may not be durable yet, `pending` holds the current generation's mark: set before
+//!    the value is stored, taken away after the fence, both under the lock on the leaf. A reader loads the
+//!    value, then the header; if it finds a mark it persists the line itself. A mark of an older generation
+//!    was left by a crash; if that was a kill, with the power on, the value is still no more durable than it
+//!    was. Its first reader takes it away.
 
 use crate::checksum;
 use heap::{Error, Heap};
@@ -51,7 +53,8 @@ pub struct LeafRef<'g> {
     tail: &'g [u8],
 }
 
-/// The mark of a generation: never zero. After 128 restarts an old mark may look new, and costs a needless persist.
+/// The mark of a generation: never zero. After 128 restarts an old mark may look new, and costs a needless
+/// persist.
 #[inline(always)]
 fn mark(generation: u32) -> u64 {
     u64::from(generation & 0x7f | 0x80) << PENDING_SHIFT
@@ -134,7 +137,8 @@ impl<'g> LeafRef<'g> {
             batch.fence();
         });
         if header & PENDING != mark(heap.generation()) {
-            // Writers store marks of this generation only: if it is still there, so is the value just persisted.
+            // Writers store marks of this generation only: if it is still there, so is the value just
+            // persisted.
             self.leaf.header.settle(header, header & !PENDING, heap.media());
         }
     }

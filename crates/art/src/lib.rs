@@ -1,14 +1,15 @@
 //! What persistent radix nodes share, without any order of persists.
 //!
-//! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the key's
-//! start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L bytes ends at
-//! the node. The bytes between a parent's branching byte and a child's level are the child's *skip* (path
-//! compression).
+//! A radix tree branches on one byte of the key at a node's *level*, the byte's position counted from the
+//! key's start. A node at level L stands for all keys that begin with the same L bytes; a key of exactly L
+//! bytes ends at the node. The bytes between a parent's branching byte and a child's level are the child's
+//! *skip* (path compression).
 //!
-//! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), what nodes under construction link
-//! to (`build`), and what readers of a radix index do whatever its design (`design`). In which order anything becomes durable is each index's own affair;
-//! only what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new leaf is
-//! hung where it was (`publish`).
+//! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
+//! node (`kinds`), what nodes under construction link to (`build`), and what readers of a radix index do
+//! whatever its design (`design`). In which order anything becomes durable is each index's own affair; only
+//! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
+//! leaf is hung where it was (`publish`).
 
 pub mod bounds;
 mod build;
@@ -19,6 +20,7 @@ mod compare;
 mod design;
 mod digit;
 mod entry;
+mod kinds;
 mod leaf;
 mod multi_get;
 mod place;
@@ -33,10 +35,11 @@ pub use build::{Child, Children};
 pub use bytes::{byte_at, index_word, named, naming, with_byte};
 pub use check::report;
 pub use checksum::checksum;
-pub use compare::{common_prefix, same};
+pub use compare::{Shared, common_prefix, same};
 pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
-pub use entry::{Kind, Tagged, child_tag, damaged, same_object};
+pub use entry::{Kind, LONG_SKIP, Tagged, child_tag, damaged, matching, same_object};
+pub use kinds::{Head, Inner, InnerRef, Kinds, draft_kind, draft_smallest};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
 pub use multi_get::{GROUP, address, prefetch_leaf, walk_together};
 pub use place::{Parent, Place};

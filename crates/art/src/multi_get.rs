@@ -8,8 +8,9 @@ use pmem::{Fault, LINE, Link, Media, Offset};
 /// Walks that go side by side: a little more than the misses that a core overlaps.
 pub const GROUP: usize = 32;
 
-/// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it. `step` goes from
-/// an inner node, so many digits deep, to what it has for the key; `ask` fetches what the next step will read.
+/// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it.
+/// `step` goes from an inner node, so many digits deep, to what it has for the key; `ask` fetches what the
+/// next step will read.
 ///
 /// # Errors
 ///

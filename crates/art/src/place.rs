@@ -11,8 +11,8 @@ pub struct Place<N> {
     pub at: Link,
     /// Its level.
     pub level: usize,
-    /// What hung there when the walk passed: null, a leaf or an array of them, or an inner node from whose string the
-    /// key parts.
+    /// What hung there when the walk passed: null, a leaf or an array of them, or an inner node from whose
+    /// string the key parts.
     pub link: Link,
     /// Where the key parts from that inner node's string, and the string's byte there.
     pub parting: Option<(usize, u8)>,

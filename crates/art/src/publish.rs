@@ -1,13 +1,15 @@
-//! What every design does alike: hang a leaf in a slot that is there, and give another value to a key; and the end of
-//! what was replaced.
+//! What every design does alike: hang a leaf in a slot that is there, and give another value to a key; and
+//! the end of what was replaced.
 //!
-//! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit point.
+//! The order is that of all the papers: a leaf is durable before the link to it, whose store is the commit
+//! point.
 
 use crate::{LeafRef, draft_leaf};
 use heap::{Error, Guard, Heap};
 use pmem::{Link, Media, PSlot, Publication, Purpose, Tag, persist_scope};
 
-/// Publishes a new leaf in a slot, whose lock the caller holds. With a leaf of one line 2 write-backs, 2 fences.
+/// Publishes a new leaf in a slot, whose lock the caller holds. With a leaf of one line 2 write-backs, 2
+/// fences.
 ///
 /// # Errors
 ///
@@ -29,8 +31,8 @@ pub fn publish_leaf<P: Publication, M: Media>(
     })
 }
 
-/// Gives the key of `leaf`, to which `link` leads from `slot`, another value: in place if both have eight bytes (1
-/// write-back, 1 fence), else by a new leaf ([`publish_leaf`]). The caller holds the slot's lock.
+/// Gives the key of `leaf`, to which `link` leads from `slot`, another value: in place if both have eight
+/// bytes (1 write-back, 1 fence), else by a new leaf ([`publish_leaf`]). The caller holds the slot's lock.
 ///
 /// # Errors
 ///
@@ -51,7 +53,8 @@ pub fn replace_value<P: Publication, M: Media>(
     Ok(())
 }
 
-/// Gives the chunk of an object back once no reader can hold it. `len` is the [`footprint`](heap::footprint) of its draft.
+/// Gives the chunk of an object back once no reader can hold it. `len` is the [`footprint`](heap::footprint)
+/// of its draft.
 pub fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link, len: usize) {
     if let Some(offset) = link.offset() {
         heap.retire(guard, offset, len);

@@ -51,8 +51,8 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
     }
 
-    /// Some leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change emptied
-    /// what was looked at.
+    /// Some leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change
+    /// emptied what was looked at.
     ///
     /// # Errors
     ///

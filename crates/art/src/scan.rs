@@ -1,8 +1,8 @@
 //! Range reads in both directions.
 //!
-//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
-//! deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, so that the misses of a
-//! scan overlap. The walk stops at an inner node until the queue has come to it.
+//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of
+//! levels deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, so that
+//! the misses of a scan overlap. The walk stops at an inner node until the queue has come to it.
 
 use crate::bounds::{Bounds, Edge, Edges, key_of};
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, prefetch};
@@ -40,8 +40,9 @@ struct Frame<N> {
     next: usize,
 }
 
-/// Where a subtree lies whose keys begin with the first `level` digits of `key`, the digits before having been those of
-/// the bound; `outside` is the side of the bound that the scan leaves out. `None`: outside as a whole.
+/// Where a subtree lies whose keys begin with the first `level` digits of `key`, the digits before having
+/// been those of the bound; `outside` is the side of the bound that the scan leaves out. `None`: outside as a
+/// whole.
 fn narrow<D: Design>(edge: Edge, bound: &[u8], key: &[u8], level: usize, outside: Ordering) -> Option<Edge> {
     if edge != Edge::Along {
         return Some(edge);
@@ -122,8 +123,8 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
     }
 
-    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
-    /// for what the new ones lead to.
+    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
+    /// left; asks for what the new ones lead to.
     fn fill<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) {
         let base = self.heap().pool().base().as_ptr().cast_const();
         while !walk.waits && walk.queue.len() < AHEAD {
@@ -141,7 +142,8 @@ impl<D: Design, M: Media> Radix<D, M> {
         }
     }
 
-    /// Replaces what was gathered from the deepest node by what comes next there; breaks where that is nothing.
+    /// Replaces what was gathered from the deepest node by what comes next there; breaks where that is
+    /// nothing.
     fn gather<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) -> ControlFlow<()> {
         let Walk {
             bounds,

@@ -3,8 +3,8 @@
 use crate::Kind;
 use heap::Error;
 
-/// Children at or below which a node is replaced by one of the next smaller kind: well below what fills that, so that no
-/// key toggles a node.
+/// Children at or below which a node is replaced by one of the next smaller kind: well below what fills that,
+/// so that no key toggles a node.
 pub fn shrink_at(kind: Kind) -> usize {
     match kind {
         Kind::N256 => 40,
@@ -14,7 +14,8 @@ pub fn shrink_at(kind: Kind) -> usize {
     }
 }
 
-/// Whether a step failed for want of memory that is not needed: a structure that stays larger than it must be is sound.
+/// Whether a step failed for want of memory that is not needed: a structure that stays larger than it must be
+/// is sound.
 ///
 /// # Errors
 ///

@@ -1,18 +1,8 @@
 //! How many states a second are judged of a hundred operations on an index: `speed [histories] [first seed] [index]`.
 
-use index::Index;
-use indexes::{IndexKind, WithIndex};
+use indexes::IndexKind;
 use wollemi_crashtest::map::OfIndex;
 use wollemi_crashtest::{Explorer, Settings, history};
-
-struct Boxed;
-
-impl WithIndex for Boxed {
-    type Out = Box<dyn Index>;
-    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
-        Box::new(index)
-    }
-}
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -21,17 +11,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kind: IndexKind = arguments
         .next()
         .map_or(Ok(IndexKind::default()), |name| name.parse())?;
-    let subject = OfIndex::new(
-        kind.name(),
-        move |heap| kind.create(heap, b"test", Boxed),
-        move |heap| kind.open(heap, b"test", Boxed),
-        IndexKind::tracers(),
-    );
     let settings = Settings {
         seed,
         ..Settings::default()
     };
-    let mut explorer = Explorer::new(subject, settings)?;
+    let mut explorer = Explorer::new(OfIndex::listed(kind), settings)?;
     for number in 0..histories {
         if let Err(failure) = explorer.explore(&history::of_map(seed + number, 100, 1)) {
             eprintln!("{failure}");

@@ -78,6 +78,11 @@ impl Live {
 #[derive(Debug, Default)]
 pub struct Batches;
 
+impl Batches {
+    /// Whether the database claims the model `word`: it keeps maps in a ROART, which does not.
+    pub const CLAIMS_WORD: bool = false;
+}
+
 /// A root's short name shares a line with its link, and a long one does not.
 const NAMES: [(&str, IndexKind); 2] = [
     ("one", IndexKind::Roart),

@@ -66,6 +66,11 @@ pub type State = BTreeMap<Place, Held>;
 #[derive(Debug, Default)]
 pub struct Blobs;
 
+impl Blobs {
+    /// Whether the heap claims the model `word`: nothing in it relies on the order of the stores to a line.
+    pub const CLAIMS_WORD: bool = true;
+}
+
 impl Subject for Blobs {
     type Op = Op;
     type Answer = Answer;

@@ -11,35 +11,44 @@
 //! |---|---|
 //! | `walk` | along a log, from crash point to crash point |
 //! | `aim` | where a hunt kills the process |
+//! | `apart` | a thread for each history |
+//! | `hunted` | walks without a persist |
 //! | `image` | the images of one crash point |
 //! | `again` | what comes after a crash, up to the next one |
 //! | `carry` | histories carried out |
 //! | `panics` | panics of what is tested |
+//! | `settings` | how to explore |
 //! | `survey` | what a history reaches |
 //! | `shrink` | of what fails, as little as still fails |
 //!
-//! I1 An image that has none of the stores since the last crash point of the same acknowledgement was judged there,
-//!    and is not judged again.
-//! I2 The same seed explores the same images in the same order.
+//! I1 An image that has none of the stores since the last crash point of the same acknowledgement was one of those of
+//!    that point, and is not made again: it was judged there, or passed over where too many were only sampled, or where
+//!    a walk without a persist had used up its share.
+//! I2 The same seed explores the same images in the same order, whatever was explored before it, as long as nobody else in
+//!    the process uses a heap meanwhile: all threads of a process have the epochs in common by which memory serves again.
 
 mod again;
 mod aim;
+mod apart;
 mod carry;
+mod hunted;
 mod image;
 mod panics;
+mod settings;
 mod shrink;
 mod survey;
 mod walk;
 
+pub(crate) use apart::apart;
 pub(crate) use carry::Start;
+pub(crate) use hunted::Walk;
 pub use panics::silence_findings;
+pub use settings::Settings;
 
 use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
 use crate::log::{Log, What};
-use crate::model::Model;
-use crate::mutate::Mutant;
 use crate::report::{Failure, Report};
 use crate::{Crash, Subject, schedule};
 use aim::Persisted;
@@ -54,70 +63,6 @@ use std::time::Instant;
 
 /// What the log calls the creation of the structure.
 const CREATION: u32 = u32::MAX;
-
-/// How to explore.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The memory model.
-    pub model: Model,
-    /// What everything left to chance depends on.
-    pub seed: u64,
-    /// Bytes of memory.
-    pub memory: u64,
-    /// Accesses of one run, at most; more are a hang.
-    pub steps: u64,
-    /// Images of one crash point that are judged exhaustively; if there are more, the strategies' images and a sample
-    /// are judged.
-    pub exhaustive: usize,
-    /// Images sampled at a crash point that has too many.
-    pub samples: usize,
-    /// Of so many images one is judged deeply (0: none).
-    pub deep_share: u64,
-    /// Of so many images one is the start of a history of its own, up to the next crash (0: none).
-    pub again_share: u64,
-    /// At one of so many crash points the process is also killed, and what comes after it is a history of its own, up
-    /// to the next crash (0: none). What the killed process had not made durable may still be lost then.
-    pub kill_share: u64,
-    /// How many crashes may follow on each other.
-    pub crashes: u32,
-}
-
-/// Which images of a history to judge.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Walk {
-    /// All.
-    Whole,
-    /// Those of a mutant, at crash points at which the whole program cannot leave all of them.
-    Differing(Mutant),
-    /// The same after an earlier crash or kill, at a few places.
-    Again(Mutant),
-}
-
-impl Walk {
-    fn mutant(self) -> Option<Mutant> {
-        match self {
-            Walk::Whole => None,
-            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
-        }
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            model: Model::default(),
-            seed: 1,
-            memory: 16 << 20,
-            steps: 2_000_000,
-            exhaustive: 64,
-            samples: 16,
-            deep_share: 200,
-            again_share: 200,
-            kill_share: 100,
-            crashes: 3,
-        }
-    }
-}
 
 /// Explores histories of a subject, one after the other.
 pub struct Explorer<S: Subject> {
@@ -231,23 +176,6 @@ impl<S: Subject> Explorer<S> {
         &self.report
     }
 
-    /// Begins a hunt: takes away what locked instructions complete on x86-64.
-    pub(crate) fn only_fences_complete(&mut self) {
-        self.settings.model.locked_completes = false;
-    }
-
-    /// Begins to hunt with another history: what its persists make durable is not known yet.
-    pub(crate) fn know_nothing_of_persists(&mut self) {
-        self.persisted = Some(Persisted::default());
-    }
-
-    /// Notes, in a hunt, what the persists of a run have made durable.
-    pub(crate) fn note_persisted(&mut self, log: &Log) {
-        if let Some(persisted) = &mut self.persisted {
-            persisted.note(log);
-        }
-    }
-
     pub(crate) fn report_mut(&mut self) -> &mut Report {
         &mut self.report
     }
@@ -263,7 +191,8 @@ impl<S: Subject> Explorer<S> {
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         // What was judged in one history cannot be told from what is judged in another.
         self.seen.clear();
-        let explored = self.record(history, Start::Empty, 0).and_then(|run| {
+        let explored = apart(|| {
+            let run = self.record(history, Start::Empty, 0)?;
             self.report.note_history(&run.log, run.from, run.ops.len());
             self.survey(history);
             self.walk(&run, self.beginning(), self.nothing(), false)
@@ -274,60 +203,6 @@ impl<S: Subject> Explorer<S> {
             self.report.failures.push(Failure::clone(&failure));
             failure
         })
-    }
-
-    /// Judges at most so many images of a mutant of a history that has run; also says how many events that left out or
-    /// put off. The report is told of nothing but how many states that were.
-    pub(crate) fn walk_as(
-        &mut self,
-        history: &History<S::Op>,
-        run: &Run<S>,
-        walk: Walk,
-        images: u64,
-    ) -> (Result<(), Box<Failure>>, u64) {
-        let report = self.report.clone();
-        self.seen.clear();
-        self.walk = walk;
-        self.lacking = 0;
-        self.left = images;
-        self.one_in = (run.crash_points() / (again::PLACES / 2)).max(1);
-        self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
-        let walked = match walk.mutant().and_then(|mutant| mutant.swapped(&run.log)) {
-            Some((log, swapped)) => {
-                self.lacking += swapped.len() as u64;
-                let run = Run {
-                    log,
-                    swapped,
-                    ..run.clone()
-                };
-                self.walk_aiming(&run)
-            }
-            None => self.walk_aiming(run),
-        };
-        self.walk = Walk::Whole;
-        self.left = u64::MAX;
-        let judged = self.report.states - report.states;
-        self.report = report;
-        self.report.mutant_states += judged;
-        let walked = walked.map_err(|mut failure| {
-            failure.of(history);
-            failure
-        });
-        (walked, self.lacking)
-    }
-
-    /// Walks along a run from its beginning; where it looks for what comes after a kill, some places are chosen.
-    fn walk_aiming(&mut self, run: &Run<S>) -> Result<(), Box<Failure>> {
-        self.aims = match self.walk {
-            Walk::Again(mutant) => {
-                let persisted = self.persisted.as_ref();
-                let lines = persisted.and_then(|persisted| persisted.lines(mutant.site, mutant.lacks));
-                let file = mutant.site.file();
-                aim::places(&run.log, run.from, file, lines, again::PLACES, &mut self.random)
-            }
-            _ => BTreeSet::new(),
-        };
-        self.walk(run, self.beginning(), self.nothing(), false)
     }
 
     /// What is expected before anything was done.

@@ -1,9 +1,11 @@
 //! Any [`Index`] as a subject: its operations, and their sequential specification.
 //!
-//! What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `shape` names objects.
+//! What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `shape` names objects;
+//! `listed` has the indexes of the list.
 
 mod fill;
 mod judge;
+mod listed;
 mod shape;
 
 use crate::coverage::Shape;

@@ -10,12 +10,12 @@
 
 mod swap;
 
-use crate::explore::{Start, Walk};
+use crate::explore::{Start, Walk, apart};
 use crate::log::{Event, Log, Site, What};
 use crate::report::{Persist, persist};
 use crate::{Explorer, Failure, History, Report, Subject};
 use pmem::Lacks;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 use std::time::Instant;
@@ -122,6 +122,14 @@ impl fmt::Display for Hunted {
     }
 }
 
+/// Who is hunted.
+#[derive(Default)]
+struct Quarry {
+    all: BTreeMap<Persist, Hunted>,
+    /// Those that change the order of a history that has run, whether they were tried or not.
+    moving: BTreeSet<Persist>,
+}
+
 impl<S: Subject> Explorer<S> {
     /// Puts the mutants of all lines of source that the histories meet to these histories, one history after the other,
     /// until they are killed: their images up to the first crash, then images after a second one, at most so many
@@ -139,51 +147,79 @@ impl<S: Subject> Explorer<S> {
         &mut self,
         histories: impl IntoIterator<Item = History<S::Op>>,
         images: u64,
-        mut more: impl FnMut(&Report) -> bool,
+        mut more: impl FnMut(&Report) -> bool + Send,
     ) -> Result<Vec<Hunted>, Box<Failure>> {
         self.only_fences_complete();
-        let mut all: BTreeMap<Persist, Hunted> = BTreeMap::new();
-        'hunt: for history in histories {
+        let mut quarry = Quarry::default();
+        for history in histories {
             if !more(self.report()) {
                 break;
             }
             self.know_nothing_of_persists();
             self.explore(&history)?;
-            let run = self.record(&history, Start::Empty, 0)?;
-            self.note_persisted(&run.log);
-            self.meet(&mut all);
-            for hunted in all.values_mut().filter(|hunted| !hunted.is_killed()) {
-                let mutant = hunted.mutant;
-                let lacking = mutant.lacking(&run.log);
-                let walks = [Walk::Differing(mutant), Walk::Again(mutant)];
-                // Where it lacks nothing before the first crash, it may lack something after it.
-                for walk in walks.into_iter().skip(usize::from(lacking == 0)) {
-                    if !more(self.report()) {
-                        break 'hunt;
-                    }
-                    let started = Instant::now();
-                    let (walked, lacking) = self.walk_as(&history, &run, walk, images);
-                    hunted.lacking += lacking;
-                    match walked {
-                        Err(failure) => hunted.fate = Fate::Killed(failure),
-                        Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
-                        Ok(()) => {}
-                    }
-                    let report = self.report_mut();
-                    report.mutant_elapsed += started.elapsed();
-                    report.mutants.1 += usize::from(hunted.is_killed());
-                    if hunted.is_killed() {
-                        break;
-                    }
-                }
+            if !apart(|| self.hunt_along(&history, images, &mut quarry, &mut more))? {
+                break;
             }
         }
-        // Nothing of those could be put into another order.
-        all.retain(|key, hunted| key.3 != Lacks::Order || !matches!(hunted.fate, Fate::Untried));
+        let Quarry { mut all, moving } = quarry;
+        // Nothing of the others could be put into another order.
+        all.retain(|persist, hunted| {
+            persist.3 != Lacks::Order || !matches!(hunted.fate, Fate::Untried) || moving.contains(persist)
+        });
         for (persist, hunted) in &mut all {
             hunted.reason = self.report().reasons.get(persist).copied();
         }
         Ok(all.into_values().collect())
+    }
+
+    /// Puts all mutants that live to one history; whether to go on.
+    fn hunt_along(
+        &mut self,
+        history: &History<S::Op>,
+        images: u64,
+        quarry: &mut Quarry,
+        more: &mut (impl FnMut(&Report) -> bool + Send),
+    ) -> Result<bool, Box<Failure>> {
+        let run = self.record(history, Start::Empty, 0)?;
+        self.note_persisted(&run.log);
+        self.meet(&mut quarry.all);
+        let excused = |persist| !self.settings().hunt_excused && self.report().reasons.contains_key(persist);
+        let living = quarry
+            .all
+            .iter_mut()
+            .filter(|(persist, hunted)| !hunted.is_killed() && !excused(persist));
+        let living: Vec<_> = living
+            .map(|(persist, hunted)| (hunted.mutant.lacking(&run.log), *persist, hunted))
+            .collect();
+        let moving = living
+            .iter()
+            .filter(|(lacking, persist, _)| *lacking > 0 && persist.3 == Lacks::Order);
+        quarry.moving.extend(moving.map(|(_, persist, _)| *persist));
+        for (lacking, _, hunted) in living {
+            let mutant = hunted.mutant;
+            let walks = [Walk::Differing(mutant), Walk::Again(mutant)];
+            // Where it lacks nothing before the first crash, it may lack something after it.
+            for walk in walks.into_iter().skip(usize::from(lacking == 0)) {
+                if !more(self.report()) {
+                    return Ok(false);
+                }
+                let started = Instant::now();
+                let (walked, lacking) = self.walk_as(history, &run, walk, images);
+                hunted.lacking += lacking;
+                match walked {
+                    Err(failure) => hunted.fate = Fate::Killed(failure),
+                    Ok(()) if lacking > 0 => hunted.fate = Fate::Survived,
+                    Ok(()) => {}
+                }
+                let report = self.report_mut();
+                report.mutant_elapsed += started.elapsed();
+                report.mutants.1 += usize::from(hunted.is_killed());
+                if hunted.is_killed() {
+                    break;
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn meet(&mut self, all: &mut BTreeMap<Persist, Hunted>) {
@@ -202,5 +238,40 @@ impl<S: Subject> Explorer<S> {
             }
         }
         self.report_mut().mutants.0 = all.len();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use crate::blobs::{self, Blobs};
+
+    /// Who asks for so many walks, and what is known of the orders then.
+    fn orders(walks: usize) -> BTreeMap<Persist, Fate> {
+        let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
+        let mut left = walks + 1;
+        let more = |_: &Report| {
+            left = left.saturating_sub(1);
+            left > 0
+        };
+        let histories = std::iter::once(blobs::history(1, 10, 1));
+        let hunted = explorer.hunt(histories, 100, more).expect("no failure");
+        let orders = hunted.into_iter().filter(|one| one.mutant.lacks == Lacks::Order);
+        orders
+            .map(|one| (persist(one.mutant.site, Lacks::Order), one.fate))
+            .collect()
+    }
+
+    /// An order that a run allows to change and that no time was left to try is untried, and not forgotten.
+    #[test]
+    fn an_order_without_time_is_untried() {
+        let (cut, whole) = (orders(1), orders(usize::MAX - 1));
+        assert!(!cut.is_empty());
+        for (persist, fate) in &cut {
+            assert!(matches!(fate, Fate::Untried), "{persist:?}");
+            assert!(whole.contains_key(persist), "{persist:?}");
+        }
+        assert!(whole.values().all(|fate| !matches!(fate, Fate::Untried)));
     }
 }

@@ -128,6 +128,7 @@ fn merges_beside_writers_survive_crashes() {
 fn persists_are_needed() {
     let settings = Settings {
         deep_share: 0,
+        hunt_excused: false,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(subject(), settings).expect("memory");

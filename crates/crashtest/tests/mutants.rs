@@ -3,18 +3,26 @@
 
 mod common;
 
-use common::{IndexKind, subject};
+use common::IndexKind;
+use wollemi_crashtest::batches::{self, Batches};
 use wollemi_crashtest::blobs::{self, Blobs};
-use wollemi_crashtest::map::Op;
+use wollemi_crashtest::map::{OfIndex, Op};
 use wollemi_crashtest::{Explorer, History, Hunted, Settings, Subject, history};
 
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;
 
-/// Puts the mutants of a subject to so many histories of one to four threads.
-fn hunt<S: Subject>(subject: S, histories: u64, history: impl Fn(u64, u32) -> History<S::Op>) -> Vec<Hunted> {
+/// Puts the mutants of a subject to so many histories of one to four threads: those of persists that nobody need miss only
+/// if that is said (`excused`).
+fn hunt<S: Subject>(
+    subject: S,
+    histories: u64,
+    history: impl Fn(u64, u32) -> History<S::Op>,
+    excused: bool,
+) -> Vec<Hunted> {
     let settings = Settings {
         deep_share: 0,
+        hunt_excused: excused,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(subject, settings).expect("memory");
@@ -55,22 +63,73 @@ fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
     }
 }
 
+/// Histories of all kinds, and of readers beside a writer, who persist what they meet under way.
+fn of_map_and_readers(seed: u64, threads: u32) -> History<Op> {
+    match seed {
+        38.. => a_reader_beside_a_writer(seed),
+        _ => history::of_map(seed, 60, threads),
+    }
+}
+
+/// One thread makes a key come and go, and another one looks for it.
+fn a_reader_beside_links(seed: u64) -> History<Op> {
+    let key = || b"a key that is long"[..].into();
+    let value = || b"a value that is long"[..].into();
+    let turn = [
+        Op::Insert(key(), value()),
+        Op::Get(key()),
+        Op::Remove(key()),
+        Op::Get(key()),
+    ];
+    let other = Op::Insert(b"a key that stays there"[..].into(), value());
+    History {
+        seed,
+        ops: std::iter::once(other).chain(vec![turn; 8].concat()).collect(),
+        prepared: 1,
+        threads: 2,
+    }
+}
+
+/// A link that a reader meets under way it makes durable before it answers: without its write-back or without its fence
+/// some image is wrong.
+#[test]
+fn what_readers_persist_is_needed() {
+    let subject = OfIndex::listed(IndexKind::Roart);
+    let hunted = hunt(subject, 12, |seed, _| a_reader_beside_links(seed), true);
+    assert!(killed(&hunted, "pmem/src/token/slot.rs") >= 2);
+}
+
 /// Every persist of ROART, of the heap and of pools that ROART's histories come to.
 #[test]
 fn persists_of_roart_are_needed() {
-    let hunted = hunt(subject(IndexKind::Roart), 42, |seed, threads| match seed {
-        // Who meets a value under way persists it.
-        38.. => a_reader_beside_a_writer(seed),
-        _ => history::of_map(seed, 60, threads),
-    });
+    let hunted = hunt(OfIndex::listed(IndexKind::Roart), 42, of_map_and_readers, false);
     assert_eq!(unexplained(&hunted), [""; 0]);
-    // What every reader is promised.
-    assert!(killed(&hunted, "pmem/src/token/slot.rs") >= 2);
     assert!(killed(&hunted, "roart/src/write.rs") >= 8);
     assert!(killed(&hunted, "roart/src/inline.rs") + killed(&hunted, "roart/src/inline/edit.rs") >= 9);
     let modifications = ["grow.rs", "shrink.rs", "group.rs"];
     let killed = modifications.map(|file| killed(&hunted, &format!("roart/src/{file}")));
     assert!(killed.iter().sum::<usize>() >= 10, "{killed:?}");
+}
+
+/// The same where pointers and values are published by non-temporal stores.
+#[test]
+fn persists_of_streaming_are_needed() {
+    let subject = OfIndex::listed(IndexKind::RoartStreaming);
+    let hunted = hunt(subject, 42, of_map_and_readers, false);
+    assert_eq!(unexplained(&hunted), [""; 0]);
+}
+
+/// Every persist of the database.
+#[test]
+fn persists_of_batches_are_needed() {
+    let history = |seed, threads| batches::history(seed, 16, threads);
+    let hunted = hunt(Batches, 16, history, false);
+    let own: Vec<Hunted> = hunted
+        .into_iter()
+        .filter(|one| one.mutant.site.file().contains("kv/src/"))
+        .collect();
+    assert_eq!(unexplained(&own), [""; 0]);
+    assert!(killed(&own, "kv/src/batch.rs") >= 4);
 }
 
 /// So many persists of each of the other radix indexes are missed, in a few histories. (That the rest stays for a reason takes
@@ -83,9 +142,8 @@ fn persists_of_radix_indexes_are_missed() {
         (IndexKind::Woart, "wort/src/", 20),
         (IndexKind::ArtCow, "wort/src/", 15),
     ] {
-        let hunted = hunt(subject(kind), 6, |seed, threads| {
-            history::of_map(seed, 60, threads)
-        });
+        let history = |seed, threads| history::of_map(seed, 60, threads);
+        let hunted = hunt(OfIndex::listed(kind), 6, history, true);
         let own = hunted
             .iter()
             .filter(|one| one.mutant.site.file().contains(folder));
@@ -97,7 +155,8 @@ fn persists_of_radix_indexes_are_missed() {
 /// Every persist of the heap alone.
 #[test]
 fn persists_of_the_heap_are_needed() {
-    let hunted = hunt(Blobs, 24, |seed, threads| blobs::history(seed, 30, threads));
+    let history = |seed, threads| blobs::history(seed, 30, threads);
+    let hunted = hunt(Blobs, 24, history, false);
     assert_eq!(unexplained(&hunted), [""; 0]);
     assert!(killed(&hunted, "heap/src/root.rs") >= 6);
 }

@@ -143,9 +143,9 @@ impl Root {
             self.state.persist_seen(&batch);
             media.unmissed(
                 Lacks::WriteBack,
-                "the links of the logs as a killed process has left them: missed where it was killed between the emptying of a \
-                 merged log and its fence, and what was that log's memory serves as a log page again before the power goes; a \
-                 hunt of some thirty histories comes to that, a shorter one need not",
+                "the links of the logs as a killed process has left them: those that it has emptied must be null before the \
+                 pages of that log serve again, for which the process's epochs must end. That is a matter of all its \
+                 threads' guards and not of the operations of a history",
             );
             for log in &self.logs {
                 log[..partitions]

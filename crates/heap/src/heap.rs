@@ -327,8 +327,7 @@ impl<M: Media> Inner<M> {
     }
 
     /// Claims chunks for a thread that has just taken the last it had, if there are any in open pages: what it will write
-    /// next is then on its way. Where the pool is full of objects and each claim is of a chunk or two, this is most often.
-    #[cold]
+    /// next is then on its way. Where pages are nearly full, and each claim is of a chunk or two, that is with every other chunk.
     #[inline(never)]
     fn claim_ahead(&self, class: usize) {
         let Some(claim) = self.space.claim(class, false) else {
@@ -376,6 +375,9 @@ impl<M: Media> Inner<M> {
             }
         });
         self.give_back_left(left);
+        if claim.bits.count_ones() == 1 {
+            self.claim_ahead(class);
+        }
         Ok(taken)
     }
 

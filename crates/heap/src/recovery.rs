@@ -35,6 +35,10 @@ const SWEEP_BATCH: u32 = 64;
 /// Turns for which recovery stays awake while it waits for guards.
 const AWAKE: u32 = 8;
 
+/// The same where threads take turns: who holds a guard runs meanwhile, and sleeping helps only against others of the
+/// process.
+const AWAKE_IN_TURNS: u32 = 20_000;
+
 /// Chunks retired under one guard.
 const RETIRE_BATCH: usize = 256;
 
@@ -207,7 +211,7 @@ impl Recovery {
             // Always a first turn: who holds a guard need not be one of the media's threads.
             media.wait(0);
             turn += 1;
-            if turn > AWAKE {
+            if turn > if M::TAKES_TURNS { AWAKE_IN_TURNS } else { AWAKE } {
                 std::thread::sleep(Duration::from_micros(100));
             }
         }

@@ -63,6 +63,9 @@ pub trait OnHeap: Send + Sync + Sized {
         Ok(())
     }
 
+    /// Whether [`find_many`](OnHeap::find_many) reads keys side by side.
+    const SIDE_BY_SIDE: bool = false;
+
     /// Carries out an edit of one key, as [`Index::write`] does.
     ///
     /// # Errors
@@ -127,6 +130,13 @@ impl<I: OnHeap> Index for I {
     ) -> Result<(), Error> {
         keys.iter().try_for_each(|key| check_key(key))?;
         self.find_many(keys, found).map_err(damaged)
+    }
+
+    fn fetch(&self, keys: &[&[u8]], _guard: &Guard) {
+        if Self::SIDE_BY_SIDE && keys.iter().all(|key| check_key(key).is_ok()) {
+            // Whoever reads or writes will meet what is wrong.
+            let _ = self.find_many(keys, &mut |_, _| {});
+        }
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {

@@ -89,6 +89,10 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         self.index.multi_get(keys, guard, found)
     }
 
+    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
+        self.index.fetch(keys, guard);
+    }
+
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = match self.try_write(key, edit) {
             Err(Error::Heap(heap::Error::Full { recovering: true, .. })) if self.heap.wait_for_room() => {

@@ -10,14 +10,14 @@
 //! | | `clflush` | no | ordered already |
 //! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
 //!
-//! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left
-//! out: the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends
-//! between two instructions, and what those before have stored is in the page cache. What is left then is the order of the
-//! program, which the compiler keeps.
+//! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left out:
+//! the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends between
+//! two instructions, and what those before have stored is in the page cache. What is left then is the order of the program,
+//! which the compiler keeps.
 //!
-//! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that bypasses the cache: there a non-temporal store is a
-//! store and a write-back, others see it before it is durable, and only the link-and-persist policy keeps readers
-//! from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
+//! Non-temporal stores are `movnti`, or ordinary ones where nothing has to reach memory. aarch64 has no store that bypasses
+//! the cache: there a non-temporal store is a store and a write-back, others see it before it is durable, and only the
+//! link-and-persist policy keeps readers from acting on it ([`LinkAndPersist`](crate::LinkAndPersist)).
 
 use crate::{Media, PersistenceDomain, Purpose};
 use std::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -120,7 +120,7 @@ fn best_write_back() -> WriteBack {
 // SAFETY: every access is the atomic of the same name with the ordering asked for. A write-back instruction follows
 // the thread's earlier stores to its line in program order, `asm!` without `nomem` keeps the compiler from moving
 // stores across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive
-// wherever they are (`Process`), none is non-temporal, and each is visible in program order.
+// wherever they are (`Process`), none is non-temporal; they survive in program order, and others see them by release and acquire.
 unsafe impl Media for Hardware {
     const DIRECT: bool = true;
 

@@ -45,4 +45,4 @@ pub use token::{
 };
 pub use tracing::{Trace, Tracing};
 pub use watched::Watched;
-pub use word::{Link, Offset, PEither, PWord, Persistent, Tag, VWord};
+pub use word::{Link, Offset, PEither, PWord, Persistent, Tag, VWord, zeroed};

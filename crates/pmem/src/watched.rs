@@ -103,6 +103,12 @@ pub trait Watch: Send + Sync + 'static {
     fn after(&self, step: &Step) {
         let _ = step;
     }
+
+    /// A larger change has come to this step ([`Media::comes_to`]).
+    #[inline(always)]
+    fn comes_to(&self, step: &'static str) {
+        let _ = step;
+    }
 }
 
 /// Passes everything on to `M`, under the eyes of `W`.
@@ -274,6 +280,7 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
 
     #[inline]
     fn comes_to(&self, step: &'static str) {
+        self.watch.comes_to(step);
         self.inner.comes_to(step);
     }
 

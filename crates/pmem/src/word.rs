@@ -31,6 +31,13 @@ pub unsafe trait Persistent: 'static {
     const WORDS_ONLY: bool = false;
 }
 
+/// The value whose bytes are all zero: null links, words of zero.
+#[inline]
+pub fn zeroed<T: Persistent>() -> T {
+    // SAFETY: any bytes are a valid value of a `Persistent` type.
+    unsafe { std::mem::zeroed() }
+}
+
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Offset(u64);

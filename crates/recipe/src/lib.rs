@@ -1,9 +1,9 @@
 //! Indexes that RECIPE converts for persistent memory (SOSP 2019).
 //!
 //! RECIPE takes a concurrent index in DRAM whose reads tolerate what a writer leaves half done, and makes it
-//! crash-consistent: each store that others can see is made durable before the next, and where a write takes several
-//! such stores, whoever comes upon a write that a crash has interrupted finishes it. `docs/papers.md` maps the
-//! paper's sections to these files, and `docs/deviations.md` says where and why this differs.
+//! crash-consistent: each store that others can see is made durable before the next, and where a write takes
+//! several such stores, whoever comes upon a write that a crash has interrupted finishes it. `docs/papers.md`
+//! maps the paper's sections to these files, and `docs/deviations.md` says where and why this differs.
 
 pub mod part;
 

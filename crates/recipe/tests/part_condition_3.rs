@@ -1,8 +1,8 @@
-//! RECIPE's Condition #3 in P-ART: what a crash between the two steps of an SMO leaves is tolerated by reads, told from
-//! a change under way by writes, and finished by the first that passes.
+//! RECIPE's Condition #3 in P-ART: what a crash between the two steps of an SMO leaves is tolerated by reads,
+//! told from a change under way by writes, and finished by the first that passes.
 //!
-//! A media stops a thread at a step of its own choice. There the test copies the pool's file, which is what a killed
-//! process would leave, or lets another write go by.
+//! A media stops a thread at a step of its own choice. There the test copies the pool's file, which is what a
+//! killed process would leave, or lets another write go by.
 
 use index::Index;
 use index::conformance::{Entries, Store, folder};
@@ -31,7 +31,8 @@ thread_local! {
 
 static STORES: AtomicU64 = AtomicU64::new(0);
 
-/// Lets this thread call `hook` when it comes to the `nth` such step of `work`; `false` if it does not come so far.
+/// Lets this thread call `hook` when it comes to the `nth` such step of `work`; `false` if it does not come
+/// so far.
 fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static, work: impl FnOnce()) -> bool {
     let called = Rc::new(Cell::new(false));
     let calls = Rc::clone(&called);
@@ -146,8 +147,8 @@ fn repairs(store: &Tree, len: usize) -> u64 {
     stores(|| assert!(!store.index().remove(&aside(len, b'z')).expect("no error")))
 }
 
-/// What holds is found before any write; the first write repairs one prefix (and takes its mark away), and only the
-/// first.
+/// What holds is found before any write; the first write repairs one prefix (and takes its mark away), and
+/// only the first.
 fn assert_repaired_once(store: &Tree, model: &Entries, len: usize) {
     store.compare(model);
     assert_eq!([repairs(store, len), repairs(store, len)], [2, 0]);
@@ -250,9 +251,9 @@ fn writers_race_to_finish() {
     }
 }
 
-/// A writer has read where it is, or a prefix, when another write goes by and changes it. Then its own lock can be had
-/// though no crash has happened, and nothing may be "repaired". Tried at each load that a write makes before it takes a
-/// lock, for writes above and below each other, in all pairs.
+/// A writer has read where it is, or a prefix, when another write goes by and changes it. Then its own lock
+/// can be had though no crash has happened, and nothing may be "repaired". Tried at each load that a write
+/// makes before it takes a lock, for writes above and below each other, in all pairs.
 #[test]
 fn a_lock_that_can_be_had_does_not_mean_a_crash() {
     let _alone = alone();

@@ -1,16 +1,16 @@
-//! P-ART's changes, step by step: a crash at each, and the order in which the paper has them (RECIPE §6.4).
+//! P-ART's changes, step by step: a crash, a reader at each, and the order in which the paper has them
+//! (RECIPE §6.4).
 
 use index::conformance::Store;
-use index::conformance::steps::{Stepping, any_step_can_be_the_last};
+use index::conformance::steps::Stepping;
 use index::{Index, OnHeap};
 use pmem::watched::{self, Watch, What};
-use pmem::{Hardware, Link, Purpose, Watched};
+use pmem::{Link, Purpose, Watched};
 use std::cell::RefCell;
 use wollemi_recipe::Part;
 
-#[test]
-fn every_step_of_every_change_can_be_the_last() {
-    any_step_can_be_the_last::<Part<Stepping>, Part<Hardware>>();
+index::conformance_step_by_step! {
+    part: Part<Stepping>, Part;
 }
 
 thread_local! {
@@ -25,9 +25,12 @@ impl Watch for Notes {
     const LOADS: bool = false;
 
     fn after(&self, step: &watched::Step) {
-        use What::{Fence, Store, WriteBack, WriteBackJoined};
-        if let Store | WriteBack(Purpose::Node) | WriteBackJoined(Purpose::Node) | Fence(Purpose::Node) =
-            step.what
+        use What::{Fence, Store, StoreUnpersisted, WriteBack, WriteBackJoined};
+        if let Store
+        | StoreUnpersisted
+        | WriteBack(Purpose::Node)
+        | WriteBackJoined(Purpose::Node)
+        | Fence(Purpose::Node) = step.what
         {
             STEPS.with_borrow_mut(|steps| steps.push((step.what, step.start.addr())));
         }
@@ -92,8 +95,9 @@ impl Rig {
         self.steps_to(&self.objects(), change)
     }
 
-    /// The steps of a change, to these objects and new ones. Stores, by object and distance from its start; and what a
-    /// fence makes durable, by lines, those of new objects as one.
+    /// The steps of a change, to these objects and new ones. Stores, by object and distance from its start,
+    /// those that need not be durable as notes; and what a fence makes durable, by lines, those of new
+    /// objects as one.
     fn steps_to(&self, objects: &[Object], change: impl FnOnce(&Rig)) -> Vec<String> {
         let name = |address: usize| {
             let place = |object: &Object| {
@@ -104,12 +108,18 @@ impl Rig {
         };
         STEPS.take();
         change(self);
-        let (mut steps, mut lines) = (Vec::new(), Vec::new());
+        let (mut steps, mut lines, mut stored) = (Vec::new(), Vec::new(), Vec::new());
         for (what, address) in STEPS.take() {
             match what {
                 // The heap's own, when it takes a page.
-                What::Store if name(address) == NEW => {}
-                What::Store => steps.push(format!("store {}", name(address))),
+                What::Store | What::StoreUnpersisted if name(address) == NEW => {}
+                What::Store => {
+                    stored.push(address);
+                    steps.push(format!("store {}", name(address)));
+                }
+                // Nobody waits for it to be durable. What was stored before only loses its mark.
+                What::StoreUnpersisted if stored.contains(&address) => {}
+                What::StoreUnpersisted => steps.push(format!("note {}", name(address))),
                 What::Fence(_) => {
                     lines.dedup();
                     steps.push(format!("persist {}", lines.join(", ")));
@@ -123,8 +133,10 @@ impl Rig {
     }
 }
 
-/// "(i) append the new entry, (ii) commit by the counter": an N4 has both in one line, and its key byte in the counter's
-/// word; an N16 and an N48, whose child index commits, persist the pointer first; an N256 commits by the pointer.
+/// "(i) append the new entry, (ii) commit by the counter": an N4 has both in one line, and its key byte in
+/// the counter's word; an N16 and an N48, whose child index commits, persist the pointer first; an N256
+/// commits by the pointer. An N16's key byte, in the counter's line, is stored before the counter and durable
+/// with it.
 #[test]
 fn an_entry_is_appended_and_then_committed() {
     let steps = [3, 10, 30, 60].map(|children| {
@@ -136,6 +148,7 @@ fn an_entry_is_appended_and_then_committed() {
         "persist new",
         "store node+144",
         "persist node+128",
+        "note node+40",
         "store node+8",
         "persist node+0",
     ];
@@ -182,8 +195,8 @@ fn a_copy_is_durable_before_the_pointer_to_it() {
     assert_eq!(steps, [&["persist new"][..], &SWING].concat());
 }
 
-/// Path compression is split in two ordered steps: the new node above is installed, then the node below gets the prefix
-/// that fits.
+/// Path compression is split in two ordered steps: the new node above is installed, then the node below gets
+/// the prefix that fits.
 #[test]
 fn a_split_installs_the_node_and_then_cuts_the_prefix() {
     for (prefix, key) in [(&[7, 7][..], &[7, 9][..]), (&[7; 20], &[7, 7, 7, 9])] {

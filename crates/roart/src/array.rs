@@ -5,8 +5,9 @@
 //! ```
 //!
 //! I1 An entry changes by one store, under the array's lock.
-//! I2 All keys of an array begin with the bytes that lead to its slot. The array may move down, when a node comes
-//!    between (under the array's lock), but never up: a scan that holds its link may rely on what it leads to.
+//! I2 All keys of an array begin with the bytes that lead to its slot. The array may move down, when a node
+//!    comes between (under the array's lock), but never up: a scan that holds its link may rely on what it
+//!    leads to.
 //! I3 A published array has at least two leaves, a full one at most [`CAPACITIES`]'s last.
 //! I4 There is no volatile metadata but the lock: the entries tell which are in use.
 //!

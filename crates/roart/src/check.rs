@@ -5,17 +5,16 @@ use crate::fingerprint::{fingerprint, fingerprint_of};
 use crate::inline::{self, InlineRef};
 use crate::node::Node;
 use crate::prefix::Prefix;
-use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, child_tag, report};
+use art::{Kind, LONG_SKIP, LeafRef, Tagged, child_tag, report};
 use index::Faults;
 use pmem::{Fault, Link, Media};
 
 /// Something still to check.
 struct Item {
     link: Link,
-    /// The level of the node that it hangs in, that node's prefix, and the byte by which it hangs there (`None`:
-    /// a key that ends there); `None` for the root.
+    /// The level of the node that it hangs in, that node's prefix, and the byte by which it hangs there
+    /// (`None`: a key that ends there); `None` for the root.
     parent: Option<(usize, Prefix, Option<u8>)>,
     in_array: bool,
 }

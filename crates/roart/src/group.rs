@@ -1,21 +1,23 @@
 //! Subtrees built anew from keys: what splits, merges and conversions of leaf arrays have in common.
 //!
-//! One key hangs as a leaf. Short pairs go into an inline leaf array; other keys, with pairs among them, into a leaf
-//! array; where neither will do, a node at the first byte that not all share is put over the groups that it makes.
+//! One key hangs as a leaf. Short pairs go into an inline leaf array; other keys, with pairs among them, into
+//! a leaf array; where neither will do, a node at the first byte that not all share is put over the groups
+//! that it makes.
 //!
-//! What fails on the way, for want of memory, leaves nothing behind: what was drafted goes with its tokens, and what had
-//! become part of something larger is retired.
+//! What fails on the way, for want of memory, leaves nothing behind: what was drafted goes with its tokens,
+//! and what had become part of something larger is retired.
 
+use crate::Variant;
 use crate::array::{Entry, MOST, Place, draft_array};
 use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Parent;
-use crate::node::{draft_node, node_size};
+use crate::node::{Layouts, draft_node};
+use crate::write::Writer;
 use crate::write::skip_between;
-use crate::{Roart, Variant};
-use art::{Child, Children, Kind, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf, retire};
-use heap::{Error, Guard};
+use art::{Child, Children, Kind, Kinds, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf};
+use heap::Error;
 use pmem::{Batch, Fault, Flushed, Link, Media};
 
 /// A key and its value, on the way into a subtree.
@@ -89,25 +91,25 @@ pub(crate) struct Built {
 
 impl Built {
     /// Gives back what has become of no use: on success leaves that were replaced, else what was built.
-    pub(crate) fn settle<M: Media, V: Variant>(self, index: &Roart<M, V>, done: bool, guard: &Guard) {
+    pub(crate) fn settle<M: Media, V: Variant>(self, writer: &Writer<'_, M, V>, done: bool) {
         if done {
             for (link, len) in self.replaced {
-                retire(&index.heap, guard, link, len);
+                writer.retire(link, len);
             }
         } else {
             for (offset, len) in self.adopted {
-                index.heap.retire(guard, offset, len);
+                writer.heap.retire(writer.guard, offset, len);
             }
         }
     }
 }
 
-impl<M: Media, V: Variant> Roart<M, V> {
+impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// The member that a leaf is. The caller holds the lock on it.
     pub(crate) fn leaf_member<'g>(&'g self, link: Link) -> Result<Member<'g>, Fault> {
-        let leaf = LeafRef::at(&self.heap, link)?;
+        let leaf = LeafRef::at(self.heap, link)?;
         let pair = if V::INLINE {
-            pair_of(leaf.key(), &leaf.value(&self.heap))
+            pair_of(leaf.key(), &leaf.value(self.heap))
         } else {
             None
         };
@@ -176,10 +178,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut leaf = match member {
             Member::Pair(first, key, value) => {
                 let (bytes, len) = key.key(*first);
-                draft_leaf(&self.heap, &bytes[..len], &value.to_le_bytes(), batch)?
+                draft_leaf(self.heap, &bytes[..len], &value.to_le_bytes(), batch)?
             }
-            Member::Leaf(leaf, ..) => draft_leaf(&self.heap, leaf.key(), &leaf.value(&self.heap), batch)?,
-            Member::New(key, value) => draft_leaf(&self.heap, key, value, batch)?,
+            Member::Leaf(leaf, ..) => draft_leaf(self.heap, leaf.key(), &leaf.value(self.heap), batch)?,
+            Member::New(key, value) => draft_leaf(self.heap, key, value, batch)?,
         };
         let len = heap::footprint::<Leaf>(leaf.tail_mut().len()).unwrap_or_default();
         let place = (leaf.offset(), len);
@@ -194,7 +196,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         members: &[Member<'_>],
         built: &mut Built,
     ) -> Result<Top<'e, 'h>, Error> {
-        let (array, offset) = draft_inline(&self.heap, batch, image)?;
+        let (array, offset) = draft_inline(self.heap, batch, image)?;
         built
             .replaced
             .extend(members.iter().filter_map(|member| match member {
@@ -227,7 +229,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 }
             });
         }
-        let (array, class, place) = draft_array::<M, V>(&self.heap, batch, entries)?;
+        let (array, class, place) = draft_array::<M, V>(self.heap, batch, entries)?;
         built.adopted.extend(leaves);
         Ok(Top {
             child: Child::New(array, Kind::Array, class),
@@ -235,7 +237,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })
     }
 
-    /// A node at `level`, for which `depth` bytes lead to its link, over the groups that the members' bytes there make.
+    /// A node at `level`, for which `depth` bytes lead to its link, over the groups that the members' bytes
+    /// there make.
     pub(crate) fn draft_over<'e, 'h>(
         &'h self,
         batch: &Batch<'e, '_, M>,
@@ -282,7 +285,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(top)
     }
 
-    /// A node at the end of `path` over an array that stays as it is, and the last member, which parts from its keys.
+    /// A node at the end of `path` over an array that stays as it is, and the last member, which parts from
+    /// its keys.
     pub(crate) fn draft_beside<'e, 'h>(
         &'h self,
         batch: &Batch<'e, '_, M>,
@@ -315,10 +319,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> Result<Top<'e, 'h>, Error> {
         let above = depth.saturating_sub(1);
         let skip = skip_between(above, path.len(), Link::NULL)?;
-        let (node, kind, offset) = draft_node(&self.heap, batch, path, children)?;
+        let (node, kind, offset) = draft_node(self.heap, batch, path, children)?;
         Ok(Top {
             child: Child::New(node, kind, skip),
-            place: Some((offset, node_size(kind))),
+            place: Some((offset, Layouts::size(kind))),
         })
     }
 

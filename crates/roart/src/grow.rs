@@ -1,22 +1,23 @@
 //! Structure modifications of inserts: larger nodes and leaf arrays, and splits.
 //!
-//! Each builds its new objects, fences once, and swings one slot (fence 2). What is replaced is retired under its
-//! own lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose children live
-//! on below its copy is obsolete before the copy can be reached: a writer that came to a child by way of the node sees
-//! from the node's flag whether the child may have moved down since.
+//! Each builds its new objects, fences once, and swings one slot (fence 2). What is replaced is retired under
+//! its own lock, its slots untouched: readers and the post-crash collection may still walk it. A node whose
+//! children live on below its copy is obsolete before the copy can be reached: a writer that came to a child
+//! by way of the node sees from the node's flag whether the child may have moved down since.
 
+use crate::Variant;
 use crate::array::{ArrayRef, Entry, MOST, draft_array};
 use crate::fingerprint::fingerprint;
 use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
-use crate::node::{children_of, draft_node, node_size};
+use crate::node::{children_of, draft_node};
+use crate::write::Writer;
 use crate::write::skip_between;
-use crate::{Roart, Variant};
-use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf, retire};
-use heap::{Error, Guard};
-use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
+use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf};
+use heap::Error;
+use pmem::{Batch, Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
-impl<M: Media, V: Variant> Roart<M, V> {
+impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// Swings the parent's slot to a new object: the commit point.
     pub(crate) fn replace(&self, parent: &Parent<'_, M>, object: Persisted<'_, Erased>, kind: Kind, aux: u8) {
         let tag = child_tag(kind, parent.link.byte(), aux);
@@ -31,17 +32,20 @@ impl<M: Media, V: Variant> Roart<M, V> {
         &self,
         place: &Place<'_>,
         mut locked: Locked<'_, M>,
-        key: &[u8],
         value: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
-        let parent = self.lock_parent(key, place.at)?;
+        let parent = self.lock_parent(place.at)?;
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?
+                .flush(&batch)
+                .erased();
             let mut children = children_of(&place.node, media);
-            children.add(key.get(place.level).copied(), Child::New(leaf, Kind::Leaf, 0));
-            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
+            children.add(
+                self.key.get(place.level).copied(),
+                Child::New(leaf, Kind::Leaf, 0),
+            );
+            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], children)?;
             let fenced = batch.fence();
             locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -49,57 +53,63 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })?;
         drop(parent);
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
+        self.retire(place.at, place.node.size());
         Ok(())
     }
 
-    /// Internal split (§3.3.2, minimally ordered): the key parts from the string of the inner node at `link` above
-    /// its level. A new N4 above that node holds both; the node itself is not written, since its prefix is kept
-    /// from its level backwards. 3 write-backs, 2 fences.
+    /// Internal split (§3.3.2, minimally ordered): the key parts from the string of the inner node at `link`
+    /// above its level. A new N4 above that node holds both; the node itself is not written, since its prefix
+    /// is kept from its level backwards. 3 write-backs, 2 fences.
     pub(crate) fn split_prefix(
         &self,
         slot: &PSlot,
         link: Link,
         slot_level: usize,
         (level, byte): (usize, u8),
-        key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
         let media = self.heap.media();
-        let below = crate::node::Node::at(&self.heap, link)?.header().level(media);
+        let below = crate::node::Node::at(self.heap, link)?.header().level(media);
         let lower = link.with_tag(child_tag(link.kind(), byte, skip_between(level, below, link)?));
         let skip = skip_between(slot_level, level, link)?;
-        let key_byte = key.get(level).copied();
-        let publish = |node: Persisted<'_, Erased>, kind| {
-            let tag = child_tag(kind, link.byte(), skip);
-            let _durable = slot.publish::<V::Publish, M, _>(media, node, tag).commit();
-        };
         if V::MO {
             return persist_scope(media, Purpose::Node, |batch| {
-                let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
-                let mut children = Children::default();
-                children.add(Some(byte), Child::Reachable(lower));
-                children.add(key_byte, Child::New(leaf, Kind::Leaf, 0));
-                let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
-                let fenced = batch.fence();
-                publish(node.persisted(&fenced), kind);
-                Ok(())
+                let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
+                let leaf = Child::New(leaf.erased(), Kind::Leaf, 0);
+                self.hang_over(batch, (slot, link), lower, (level, skip), leaf)
             });
         }
         let leaf = persist_scope(media, Purpose::Node, |batch| {
-            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
-            Ok::<_, Error>(leaf.persisted(&fenced))
+            Ok::<_, Error>(leaf.erased().persisted(&fenced))
         })?;
         persist_scope(media, Purpose::Node, |batch| {
-            let mut children = Children::default();
-            children.add(Some(byte), Child::Reachable(lower));
-            children.add(key_byte, Child::Durable(leaf, Kind::Leaf, 0));
-            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
-            let fenced = batch.fence();
-            publish(node.persisted(&fenced), kind);
-            Ok(())
+            let leaf = Child::Durable(leaf, Kind::Leaf, 0);
+            self.hang_over(batch, (slot, link), lower, (level, skip), leaf)
         })
+    }
+
+    /// Ends the batch: `slot`, which holds `link`, gets a new N4 at `level`, over `lower`, whose byte there
+    /// is in its tag, and the new leaf.
+    fn hang_over<'e>(
+        &self,
+        batch: Batch<'e, '_, M>,
+        (slot, link): (&PSlot, Link),
+        lower: Link,
+        (level, skip): (usize, u8),
+        leaf: Child<'e, '_>,
+    ) -> Result<(), Error> {
+        let mut children = Children::default();
+        children.add(Some(lower.byte()), Child::Reachable(lower));
+        children.add(self.key.get(level).copied(), leaf);
+        let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..level], children)?;
+        let fenced = batch.fence();
+        let tag = child_tag(kind, link.byte(), skip);
+        let _durable = slot
+            .publish::<V::Publish, M, _>(self.heap.media(), node.persisted(&fenced), tag)
+            .commit();
+        Ok(())
     }
 
     /// Makes room in a full leaf array: the next size class, or a node over several arrays.
@@ -108,52 +118,47 @@ impl<M: Media, V: Variant> Roart<M, V> {
         place: &Place<'_>,
         array: &ArrayRef<'_>,
         locked: Locked<'_, M>,
-        key: &[u8],
         value: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
-        let parent = self.lock_parent(key, place.link)?;
+        let parent = self.lock_parent(place.link)?;
         if array.slots().len() == MOST {
-            return self.split_array(parent, place.link, array, locked, key, value, guard);
+            return self.split_array(parent, place.link, array, locked, value);
         }
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
             let mut entries = Vec::with_capacity(MOST);
             entries.extend(array.leaves(media).map(Entry::Reachable));
-            entries.push(Entry::New(leaf, fingerprint(key)));
-            let (array, class, _) = draft_array::<M, V>(&self.heap, &batch, entries)?;
+            entries.push(Entry::New(leaf, fingerprint(self.key)));
+            let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
             let fenced = batch.fence();
             self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
             Ok::<_, Error>(())
         })?;
         drop(parent);
         locked.retire();
-        retire(&self.heap, guard, place.link, array.size());
+        self.retire(place.link, array.size());
         Ok(())
     }
 
-    /// Splits a full leaf array (§3.2, Fig. 8(e) and 9) at the first byte where its keys, the new one included,
-    /// diverge. 2 fences, and as many write-backs as the new objects have lines, and the slot's.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one place, all locked")]
+    /// Splits a full leaf array (§3.2, Fig. 8(e) and 9) at the first byte where its keys, the new one
+    /// included, diverge. 2 fences, and as many write-backs as the new objects have lines, and the slot's.
     fn split_array(
         &self,
         parent: Parent<'_, M>,
         link: Link,
         array: &ArrayRef<'_>,
         locked: Locked<'_, M>,
-        key: &[u8],
         value: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
-        array.prefetch_leaves(&self.heap);
+        array.prefetch_leaves(self.heap);
         let mut members = Vec::with_capacity(MOST + 1);
         for leaf in array.leaves(media) {
             members.push(self.leaf_member(leaf)?);
         }
         let among = shared_by(&members);
-        members.push(Member::New(key, value));
+        members.push(Member::New(self.key, value));
         let level = shared_by(&members);
         // All old keys go on together: their array stays as it is.
         let stays = level < among;
@@ -161,7 +166,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = if stays {
-                self.draft_beside(&batch, depth, &key[..level], link, &members, &mut built)?
+                self.draft_beside(&batch, depth, &self.key[..level], link, &members, &mut built)?
             } else {
                 self.draft_group(&batch, depth, members, &mut built)?
             };
@@ -169,10 +174,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Ok(())
         });
         drop(parent);
-        built.settle(self, done.is_ok(), guard);
+        built.settle(self, done.is_ok());
         if done.is_ok() && !stays {
             locked.retire();
-            retire(&self.heap, guard, link, array.size());
+            self.retire(link, array.size());
         }
         done
     }

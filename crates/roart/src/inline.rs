@@ -7,18 +7,20 @@
 //!                     +----------+-------+-------+
 //! ```
 //!
-//! They hold keys of up to eight bytes below one slot of the root, which tells the first byte (`word` says how the
-//! others are kept); an array has 2^c lines (`shape`). A key has a home line and is in the first line from there on
-//! that had an entry for it, so that nearly all reads see one line of the array.
+//! They hold keys of up to eight bytes below one slot of the root, which tells the first byte (`word` says
+//! how the others are kept); an array has 2^c lines (`shape`). A key has a home line and is in the first line
+//! from there on that had an entry for it, so that nearly all reads see one line of the array.
 //!
-//! I1 An entry that was once used is its key's until the array is replaced, present or removed. So what a reader
-//!    finds under a key word is that key's, and a line with an entry that was never used ends every search.
-//! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked; both are in
-//!    one line, and stores to a line become durable in their order. When they are, the mark goes.
-//! I3 Who meets a mark makes the line durable before it acts on the entry, whichever generation has left the mark: after
-//!    a kill it may be all that tells. The first who takes the lock in a generation settles the marks that a crash left.
-//! I4 All keys of an array, removed ones included, share their bytes before its `from`. Like a leaf array, it may move
-//!    down, but never up.
+//! I1 An entry that was once used is its key's until the array is replaced, present or removed. So what a
+//!    reader finds under a key word is that key's, and a line with an entry that was never used ends every
+//!    search.
+//! I2 Under the array's lock entries change: a value first, then the key word that makes it count, marked;
+//!    both are in one line, and stores to a line become durable in their order. When they are, the mark goes.
+//! I3 Who meets a mark makes the line durable before it acts on the entry, whichever generation has left the
+//!    mark: after a kill it may be all that tells. The first who takes the lock in a generation settles the
+//!    marks that a crash left.
+//! I4 All keys of an array, removed ones included, share their bytes before its `from`. Like a leaf array, it
+//!    may move down, but never up.
 //! I5 A published array has at least one key. How many are present is volatile.
 //!
 //! Here is the object; `build` makes new ones, `edit` writes, `scan` reads in order.
@@ -146,8 +148,8 @@ impl Entry {
         });
     }
 
-    /// Makes the key present with this value. The caller holds the lock; the entry is the key's or free. 1 write-back, 1
-    /// fence; a fence more without marks.
+    /// Makes the key present with this value. The caller holds the lock; the entry is the key's or free. 1
+    /// write-back, 1 fence; a fence more without marks.
     pub(crate) fn insert<P: Publication, M: Media>(&self, key: KeyWord, value: u64, media: &M) {
         let word = key.to_store(true);
         if !P::MARKS {
@@ -223,7 +225,8 @@ impl<'g> InlineRef<'g> {
         heap.pool().at(self.offset)
     }
 
-    /// Takes the lock. After a restart only marks that a crash has left are settled (I3), and the count is taken (I5).
+    /// Takes the lock. After a restart only marks that a crash has left are settled (I3), and the count is
+    /// taken (I5).
     pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
         let head = self.head(heap)?;
         Ok(head.lock.lock(heap.media(), heap.generation()).map(|mut locked| {

@@ -1,14 +1,15 @@
 //! ROART: a range-query optimized persistent adaptive radix tree (FAST'21).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short pairs
-//! themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`, `write`), structure
-//! modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and
-//! `docs/deviations.md` says where and why this differs.
+//! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short
+//! pairs themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`,
+//! `write`), structure modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`).
+//! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why
+//! this differs.
 //!
-//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or pairs with no
-//! leaf, which reads, scans, traces and checks each treat in their own way, and each between the steps that the others
-//! share. What is below a walk comes from `art` all the same: leaves, links, bounds, groups of reads, building and
-//! publishing.
+//! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or
+//! pairs with no leaf, which reads, scans, traces and checks each treat in their own way, and each between
+//! the steps that the others share. What is below a walk comes from `art` all the same: leaves, links,
+//! bounds, groups of reads, building and publishing.
 
 mod array;
 mod check;
@@ -75,8 +76,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ///
     /// # Errors
     ///
-    /// If the root is of another kind, or damaged, or of a variant that keeps its key bytes elsewhere (with and without
-    /// entry compression) or its short pairs (with and without inline leaf arrays).
+    /// If the root is of another kind, or damaged, or of a variant that keeps its key bytes elsewhere (with
+    /// and without entry compression) or its short pairs (with and without inline leaf arrays).
     pub fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
         let Some(root) = heap.root(name)? else {
             return Ok(None);
@@ -129,6 +130,8 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         self.read(key)
     }
 
+    const SIDE_BY_SIDE: bool = true;
+
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
@@ -138,7 +141,13 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
-        self.edit_key(key, edit, guard)
+        let writer = write::Writer {
+            index: self,
+            heap: &self.heap,
+            guard,
+            key,
+        };
+        writer.edit(edit)
     }
 
     fn visit_range<'g>(

@@ -1,28 +1,29 @@
 //! Finding the place of a write: the descent that compares every byte.
 //!
-//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that
-//! has compared them all may therefore lock the node later and still be right; what may have changed meanwhile is
-//! only what the node's slots hold, and whether the node is obsolete.
+//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer
+//! that has compared them all may therefore lock the node later and still be right; what may have changed
+//! meanwhile is only what the node's slots hold, and whether the node is obsolete.
 
 use crate::array::ArrayRef;
 use crate::node::Node;
 use crate::prefix::Prefix;
+use crate::write::Writer;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Missed, Tagged, Tries, common_prefix, damaged, prefetch, same_object};
+use art::{Kind, LeafRef, Missed, Shared, Tagged, Tries, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
 
 pub(crate) type Place<'g> = art::Place<Node<'g>>;
 pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
-impl<M: Media, V: Variant> Roart<M, V> {
-    /// The place of `key`; `None` if a concurrent change was met and the walk must start anew.
-    pub(crate) fn locate<'g>(&'g self, key: &[u8]) -> Result<Option<Place<'g>>, Fault> {
-        let mut at = self.root;
-        let mut node = Node::at(&self.heap, at)?;
+impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
+    /// The place of the key; `None` if a concurrent change was met and the walk must start anew.
+    pub(crate) fn locate(&self) -> Result<Option<Place<'g>>, Fault> {
+        let mut at = self.index.root;
+        let mut node = Node::at(self.heap, at)?;
         let mut level = 0;
         loop {
-            let (_, link) = node.slot::<V, M>(&self.heap, key.get(level).copied());
-            if level == key.len() && link.kind() != Kind::Leaf && !link.is_null() {
+            let (_, link) = node.slot::<V, M>(self.heap, self.key.get(level).copied());
+            if level == self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
                 return Err(damaged("leaf of the key that ends at a node", link));
             }
             if !link.is_inner() {
@@ -35,15 +36,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     parting: None,
                 }));
             }
-            if level >= key.len() {
+            if level >= self.key.len() {
                 return Err(damaged("end of a key", link));
             }
-            let child = Node::at(&self.heap, link)?;
+            let child = Node::at(self.heap, link)?;
             prefetch(child.header()); // for the lock
-            let child_level = self.level_after(link, &child, level + 1);
+            let child_level = self.index.level_after(link, &child, level + 1);
             if child_level > level + 1 {
                 check_level(&child, link, child_level, self.heap.media())?;
-                let Some(shared) = self.shared(&child, child_level, key, level + 1)? else {
+                let Some(shared) = self.shared(&child, child_level, level + 1)? else {
                     return Ok(None);
                 };
                 if let Shared::Until(until, byte) = shared {
@@ -62,19 +63,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// Compares `key` with the string of `node` from byte `from` to the node's level.
-    fn shared(
-        &self,
-        node: &Node<'_>,
-        level: usize,
-        key: &[u8],
-        from: usize,
-    ) -> Result<Option<Shared>, Fault> {
+    fn shared(&self, node: &Node<'_>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
         if level - from <= Prefix::MAX {
             let string = prefix.last(level - from).ok_or(UNFIT_PREFIX)?;
-            return Ok(Some(Shared::of(string, key, from)));
+            return Ok(Some(Shared::of(string, self.key, from)));
         }
-        let Some(leaf) = self.any_leaf(*node)? else {
+        let Some(leaf) = self.index.any_leaf(*node)? else {
             return Ok(None);
         };
         let Some(string) = leaf.key().get(from..level) else {
@@ -83,12 +78,68 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 offset: 0,
             });
         };
-        Ok(Some(Shared::of(string, key, from)))
+        Ok(Some(Shared::of(string, self.key, from)))
     }
 
-    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand there. The leaf is
-    /// there for the bytes that all keys below the node share: nobody depends on its being reachable, so no link is
-    /// persisted.
+    /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not
+    /// obsolete, so it hangs somewhere on the key's path and stays there until the caller changes that. Locks
+    /// are taken from the child upward only, here and everywhere, so that waiting cannot end in a circle.
+    pub(crate) fn lock_parent(&self, child: Link) -> Result<Parent<'g, M>, Fault> {
+        let mut tries = Tries::default();
+        loop {
+            match self.try_lock_parent(child)? {
+                Ok(parent) => return Ok(parent),
+                Err(missed) if tries.go_on(&missed, self.heap.media()) => {}
+                Err(_) => return Err(damaged("object without a parent", child)),
+            }
+        }
+    }
+
+    fn try_lock_parent(&self, child: Link) -> Result<Result<Parent<'g, M>, Missed>, Fault> {
+        let mut at = self.index.root;
+        let mut node = Node::at(self.heap, at)?;
+        let mut level = 0;
+        loop {
+            let byte = self.key.get(level).copied();
+            let (_, link) = node.slot::<V, M>(self.heap, byte);
+            if same_object(link, child) {
+                let Ok(locked) = node.lock(self.heap) else {
+                    return Ok(Err(Missed::Busy));
+                };
+                let (slot, link) = node.slot::<V, M>(self.heap, byte);
+                return Ok(match slot {
+                    Some(slot) if same_object(link, child) => Ok(Parent {
+                        node,
+                        at,
+                        slot,
+                        link,
+                        level,
+                        locked,
+                    }),
+                    _ => Err(Missed::Lost),
+                });
+            }
+            if !link.is_inner() {
+                return Ok(Err(Missed::Lost));
+            }
+            at = link;
+            node = Node::at(self.heap, at)?;
+            let below = node.header().level(self.heap.media());
+            if below <= level {
+                return Err(damaged("node's level", at));
+            }
+            if below > self.key.len() {
+                return Ok(Err(Missed::Lost));
+            }
+            level = below;
+        }
+    }
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand
+    /// there. The leaf is there for the bytes that all keys below the node share: nobody depends on its being
+    /// reachable, so no link is persisted.
     pub(crate) fn any_leaf(&self, node: Node<'_>) -> Result<Option<LeafRef<'_>>, Fault> {
         let media = self.heap.media();
         let first = |node: &Node<'_>| -> Link {
@@ -106,8 +157,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut level = node.header().level(media);
         loop {
             match link.kind() {
-                // Inline leaf arrays have none, nor do those who ask need one there: all bytes in front of such an array
-                // are in the prefix of the node above it.
+                // Inline leaf arrays have none, nor do those who ask need one there: all bytes in front of
+                // such an array are in the prefix of the node above it.
                 Kind::Null | Kind::Inline => return Ok(None),
                 Kind::Leaf => return LeafRef::at(&self.heap, link).map(Some),
                 Kind::Array => {
@@ -127,64 +178,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
         }
     }
-
-    /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not obsolete, so it
-    /// hangs somewhere on the key's path and stays there until the caller changes that. Locks are taken from the
-    /// child upward only, here and everywhere, so that waiting cannot end in a circle.
-    pub(crate) fn lock_parent<'g>(&'g self, key: &[u8], child: Link) -> Result<Parent<'g, M>, Fault> {
-        let mut tries = Tries::default();
-        loop {
-            match self.try_lock_parent(key, child)? {
-                Ok(parent) => return Ok(parent),
-                Err(missed) if tries.go_on(&missed, self.heap.media()) => {}
-                Err(_) => return Err(damaged("object without a parent", child)),
-            }
-        }
-    }
-
-    fn try_lock_parent<'g>(
-        &'g self,
-        key: &[u8],
-        child: Link,
-    ) -> Result<Result<Parent<'g, M>, Missed>, Fault> {
-        let mut at = self.root;
-        let mut node = Node::at(&self.heap, at)?;
-        let mut level = 0;
-        loop {
-            let byte = key.get(level).copied();
-            let (_, link) = node.slot::<V, M>(&self.heap, byte);
-            if same_object(link, child) {
-                let Ok(locked) = node.lock(&self.heap) else {
-                    return Ok(Err(Missed::Busy));
-                };
-                let (slot, link) = node.slot::<V, M>(&self.heap, byte);
-                return Ok(match slot {
-                    Some(slot) if same_object(link, child) => Ok(Parent {
-                        node,
-                        at,
-                        slot,
-                        link,
-                        level,
-                        locked,
-                    }),
-                    _ => Err(Missed::Lost),
-                });
-            }
-            if !link.is_inner() {
-                return Ok(Err(Missed::Lost));
-            }
-            at = link;
-            node = Node::at(&self.heap, at)?;
-            let below = node.header().level(self.heap.media());
-            if below <= level {
-                return Err(damaged("node's level", at));
-            }
-            if below > key.len() {
-                return Ok(Err(Missed::Lost));
-            }
-            level = below;
-        }
-    }
 }
 
 /// A node whose own level is below what the link to it says.
@@ -192,23 +185,6 @@ pub(crate) const UNFIT_PREFIX: Fault = Fault {
     what: "node's prefix",
     offset: 0,
 };
-
-enum Shared {
-    /// The key has all the bytes.
-    All,
-    /// The key differs, or ends, at this position, where the string has this byte.
-    Until(usize, u8),
-}
-
-impl Shared {
-    fn of(string: &[u8], key: &[u8], from: usize) -> Shared {
-        let same = common_prefix(string, key.get(from..).unwrap_or_default());
-        match string.get(same) {
-            None => Shared::All,
-            Some(&byte) => Shared::Until(from + same, byte),
-        }
-    }
-}
 
 /// A node's level is what the links that lead to it say.
 #[inline]

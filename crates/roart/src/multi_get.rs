@@ -21,7 +21,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let mut links = walk_together(keys, self.root, step, ask)?;
             for (link, key) in links.iter_mut().zip(keys) {
                 if link.kind() == Kind::Array {
-                    // One candidate goes on as if it hung directly; more than one is rare and looked up below.
+                    // One candidate goes on as if it hung directly; more than one is rare and looked up
+                    // below.
                     let array = ArrayRef::at(&self.heap, *link)?;
                     if let Some(only) = array.candidate(&self.heap, key) {
                         *link = only;

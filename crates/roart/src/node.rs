@@ -3,20 +3,20 @@
 //! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
 //! I2 A non-zero entry names an object that was durable before that store.
 //! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`prefix`).
-//! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the index
-//!    is only a hint: the entry that it names says itself for which byte it is. It names an entry before the entry
-//!    is published, so a key that a scan finds is found by a get too.
+//! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the
+//!    index is only a hint: the entry that it names says itself for which byte it is. It names an entry
+//!    before the entry is published, so a key that a scan finds is found by a get too.
 //! I5 Under the lock entries change; an obsolete node's entries stay as they are.
 //!
 //! Not here: locks' meaning (`pmem::GenerationLock`), when nodes change kind (`grow`, `shrink`).
 
 mod build;
 
-pub(crate) use build::{children_of, draft_node, draft_root};
+pub(crate) use build::{Layouts, children_of, draft_node, draft_root};
 
 use crate::Variant;
 use crate::prefix::Prefix;
-use art::{Kind, Tagged, byte_at, child_tag, index_word, with_byte};
+use art::{InnerRef, Kind, Kinds, Tagged, byte_at, child_tag, each_kind, index_word, matching, with_byte};
 use heap::Heap;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Persistent, Purpose, VWord,
@@ -113,12 +113,7 @@ unsafe impl Persistent for N256 {
 
 /// A node being used.
 #[derive(Clone, Copy)]
-pub(crate) enum Node<'g> {
-    N4(&'g N4),
-    N16(&'g N16),
-    N48(&'g N48),
-    N256(&'g N256),
-}
+pub(crate) struct Node<'g>(pub(crate) InnerRef<'g, Layouts>);
 
 /// Where the object of a link is.
 #[inline(always)]
@@ -159,68 +154,39 @@ impl N48 {
     }
 }
 
-/// The slot, if it holds the child for `byte`.
-#[inline]
-fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g PSlot, Link)> {
-    let link = slot.load(media);
-    (!link.is_null() && link.byte() == byte).then_some((slot, link))
-}
-
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
     #[inline]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
-        let offset = offset_of(link)?;
-        Ok(match link.kind() {
-            Kind::N4 => Node::N4(heap.pool().at(offset)?),
-            Kind::N16 => Node::N16(heap.pool().at(offset)?),
-            Kind::N48 => Node::N48(heap.pool().at(offset)?),
-            Kind::N256 => Node::N256(heap.pool().at(offset)?),
-            _ => {
-                return Err(Fault {
-                    what: "link to a node",
-                    offset: offset.get(),
-                });
-            }
-        })
+        InnerRef::at(heap, link).map(Node)
     }
 
     pub(crate) fn header(&self) -> &'g Header {
-        match self {
-            Node::N4(node) => &node.header,
-            Node::N16(node) => &node.header,
-            Node::N48(node) => &node.header,
-            Node::N256(node) => &node.header,
-        }
+        each_kind!(self.0, node => &node.header)
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        match self {
-            Node::N4(_) => Kind::N4,
-            Node::N16(_) => Kind::N16,
-            Node::N48(_) => Kind::N48,
-            Node::N256(_) => Kind::N256,
-        }
+        self.0.kind()
+    }
+
+    /// Bytes of the node.
+    pub(crate) fn size(&self) -> usize {
+        Layouts::size(self.kind())
     }
 
     /// All slots but `ends`. The n-th slot of an N256 is for byte n; elsewhere the links tell their bytes.
     pub(crate) fn slots(&self) -> &'g [PSlot] {
-        match self {
-            Node::N4(node) => &node.slots,
-            Node::N16(node) => &node.slots,
-            Node::N48(node) => &node.slots,
-            Node::N256(node) => &node.slots,
-        }
+        each_kind!(self.0, node => &node.slots)
     }
 
     /// The child for `byte`, and its slot.
     #[inline]
     pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Heap<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
         let media = heap.media();
-        match self {
-            Node::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
-            Node::N16(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
-            Node::N4(node) => {
+        match self.0 {
+            InnerRef::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
+            InnerRef::N16(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
+            InnerRef::N4(node) => {
                 // A key byte counts only with a pointer beside it, and was durable before that.
                 let keys = (node.header.meta.peek(media) >> 32) as u32;
                 let slots = keys.to_le_bytes().into_iter().zip(&node.slots);
@@ -228,14 +194,14 @@ impl<'g> Node<'g> {
                     .filter(|(key, _)| *key == byte)
                     .find_map(|(_, slot)| matching(media, slot, byte))
             }
-            Node::N16(node) => {
+            InnerRef::N16(node) => {
                 let [low, high] = [0, 1].map(|i| node.keys[i].load(media).to_le_bytes());
                 let slots = low.into_iter().chain(high).zip(&node.slots);
                 slots
                     .filter(|(key, _)| *key == byte)
                     .find_map(|(_, slot)| matching(media, slot, byte))
             }
-            Node::N48(node) => node.hinted(media, byte).or_else(|| {
+            InnerRef::N48(node) => node.hinted(media, byte).or_else(|| {
                 if node.header.lock.is_current(media, heap.generation()) {
                     // The hint may have been read before a repair that had ended by now.
                     return node.hinted(media, byte);
@@ -243,7 +209,7 @@ impl<'g> Node<'g> {
                 self.repair_at_first_touch(heap);
                 node.slots.iter().find_map(|slot| matching(media, slot, byte))
             }),
-            Node::N256(node) => {
+            InnerRef::N256(node) => {
                 let slot = &node.slots[usize::from(byte)];
                 let link = slot.load(media);
                 (!link.is_null()).then_some((slot, link))
@@ -251,8 +217,8 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the slot
-    /// is missing where no entry is in use for the byte yet.
+    /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the
+    /// slot is missing where no entry is in use for the byte yet.
     #[inline]
     pub(crate) fn slot<V: Variant, M: Media>(
         &self,
@@ -281,9 +247,9 @@ impl<'g> Node<'g> {
 
     /// How many children are in use, without `ends`. The caller holds the lock.
     pub(crate) fn count<M: Media>(&self, media: &'g M) -> usize {
-        match self {
-            Node::N48(node) => node.count.load(media) as usize,
-            Node::N256(node) => node.count.load(media) as usize,
+        match self.0 {
+            InnerRef::N48(node) => node.count.load(media) as usize,
+            InnerRef::N256(node) => node.count.load(media) as usize,
             _ => self.children(media).count(),
         }
     }
@@ -308,15 +274,15 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has left. The
-    /// caller holds the lock.
+    /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has
+    /// left. The caller holds the lock.
     fn rebuild<M: Media>(&self, media: &M) {
         self.header().ends.settle(media);
-        match self {
-            Node::N4(_) | Node::N16(_) => self.slots().iter().for_each(|slot| {
+        match self.0 {
+            InnerRef::N4(_) | InnerRef::N16(_) => self.slots().iter().for_each(|slot| {
                 slot.settle(media);
             }),
-            Node::N48(node) => {
+            InnerRef::N48(node) => {
                 let mut words = [0; 32];
                 let mut count = 0;
                 for (i, slot) in node.slots.iter().enumerate() {
@@ -332,7 +298,7 @@ impl<'g> Node<'g> {
                 }
                 node.count.store(count, media);
             }
-            Node::N256(node) => {
+            InnerRef::N256(node) => {
                 let count = node
                     .slots
                     .iter()
@@ -345,8 +311,8 @@ impl<'g> Node<'g> {
 
     /// An entry that is not in use, for `byte`; `None` if the node is full. The caller holds the lock.
     pub(crate) fn vacant<M: Media>(&self, media: &M, byte: u8) -> Option<Vacant<'g>> {
-        let entry = match self {
-            Node::N256(_) => usize::from(byte),
+        let entry = match self.0 {
+            InnerRef::N256(_) => usize::from(byte),
             _ => self.slots().iter().position(|slot| slot.load(media).is_null())?,
         };
         Some(Vacant {
@@ -368,27 +334,27 @@ impl<'g> Node<'g> {
     fn note<V: Variant, M: Media>(&self, media: &M, byte: u8, hint: u8, change: i64) {
         let counted = |count: &VWord| count.load(media).wrapping_add_signed(change);
         if V::SMP {
-            match self {
-                Node::N4(_) | Node::N16(_) => {}
-                Node::N48(node) => {
+            match self.0 {
+                InnerRef::N4(_) | InnerRef::N16(_) => {}
+                InnerRef::N48(node) => {
                     if hint == 0 {
                         node.set_hint(media, byte, 0);
                     }
                     node.count.store(counted(&node.count), media);
                 }
-                Node::N256(node) => node.count.store(counted(&node.count), media),
+                InnerRef::N256(node) => node.count.store(counted(&node.count), media),
             }
             return;
         }
-        let count = match self {
-            Node::N4(_) => return,
-            Node::N16(node) => &node.count,
-            Node::N48(node) => &node.count,
-            Node::N256(node) => &node.count,
+        let count = match self.0 {
+            InnerRef::N4(_) => return,
+            InnerRef::N16(node) => &node.count,
+            InnerRef::N48(node) => &node.count,
+            InnerRef::N256(node) => &node.count,
         };
         persist_scope(media, Purpose::Node, |batch| {
             count.store_persistent(counted(count), &batch);
-            if let Node::N48(node) = self {
+            if let InnerRef::N48(node) = self.0 {
                 let word = &node.index[index_word(byte)];
                 word.store_persistent(with_byte(word.load(media), byte.into(), hint), &batch);
             }
@@ -417,7 +383,7 @@ impl Vacant<'_> {
         if !V::EC {
             self.persist_key_byte(media);
         }
-        if let Node::N48(inner) = node {
+        if let InnerRef::N48(inner) = node.0 {
             inner.set_hint(media, byte, entry as u8 + 1);
         }
         let slot = &node.slots()[entry];
@@ -430,33 +396,23 @@ impl Vacant<'_> {
     /// Without entry compression the key byte is durable before the pointer.
     fn persist_key_byte<M: Media>(&self, media: &M) {
         persist_scope(media, Purpose::Node, |batch| {
-            match self.node {
-                Node::N4(node) => {
+            match self.node.0 {
+                InnerRef::N4(node) => {
                     let meta = &node.header.meta;
                     meta.store(with_byte(meta.load(media), self.entry + 4, self.byte), &batch);
                 }
-                Node::N16(node) => {
+                InnerRef::N16(node) => {
                     let word = &node.keys[self.entry / 8];
                     word.store_persistent(with_byte(word.load(media), self.entry, self.byte), &batch);
                 }
-                Node::N48(node) => {
+                InnerRef::N48(node) => {
                     let word = &node.index[index_word(self.byte)];
                     let hint = with_byte(word.load(media), self.byte.into(), self.entry as u8 + 1);
                     word.store_persistent(hint, &batch);
                 }
-                Node::N256(_) => return,
+                InnerRef::N256(_) => return,
             }
             batch.fence();
         });
-    }
-}
-
-/// Bytes of a node of this kind.
-pub(crate) fn node_size(kind: Kind) -> usize {
-    match kind {
-        Kind::N4 => size_of::<N4>(),
-        Kind::N16 => size_of::<N16>(),
-        Kind::N48 => size_of::<N48>(),
-        _ => size_of::<N256>(),
     }
 }

@@ -1,20 +1,18 @@
 //! Point reads: without locks and without looking at prefixes.
 //!
-//! A reader skips the bytes between levels and compares the whole key at the leaf (optimistic path compression).
-//! Skips stand in the links, and a level never changes, so a reader that comes through an old link still arrives
-//! at the right byte. Every slot on the way is durable before it is acted upon (`PSlot::load`).
+//! A reader skips the bytes between levels and compares the whole key at the leaf (optimistic path
+//! compression). Skips stand in the links, and a level never changes, so a reader that comes through an old
+//! link still arrives at the right byte. Every slot on the way is durable before it is acted upon
+//! (`PSlot::load`).
 
 use crate::array::ArrayRef;
 use crate::inline::InlineRef;
 use crate::inline::word::KeyWord;
 use crate::node::{N256, Node, offset_of};
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Tagged, damaged, same};
+use art::{Kind, LONG_SKIP, LeafRef, Tagged, damaged, same};
 use index::Value;
 use pmem::{Fault, Link, Media};
-
-/// Aux of a link to an inner node whose skip must be computed from the node's level.
-pub(crate) const LONG_SKIP: u8 = 255;
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// The value of `key`.
@@ -65,7 +63,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key holds.
+    /// From the inner node at `link`, reached after `depth` bytes of the key, to what its slot for the key
+    /// holds.
     #[inline(always)]
     pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Fault> {
         // In a large index nearly all steps are of this kind.

@@ -1,14 +1,15 @@
 //! Range reads in both directions.
 //!
-//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of levels
-//! deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, and the leaves of an
-//! array when it has come half way, so that the misses of a scan overlap. The walk stops at an inner node until the
-//! queue has come to it. The keys of a leaf array are sorted when it is met (§3.2).
+//! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of
+//! levels deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, and the
+//! leaves of an array when it has come half way, so that the misses of a scan overlap. The walk stops at an
+//! inner node until the queue has come to it. The keys of a leaf array are sorted when it is met (§3.2).
 //!
-//! An inline leaf array (`inline`) is read line by line when the walk comes to it; of those in the queue the next have
-//! been asked for.
+//! An inline leaf array (`inline`) is read line by line when the walk comes to it; of those in the queue the
+//! next have been asked for.
 //!
-//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares nothing.
+//! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares
+//! nothing.
 
 mod bounds;
 mod leaves;
@@ -21,7 +22,7 @@ use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::{Roart, Variant};
 use art::bounds::{Bounds, Edge, Edges, key_of};
-use art::{Kind, LeafRef, Tagged, damaged, prefetch, prefetch_range};
+use art::{InnerRef, Kind, LeafRef, Tagged, damaged, prefetch, prefetch_range};
 use bounds::{edges_of, narrow, words_between};
 use heap::Guard;
 use index::{Direction, Visit};
@@ -36,7 +37,8 @@ const AHEAD: usize = 32;
 const REFILL: usize = 8;
 /// Entries of leaf arrays whose leaves have been asked for beside which no more are.
 const ENTRIES_AHEAD: usize = 64;
-/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on its way.
+/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on
+/// its way.
 const PAIRS_AHEAD: usize = 256;
 
 /// A link to visit.
@@ -56,8 +58,8 @@ struct Frame<'g> {
     slots: Option<&'g [PSlot; 256]>,
     ends: Link,
     level: u32,
-    /// Positions: in an N256 the key that ends there and then the bytes upward, or the bytes downward and then that
-    /// key; in other nodes places in `Walk::gathered`.
+    /// Positions: in an N256 the key that ends there and then the bytes upward, or the bytes downward and
+    /// then that key; in other nodes places in `Walk::gathered`.
     start: usize,
     next: usize,
     end: usize,
@@ -161,8 +163,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
     }
 
-    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is left; asks
-    /// for what the new ones lead to.
+    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
+    /// left; asks for what the new ones lead to.
     #[inline(always)]
     fn fill(&self, walk: &mut Walk<'_, '_>) {
         let media = self.heap.media();
@@ -301,7 +303,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         let reverse = walk.direction == Direction::Reverse;
         let (slots, next, end);
-        if let Node::N256(node) = node {
+        if let InnerRef::N256(node) = node.0 {
             slots = Some(node.slots());
             (next, end) = match reverse {
                 false => (if with_ends { 0 } else { first + 1 }, last + 1),

@@ -1,18 +1,20 @@
 //! Structure modifications of removes: space comes back.
 //!
-//! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller object
-//! without the key and swings the parent's slot to it. Thresholds lie well below those at which inserts grow things,
-//! so that no key toggles a structure. What needs memory is optional: in a full pool the slot is just emptied.
+//! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller
+//! object without the key and swings the parent's slot to it. Thresholds lie well below those at which
+//! inserts grow things, so that no key toggles a structure. What needs memory is optional: in a full pool the
+//! slot is just emptied.
 
+use crate::Variant;
 use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
 use crate::group::{Built, Member};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
-use crate::node::{Node, children_of, draft_node, node_size};
+use crate::node::{Layouts, Node, children_of, draft_node};
+use crate::write::Writer;
 use crate::write::skip_between;
-use crate::{Roart, Variant};
-use art::{Child, Kind, LeafRef, Tagged, child_tag, no_memory, retire, same_object, shrink_at};
-use heap::{Error, Guard};
+use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, no_memory, same_object, shrink_at};
+use heap::Error;
 use pmem::{Link, Locked, Media, PSlot, Purpose, persist_scope};
 
 /// How often a node with one child tries to collapse while its child is locked by others.
@@ -21,7 +23,7 @@ const MOST_TURNS: u32 = 1000;
 /// Subtrees of at most this many leaves become one leaf array again: half of what an array holds.
 const MERGE: usize = 32;
 
-impl<M: Media, V: Variant> Roart<M, V> {
+impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// Takes the leaf, or inline leaf array with one key, at `link` out of its slot in the place's node.
     pub(crate) fn remove_child(
         &self,
@@ -29,25 +31,23 @@ impl<M: Media, V: Variant> Roart<M, V> {
         locked: Locked<'_, M>,
         slot: &PSlot,
         (link, extent): (Link, usize),
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let node = &place.node;
-        let byte = key.get(place.level).copied();
+        let byte = self.key.get(place.level).copied();
         let ends = !node.header().ends.load(media).is_null();
         let left = (node.count(media) + usize::from(ends)).saturating_sub(1);
         let children_left = left - usize::from(ends && byte.is_some()).min(left);
-        let locked = if same_object(place.at, self.root) {
+        let locked = if same_object(place.at, self.index.root) {
             Some(locked)
         } else if left == 0 {
-            return self.cut(place, locked, (link, extent), key, guard);
+            return self.cut(place, locked, (link, extent));
         } else if left == 1 {
-            self.collapse(place, locked, link, key, guard)?
+            self.collapse(place, locked, link)?
         } else {
-            match self.merge(place, locked, left, link, key, guard)? {
+            match self.merge(place, locked, left, link)? {
                 Some(locked) if children_left <= shrink_at(node.kind()) => {
-                    self.shrink(place, locked, link, key, guard)?
+                    self.shrink(place, locked, link)?
                 }
                 held => held,
             }
@@ -56,30 +56,28 @@ impl<M: Media, V: Variant> Roart<M, V> {
             node.clear::<V, M>(media, slot, byte);
             drop(locked);
             if left == 1 {
-                self.tidy(place.node, place.at, key, guard)?;
+                self.tidy(place.node, place.at)?;
             }
         }
-        retire(&self.heap, guard, link, extent);
+        self.retire(link, extent);
         Ok(())
     }
 
-    /// The last key below a node goes: the slot of the nearest ancestor that has more is emptied, so that no node is
-    /// ever without a child. (A node with one child is what a crash or a full pool may leave.)
+    /// The last key below a node goes: the slot of the nearest ancestor that has more is emptied, so that no
+    /// node is ever without a child. (A node with one child is what a crash or a full pool may leave.)
     fn cut(
         &self,
         place: &Place<'_>,
         locked: Locked<'_, M>,
         (leaf, extent): (Link, usize),
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let mut dead = vec![(place.at, locked)];
-        let mut parent = self.lock_parent(key, place.at)?;
-        while !same_object(parent.at, self.root)
+        let mut parent = self.lock_parent(place.at)?;
+        while !same_object(parent.at, self.index.root)
             && remaining(&parent.node, media, parent.link).next().is_none()
         {
-            let above = self.lock_parent(key, parent.at)?;
+            let above = self.lock_parent(parent.at)?;
             dead.push((parent.at, parent.locked));
             parent = above;
         }
@@ -90,16 +88,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
         drop(locked);
         for (link, locked) in dead {
             locked.retire();
-            retire(&self.heap, guard, link, node_size(link.kind()));
+            self.retire(link, Layouts::size(link.kind()));
         }
-        retire(&self.heap, guard, leaf, extent);
-        self.tidy(node, at, key, guard)
+        self.retire(leaf, extent);
+        self.tidy(node, at)
     }
 
     /// Gives a node that may have been left with one child a chance to collapse.
-    fn tidy(&self, node: Node<'_>, at: Link, key: &[u8], guard: &Guard) -> Result<(), Error> {
+    fn tidy(&self, node: Node<'_>, at: Link) -> Result<(), Error> {
         let media = self.heap.media();
-        if same_object(at, self.root) {
+        if same_object(at, self.index.root) {
             return Ok(());
         }
         let place = Place {
@@ -110,13 +108,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             parting: None,
         };
         for turn in 0..MOST_TURNS {
-            let Ok(locked) = node.lock(&self.heap) else {
+            let Ok(locked) = node.lock(self.heap) else {
                 return Ok(());
             };
             if remaining(&node, media, Link::NULL).nth(1).is_some() {
                 return Ok(());
             }
-            if self.collapse(&place, locked, Link::NULL, key, guard)?.is_none() {
+            if self.collapse(&place, locked, Link::NULL)?.is_none() {
                 return Ok(());
             }
             media.wait(turn);
@@ -124,27 +122,25 @@ impl<M: Media, V: Variant> Roart<M, V> {
         Ok(())
     }
 
-    /// One child is left: it takes the node's place. An array does so as a copy: the array itself would take keys that
-    /// do not belong where a scan has found it. Gives the lock back if the array's lock is taken (locks
-    /// are waited for from the child upward only) or there is no memory.
+    /// One child is left: it takes the node's place. An array does so as a copy: the array itself would take
+    /// keys that do not belong where a scan has found it. Gives the lock back if the array's lock is taken
+    /// (locks are waited for from the child upward only) or there is no memory.
     fn collapse<'g>(
         &self,
         place: &Place<'g>,
         locked: Locked<'g, M>,
         without: Link,
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
         let Some(child) = remaining(&place.node, media, without).next() else {
             return Ok(Some(locked));
         };
         if matches!(child.kind(), Kind::Array | Kind::Inline) {
-            return self.replace_by_array(place, locked, None, without, key, guard);
+            return self.replace_by_array(place, locked, None, without);
         }
-        let parent = self.lock_parent(key, place.at)?;
+        let parent = self.lock_parent(place.at)?;
         let aux = if child.is_inner() {
-            let below = Node::at(&self.heap, child)?.header().level(media);
+            let below = Node::at(self.heap, child)?.header().level(media);
             skip_between(parent.level, below, child)?
         } else {
             child.aux()
@@ -152,7 +148,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         self.hang(&parent, child, aux);
         drop(parent);
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
+        self.retire(place.at, place.node.size());
         Ok(None)
     }
 
@@ -172,11 +168,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         place: &Place<'g>,
         mut locked: Locked<'g, M>,
         without: Link,
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
-        let parent = self.lock_parent(key, place.at)?;
+        let parent = self.lock_parent(place.at)?;
         let done = persist_scope(media, Purpose::Node, |batch| {
             let mut children = children_of(&place.node, media);
             children
@@ -185,7 +179,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             children
                 .ends
                 .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
-            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..place.level], children)?;
+            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], children)?;
             let fenced = batch.fence();
             locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -196,20 +190,18 @@ impl<M: Media, V: Variant> Roart<M, V> {
             return Ok(Some(locked));
         }
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(place.node.kind()));
+        self.retire(place.at, place.node.size());
         Ok(None)
     }
 
-    /// Replaces a node with few leaves below it by one leaf array (the reverse of a split). Gives the lock back if
-    /// there are too many, or something else, or a child's lock is taken, or there is no memory.
+    /// Replaces a node with few leaves below it by one leaf array (the reverse of a split). Gives the lock
+    /// back if there are too many, or something else, or a child's lock is taken, or there is no memory.
     fn merge<'g>(
         &self,
         place: &Place<'g>,
         locked: Locked<'g, M>,
         left: usize,
         without: Link,
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
         let node = place.node;
@@ -227,19 +219,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if least > MERGE {
             return Ok(Some(locked));
         }
-        self.replace_by_array(place, locked, Some(MERGE), without, key, guard)
+        self.replace_by_array(place, locked, Some(MERGE), without)
     }
 
-    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `most` keys; `None`:
-    /// there is one child, an array, of which this is a copy.
+    /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `most`
+    /// keys; `None`: there is one child, an array, of which this is a copy.
     fn replace_by_array<'g>(
         &self,
         place: &Place<'g>,
         locked: Locked<'g, M>,
         most: Option<usize>,
         without: Link,
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
         let node = place.node;
@@ -253,8 +243,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
             match child.kind() {
                 Kind::Leaf => members.push(self.leaf_member(child)?),
                 Kind::Array => {
-                    let array = ArrayRef::at(&self.heap, child)?;
-                    let Some(array_locked) = array.try_lock(&self.heap) else {
+                    let array = ArrayRef::at(self.heap, child)?;
+                    let Some(array_locked) = array.try_lock(self.heap) else {
                         return Ok(Some(locked));
                     };
                     for leaf in array.leaves(media) {
@@ -263,11 +253,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     arrays.push((child, array.size(), array_locked));
                 }
                 Kind::Inline => {
-                    let array = InlineRef::at(&self.heap, child)?;
-                    let Some(array_locked) = array.try_lock(&self.heap)? else {
+                    let array = InlineRef::at(self.heap, child)?;
+                    let Some(array_locked) = array.try_lock(self.heap)? else {
                         return Ok(Some(locked));
                     };
-                    let first = key.first().copied().unwrap_or_default();
+                    let first = self.key.first().copied().unwrap_or_default();
                     let pairs = array.pairs(media);
                     members.extend(pairs.map(|(word, value)| Member::Pair(first, word, value)));
                     arrays.push((child, array.shape.size(), array_locked));
@@ -292,7 +282,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             },
             _ => None,
         };
-        let parent = self.lock_parent(key, place.at)?;
+        let parent = self.lock_parent(place.at)?;
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = match &image {
@@ -303,21 +293,20 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Ok(())
         });
         drop(parent);
-        built.settle(self, done.is_ok(), guard);
+        built.settle(self, done.is_ok());
         if no_memory(done)? {
             return Ok(Some(locked));
         }
         for (link, size, array_locked) in arrays {
             array_locked.retire();
-            retire(&self.heap, guard, link, size);
+            self.retire(link, size);
         }
         locked.retire();
-        retire(&self.heap, guard, place.at, node_size(node.kind()));
+        self.retire(place.at, node.size());
         Ok(None)
     }
 
     /// Takes the leaf at `link` out of its slot in a leaf array.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one place, all locked")]
     pub(crate) fn remove_from_array(
         &self,
         place: &Place<'_>,
@@ -325,11 +314,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
         locked: Locked<'_, M>,
         slot: &PSlot,
         link: Link,
-        key: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
-        let extent = LeafRef::at(&self.heap, link)?.extent();
+        let extent = LeafRef::at(self.heap, link)?.extent();
         let others: Vec<Link> = array
             .leaves(media)
             .filter(|other| !same_object(*other, link))
@@ -340,14 +327,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
             .is_some_and(|smaller| V::SIZES && others.len() <= CAPACITIES[smaller] / 2);
         let replaced = match others[..] {
             [last] => {
-                self.hang(&self.lock_parent(key, place.link)?, last, 0);
+                self.hang(&self.lock_parent(place.link)?, last, 0);
                 true
             }
             [_, _, ..] if few => {
-                let parent = self.lock_parent(key, place.link)?;
+                let parent = self.lock_parent(place.link)?;
                 let done = persist_scope(media, Purpose::Node, |batch| {
                     let entries = others.into_iter().map(Entry::Reachable).collect();
-                    let (array, class, _) = draft_array::<M, V>(&self.heap, &batch, entries)?;
+                    let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
                     let fenced = batch.fence();
                     self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
                     Ok(())
@@ -358,12 +345,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
         };
         if replaced {
             locked.retire();
-            retire(&self.heap, guard, place.link, array.size());
+            self.retire(place.link, array.size());
         } else {
             let _durable = slot.publish_link::<V::Publish, M>(media, Link::NULL).commit();
             drop(locked);
         }
-        retire(&self.heap, guard, link, extent);
+        self.retire(link, extent);
         Ok(())
     }
 }

@@ -1,12 +1,12 @@
 //! What is alive, told to the heap (post-crash collection, audit).
 //!
-//! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that stays
-//! in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an object that was
-//! alive at the restart and still is can be reached through whichever version a tracer reads.
+//! While a trace runs beside writers it relies on this: an SMO never moves a live link out of an object that
+//! stays in use. It builds a new object, swings one slot, and leaves the replaced object as it was; so an
+//! object that was alive at the restart and still is can be reached through whichever version a tracer reads.
 
 use crate::array::ArrayRef;
 use crate::inline::inline_size;
-use crate::node::{Node, node_size};
+use crate::node::Node;
 use art::{Kind, LeafRef, Tagged};
 use heap::{Error, Heap, Trace};
 use pmem::{Link, Media};
@@ -31,7 +31,7 @@ impl<M: Media> Trace<M> for Tracer {
                 let ends = node.header().ends.load(media);
                 children.extend((!ends.is_null()).then_some(ends));
                 children.extend(node.children(media));
-                node_size(link.kind())
+                node.size()
             }
         };
         Ok(len as u64)

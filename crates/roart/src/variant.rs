@@ -5,17 +5,18 @@ use std::marker::PhantomData;
 
 /// Which of ROART's techniques are on.
 pub trait Variant: Send + Sync + 'static {
-    /// Entry compression (§3.3): key byte and pointer change by one store. Off: the key byte is persisted apart,
-    /// ahead of the pointer.
+    /// Entry compression (§3.3): key byte and pointer change by one store. Off: the key byte is persisted
+    /// apart, ahead of the pointer.
     const EC: bool;
-    /// Selective metadata persistence (§3.3.1). Off: counts and child indexes are persisted with every change.
+    /// Selective metadata persistence (§3.3.1). Off: counts and child indexes are persisted with every
+    /// change.
     const SMP: bool;
     /// Minimally ordered split (§3.3.2): a new leaf and the new node above it share one fence. Off: one each.
     const MO: bool;
     /// Leaf compaction (§3.2). Off: two keys that diverge below a node get an N4.
     const LC: bool;
-    /// Inline leaf arrays, which are not the paper's: pairs of a short key and an eight-byte value stand in the array
-    /// itself. They need leaf compaction.
+    /// Inline leaf arrays, which are not the paper's: pairs of a short key and an eight-byte value stand in
+    /// the array itself. They need leaf compaction.
     const INLINE: bool;
     /// Leaf arrays come in size classes (§3.2). Off: all are of 64 entries, as those that the paper measured.
     const SIZES: bool;
@@ -23,7 +24,8 @@ pub trait Variant: Send + Sync + 'static {
     type Publish: Publication;
 }
 
-/// A choice of the paper's switches, and inline leaf arrays or not. Without leaf compaction there are none of these.
+/// A choice of the paper's switches, and inline leaf arrays or not. Without leaf compaction there are none of
+/// these.
 #[derive(Debug)]
 pub struct Switches<
     const EC: bool,
@@ -58,8 +60,8 @@ impl<
 pub type Full = Switches<true, true, true, true, true>;
 /// All techniques on, published by non-temporal stores, as in the paper.
 pub type Streaming = Switches<true, true, true, true, true, true, NonTemporal>;
-/// Without inline leaf arrays: all of the paper's techniques, and nothing else. The ablations below leave out one of
-/// these.
+/// Without inline leaf arrays: all of the paper's techniques, and nothing else. The ablations below leave out
+/// one of these.
 pub type WithoutInline = Switches<true, true, true, true>;
 /// Without entry compression.
 pub type WithoutEc = Switches<false, true, true, true>;

@@ -1,12 +1,13 @@
 //! Writes: every one is an edit of one key (`index::Edit`) under one lock.
 //!
 //! 1. Find the place (`locate`), without locks.
-//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot by now
-//!    leads elsewhere, start anew.
+//! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot
+//!    by now leads elsewhere, start anew.
 //! 3. Let the edit decide, once.
-//! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and is made
-//!    durable (fence 2: the commit point is the store). A structure modification also locks the parent of what it
-//!    replaces, from the child upward, and retires the replaced object, whose own slots it leaves as they were.
+//! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and
+//!    is made durable (fence 2: the commit point is the store). A structure modification also locks the
+//!    parent of what it replaces, from the child upward, and retires the replaced object, whose own slots it
+//!    leaves as they were.
 //!
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
@@ -16,27 +17,34 @@ use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
 use crate::node::draft_node;
-use crate::read::LONG_SKIP;
 use crate::{Roart, Variant};
 use art::{
-    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
-    publish_leaf, replace_value, retire, same, same_object,
+    Child, Children, Kind, LONG_SKIP, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged,
+    draft_leaf, publish_leaf, replace_value, same, same_object,
 };
-use heap::{Error, Guard};
+use heap::{Error, Guard, Heap};
 use index::{Action, Edit};
 use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
-impl<M: Media, V: Variant> Roart<M, V> {
-    /// Carries out `edit` on `key`.
-    pub(crate) fn edit_key(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
+/// One write.
+pub(crate) struct Writer<'g, M: Media, V: Variant> {
+    pub(crate) index: &'g Roart<M, V>,
+    pub(crate) heap: &'g Heap<M>,
+    pub(crate) guard: &'g Guard,
+    pub(crate) key: &'g [u8],
+}
+
+impl<M: Media, V: Variant> Writer<'_, M, V> {
+    /// Carries out `edit` on the key.
+    pub(crate) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
             let mut missed = Missed::Lost;
-            if let Some(place) = self.locate(key)? {
+            if let Some(place) = self.locate()? {
                 let done = match place.link.kind() {
-                    Kind::Array => self.edit_in_array(&place, key, edit, guard)?,
-                    Kind::Inline => self.edit_inline(&place, key, edit, guard)?,
-                    _ => self.edit_in_node(&place, key, edit, guard)?,
+                    Kind::Array => self.edit_in_array(&place, edit)?,
+                    Kind::Inline => self.edit_inline(&place, edit)?,
+                    _ => self.edit_in_node(&place, edit)?,
                 };
                 if let Some(action) = done {
                     return Ok(action);
@@ -44,24 +52,18 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 missed = Missed::Busy;
             }
             if !tries.go_on(&missed, self.heap.media()) {
-                return Err(damaged("key without a place", self.root).into());
+                return Err(damaged("key without a place", self.index.root).into());
             }
         }
     }
 
     /// The key's slot is empty, or holds a leaf, or an inner node from which the key parts.
-    fn edit_in_node(
-        &self,
-        place: &Place<'_>,
-        key: &[u8],
-        edit: &mut dyn Edit,
-        guard: &Guard,
-    ) -> Result<Option<Action>, Error> {
-        let Ok(locked) = place.node.lock(&self.heap) else {
+    fn edit_in_node(&self, place: &Place<'_>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
+        let Ok(locked) = place.node.lock(self.heap) else {
             return Ok(None);
         };
-        let byte = key.get(place.level).copied();
-        let (slot, link) = place.node.slot::<V, M>(&self.heap, byte);
+        let byte = self.key.get(place.level).copied();
+        let (slot, link) = place.node.slot::<V, M>(self.heap, byte);
         let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
         match (link.kind(), slot) {
             (Kind::Null, slot) if link.is_null() => {
@@ -69,30 +71,34 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 if action == Action::Put {
                     match (slot, byte) {
                         (Some(slot), None) => {
-                            publish_leaf::<V::Publish, M>(&self.heap, slot, tag, key, edit.value())?
+                            publish_leaf::<V::Publish, M>(self.heap, slot, tag, self.key, edit.value())?
                         }
-                        _ => self.insert_child(place, locked, key, edit.value(), guard)?,
+                        _ => self.insert_child(place, locked, edit.value())?,
                     }
                 }
                 Ok(Some(none_removed(action)))
             }
             (Kind::Leaf, Some(slot)) => {
-                let leaf = LeafRef::at(&self.heap, link)?;
-                if !same(leaf.key(), key) {
+                let leaf = LeafRef::at(self.heap, link)?;
+                if !same(leaf.key(), self.key) {
                     let action = edit.decide(None);
                     if action == Action::Put {
-                        self.split_leaf(slot, link, place.level, leaf, key, edit.value(), guard)?;
+                        self.split_leaf(slot, link, place.level, leaf, edit.value())?;
                     }
                     return Ok(Some(none_removed(action)));
                 }
-                let action = edit.decide(Some(&leaf.value(&self.heap)));
+                let action = edit.decide(Some(&leaf.value(self.heap)));
                 match action {
                     Action::Keep => {}
-                    Action::Put => {
-                        replace_value::<V::Publish, M>(&self.heap, (slot, link), leaf, edit.value(), guard)?
-                    }
+                    Action::Put => replace_value::<V::Publish, M>(
+                        self.heap,
+                        (slot, link),
+                        leaf,
+                        edit.value(),
+                        self.guard,
+                    )?,
                     Action::Remove => {
-                        self.remove_child(place, locked, slot, (link, leaf.extent()), key, guard)?;
+                        self.remove_child(place, locked, slot, (link, leaf.extent()))?;
                     }
                 }
                 Ok(Some(action))
@@ -103,7 +109,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 };
                 let action = edit.decide(None);
                 if action == Action::Put {
-                    self.split_prefix(slot, link, place.level, (at, byte), key, edit.value())?;
+                    self.split_prefix(slot, link, place.level, (at, byte), edit.value())?;
                 }
                 Ok(Some(none_removed(action)))
             }
@@ -114,93 +120,84 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// The key's slot holds a leaf array.
-    fn edit_in_array(
-        &self,
-        place: &Place<'_>,
-        key: &[u8],
-        edit: &mut dyn Edit,
-        guard: &Guard,
-    ) -> Result<Option<Action>, Error> {
-        let array = ArrayRef::at(&self.heap, place.link)?;
-        let Ok(locked) = array.lock(&self.heap) else {
+    fn edit_in_array(&self, place: &Place<'_>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
+        let array = ArrayRef::at(self.heap, place.link)?;
+        let Ok(locked) = array.lock(self.heap) else {
             return Ok(None);
         };
-        if !self.is_in_place(place, key) {
+        if !self.is_in_place(place) {
             return Ok(None);
         }
         let media = self.heap.media();
         array.check_class(place.link, media)?;
-        let Some((slot, link, leaf)) = array.find(&self.heap, key)? else {
+        let Some((slot, link, leaf)) = array.find(self.heap, self.key)? else {
             let action = edit.decide(None);
             if action == Action::Put {
                 match array.vacant(media) {
                     Some(slot) => publish_leaf::<V::Publish, M>(
-                        &self.heap,
+                        self.heap,
                         slot,
-                        leaf_tag(fingerprint(key)),
-                        key,
+                        leaf_tag(fingerprint(self.key)),
+                        self.key,
                         edit.value(),
                     )?,
-                    None => self.enlarge_array(place, &array, locked, key, edit.value(), guard)?,
+                    None => self.enlarge_array(place, &array, locked, edit.value())?,
                 }
             }
             return Ok(Some(none_removed(action)));
         };
-        let action = edit.decide(Some(&leaf.value(&self.heap)));
+        let action = edit.decide(Some(&leaf.value(self.heap)));
         match action {
             Action::Keep => {}
             Action::Put => {
-                replace_value::<V::Publish, M>(&self.heap, (slot, link), leaf, edit.value(), guard)?
+                replace_value::<V::Publish, M>(self.heap, (slot, link), leaf, edit.value(), self.guard)?
             }
-            Action::Remove => self.remove_from_array(place, &array, locked, slot, link, key, guard)?,
+            Action::Remove => self.remove_from_array(place, &array, locked, slot, link)?,
         }
         Ok(Some(action))
     }
 
-    /// Whether an array, whose lock the caller has taken, is where it was, unless a node was put above it: the slot
-    /// tells, while its node is in use.
-    pub(crate) fn is_in_place(&self, place: &Place<'_>, key: &[u8]) -> bool {
+    /// Gives an object's chunk back once no reader can hold it.
+    pub(crate) fn retire(&self, link: Link, len: usize) {
+        art::retire(self.heap, self.guard, link, len);
+    }
+
+    /// Whether an array, whose lock the caller has taken, is where it was, unless a node was put above it:
+    /// the slot tells, while its node is in use.
+    pub(crate) fn is_in_place(&self, place: &Place<'_>) -> bool {
         // The slot first: a node in use afterwards was in use then.
-        let (_, link) = place.node.slot::<V, M>(&self.heap, key.get(place.level).copied());
+        let (_, link) = place
+            .node
+            .slot::<V, M>(self.heap, self.key.get(place.level).copied());
         let lock = &place.node.header().lock;
         same_object(link, place.link) && !lock.is_obsolete(self.heap.media(), self.heap.generation())
     }
 
     /// Publishes a new leaf in a new entry of the node, or in a larger copy of the node.
-    fn insert_child(
-        &self,
-        place: &Place<'_>,
-        locked: Locked<'_, M>,
-        key: &[u8],
-        value: &[u8],
-        guard: &Guard,
-    ) -> Result<(), Error> {
+    fn insert_child(&self, place: &Place<'_>, locked: Locked<'_, M>, value: &[u8]) -> Result<(), Error> {
         let media = self.heap.media();
-        let byte = key[place.level];
+        let byte = self.key[place.level];
         let Some(vacant) = place.node.vacant(media, byte) else {
-            return self.grow(place, locked, key, value, guard);
+            return self.grow(place, locked, value);
         };
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
             vacant.publish::<V, M, _>(media, leaf.persisted(&fenced), Kind::Leaf, 0);
             Ok(())
         })
     }
 
-    /// Two keys diverge below a node. Short pairs get an inline leaf array of a line; else the new leaf joins the old
-    /// one in a leaf array (§3.2), 2 write-backs and 2 fences where leaf and array fit one line; without leaf compaction
-    /// both hang from an N4 at the level where they part (ART's leaf split).
-    #[expect(clippy::too_many_arguments, reason = "the parts of one place, all locked")]
+    /// Two keys diverge below a node. Short pairs get an inline leaf array of a line; else the new leaf joins
+    /// the old one in a leaf array (§3.2), 2 write-backs and 2 fences where leaf and array fit one line;
+    /// without leaf compaction both hang from an N4 at the level where they part (ART's leaf split).
     fn split_leaf(
         &self,
         slot: &PSlot,
         link: Link,
         slot_level: usize,
         old: LeafRef<'_>,
-        key: &[u8],
         value: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let publish = |object: Persisted<'_, Erased>, kind, aux| {
@@ -208,33 +205,35 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let _durable = slot.publish::<V::Publish, M, _>(media, object, tag).commit();
         };
         let old_key = old.key();
-        if let Some(new) = pair_of(key, value).filter(|_| V::INLINE)
-            && let Some(old_pair) = pair_of(old_key, &old.value(&self.heap))
+        if let Some(new) = pair_of(self.key, value).filter(|_| V::INLINE)
+            && let Some(old_pair) = pair_of(old_key, &old.value(self.heap))
             && let Some(image) = Image::of(&[old_pair.min(new), old_pair.max(new)], 0, Fill::Tight)
         {
             persist_scope(media, Purpose::Node, |batch| {
-                let (array, _) = draft_inline(&self.heap, &batch, &image)?;
+                let (array, _) = draft_inline(self.heap, &batch, &image)?;
                 let fenced = batch.fence();
                 publish(array.persisted(&fenced), Kind::Inline, image.shape.aux());
                 Ok::<_, Error>(())
             })?;
-            retire(&self.heap, guard, link, old.extent());
+            self.retire(link, old.extent());
             return Ok(());
         }
         persist_scope(media, Purpose::Node, |batch| {
             if V::LC {
-                let (array, class) = draft_pair::<M, V>(&self.heap, &batch, (link, old_key), key, value)?;
+                let (array, class) = draft_pair::<M, V>(self.heap, &batch, (link, old_key), self.key, value)?;
                 let fenced = batch.fence();
                 publish(array.persisted(&fenced), Kind::Array, class);
                 return Ok(());
             }
-            let level = common_prefix(old_key, key);
+            let level = common_prefix(old_key, self.key);
             let skip = skip_between(slot_level, level, link)?;
-            let leaf = draft_leaf(&self.heap, key, value, &batch)?.flush(&batch).erased();
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?
+                .flush(&batch)
+                .erased();
             let mut children = Children::default();
             children.add_reachable(old_key.get(level).copied(), link, link.aux());
-            children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
-            let (node, kind, _) = draft_node(&self.heap, &batch, &key[..level], children)?;
+            children.add(self.key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
+            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..level], children)?;
             let fenced = batch.fence();
             publish(node.persisted(&fenced), kind, skip);
             Ok(())

@@ -1,5 +1,6 @@
-//! Pools whose bytes were changed behind our back: `check`, with the heap's audit, finds every bit of it. That every
-//! operation ends whatever a pool holds is the conformance suite's, and so are the seed and the scale.
+//! Pools whose bytes were changed behind our back: `check`, with the heap's audit, finds every bit of it.
+//! That every operation ends whatever a pool holds is the conformance suite's, and so are the seed and the
+//! scale.
 
 use art::{Kind, Tagged};
 use heap::{Heap, State};
@@ -12,8 +13,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use wollemi_roart::{Full, KIND, Roart, tracer};
 
-/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and skipping
-/// prefixes.
+/// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and
+/// skipping prefixes.
 fn entries() -> Entries {
     let mut model = Entries::new();
     for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
@@ -185,9 +186,10 @@ fn finds_damage(index: &Roart<Hardware, Full>) -> bool {
     found || state != State::Done
 }
 
-/// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers settle),
-/// leaves' headers (but for the pending mark), keys and values, short pairs' key words (but for the mark), levels,
-/// prefixes. A leaf whose value is updated in place has no check of that value, and eight bits for its key: one flip in 256 there may stay unseen.
+/// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers
+/// settle), leaves' headers (but for the pending mark), keys and values, short pairs' key words (but for the
+/// mark), levels, prefixes. A leaf whose value is updated in place has no check of that value, and eight bits
+/// for its key: one flip in 256 there may stay unseen.
 #[test]
 fn checks_find_every_flipped_bit() {
     let plan = Plan::from_env();

@@ -25,8 +25,8 @@ fn fill(heap: &Heap) {
     assert!(matches!(full, heap::Error::Full { .. }), "{full}");
 }
 
-/// A full leaf array is split into `groups` arrays below one node, for which there is no memory, nor perhaps for all
-/// of the arrays: what was drafted comes back, however often it is tried.
+/// A full leaf array is split into `groups` arrays below one node, for which there is no memory, nor perhaps
+/// for all of the arrays: what was drafted comes back, however often it is tried.
 #[test]
 fn a_split_without_memory_leaves_nothing_behind() {
     for groups in [2, 6, 12, 20] {

@@ -44,8 +44,8 @@ impl<V: Variant> Rig<V> {
     }
 }
 
-/// A pair that finds room costs one line and one fence; the first two of an array, and an array that grows, its lines,
-/// the slot's, and two fences.
+/// A pair that finds room costs one line and one fence; the first two of an array, and an array that grows,
+/// its lines, the slot's, and two fences.
 #[test]
 fn pairs_cost_a_line_and_a_fence() {
     let rig = Rig::<Full>::new();
@@ -116,7 +116,8 @@ fn random_keys_are_cheap_and_small() {
     }
 }
 
-/// Keys in ascending order, which come to one end of an array, stay pairs: not many more fences, and no leaves.
+/// Keys in ascending order, which come to one end of an array, stay pairs: not many more fences, and no
+/// leaves.
 #[test]
 fn ascending_keys_are_cheap_and_small() {
     for bytes in [4, 8] {
@@ -154,8 +155,8 @@ fn keys_of(shape: &str, random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Whatever the keys are like: inserts, updates, removes and re-inserts, with values of eight bytes and sometimes others,
-/// down to nothing again, with restarts.
+/// Whatever the keys are like: inserts, updates, removes and re-inserts, with values of eight bytes and
+/// sometimes others, down to nothing again, with restarts.
 #[test]
 fn all_shapes_of_keys_agree_with_the_model() {
     let mut random = Random::new(11);
@@ -345,7 +346,8 @@ fn arrays<M: Media>(heap: &Heap<M>) -> Vec<(u64, u64)> {
     found
 }
 
-/// Changes the key words in the index's file by `change`, which gets each one's number, and opens what comes of it.
+/// Changes the key words in the index's file by `change`, which gets each one's number, and opens what comes
+/// of it.
 fn with_words(
     store: Store<InFile>,
     media: Counting,
@@ -366,7 +368,8 @@ fn with_words(
     Store::open_in(folder, media)
 }
 
-/// A mark that a crash has left: every reader persists the line until the first write, in whatever generation.
+/// A mark that a crash has left: every reader persists the line until the first write, in whatever
+/// generation.
 #[test]
 fn marks_of_a_crash_are_heeded_until_they_are_settled() {
     let store = Store::<InFile>::create();

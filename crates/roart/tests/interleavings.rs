@@ -1,4 +1,5 @@
-//! Interleavings that threads left alone hardly ever meet, brought about by a media that stops a thread at a step.
+//! Interleavings that threads left alone hardly ever meet, brought about by a media that stops a thread at a
+//! step.
 
 use heap::Heap;
 use index::Index;
@@ -73,8 +74,8 @@ fn in_array(i: u32) -> String {
     format!("pazz{i:02}")
 }
 
-/// A writer that found its leaf array through a node which a larger one is just replacing must not write into the
-/// array when that has moved down below the larger node meanwhile.
+/// A writer that found its leaf array through a node which a larger one is just replacing must not write into
+/// the array when that has moved down below the larger node meanwhile.
 #[test]
 fn an_array_that_moved_down_below_a_replaced_node_is_noticed() {
     let index = index();
@@ -148,11 +149,12 @@ impl Removing {
     }
 }
 
-/// A reader that helped one publication must not take away the mark of a later one that stored the same word: what
-/// others then read would perhaps not be durable.
+/// A reader that helped one publication must not take away the mark of a later one that stored the same word:
+/// what others then read would perhaps not be durable.
 #[test]
 fn a_late_helper_leaves_later_marks_alone() {
-    // Without a neighbour the slot becomes empty by the removal; with one it holds the neighbour's leaf again.
+    // Without a neighbour the slot becomes empty by the removal; with one it holds the neighbour's leaf
+    // again.
     for with_neighbour in [false, true] {
         let index = index();
         if with_neighbour {

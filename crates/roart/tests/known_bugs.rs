@@ -1,5 +1,5 @@
-//! What published implementations of this design got wrong: here, what the conformance suite (`index::conformance`, run by
-//! `conformance.rs` for each variant) cannot ask of every index.
+//! What published implementations of this design got wrong: here, what the conformance suite
+//! (`index::conformance`, run by `conformance.rs` for each variant) cannot ask of every index.
 //!
 //! | The bug | The property |
 //! |---|---|
@@ -31,7 +31,8 @@ use wollemi_roart::{Full, Raw, Roart, Streaming, WithoutEc, WithoutInline};
 
 const VALUE: &[u8] = b"8 bytes!";
 
-/// Sixteen-byte keys that lead to a node with `children` children below `first`; further ones have room to join.
+/// Sixteen-byte keys that lead to a node with `children` children below `first`; further ones have room to
+/// join.
 fn fan(first: u8, children: u8) -> impl Iterator<Item = Vec<u8>> {
     let each = 65usize.div_ceil(children.into()) as u8;
     (0..children).rev().flat_map(move |child| {
@@ -51,8 +52,8 @@ impl Watch for Volatile {
     }
 }
 
-/// A node is repaired at its first touch after a restart, once; one made after the restart never is, since its
-/// generation is set.
+/// A node is repaired at its first touch after a restart, once; one made after the restart never is, since
+/// its generation is set.
 #[test]
 fn nodes_are_repaired_once_and_new_ones_never() {
     let stores = Arc::new(AtomicU64::new(0));
@@ -83,8 +84,8 @@ fn nodes_are_repaired_once_and_new_ones_never() {
     store.compare(&model);
 }
 
-/// Nodes with and without entry compression keep their key bytes in different places, as do indexes with and without
-/// inline leaf arrays their pairs: neither opens the other's.
+/// Nodes with and without entry compression keep their key bytes in different places, as do indexes with and
+/// without inline leaf arrays their pairs: neither opens the other's.
 #[test]
 fn variants_do_not_misread_each_other() {
     let store = Store::<Roart<Hardware, Full>>::create();

@@ -1,8 +1,9 @@
 //! The paper's Table 4: write-backs and fences of each write operation, exactly.
 //!
-//! What an operation costs depends on its structure alone, so each test builds one, and asserts both numbers. The
-//! heap's own persists (one write-back and one fence for each page taken) are counted apart, and so are the further
-//! lines of a leaf longer than one line. A non-temporal store counts as the write-back it replaces, as in the paper.
+//! What an operation costs depends on its structure alone, so each test builds one, and asserts both numbers.
+//! The heap's own persists (one write-back and one fence for each page taken) are counted apart, and so are
+//! the further lines of a leaf longer than one line. A non-temporal store counts as the write-back it
+//! replaces, as in the paper.
 //!
 //! Inline leaf arrays, which are not the paper's, are off here; what they cost is counted in `inline.rs`.
 
@@ -98,8 +99,8 @@ impl<V: Variant> Rig<V> {
         self.groups(path, &vec![65usize.div_ceil(children.into()); children.into()]);
     }
 
-    /// Inserts keys that continue `path` by one of as many bytes as there are sizes, so many of each; all of the
-    /// first byte come last. Returns what the 65th cost.
+    /// Inserts keys that continue `path` by one of as many bytes as there are sizes, so many of each; all of
+    /// the first byte come last. Returns what the 65th cost.
     fn groups(&self, path: &[u8], sizes: &[usize]) -> Option<Cost> {
         let mut inserted = 0;
         let mut split = None;
@@ -176,8 +177,8 @@ fn inserts_into_nodes_cost_2_2() {
     assert_eq!(into_nodes::<WithoutInline>(), [(2, 2); 5]);
 }
 
-/// Table 4, "leaf": two keys that diverge below a node cost two write-backs and two fences, since the new leaf and
-/// the new leaf array share a line; so does a key that joins an array.
+/// Table 4, "leaf": two keys that diverge below a node cost two write-backs and two fences, since the new
+/// leaf and the new leaf array share a line; so does a key that joins an array.
 #[test]
 fn diverging_keys_cost_2_2() {
     assert_eq!(divergence::<WithoutInline>(), [(2, 2); 2]);
@@ -220,8 +221,8 @@ fn larger_arrays_cost_their_lines() {
     }
 }
 
-/// Splitting a full leaf array costs two fences, and the lines of the new arrays, the node, the leaf and the slot.
-/// Leaves alone in their group, and an array that stays whole, are not written.
+/// Splitting a full leaf array costs two fences, and the lines of the new arrays, the node, the leaf and the
+/// slot. Leaves alone in their group, and an array that stays whole, are not written.
 #[test]
 fn splits_of_full_arrays_cost_their_lines() {
     let cases: &[&[usize]] = &[
@@ -288,8 +289,8 @@ fn updates_cost_1_1_in_place_and_2_2_otherwise() {
     }
 }
 
-/// A remove empties one entry. Where too little would be left, it costs the lines of what is built instead and the
-/// slot's; an array of two leaves its last leaf in the slot.
+/// A remove empties one entry. Where too little would be left, it costs the lines of what is built instead
+/// and the slot's; an array of two leaves its last leaf in the slot.
 #[test]
 fn removes_cost_1_1() {
     let rig = Rig::<WithoutInline>::new();
@@ -397,8 +398,8 @@ fn without_entry_compression() {
     assert_eq!(internal_splits::<WithoutEc>(), [(3, 2); 2]);
 }
 
-/// Without selective metadata persistence the count of all but an N4 is persisted after the link; an N48's child
-/// index, in another line, under the same fence.
+/// Without selective metadata persistence the count of all but an N4 is persisted after the link; an N48's
+/// child index, in another line, under the same fence.
 #[test]
 fn without_selective_metadata_persistence() {
     assert_eq!(
@@ -425,8 +426,8 @@ fn without_leaf_compaction() {
     assert_eq!(internal_splits::<WithoutLc>(), [(3, 2); 2]);
 }
 
-/// With one size of leaf arrays the first pair's takes nine lines beside the leaf's and the slot's; the next finds room
-/// in it.
+/// With one size of leaf arrays the first pair's takes nine lines beside the leaf's and the slot's; the next
+/// finds room in it.
 #[test]
 fn with_leaf_arrays_of_one_size() {
     assert_eq!(into_nodes::<WithoutSizes>(), [(2, 2); 5]);

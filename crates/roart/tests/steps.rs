@@ -1,20 +1,11 @@
-//! A crash after each step of each change of a ROART.
+//! A crash, a reader, a writer, at every step of a ROART.
 
-use index::conformance::steps::{Stepping, any_step_can_be_the_last};
+use index::conformance::steps::Stepping;
 use pmem::Hardware;
-use wollemi_roart::{Full, Roart, Variant, WithoutInline};
+use wollemi_roart::{Full, Roart, WithoutInline};
 
-fn every_step<V: Variant>() {
-    any_step_can_be_the_last::<Roart<Stepping, V>, Roart<Hardware, V>>();
-}
-
-#[test]
-fn every_step_of_every_change_can_be_the_last() {
-    every_step::<Full>();
-}
-
-/// With leaves only.
-#[test]
-fn every_step_can_be_the_last_without_inline_leaf_arrays() {
-    every_step::<WithoutInline>();
+index::conformance_step_by_step! {
+    full: Roart<Stepping, Full>, Roart<Hardware, Full>;
+    // With leaves only.
+    without_inline: Roart<Stepping, WithoutInline>, Roart<Hardware, WithoutInline>;
 }

@@ -52,24 +52,22 @@ impl Memcached {
         Ok(())
     }
 
-    /// Fetches what the requests at the beginning of `input` will look at, and says how many bytes these have.
-    fn fetch(&self, input: &[u8]) -> usize {
-        let mut scout = Parser::new(limits(self.session.shared()));
-        let mut keys = [&[][..]; BATCH];
-        let (mut count, mut read) = (0, 0);
-        while count < keys.len()
-            && let Step::Request { used, request, .. } = scout.next(&input[read..])
-        {
-            if let Some(key) = request.key() {
-                keys[count] = key;
-                count += 1;
-            }
+    /// Fetches what a request and those in `input`, behind it, will look at, and says how many bytes the latter have.
+    fn fetch<'b>(&self, request: &Request<'b>, input: &'b [u8]) -> usize {
+        let mut scout = self.parser.clone();
+        let mut keys: Vec<&[u8]> = request.key().into_iter().collect();
+        let mut read = 0;
+        for _ in 1..BATCH {
+            let Step::Request { used, request, .. } = scout.next(&input[read..]) else {
+                break;
+            };
+            keys.extend(request.key());
             read += used;
         }
-        if count > 1 {
+        if keys.len() > 1 {
             let shared = self.session.shared();
-            shared.databases.first().fetch(&keys[..count]);
-            shared.access.fetch(&keys[..count]);
+            shared.databases.first().fetch(&keys);
+            shared.access.fetch(&keys);
         }
         read
     }
@@ -125,7 +123,6 @@ impl Protocol for Memcached {
                     noreply,
                 } => (more, request, noreply),
             };
-            let begin = used;
             used += more;
             if !self.known {
                 self.known = self.session.let_in(&request, &mut sink.out);
@@ -153,8 +150,8 @@ impl Protocol for Memcached {
                 }
                 request => {
                     self.finish(&mut lookups, sink).await?;
-                    if begin >= fetched {
-                        fetched = begin + self.fetch(&unread[begin..]);
+                    if used > fetched {
+                        fetched = used + self.fetch(&request, &unread[used..]);
                     }
                     if self.answer(request, noreply, sink).await? == Next::Close {
                         break None;

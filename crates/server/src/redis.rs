@@ -51,8 +51,6 @@ pub struct Redis {
     worker: Rc<Worker>,
     client: Arc<Client>,
     parser: Parser,
-    /// Reads what comes next, to fetch what it needs.
-    scout: Parser,
     state: State,
 }
 
@@ -69,7 +67,6 @@ impl Redis {
         };
         Redis {
             parser: Parser::new(limits(&worker)),
-            scout: Parser::new(limits(&worker)),
             worker,
             client,
             state,
@@ -144,15 +141,16 @@ impl Redis {
         })
     }
 
-    /// Fetches what the next commands will look at, and says how many bytes these have.
-    fn fetch(&mut self, input: &[u8]) -> usize {
+    /// Fetches what the next commands will look at, and says how many bytes these have. There is a whole one.
+    fn fetch(&self, input: &[u8]) -> usize {
+        let mut scout = Parser::new(limits(&self.worker));
         let mut keys = [&[][..]; strings::BATCH];
         let (mut count, mut read) = (0, 0);
-        self.scout.restart();
-        while count < keys.len()
-            && let Step::Command(more) = self.scout.next(&input[read..], false)
-        {
-            if let Some(key) = self.scout.second(&input[read..])
+        for _ in 0..keys.len() {
+            let Step::Command(more) = scout.next(&input[read..], false) else {
+                break;
+            };
+            if let Some(key) = scout.second(&input[read..])
                 && context::is_name(key)
             {
                 keys[count] = key;
@@ -201,7 +199,6 @@ impl Protocol for Redis {
 
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
         self.parser.set_limits(limits(&self.worker));
-        self.scout.set_limits(limits(&self.worker));
         let mut gets: Vec<&[u8]> = Vec::new();
         let mut used = 0;
         // Up to where what commands look at has been fetched.

@@ -282,11 +282,9 @@ impl Store {
         Ok(())
     }
 
-    /// Brings what edits of these keys will look at into the cache, for all of them side by side. Changes nothing.
+    /// Brings what edits of these keys will look at into the cache, as [`Index::fetch`] does.
     pub fn fetch(&self, keys: &[&[u8]]) {
-        let guard = heap::pin();
-        // What is wrong, the edits will say.
-        let _ = self.items.index().multi_get(keys, &guard, &mut |_, _| {});
+        self.items.index().fetch(keys, &heap::pin());
     }
 
     /// Visits items between the bounds, in order, until told to break; dead ones are shown as `None`.

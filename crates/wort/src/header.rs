@@ -9,13 +9,14 @@
 //! ```
 //!
 //! I1 The header changes by one failure-atomic store, so depth and prefix always fit each other (§3.4).
-//! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives: whoever
-//!    comes to a node, by an old link or a new one, finds the right child.
-//! I3 A depth other than the one at which a walk arrives says that the prefix is not the one between the node and its
-//!    parent: a split is under way or was cut short by a crash, or the node has taken its parent's place. The keys below
-//!    the node, any one of them, tell the right prefix (Algorithm 2).
-//! I4 A node's first header is durable before the node can be reached. Whichever of its headers a crash leaves after
-//!    that is right for the depth that it tells, and has the same level. So none of the later ones needs a write-back.
+//! I2 Depth + length is the node's *level*, the digit it branches on, and never changes while the node lives:
+//!    whoever comes to a node, by an old link or a new one, finds the right child.
+//! I3 A depth other than the one at which a walk arrives says that the prefix is not the one between the node
+//!    and its parent: a split is under way or was cut short by a crash, or the node has taken its parent's
+//!    place. The keys below the node, any one of them, tell the right prefix (Algorithm 2).
+//! I4 A node's first header is durable before the node can be reached. Whichever of its headers a crash
+//!    leaves after that is right for the depth that it tells, and has the same level. So none of the later
+//!    ones needs a write-back.
 
 use art::Digit;
 use std::marker::PhantomData;
@@ -94,8 +95,8 @@ impl<D: Digit> Header<D> {
         used >= u64::BITS || self.0 >> used == 0
     }
 
-    /// The header that is right for a node reached after `depth` digits, by what this one keeps; `None` if that does
-    /// not suffice.
+    /// The header that is right for a node reached after `depth` digits, by what this one keeps; `None` if
+    /// that does not suffice.
     pub(crate) fn after(self, depth: usize) -> Option<Header<D>> {
         let (own, level) = (self.depth(), self.level());
         if depth == own {

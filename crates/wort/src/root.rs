@@ -1,10 +1,11 @@
 //! The root object of a tree: the writers' lock, and the slot of the topmost node or leaf.
 //!
-//! One thread at a time writes into a tree (the paper's "global tree locking", WORT §5.4). Readers take no lock and
-//! wait for nobody: every change becomes visible by one store, and what it replaces stays readable while a guard of
-//! that time is held.
+//! One thread at a time writes into a tree (the paper's "global tree locking", WORT §5.4). Readers take no
+//! lock and wait for nobody: every change becomes visible by one store, and what it replaces stays readable
+//! while a guard of that time is held.
 //!
-//! I1 The lock's word carries the generation in which it was taken, so a lock held at a crash is free after it.
+//! I1 The lock's word carries the generation in which it was taken, so a lock held at a crash is free after
+//!    it.
 //! I2 The root object stays where it is as long as the tree lives.
 
 use art::damaged;
@@ -72,7 +73,8 @@ impl Root {
         // Nobody ever makes a tree obsolete.
         let mut locked = locked.map_err(|Obsolete| damaged("lock of a tree", Link::NULL))?;
         if locked.is_stale() {
-            // Nothing here is rebuilt after a crash: marks that it has left are settled by the writers that meet them.
+            // Nothing here is rebuilt after a crash: marks that it has left are settled by the writers that
+            // meet them.
             locked.repaired();
         }
         Ok(locked)

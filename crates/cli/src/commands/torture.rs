@@ -1,9 +1,10 @@
 //! `torture`: judges what crashes leave of an index, or of the heap alone.
 //!
-//! What is judged, and how, is `crashtest`'s; here are the subjects by their names, the budget, and the report
-//! (`report`).
+//! What is judged, and how, is `crashtest`'s; here are the budget, and the report
+//! (`report`) and what has a name (`target`).
 
 mod report;
+mod target;
 
 use super::output;
 use crate::exit::{Failure, Outcome};
@@ -11,24 +12,18 @@ use clap::ValueEnum;
 use crashtest::batches::{self, Batches};
 use crashtest::blobs::{self, Blobs};
 use crashtest::map::OfIndex;
-use crashtest::{Crash, Explorer, History, Mode, Model, Report, Settings, Subject, history};
-use index::Index;
-use indexes::{IndexKind, WithIndex};
+use crashtest::{Explorer, History, Mode, Model, Report, Settings, Subject, history};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::{Counterexample, Finding};
-use std::fmt;
 use std::io::Write;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
+use target::Target;
 
 /// Explorations of shorter histories, at most, to shrink one that fails.
 const TRIES: usize = 300;
 
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;
-
-/// Longer than what shares a line with the root's link.
-const ROOT: &[u8] = &[b'r'; 100];
 
 /// The arguments of `torture`.
 #[derive(Debug, clap::Args)]
@@ -70,62 +65,6 @@ pub struct Args {
     json: bool,
 }
 
-/// What to torture.
-#[derive(Clone, Copy, Debug)]
-enum Target {
-    All,
-    Heap,
-    Database,
-    Index(IndexKind),
-}
-
-impl FromStr for Target {
-    type Err = indexes::Unknown;
-    fn from_str(name: &str) -> Result<Target, indexes::Unknown> {
-        Ok(match name {
-            "all" => Target::All,
-            "heap" => Target::Heap,
-            "kv" => Target::Database,
-            name => Target::Index(name.parse()?),
-        })
-    }
-}
-
-impl fmt::Display for Target {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Target::All => f.write_str("all"),
-            Target::Heap => f.write_str("heap"),
-            Target::Database => f.write_str("kv"),
-            Target::Index(kind) => f.write_str(kind.name()),
-        }
-    }
-}
-
-impl Target {
-    /// The single ones.
-    fn each(self) -> Vec<Target> {
-        match self {
-            Target::All => [Target::Heap, Target::Database]
-                .into_iter()
-                .chain(IndexKind::ALL.iter().copied().map(Target::Index))
-                .collect(),
-            one => vec![one],
-        }
-    }
-}
-
-impl Target {
-    /// Whether it claims the model `word`. The database keeps maps in a ROART.
-    fn claims_word(self) -> bool {
-        match self {
-            Target::Index(kind) => kind.claims_word(),
-            Target::Heap => true,
-            Target::Database | Target::All => false,
-        }
-    }
-}
-
 /// A memory model on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ModelArg {
@@ -149,30 +88,6 @@ fn time(text: &str) -> Result<Duration, String> {
     let number: u64 = digits.parse().map_err(|_| "not a time such as 60s, 5m or 1h")?;
     let seconds = number.checked_mul(unit).ok_or("too long")?;
     Ok(Duration::from_secs(seconds))
-}
-
-/// Puts an index into a box.
-struct Boxed;
-
-impl WithIndex for Boxed {
-    type Out = Box<dyn Index>;
-    fn with<I: Index + 'static>(self, index: I) -> Box<dyn Index> {
-        Box::new(index)
-    }
-}
-
-fn subject(kind: IndexKind) -> OfIndex {
-    let subject = OfIndex::new(
-        kind.name(),
-        move |heap| kind.create(heap, ROOT, Boxed),
-        move |heap| kind.open(heap, ROOT, Boxed),
-        IndexKind::tracers::<Crash>(),
-    );
-    if kind.is_radix() {
-        subject.named_by(IndexKind::name_object)
-    } else {
-        subject
-    }
 }
 
 impl Args {
@@ -207,7 +122,7 @@ impl Args {
         let mut findings = Vec::new();
         for target in targets {
             let finding = match target {
-                Target::Index(kind) => self.torture(target, subject(kind), history::of_map),
+                Target::Index(kind) => self.torture(target, OfIndex::listed(kind), history::of_map),
                 Target::Database => self.torture(target, Batches, batches::history),
                 Target::Heap | Target::All => self.torture(target, Blobs, blobs::history),
             };

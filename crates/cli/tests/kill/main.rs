@@ -65,7 +65,7 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
     let mut random = Random::announced("kill");
     let seed = random.next();
     let mut oracle = Oracle::new();
-    let mut records = 0;
+    let (mut writes, mut reads) = (0, 0);
     let mut hits = BTreeMap::<&str, u64>::new();
     let parts = Aim::parts(kind);
     for round in 1..=kills + parts.len() as u64 {
@@ -98,7 +98,13 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
             "nothing came to {}",
             part.unwrap_or_default()
         );
-        records += ended.heard.len();
+        let written = ended
+            .heard
+            .iter()
+            .filter(|record| matches!(record, Record::Wrote { .. }));
+        let written = written.count();
+        writes += written;
+        reads += ended.heard.len() - written;
         oracle.judge(seed, round, &ended.heard);
         // Without a look in between, two crashes may meet in one recovery.
         if pool.path().exists() && random.below(2) == 0 {
@@ -106,7 +112,7 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
         }
     }
     println!(
-        "{kind}: {kills} kills and {} in its parts, {records} acknowledgements; aimed kills that hit: {hits:?}",
+        "{kind}: {kills} kills and {} in its parts, {writes} writes and {reads} pairs read, acknowledged; aimed kills that hit: {hits:?}",
         parts.len()
     );
     verify(&pool.path(), kind, &mut oracle);
@@ -120,13 +126,10 @@ fn acknowledged_operations_survive_kill_9(kind: IndexKind, kills: u64) {
 
 /// A place, and how often it is passed before the child ends there: mostly seldom.
 fn aim(kind: IndexKind, random: &mut Random) -> Aim {
-    let parts = Aim::parts(kind);
+    let parts = Aim::all(kind);
     let bits = random.below(13);
     Aim {
-        part: parts
-            .get(random.below(1 + parts.len() as u64) as usize)
-            .copied()
-            .unwrap_or(Aim::SELDOM),
+        part: parts[random.below(parts.len() as u64) as usize],
         nth: 1 + random.below(1 << bits),
     }
 }

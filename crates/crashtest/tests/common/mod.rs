@@ -1,4 +1,4 @@
-//! Any index of the list as a subject.
+//! What tests of the indexes share.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -7,38 +7,8 @@ pub mod seeded;
 
 pub use indexes::IndexKind;
 
-use index::Index;
-use indexes::WithIndex;
 use wollemi_crashtest::map::OfIndex;
 use wollemi_crashtest::{Explorer, History, Mode, Report, Settings};
-
-/// Longer than what shares a line with the root's link.
-const ROOT: &[u8] = &[b'r'; 100];
-
-/// The index, as one type.
-struct Boxed;
-
-impl WithIndex for Boxed {
-    type Out = Box<dyn Index>;
-    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
-        Box::new(index)
-    }
-}
-
-/// An index of the list.
-pub fn subject(kind: IndexKind) -> OfIndex {
-    let subject = OfIndex::new(
-        kind.name(),
-        move |heap| kind.create(heap, ROOT, Boxed),
-        move |heap| kind.open(heap, ROOT, Boxed),
-        IndexKind::tracers(),
-    );
-    if kind.is_radix() {
-        subject.named_by(IndexKind::name_object)
-    } else {
-        subject
-    }
-}
 
 /// The indexes that are no ablations.
 pub fn whole() -> impl Iterator<Item = IndexKind> {
@@ -65,7 +35,7 @@ pub fn explore(
     settings: Settings,
     histories: impl IntoIterator<Item = History<wollemi_crashtest::map::Op>>,
 ) -> Report {
-    let mut explorer = Explorer::new(subject(kind), settings).expect("memory");
+    let mut explorer = Explorer::new(OfIndex::listed(kind), settings).expect("memory");
     for history in histories {
         if let Err(failure) = explorer.explore(&history) {
             panic!("{failure}\n{}", explorer.report());

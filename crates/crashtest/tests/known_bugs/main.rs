@@ -6,16 +6,14 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod leaks;
+mod node;
 mod subject;
 mod tree;
 
-use common::IndexKind;
 use common::seeded::{self, Expected};
-use pmem::{PWord, Pool, Purpose, persist_scope};
 use subject::op;
 use tree::{Bug, Tree};
-use wollemi_crashtest::map::{LiveIndex, Map, OfIndex, Op as MapOp};
-use wollemi_crashtest::{Crash, Explorer, Random, Settings, Subject, Verdict, history};
 
 /// Histories that a bug may take to be found.
 const HISTORIES: u64 = 400;
@@ -59,7 +57,18 @@ fn each_is_found() {
         (Bug::LockIsPersistent, 1, 1000, "it hangs"),
         (Bug::DirtyRead, 0, 50_000, dirty),
         (Bug::SignedFingerprint, 0, 50_000, lost),
+        (Bug::FingerprintAlone, 0, 1000, no_order),
         (Bug::StalePointer, 1, 1000, "it panics: index out of bounds"),
+        // Of the line of its header nothing was written back; the entries are durable.
+        (Bug::HeaderNotWrittenBack, 1, 50_000, lost),
+        // What was rebuilt by nobody is garbage to the next insert.
+        (Bug::StaleOnChange, 1, 50_000, "instead of"),
+        (
+            Bug::NewNodesRecovered,
+            0,
+            1000,
+            "a new node is taken for one that a crash has left",
+        ),
     ] {
         let expected = Expected {
             says,
@@ -68,77 +77,4 @@ fn each_is_found() {
         };
         seeded::is_found(Tree(bug), HISTORIES, op, expected);
     }
-}
-
-/// An index that leaves an object behind with each update.
-struct Leaking(OfIndex);
-
-impl Subject for Leaking {
-    type Op = MapOp;
-    type Answer = <OfIndex as Subject>::Answer;
-    type State = Map;
-    type Live = LiveIndex;
-
-    fn name(&self) -> String {
-        "leaking".into()
-    }
-
-    fn create(&self, pool: Pool<Crash>) -> Result<LiveIndex, String> {
-        self.0.create(pool)
-    }
-
-    fn open(&self, pool: Pool<Crash>) -> Result<Option<LiveIndex>, String> {
-        let live = self.0.open(pool)?;
-        live.iter().for_each(leak);
-        Ok(live)
-    }
-
-    fn apply(&self, live: &LiveIndex, op: &MapOp) -> Result<Self::Answer, String> {
-        self.0.apply(live, op)
-    }
-
-    fn specify(&self, state: &mut Map, op: &MapOp) -> Self::Answer {
-        self.0.specify(state, op)
-    }
-
-    fn judge(&self, live: &LiveIndex, verdict: Verdict<'_, Self>) -> Result<usize, String> {
-        let Verdict {
-            allowed,
-            in_flight,
-            depth,
-            random,
-        } = verdict;
-        self.0.judge(
-            live,
-            Verdict {
-                allowed,
-                in_flight,
-                depth,
-                random,
-            },
-        )
-    }
-
-    fn follow_up(&self, state: &Map, in_flight: &[&MapOp], random: &mut Random) -> Vec<MapOp> {
-        self.0.follow_up(state, in_flight, random)
-    }
-}
-
-fn leak(live: &LiveIndex) {
-    let _link = persist_scope(live.heap.media(), Purpose::Node, |batch| {
-        let draft = live.heap.draft(PWord::new(1), 0, &batch).expect("room");
-        let flushed = draft.flush(&batch);
-        flushed.persisted(&batch.fence()).into_link(pmem::Tag::default())
-    });
-}
-
-/// An object that is in use and that nothing leads to is found by the accounts after recovery.
-#[test]
-fn leaks_are_found() {
-    let leaking = Leaking(common::subject(IndexKind::Roart));
-    let mut explorer = Explorer::new(leaking, Settings::default()).expect("memory");
-    let failure = explorer
-        .explore(&history::of_map(1, 10, 1))
-        .expect_err("it leaks");
-    assert!(failure.message.contains("the heap's accounts"), "{failure}");
 }

@@ -1,6 +1,7 @@
 //! The structure as a subject.
 
-use super::tree::{Bug, Live, MAGIC, Tree};
+use super::node::{Live, MAGIC};
+use super::tree::{Bug, Tree};
 use pmem::{Pool, Purpose, persist_scope};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -40,11 +41,13 @@ impl Subject for Tree {
             pool,
             table: Mutex::default(),
         };
-        let magic = &live.node(1)?.magic;
+        let node = live.node(1)?;
         if self.0 == Bug::RootNotPersisted {
-            persist_scope(live.media(), Purpose::Node, |batch| magic.store(MAGIC, &batch));
+            persist_scope(live.media(), Purpose::Node, |batch| {
+                node.magic.store(MAGIC, &batch)
+            });
         } else {
-            live.persist(|batch| magic.store(MAGIC, batch));
+            live.persist(|batch| node.magic.store(MAGIC, batch));
         }
         let root = live.root()?;
         live.persist(|batch| root.store(1, batch));

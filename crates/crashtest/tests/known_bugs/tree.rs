@@ -1,9 +1,9 @@
-//! The structure: nodes, and the operations on them, each right but for the bug that is seeded.
+//! The operations on nodes, each right but for the bug that is seeded.
 
+use super::node::{Live, Node, PRESENT, USED, key_of, print_of};
 use super::subject::State;
-use pmem::{Batch, GenerationLock, Locked, Offset, PWord, Persistent, Pool, Purpose, VWord, persist_scope};
+use pmem::{Batch, Locked, PWord, Purpose, persist_scope};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use wollemi_crashtest::Crash;
 
 /// What is wrong.
@@ -38,84 +38,20 @@ pub enum Bug {
     DirtyRead,
     /// Fingerprints of signed bytes are looked for by unsigned ones.
     SignedFingerprint,
+    /// What has the same fingerprint is taken for the key: the key itself is not compared.
+    FingerprintAlone,
     /// A pointer to volatile memory is followed after a restart.
     StalePointer,
-}
-
-#[repr(C, align(64))]
-pub struct Node {
-    lock: GenerationLock,
-    other_lock: GenerationLock,
-    /// Entries handed out.
-    count: VWord,
-    rest: [PWord; 5],
-    /// Entries that count.
-    pub counted: PWord,
-    held: PWord,
-    table: PWord,
-    rest_1: [PWord; 5],
-    pub depth: PWord,
-    rest_2: [PWord; 7],
-    /// Three times the depth.
-    pub prefix: PWord,
-    pub magic: PWord,
-    rest_3: [PWord; 6],
-    /// `key:8 | present:1 | used:1 | fingerprint:8 | value:32`
-    pub entries: [PWord; 16],
-}
-
-// SAFETY: words only, without padding.
-unsafe impl Persistent for Node {
-    const WORDS_ONLY: bool = true;
-}
-
-pub const MAGIC: u64 = 0x57;
-const PRESENT: u64 = 1 << 41;
-const USED: u64 = 1 << 40;
-
-fn key_of(entry: u64) -> u8 {
-    (entry >> 42) as u8
-}
-
-fn print_of(entry: u64) -> u8 {
-    (entry >> 32) as u8
+    /// A node that takes another's place is published with its header's line not written back.
+    HeaderNotWrittenBack,
+    /// Updates and removals take a lock of an earlier generation as it is, and make it look rebuilt.
+    StaleOnChange,
+    /// A new node does not get the generation in which it is made, and is recovered when it is first locked.
+    NewNodesRecovered,
 }
 
 /// One node in use, of two.
 pub struct Tree(pub Bug);
-
-pub struct Live {
-    pub pool: Pool<Crash>,
-    /// What a process keeps beside the tree.
-    pub table: Mutex<Vec<u64>>,
-}
-
-impl Live {
-    fn at<T: Persistent>(&self, bytes: u64) -> Result<&T, String> {
-        let offset = Offset::new(bytes).ok_or("nowhere")?;
-        self.pool.at(offset).map_err(|fault| fault.to_string())
-    }
-
-    /// The number of the node in use; 0 before there is one.
-    pub fn root(&self) -> Result<&PWord, String> {
-        self.at(64 << 10)
-    }
-
-    pub fn node(&self, number: u64) -> Result<&Node, String> {
-        self.at((65 << 10) + (number % 2) * 1024)
-    }
-
-    pub fn media(&self) -> &Crash {
-        self.pool.media()
-    }
-
-    pub fn persist(&self, change: impl FnOnce(&Batch<'_, '_, Crash>)) {
-        persist_scope(self.media(), Purpose::Node, |batch| {
-            change(&batch);
-            let _durable = batch.fence().durable();
-        });
-    }
-}
 
 impl Tree {
     fn print(&self, key: u8, stored: bool) -> u8 {
@@ -136,7 +72,10 @@ impl Tree {
         let counted = node.counted.load(media) as usize;
         let entries = node.entries.iter().take(counted).map(|word| word.load(media));
         let mut found = entries.enumerate();
-        found.find(|(_, entry)| key_of(*entry) == key && print_of(*entry) == self.print(key, false))
+        found.find(|(_, entry)| {
+            let same = key_of(*entry) == key || self.0 == Bug::FingerprintAlone;
+            same && print_of(*entry) == self.print(key, false)
+        })
     }
 
     /// The node in use, locked, and rebuilt if that is due.
@@ -159,6 +98,9 @@ impl Tree {
 
     pub fn rebuild(&self, live: &Live, node: &Node) -> Result<(), String> {
         let media = live.media();
+        if node.made.load(media) == live.made() {
+            return Err("a new node is taken for one that a crash has left".into());
+        }
         let counted = node.counted.load(media);
         let present = |word: &&PWord| word.load(media) & PRESENT != 0;
         if self.0 == Bug::TwoLeavesAssumed && node.entries.iter().any(|word| present(&word)) {
@@ -262,7 +204,15 @@ impl Tree {
     }
 
     pub fn change(&self, live: &Live, key: u8, new: Option<u32>) -> Result<bool, String> {
-        let (node, mut locked) = self.lock(live)?;
+        let (node, mut locked) = if self.0 == Bug::StaleOnChange {
+            let node = live.node(live.root()?.load(live.media()))?;
+            let locked = node.lock.lock(live.media(), live.pool.generation());
+            let mut locked = locked.map_err(|obsolete| format!("{obsolete:?}"))?;
+            locked.repaired();
+            (node, locked)
+        } else {
+            self.lock(live)?
+        };
         if self.0 == Bug::UpdateUnderOtherLock && new.is_some() {
             drop(locked);
             let other = node.other_lock.lock(live.media(), live.pool.generation());
@@ -319,17 +269,27 @@ impl Tree {
             for (to, from) in new.entries.iter().zip(&old.entries) {
                 to.store(from.load(media), batch);
             }
+            let header = |batch: &Batch<'_, '_, Crash>| new.counted.store(old.counted.load(media), batch);
+            match self.0 {
+                // Asked for by nobody who fences.
+                Bug::HeaderNotWrittenBack => {
+                    persist_scope(media, Purpose::Node, |forgotten| header(&forgotten))
+                }
+                _ => header(batch),
+            }
             for (to, from) in [
-                (&new.counted, &old.counted),
                 (&new.depth, &old.depth),
                 (&new.prefix, &old.prefix),
                 (&new.magic, &old.magic),
             ] {
                 to.store(from.load(media), batch);
             }
+            new.made.store(live.made(), batch);
         });
         new.count.store(old.count.load(media), media);
-        locked.repaired();
+        if self.0 != Bug::NewNodesRecovered {
+            locked.repaired();
+        }
         live.persist(|batch| match live.root() {
             Ok(root) => root.store(number, batch),
             Err(_) => unreachable!("it was there before"),

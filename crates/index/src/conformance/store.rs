@@ -45,22 +45,23 @@ pub fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
+/// With every write-back, fence and non-temporal store, as on persistent memory.
 impl<I: OnHeap<Media = Hardware>> Store<I> {
     /// An empty index.
     pub fn create() -> Self {
-        Store::create_on(Hardware::detect())
+        Store::create_on(Hardware::as_persistent())
     }
 
     /// Closes and opens again.
     #[must_use]
     pub fn reopen(self) -> Self {
-        Store::open_in(self.close(), Hardware::detect())
+        Store::open_in(self.close(), Hardware::as_persistent())
     }
 
     /// What opens from a copy of the file as it is now: what a killed process leaves.
     #[must_use]
     pub fn crashed(&self) -> Self {
-        Store::open_in(self.image(), Hardware::detect())
+        Store::open_in(self.image(), Hardware::as_persistent())
     }
 }
 

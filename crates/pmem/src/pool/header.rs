@@ -183,16 +183,20 @@ impl Header {
     /// and not made it durable, and what is in those pages soon depends on it.
     pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
         media.unmissed(
-            Lacks::WriteBack,
-            "an opening: the end of the pages, which a process that was killed amid growing may have left not durable \
-             (few kills come there), and the generation, which locks and marks will carry; the heap has none of those",
-        );
-        media.unmissed(
             Lacks::Fence,
             "an opening, as its write-backs: whatever is fenced next makes up for it, but for what was stored before that",
         );
         persist_scope(media, Purpose::Alloc, |batch| {
+            media.unmissed(
+                Lacks::WriteBack,
+                "an opening: the end of the pages, which is durable already unless a process was killed amid growing; and \
+                 then nothing is lost but where the new page holds something before the next growth persists it",
+            );
             self.allocated.persist_seen(&batch);
+            media.unmissed(
+                Lacks::WriteBack,
+                "an opening: the generation, which locks and marks will carry; the heap has none of those",
+            );
             self.state.store(state.to_word(), &batch);
             let _durable = batch.fence().durable();
         });

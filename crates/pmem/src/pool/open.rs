@@ -218,6 +218,12 @@ impl Opened {
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
         media.stores_survive_in(file.domain(level));
+        if level > contents.state.level && last_shutdown != LastShutdown::Clean {
+            // What that process stored is in the page cache, and may be nowhere else.
+            mapping
+                .sync(len)
+                .map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        }
         let state = contents.state.opened(last_shutdown, level)?;
         let opened = Opened {
             contents: Contents { state, ..contents },

@@ -48,6 +48,13 @@ impl CommitWord {
         self.0.load(media).bits()
     }
 
+    /// Whether the word has its mark: it may not be durable, or a crash came before its publisher knew that it was.
+    #[inline]
+    #[track_caller]
+    pub fn is_marked<M: Media>(&self, media: &M) -> bool {
+        media.peek(&self.0.0) & Link::MARK != 0
+    }
+
     /// What `read` finds in slots, given the word's value, which was the same afterwards (I3).
     #[inline(always)]
     #[track_caller]

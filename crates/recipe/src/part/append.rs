@@ -3,8 +3,8 @@
 //! All of it happens under the node's lock. What is appended is durable already.
 
 use super::node::Node;
-use art::{Kind, Leaf, child_tag, index_word, naming, with_byte};
-use pmem::{Durable, Lacks, Link, LinkAndPersist, Media, PSlot, Persisted, Uncounted, VWord};
+use art::{InnerRef, Kind, child_tag, index_word, naming, with_byte};
+use pmem::{Durable, Erased, Lacks, Link, LinkAndPersist, Media, PSlot, Persisted, Uncounted, VWord};
 
 fn change<M: Media>(word: &VWord, media: &M, by: i64) {
     word.store(word.load(media).wrapping_add_signed(by), media);
@@ -13,29 +13,30 @@ fn change<M: Media>(word: &VWord, media: &M, by: i64) {
 impl<'g> Node<'g> {
     /// Whether a further child for `byte`, which has none, can be appended.
     pub(super) fn has_room<M: Media>(&self, media: &M) -> bool {
-        match self {
-            Node::N4(node) => self.meta(media).count() < node.slots.len(),
-            Node::N16(node) => self.meta(media).count() < node.slots.len(),
-            Node::N48(node) => (node.used.load(media) as usize) < node.slots.len(),
-            Node::N256(_) => true,
+        match self.0 {
+            InnerRef::N4(node) => self.meta(media).count() < node.slots.len(),
+            InnerRef::N16(node) => self.meta(media).count() < node.slots.len(),
+            InnerRef::N48(node) => (node.used.load(media) as usize) < node.slots.len(),
+            InnerRef::N256(_) => true,
         }
     }
 
-    /// Appends a leaf for `byte` to a node that has room. Write-backs and fences: N4 and N256 1, 1; N16 and N48 2, 2.
-    pub(super) fn append<M: Media>(&self, media: &M, leaf: Persisted<'_, Leaf>, byte: u8) -> Durable {
+    /// Appends a leaf for `byte` to a node that has room. Write-backs and fences: N4 and N256 1, 1; N16 and
+    /// N48 2, 2.
+    pub(super) fn append<M: Media>(&self, media: &M, leaf: Persisted<'_, Erased>, byte: u8) -> Durable {
         let tag = child_tag(Kind::Leaf, byte, 0);
         let meta = self.meta(media);
         let entry = meta.count();
         let counter = &self.header().meta;
-        match self {
-            Node::N4(node) => {
+        match self.0 {
+            InnerRef::N4(node) => {
                 // (i) The pointer, where nobody looks yet.
                 let _in_the_counters_line = node.slots[entry].publish::<Uncounted, M, _>(media, leaf, tag);
                 // (ii) Commit: key byte and counter by one store. Its write-back takes the pointer along.
                 let meta = meta.with(Some(byte));
                 counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
             }
-            Node::N16(node) => {
+            InnerRef::N16(node) => {
                 // (i) The pointer.
                 let _durable = node.slots[entry]
                     .publish::<Uncounted, M, _>(media, leaf, tag)
@@ -47,7 +48,7 @@ impl<'g> Node<'g> {
                 let meta = meta.with(None);
                 counter.publish::<LinkAndPersist, M>(media, meta.0).commit()
             }
-            Node::N48(node) => {
+            InnerRef::N48(node) => {
                 let used = node.used.load(media) as usize;
                 // (i) The pointer.
                 let _durable = node.slots[used]
@@ -60,7 +61,7 @@ impl<'g> Node<'g> {
                 let index = naming(word.load(media), byte, Some(used));
                 word.publish::<LinkAndPersist, M>(media, index).commit()
             }
-            Node::N256(node) => {
+            InnerRef::N256(node) => {
                 change(&node.live, media, 1);
                 // Commit: the pointer.
                 let slot = &node.slots[usize::from(byte)];
@@ -71,9 +72,9 @@ impl<'g> Node<'g> {
 
     /// Empties an entry: "a single atomic store". 1 write-back, 1 fence.
     pub(super) fn clear<M: Media>(&self, media: &M, slot: &PSlot, byte: Option<u8>) -> Durable {
-        match (self, byte) {
-            (Node::N48(node), Some(_)) => change(&node.live, media, -1),
-            (Node::N256(node), Some(_)) => change(&node.live, media, -1),
+        match (self.0, byte) {
+            (InnerRef::N48(node), Some(_)) => change(&node.live, media, -1),
+            (InnerRef::N256(node), Some(_)) => change(&node.live, media, -1),
             _ => {}
         }
         media.unmissed(
@@ -85,9 +86,9 @@ impl<'g> Node<'g> {
 
     /// How many children there are, without `ends`.
     pub(super) fn live<M: Media>(&self, media: &'g M) -> usize {
-        match self {
-            Node::N48(node) => node.live.load(media) as usize,
-            Node::N256(node) => node.live.load(media) as usize,
+        match self.0 {
+            InnerRef::N48(node) => node.live.load(media) as usize,
+            InnerRef::N256(node) => node.live.load(media) as usize,
             _ => {
                 let mut count = 0;
                 self.each_child(media, 0..256, |_, _| count += 1);

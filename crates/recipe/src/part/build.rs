@@ -1,142 +1,107 @@
 //! Objects under construction: each is written, written back and fenced before anything leads to it.
 //!
-//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared one would
-//! do: that is ROART's minimally ordered split.)
+//! RECIPE fences after each store that is written back, so each new object has a fence of its own. (A shared
+//! one would do: that is ROART's minimally ordered split.)
 
-use super::Writer;
 use super::node::{Header, Meta, N4, N16, N48, N256};
 use super::prefix::Prefix;
-use art::{Kind, Leaf, Tagged, child_tag, draft_leaf, index_word, naming, with_byte};
+use super::{AppendOnly, Writer};
+use art::{
+    Children, Head, Inner, Kind, draft_kind, draft_leaf, draft_smallest, index_word, naming, with_byte,
+};
 use heap::{Error, Heap};
 use pmem::{
-    Batch, CommitWord, Draft, Erased, Flushed, GenerationLock, Link, Media, PSlot, PWord, Persisted,
-    Persistent, Purpose, VWord, persist_scope,
+    Batch, CommitWord, Erased, Flushed, GenerationLock, Media, PSlot, PWord, Persisted, Purpose, VWord,
+    persist_scope,
 };
 
-/// What shall hang in a new node.
-#[derive(Default)]
-pub(super) struct Children<'h> {
-    /// What is reachable already, each under its byte in the new node.
-    pub(super) links: Vec<Link>,
-    /// The reachable leaf of the key that ends at the node, if there is one.
-    pub(super) ends: Option<Link>,
-    /// A new leaf, under its byte, or as the one that ends there.
-    pub(super) new: Option<(Option<u8>, Persisted<'h, Leaf>)>,
+impl art::Kinds for AppendOnly {
+    type Head = Header;
+    type N4 = N4;
+    type N16 = N16;
+    type N48 = N48;
+    type N256 = N256;
 }
 
-impl<'h> Children<'h> {
-    /// Adds something reachable under a byte (`None`: it ends there).
-    pub(super) fn add(&mut self, byte: Option<u8>, link: Link) {
-        let tag = child_tag(link.kind(), byte.unwrap_or_default(), 0);
-        match byte {
-            None => self.ends = Some(link.with_tag(tag)),
-            Some(_) => self.links.push(link.with_tag(tag)),
+fn bump(count: &mut VWord) {
+    *count = VWord::new(count.private() + 1);
+}
+
+impl Header {
+    fn new(generation: u32, kind: Kind, level: usize, prefix: Prefix) -> Header {
+        Header {
+            lock: GenerationLock::new(generation),
+            meta: CommitWord::new(Meta::new(kind, level).0),
+            ends: PSlot::null(),
+            prefix: CommitWord::new(prefix.to_word()),
         }
     }
 
-    /// How many there are under bytes.
-    fn count(&self) -> usize {
-        self.links.len() + usize::from(matches!(self.new, Some((Some(_), _))))
+    /// Counts one more entry.
+    fn count(&mut self, byte: Option<u8>) {
+        self.meta = CommitWord::new(Meta(self.meta.private()).with(byte).0);
     }
 }
 
-/// A node's own part in construction.
-trait Inner: Persistent {
-    const KIND: Kind;
-    /// A node whose children are those for `bytes`, with null pointers.
-    fn new(header: Header, meta: Meta, bytes: &[u8]) -> Self;
-    fn header(&mut self) -> &mut Header;
-    /// The pointer of the `entry`th child, which is that for `byte`.
-    fn slot(&mut self, entry: usize, byte: u8) -> &mut PSlot;
-}
-
-const fn slots<const N: usize>() -> [PSlot; N] {
-    [const { PSlot::null() }; N]
-}
-
-const fn words<const N: usize>() -> [PWord; N] {
-    [const { PWord::new(0) }; N]
+impl Head for Header {
+    fn ends_mut(&mut self) -> &mut PSlot {
+        &mut self.ends
+    }
 }
 
 impl Inner for N4 {
     const KIND: Kind = Kind::N4;
-    fn new(mut header: Header, meta: Meta, bytes: &[u8]) -> Self {
-        header.meta = CommitWord::new(bytes.iter().fold(meta, |meta, &byte| meta.with(Some(byte))).0);
-        N4 {
-            header,
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
-        &mut self.slots[entry]
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        self.header.count(Some(byte));
+        &mut self.slots[i]
     }
 }
 
 impl Inner for N16 {
     const KIND: Kind = Kind::N16;
-    fn new(mut header: Header, meta: Meta, bytes: &[u8]) -> Self {
-        header.meta = CommitWord::new(bytes.iter().fold(meta, |meta, _| meta.with(None)).0);
-        let mut keys = [0; 2];
-        for (entry, &byte) in bytes.iter().enumerate() {
-            keys[entry / 8] = with_byte(keys[entry / 8], entry, byte);
-        }
-        N16 {
-            header,
-            keys: keys.map(PWord::new),
-            unused: words(),
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
-        &mut self.slots[entry]
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        self.header.count(None);
+        let word = &mut self.keys[i / 8];
+        *word = PWord::new(with_byte(word.private(), i, byte));
+        &mut self.slots[i]
     }
 }
 
 impl Inner for N48 {
     const KIND: Kind = Kind::N48;
-    fn new(header: Header, _meta: Meta, bytes: &[u8]) -> Self {
-        let mut index = [0; 32];
-        for (entry, &byte) in bytes.iter().enumerate() {
-            let word = &mut index[index_word(byte)];
-            *word = naming(*word, byte, Some(entry));
-        }
-        N48 {
-            header,
-            live: VWord::new(bytes.len() as u64),
-            used: VWord::new(bytes.len() as u64),
-            unused: words(),
-            index: index.map(CommitWord::new),
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
-        &mut self.slots[entry]
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        bump(&mut self.live);
+        bump(&mut self.used);
+        let word = &mut self.index[index_word(byte)];
+        *word = CommitWord::new(naming(word.private(), byte, Some(i)));
+        &mut self.slots[i]
     }
 }
 
 impl Inner for N256 {
     const KIND: Kind = Kind::N256;
-    fn new(header: Header, _meta: Meta, bytes: &[u8]) -> Self {
-        N256 {
-            header,
-            live: VWord::new(bytes.len() as u64),
-            unused: words(),
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, _entry: usize, byte: u8) -> &mut PSlot {
+    fn fill(&mut self, _i: usize, byte: u8) -> &mut PSlot {
+        bump(&mut self.live);
         &mut self.slots[usize::from(byte)]
     }
 }
@@ -146,71 +111,33 @@ pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
-    draft::<N256, M>(heap, batch, 0, Prefix::EMPTY, Children::default())
-}
-
-fn draft<'e, 'h, T: Inner, M: Media>(
-    heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
-    level: usize,
-    prefix: Prefix,
-    children: Children<'h>,
-) -> Result<Flushed<'e, 'h, Erased>, Error> {
-    let meta = Meta::new(T::KIND, level);
-    let header = Header {
-        lock: GenerationLock::new(heap.generation()),
-        meta: CommitWord::new(meta.0),
-        ends: PSlot::null(),
-        prefix: CommitWord::new(prefix.to_word()),
-    };
-    let Children { links, ends, new } = children;
-    let mut bytes: Vec<u8> = links.iter().map(|link| link.byte()).collect();
-    bytes.extend(new.iter().filter_map(|(byte, _)| *byte));
-    let mut node: Draft<'e, 'h, T> = heap.draft(T::new(header, meta, &bytes), 0, batch)?;
-    for (entry, link) in links.iter().enumerate() {
-        node.link(|node| node.slot(entry, link.byte()), *link);
-    }
-    if let Some(link) = ends {
-        node.link(|node| &mut node.header().ends, link);
-    }
-    if let Some((byte, leaf)) = new {
-        let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
-        match byte {
-            Some(byte) => node.adopt_persisted(|node| node.slot(links.len(), byte), leaf, tag),
-            None => node.adopt_persisted(|node| &mut node.header().ends, leaf, tag),
-        }
-    }
-    Ok(node.flush(batch).erased())
+    let header = |kind| Header::new(heap.generation(), kind, 0, Prefix::EMPTY);
+    draft_kind::<N256, M>(heap, batch, header, Children::default()).map(|(root, ..)| root)
 }
 
 impl<'a, M: Media> Writer<'a, M> {
     /// A durable leaf of the key with this value. A write-back for each of its lines, 1 fence.
-    pub(super) fn persist_leaf(&self, value: &[u8]) -> Result<Persisted<'a, Leaf>, Error> {
+    pub(super) fn persist_leaf(&self, value: &[u8]) -> Result<Persisted<'a, Erased>, Error> {
         persist_scope(self.media(), Purpose::Node, |batch| {
-            let leaf = draft_leaf(self.heap(), self.key, value, &batch)?.flush(&batch);
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
             let fenced = batch.fence();
-            Ok(leaf.persisted(&fenced))
+            Ok(leaf.erased().persisted(&fenced))
         })
     }
 
-    /// A durable node, the smallest that holds the children, and its kind. A write-back for each of its lines, 1 fence.
+    /// A durable node, the smallest that holds what `hang` adds, and its kind. A write-back for each of its
+    /// lines, 1 fence.
     pub(super) fn persist_node(
         &self,
         level: usize,
         prefix: Prefix,
-        children: Children<'a>,
+        hang: impl for<'e> FnOnce(&mut Children<'e, 'a>),
     ) -> Result<(Persisted<'a, Erased>, Kind), Error> {
-        let heap = self.heap();
         persist_scope(self.media(), Purpose::Node, |batch| {
-            let (node, kind) = match children.count() {
-                0..=4 => (draft::<N4, M>(heap, &batch, level, prefix, children)?, Kind::N4),
-                5..=16 => (draft::<N16, M>(heap, &batch, level, prefix, children)?, Kind::N16),
-                17..=48 => (draft::<N48, M>(heap, &batch, level, prefix, children)?, Kind::N48),
-                _ => (
-                    draft::<N256, M>(heap, &batch, level, prefix, children)?,
-                    Kind::N256,
-                ),
-            };
+            let mut children = Children::default();
+            hang(&mut children);
+            let header = |kind| Header::new(self.heap.generation(), kind, level, prefix);
+            let (node, kind, _) = draft_smallest::<AppendOnly, M>(self.heap, &batch, header, children)?;
             let fenced = batch.fence();
             Ok((node.persisted(&fenced), kind))
         })

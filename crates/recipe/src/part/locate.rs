@@ -1,13 +1,12 @@
 //! Finding the place of a write: the descent that compares every byte.
 //!
-//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer that
-//! has compared them all may therefore lock the node later and still be right; what may have changed meanwhile is
-//! only what hangs there, and whether the node is obsolete.
+//! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer
+//! that has compared them all may therefore lock the node later and still be right; what may have changed
+//! meanwhile is only what hangs there, and whether the node is obsolete.
 
 use super::Writer;
 use super::node::Node;
-use super::prefix::Shared;
-use art::{Kind, Missed, Tagged, damaged, prefetch};
+use art::{Kind, Missed, Shared, Tagged, damaged, prefetch};
 use heap::{Error, Heap};
 use pmem::{Fault, Link, Media};
 
@@ -29,7 +28,7 @@ impl<'a, M: Media> Writer<'a, M> {
     pub(super) fn locate(&self) -> Result<Result<Place<'a>, Missed>, Error> {
         let mut at = self.index.root();
         let mut level = 0;
-        let mut node = node_below(self.heap(), at, &mut level)?;
+        let mut node = node_below(self.heap, at, &mut level)?;
         loop {
             let (_, link) = node.slot(self.media(), self.key.get(level).copied());
             if level >= self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
@@ -47,7 +46,7 @@ impl<'a, M: Media> Writer<'a, M> {
             }
             let depth = level + 1;
             let mut below = depth;
-            let child = node_below(self.heap(), link, &mut below)?;
+            let child = node_below(self.heap, link, &mut below)?;
             prefetch(child.header());
             // Detection: the sum of the depth and the prefix's length is not the level (Condition #3).
             if !child.prefix(self.media()).fits(depth, below) {
@@ -66,8 +65,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Compares the key with the bytes of the node at `link` from `depth` to its level; `None` if a concurrent change
-    /// emptied what was looked at.
+    /// Compares the key with the bytes of the node at `link` from `depth` to its level; `None` if a
+    /// concurrent change emptied what was looked at.
     fn compare(
         &self,
         node: Node<'_>,

@@ -1,12 +1,12 @@
 //! Locks: write exclusion (ROWEX), and what the first holder after a restart rebuilds.
 //!
-//! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child upward only,
-//! here and everywhere, so that waiting cannot end in a circle. Where a child is locked after its parent, it is only
-//! tried. An obsolete node refuses its lock; who meets one starts anew from the root.
+//! A writer locks the node that it changes, then, if that is to be replaced, its parent: from the child
+//! upward only, here and everywhere, so that waiting cannot end in a circle. Where a child is locked after
+//! its parent, it is only tried. An obsolete node refuses its lock; who meets one starts anew from the root.
 
 use super::node::{Meta, Node};
 use super::{Writer, locate};
-use art::{Missed, Tagged, Tries, damaged, same_object};
+use art::{InnerRef, Missed, Tagged, Tries, damaged, same_object};
 use heap::Heap;
 use pmem::{
     Fault, Lacks, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted,
@@ -38,25 +38,32 @@ impl<'g> Node<'g> {
         }
     }
 
-    /// Counts anew what is counted in words that a restart makes meaningless, takes away the marks that a crash has
-    /// left, and empties what it has left in entries that do not count.
+    /// Counts anew what is counted in words that a restart makes meaningless, takes away the marks that a
+    /// crash has left, and empties what it has left in entries that do not count.
     #[cold]
     fn rebuild<M: Media>(&self, media: &'g M) {
         let header = self.header();
         header.ends.settle(media);
         header.prefix.settle(media);
-        let meta = Meta(header.meta.settle(media));
         let slots = self.slots();
         slots.iter().for_each(|slot| _ = slot.settle(media));
+        // The counter's mark tells of it, so it goes before the mark.
+        if let Some((entry, (byte, slot))) = self.counted(media).enumerate().last()
+            && slot.peek(media).byte() != byte
+            && self.is_torn(media, entry, byte)
+        {
+            empty(&slots[entry..=entry], media);
+        }
+        let meta = Meta(header.meta.settle(media));
         let mut live = 0;
         self.each_child(media, 0..256, |_, _| live += 1);
-        match self {
-            Node::N4(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
-            Node::N16(node) => {
+        match self.0 {
+            InnerRef::N4(_) => empty(slots.get(meta.count()..).unwrap_or_default(), media),
+            InnerRef::N16(node) => {
                 empty(slots.get(meta.count()..).unwrap_or_default(), media);
                 forget(&node.keys, meta.count(), media);
             }
-            Node::N48(node) => {
+            InnerRef::N48(node) => {
                 let words = node.index.iter().map(|word| word.settle(media));
                 let most = words.flat_map(|word| word.to_le_bytes()).max();
                 let used = usize::from(most.unwrap_or(0) >> 1).min(slots.len());
@@ -64,7 +71,7 @@ impl<'g> Node<'g> {
                 node.used.store(used as u64, media);
                 node.live.store(live, media);
             }
-            Node::N256(node) => node.live.store(live, media),
+            InnerRef::N256(node) => node.live.store(live, media),
         }
     }
 }
@@ -104,15 +111,15 @@ fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Locks the pointer by which `child` hangs. The caller holds the child's lock and the child is not obsolete, so it
-    /// hangs somewhere on the key's way and stays there until the caller changes that.
+    /// Locks the pointer by which `child` hangs. The caller holds the child's lock and the child is not
+    /// obsolete, so it hangs somewhere on the key's way and stays there until the caller changes that.
     pub(super) fn lock_parent(&self, child: Link) -> Result<Parent<'a, M>, Fault> {
         let mut tries = Tries::default();
         loop {
             let mut missed = Missed::Lost;
             if let Some((at, level)) = self.find_parent(child)? {
-                let node = Node::at(self.heap(), at)?;
-                match node.lock(self.heap()) {
+                let node = Node::at(self.heap, at)?;
+                match node.lock(self.heap) {
                     Err(Obsolete) => missed = Missed::Busy,
                     Ok(locked) => {
                         let (slot, link) = node.slot(self.media(), self.key.get(level).copied());
@@ -139,14 +146,14 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// The node in which `child` hangs on the key's way, and its level; `None` if it was not met.
     ///
-    /// To who holds the child's lock the level is more than a hint. A node is put above a child, or taken away there,
-    /// under the child's lock only, and what else may replace a parent is of the parent's level. So what was met is a
-    /// parent of now, or was replaced by one of its level.
+    /// To who holds the child's lock the level is more than a hint. A node is put above a child, or taken
+    /// away there, under the child's lock only, and what else may replace a parent is of the parent's level.
+    /// So what was met is a parent of now, or was replaced by one of its level.
     pub(super) fn find_parent(&self, child: Link) -> Result<Option<(Link, usize)>, Fault> {
         let mut at = self.index.root();
         let mut level = 0;
         loop {
-            let node = locate::node_below(self.heap(), at, &mut level)?;
+            let node = locate::node_below(self.heap, at, &mut level)?;
             let (_, link) = node.slot(self.media(), self.key.get(level).copied());
             if same_object(link, child) {
                 return Ok(Some((at, level)));

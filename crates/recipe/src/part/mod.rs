@@ -1,13 +1,14 @@
 //! P-ART: the adaptive radix tree with ROWEX, converted (RECIPE §6.4).
 //!
-//! Inner nodes of 4, 16, 48 and 256 entries that are only ever appended to (`node`, `append`, `build`). Reads take no
-//! lock (`view`, and `art`). Writes lock the node, then its parent (`locate`, `lock`, `write`); a full or nearly empty
-//! node is replaced by a copy (`resize`, `remove`).
+//! Inner nodes of 4, 16, 48 and 256 entries that are only ever appended to (`node`, `append`, `build`). Reads
+//! take no lock (`view`, and `art`). Writes lock the node, then its parent (`locate`, `lock`, `write`); a
+//! full or nearly empty node is replaced by a copy (`resize`, `remove`).
 //!
-//! The nodes' prefixes compress paths. When one is to become shorter or longer, two stores that others can see follow
-//! each other (`split`): first the pointer that leads past the node, or to a new node above it, then the node's prefix.
-//! A crash between them leaves a prefix that does not fit. Readers tolerate it, and the next writer that passes tells
-//! it from a change under way, and finishes it: RECIPE's Condition #3 (`repair`).
+//! The nodes' prefixes compress paths. When one is to become shorter or longer, two stores that others can
+//! see follow each other (`split`): first the pointer that leads past the node, or to a new node above it,
+//! then the node's prefix. A crash between them leaves a prefix that does not fit. Readers tolerate it, and
+//! the next writer that passes tells it from a change under way, and finishes it: RECIPE's Condition #3
+//! (`repair`).
 
 mod append;
 mod build;
@@ -50,7 +51,13 @@ impl Design for AppendOnly {
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Action, Error> {
-        Writer { index, key, guard }.edit(edit)
+        let writer = Writer {
+            index,
+            heap: index.heap(),
+            guard,
+            key,
+        };
+        writer.edit(edit)
     }
 }
 
@@ -86,21 +93,18 @@ const ROOT: Tag = child_tag(Kind::N256, 0, 0);
 #[derive(Clone, Copy)]
 struct Writer<'a, M: Media> {
     index: &'a Part<M>,
-    key: &'a [u8],
+    heap: &'a Heap<M>,
     guard: &'a Guard,
+    key: &'a [u8],
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    fn heap(&self) -> &'a Heap<M> {
-        self.index.heap()
-    }
-
     fn media(&self) -> &'a M {
-        self.heap().media()
+        self.heap.media()
     }
 
     /// Gives an object's chunk back once no reader can hold it.
     fn retire(&self, link: Link, len: usize) {
-        art::retire(self.heap(), self.guard, link, len);
+        art::retire(self.heap, self.guard, link, len);
     }
 }

@@ -11,8 +11,10 @@
 //!  meta      mark:1 | counter:7 | kind:4 | 0:4 | level:16 | key bytes of an N4:32
 //! ```
 //!
-//! I1 N4 and N16: what counts is the entries below the counter. Nobody looks at the others. An entry that counts never
-//!    takes another key byte; it is emptied by a null pointer, and stays so.
+//! I1 N4 and N16: what counts is the entries below the counter. Nobody looks at the others. An entry that
+//!    counts never takes another key byte; it is emptied by a null pointer, and stays so. (Where the words of
+//!    a line become durable in any order, a crash may leave an N16's last entry without its key byte. The
+//!    counter has its mark then, and the first lock empties the entry.)
 //! I2 N48: what counts is the pointers that the child index names. None is named for a second time.
 //! I3 N256: what counts is the pointers that are not null.
 //! I4 A pointer carries its key byte too; where the byte beside it says otherwise, the entry does not count.
@@ -20,16 +22,16 @@
 //! I6 `live` and `used` mean something only under the lock and while its generation is the pool's.
 //! I7 A node that was replaced keeps its entries as they are.
 
-use art::{Kind, Tagged};
+use super::AppendOnly;
+use super::prefix::Prefix;
+use art::{InnerRef, Kind, each_kind, matching};
 use heap::Heap;
 use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, Persistent, VWord};
-
-use super::prefix::Prefix;
 
 /// What every node begins with: half a line.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Header {
+pub struct Header {
     pub(super) lock: GenerationLock,
     pub(super) meta: CommitWord,
     pub(super) ends: PSlot, // the leaf of the key that ends at this level
@@ -79,13 +81,21 @@ const _: () = assert!(size_of::<N48>() == 11 * 64);
 const _: () = assert!(size_of::<N256>() == 33 * 64);
 
 // SAFETY: `repr(C)` of words only, without padding (the sizes above are the sums).
-unsafe impl Persistent for N4 {}
+unsafe impl Persistent for N4 {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as for `N4`.
-unsafe impl Persistent for N16 {}
+unsafe impl Persistent for N16 {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as for `N4`.
-unsafe impl Persistent for N48 {}
+unsafe impl Persistent for N48 {
+    const WORDS_ONLY: bool = true;
+}
 // SAFETY: as for `N4`.
-unsafe impl Persistent for N256 {}
+unsafe impl Persistent for N256 {
+    const WORDS_ONLY: bool = true;
+}
 
 /// A node's meta word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,16 +149,7 @@ impl Meta {
 
 /// A node being used.
 #[derive(Clone, Copy)]
-pub enum Node<'g> {
-    /// Of up to 4 children.
-    N4(&'g N4),
-    /// Of up to 16.
-    N16(&'g N16),
-    /// Of up to 48.
-    N48(&'g N48),
-    /// Of up to 256.
-    N256(&'g N256),
-}
+pub struct Node<'g>(pub(super) InnerRef<'g, AppendOnly>);
 
 impl N48 {
     /// The byte's pointer, if the index names one.
@@ -158,56 +159,25 @@ impl N48 {
     }
 }
 
-/// The pointer, if it leads to the child for `byte`.
-#[inline]
-fn matching<'g, M: Media>(media: &M, slot: &'g PSlot, byte: u8) -> Option<(&'g PSlot, Link)> {
-    let link = slot.load(media);
-    (!link.is_null() && link.byte() == byte).then_some((slot, link))
-}
-
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
     #[inline]
     pub(super) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
-        let offset = link
-            .offset()
-            .ok_or_else(|| art::damaged("null link to a node", link))?;
-        Ok(match link.kind() {
-            Kind::N4 => Node::N4(heap.pool().at(offset)?),
-            Kind::N16 => Node::N16(heap.pool().at(offset)?),
-            Kind::N48 => Node::N48(heap.pool().at(offset)?),
-            Kind::N256 => Node::N256(heap.pool().at(offset)?),
-            _ => return Err(art::damaged("link to a node", link)),
-        })
+        InnerRef::at(heap, link).map(Node)
     }
 
     #[inline(always)]
     pub(super) fn header(&self) -> &'g Header {
-        match self {
-            Node::N4(node) => &node.header,
-            Node::N16(node) => &node.header,
-            Node::N48(node) => &node.header,
-            Node::N256(node) => &node.header,
-        }
+        each_kind!(self.0, node => &node.header)
     }
 
     pub(super) fn kind(&self) -> Kind {
-        match self {
-            Node::N4(_) => Kind::N4,
-            Node::N16(_) => Kind::N16,
-            Node::N48(_) => Kind::N48,
-            Node::N256(_) => Kind::N256,
-        }
+        self.0.kind()
     }
 
     /// All pointers, whether they count or not.
     pub(super) fn slots(&self) -> &'g [PSlot] {
-        match self {
-            Node::N4(node) => &node.slots,
-            Node::N16(node) => &node.slots,
-            Node::N48(node) => &node.slots,
-            Node::N256(node) => &node.slots,
-        }
+        each_kind!(self.0, node => &node.slots)
     }
 
     #[inline(always)]
@@ -231,13 +201,13 @@ impl<'g> Node<'g> {
     ) -> impl Iterator<Item = (u8, &'g PSlot)> + use<'g, M> {
         let mut keys = [0; 16];
         let mut slots: &[PSlot] = &[];
-        match self {
-            Node::N4(node) => {
+        match self.0 {
+            InnerRef::N4(node) => {
                 let meta = self.meta(media);
                 keys[..4].copy_from_slice(&meta.keys());
                 slots = &node.slots[..meta.count().min(4)];
             }
-            Node::N16(node) => {
+            InnerRef::N16(node) => {
                 let count = self.meta(media).count();
                 for (bytes, word) in keys.chunks_exact_mut(8).zip(&node.keys) {
                     bytes.copy_from_slice(&word.load(media).to_le_bytes());
@@ -249,21 +219,31 @@ impl<'g> Node<'g> {
         keys.into_iter().zip(slots)
     }
 
+    /// Whether the entry, whose key byte this is, is one of an N16 that a crash has left without its key byte
+    /// (I1).
+    pub(super) fn is_torn<M: Media>(&self, media: &M, entry: usize, byte: u8) -> bool {
+        let counter = &self.header().meta;
+        self.kind() == Kind::N16
+            && byte == 0
+            && counter.is_marked(media)
+            && entry + 1 == Meta(counter.load(media)).count()
+    }
+
     /// The child for `byte`, and its pointer.
     #[inline]
     pub(super) fn find<M: Media>(&self, media: &'g M, byte: u8) -> Option<(&'g PSlot, Link)> {
-        match self {
-            Node::N4(_) | Node::N16(_) => self
+        match self.0 {
+            InnerRef::N4(_) | InnerRef::N16(_) => self
                 .counted(media)
                 .filter(|(key, _)| *key == byte)
                 .find_map(|(_, slot)| matching(media, slot, byte)),
-            Node::N48(node) => matching(media, node.named(media, byte)?, byte),
-            Node::N256(node) => matching(media, &node.slots[usize::from(byte)], byte),
+            InnerRef::N48(node) => matching(media, node.named(media, byte)?, byte),
+            InnerRef::N256(node) => matching(media, &node.slots[usize::from(byte)], byte),
         }
     }
 
-    /// What hangs there for a key whose byte at the level is `byte` (`None`: it ends there), with its pointer, if it
-    /// has one.
+    /// What hangs there for a key whose byte at the level is `byte` (`None`: it ends there), with its
+    /// pointer, if it has one.
     #[inline]
     pub(super) fn slot<M: Media>(&self, media: &'g M, byte: Option<u8>) -> (Option<&'g PSlot>, Link) {
         match byte {
@@ -285,8 +265,8 @@ impl<'g> Node<'g> {
         bytes: std::ops::Range<usize>,
         mut each: impl FnMut(u8, Link),
     ) {
-        match self {
-            Node::N4(_) | Node::N16(_) => {
+        match self.0 {
+            InnerRef::N4(_) | InnerRef::N16(_) => {
                 for (byte, slot) in self.counted(media) {
                     if bytes.contains(&usize::from(byte))
                         && let Some((_, link)) = matching(media, slot, byte)
@@ -320,15 +300,5 @@ impl<'g> Node<'g> {
             ends
         };
         (ends, children)
-    }
-}
-
-/// Bytes of a node of this kind.
-pub(super) fn node_size(kind: Kind) -> usize {
-    match kind {
-        Kind::N4 => size_of::<N4>(),
-        Kind::N16 => size_of::<N16>(),
-        Kind::N48 => size_of::<N48>(),
-        _ => size_of::<N256>(),
     }
 }

@@ -7,11 +7,11 @@
 //! +-------------------------------+-----------+-----+------+
 //! ```
 //!
-//! One commit word, so that it changes by one store, and whoever acts upon it makes it durable. It stands for the bytes
-//! after the byte by which the node hangs in its parent, up to the node's level. The level never changes (RECIPE §6.4), and so the prefix is right if and only if
-//! its length is what lies between: I1 whatever its length L, its bytes are those that precede the level by L.
-
-use art::common_prefix;
+//! One commit word, so that it changes by one store, and whoever acts upon it makes it durable. It stands for
+//! the bytes after the byte by which the node hangs in its parent, up to the node's level. The level never
+//! changes (RECIPE §6.4), and so the prefix is right if and only if its length is what lies between.
+//!
+//! I1 Whatever its length L, its bytes are those that precede the level by L.
 
 /// A prefix as it is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,23 +65,5 @@ impl Prefix {
             .checked_sub(self.len())
             .and_then(|from| key.get(from..level))
             .is_some_and(|bytes| Prefix::of(bytes) == self)
-    }
-}
-
-/// Where a key parts from a string that begins at `from`.
-pub(super) enum Shared {
-    /// The key has all the bytes.
-    All,
-    /// The key differs, or ends, at this position, where the string has this byte.
-    Until(usize, u8),
-}
-
-impl Shared {
-    pub(super) fn of(string: &[u8], key: &[u8], from: usize) -> Shared {
-        let same = common_prefix(string, key.get(from..).unwrap_or_default());
-        match string.get(same) {
-            None => Shared::All,
-            Some(&byte) => Shared::Until(from + same, byte),
-        }
     }
 }

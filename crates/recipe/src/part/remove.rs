@@ -1,14 +1,14 @@
 //! Removes: a null pointer, and space comes back.
 //!
-//! Where that would leave too little in a node, the node is replaced by a smaller copy without the key, or by its last
-//! child, or goes with the key. What needs memory, or a lock that is taken, is optional: then the pointer is just
-//! emptied.
+//! Where that would leave too little in a node, the node is replaced by a smaller copy without the key, or by
+//! its last child, or goes with the key. What needs memory, or a lock that is taken, is optional: then the
+//! pointer is just emptied.
 
-use super::Writer;
 use super::locate::Place;
 use super::lock::Parent;
-use super::node::{Node, node_size};
-use art::{LeafRef, same_object};
+use super::node::Node;
+use super::{AppendOnly, Writer};
+use art::{Kinds, LeafRef, Tagged, same_object};
 use heap::Error;
 use pmem::{Link, Locked, Media, PSlot};
 
@@ -25,7 +25,7 @@ impl<'a, M: Media> Writer<'a, M> {
         link: Link,
     ) -> Result<(), Error> {
         let media = self.media();
-        let extent = LeafRef::at(self.heap(), link)?.extent();
+        let extent = LeafRef::at(self.heap, link)?.extent();
         let node = place.node;
         let byte = self.key.get(place.level).copied();
         let ends = usize::from(!node.header().ends.load(media).is_null());
@@ -58,8 +58,9 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// The last key below a node goes: the pointer of the nearest ancestor that has more is emptied, so that no node is
-    /// ever without a child. (A node with one child is what a crash, or a lock that was taken, may leave.)
+    /// The last key below a node goes: the pointer of the nearest ancestor that has more is emptied, so that
+    /// no node is ever without a child. (A node with one child is what a crash, or a lock that was taken, may
+    /// leave.)
     fn cut(&self, place: &Place<'a>, locked: Locked<'a, M>) -> Result<(), Error> {
         let media = self.media();
         let mut dead = vec![(place.at, locked)];
@@ -77,18 +78,18 @@ impl<'a, M: Media> Writer<'a, M> {
             locked,
             ..
         } = parent;
-        let _durable = node.clear(media, slot, Some(art::Tagged::byte(link)));
+        let _durable = node.clear(media, slot, Some(link.byte()));
         drop(locked);
         for (link, locked) in dead {
             locked.retire();
-            self.retire(link, node_size(art::Tagged::kind(link)));
+            self.retire(link, AppendOnly::size(link.kind()));
         }
         self.tidy_if_possible(node, at);
         Ok(())
     }
 
-    /// As [`tidy`](Self::tidy), after a remove that is done: damage that it meets is for those to report who have to go
-    /// there.
+    /// As [`tidy`](Self::tidy), after a remove that is done: damage that it meets is for those to report who
+    /// have to go there.
     fn tidy_if_possible(&self, node: Node<'a>, at: Link) {
         let _ = self.tidy(node, at);
     }
@@ -99,7 +100,7 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(());
         }
         for turn in 0..MOST_TURNS {
-            let Ok(locked) = node.lock(self.heap()) else {
+            let Ok(locked) = node.lock(self.heap) else {
                 return Ok(());
             };
             let ends = usize::from(!node.header().ends.load(self.media()).is_null());

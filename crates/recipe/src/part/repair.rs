@@ -1,18 +1,20 @@
-//! RECIPE's Condition #3 (§4.5): reads tolerate what a write leaves half done, writes detect it, and nothing in the
-//! original index finishes it. So a crash between the two steps of an SMO would leave a prefix that never fits again,
-//! and no writer would get past it. What §4.5 asks for:
+//! RECIPE's Condition #3 (§4.5): reads tolerate what a write leaves half done, writes detect it, and nothing
+//! in the original index finishes it. So a crash between the two steps of an SMO would leave a prefix that
+//! never fits again, and no writer would get past it. What §4.5 asks for:
 //!
-//! 1. *The condition*: the walk of a write meets a node whose prefix does not lead from the depth at which it was
-//!    reached to its level (`locate`).
-//! 2. *Transient or permanent*: whoever changes a prefix holds the node's lock from before the first step until after
-//!    the second. So if the lock cannot be had, a write is under way and will finish.
-//! 3. If it can be had, that does *not* say that a crash has happened: prefix and depth were read before. Under the
-//!    lock both are looked at again, the depth by a walk from the root. Only if they still do not fit, nobody else will
-//!    ever finish: a crash has interrupted an SMO after its first step.
-//! 4. *The helper* carries out the second step, as the interrupted write would have: it stores the prefix that fits.
+//! 1. *The condition*: the walk of a write meets a node whose prefix does not lead from the depth at which it
+//!    was reached to its level (`locate`).
+//! 2. *Transient or permanent*: whoever changes a prefix holds the node's lock from before the first step
+//!    until after the second. So if the lock cannot be had, a write is under way and will finish.
+//! 3. If it can be had, that does *not* say that a crash has happened: prefix and depth were read before.
+//!    Under the lock both are looked at again, the depth by a walk from the root. Only if they still do not
+//!    fit, nobody else will ever finish: a crash has interrupted an SMO after its first step.
+//! 4. *The helper* carries out the second step, as the interrupted write would have: it stores the prefix
+//!    that fits.
 //!
-//! That works for either SMO (the prefix is too long after a split's first step, too short after a merge's), after any
-//! number of crashes, and for a node with any number of leaves below: the level is known, so one key tells the bytes.
+//! That works for either SMO (the prefix is too long after a split's first step, too short after a merge's),
+//! after any number of crashes, and for a node with any number of leaves below: the level is known, so one
+//! key tells the bytes.
 
 use super::Writer;
 use super::node::Node;
@@ -22,11 +24,11 @@ use heap::Error;
 use pmem::{Durable, Link, LinkAndPersist, Media};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Finishes what a crash has left half done at the node at `link`, or lets who is at work finish. The walk then
-    /// starts anew.
+    /// Finishes what a crash has left half done at the node at `link`, or lets who is at work finish. The
+    /// walk then starts anew.
     #[cold]
     pub(super) fn finish_interrupted(&self, node: Node<'a>, link: Link) -> Result<Missed, Error> {
-        let Some(_locked) = node.try_lock(self.heap()) else {
+        let Some(_locked) = node.try_lock(self.heap) else {
             return Ok(Missed::Busy);
         };
         // Look again: nobody else changes the prefix, or what is above the node, from now on.

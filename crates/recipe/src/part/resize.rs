@@ -1,18 +1,18 @@
-//! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the parent
-//! pointer is atomically swapped" (RECIPE §6.4).
+//! "If the node overflows (or underflows), the node is copied to a new larger (or smaller) node and then the
+//! parent pointer is atomically swapped" (RECIPE §6.4).
 //!
-//! The copy has what hangs there and no emptied entries, so a node full of those may be copied into one of its own size.
+//! The copy has what hangs there and no emptied entries, so a node full of those may be copied into one of
+//! its own size.
 
 use super::Writer;
-use super::build::Children;
 use super::locate::Place;
-use super::node::node_size;
-use art::{Kind, child_tag};
+use art::{Child, Children, Kind, Tagged, child_tag};
 use heap::Error;
 use pmem::{Erased, Link, LinkAndPersist, Locked, Media, Persisted};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and 2 fences,
+    /// Inserts the key below a byte that has no child. Where the node has room, N4 and N256 2 write-backs and
+    /// 2 fences,
     /// N16 and N48 3 and 3.
     pub(super) fn insert(
         &self,
@@ -26,9 +26,9 @@ impl<'a, M: Media> Writer<'a, M> {
             let _durable = place.node.append(self.media(), leaf, byte);
             return Ok(());
         }
-        let mut children = self.children(place, Link::NULL);
-        children.new = Some((Some(byte), leaf));
-        let copy = self.copy(place, children)?;
+        let copy = self.persist_copy(place, Link::NULL, |children| {
+            children.add(Some(byte), Child::Durable(leaf, Kind::Leaf, 0));
+        })?;
         self.replace(place, locked, copy)
     }
 
@@ -39,28 +39,25 @@ impl<'a, M: Media> Writer<'a, M> {
         locked: Locked<'a, M>,
         without: Link,
     ) -> Result<Option<Locked<'a, M>>, Error> {
-        match self.copy(place, self.children(place, without)) {
+        match self.persist_copy(place, without, |_| ()) {
             Err(Error::Full { .. }) => Ok(Some(locked)),
             copy => self.replace(place, locked, copy?).map(|()| None),
         }
     }
 
-    /// What hangs in the place's node.
-    fn children(&self, place: &Place<'a>, without: Link) -> Children<'a> {
-        let (ends, links) = place.node.others(self.media(), without);
-        Children {
-            links,
-            ends: (!ends.is_null()).then_some(ends),
-            new: None,
-        }
-    }
-
-    fn copy(
+    /// A durable copy of the place's node, with what hangs there but for one object, and what `hang` adds.
+    fn persist_copy(
         &self,
         place: &Place<'a>,
-        children: Children<'a>,
+        without: Link,
+        hang: impl for<'e> FnOnce(&mut Children<'e, 'a>),
     ) -> Result<(Persisted<'a, Erased>, Kind), Error> {
-        self.persist_node(place.level, place.node.prefix(self.media()), children)
+        let (ends, links) = place.node.others(self.media(), without);
+        let list = links.into_iter().map(|link| (link.byte(), link)).collect();
+        self.persist_node(place.level, place.node.prefix(self.media()), |children| {
+            *children = Children::of(ends, list);
+            hang(children);
+        })
     }
 
     /// Commit: the parent's pointer leads to the copy.
@@ -71,14 +68,14 @@ impl<'a, M: Media> Writer<'a, M> {
         (copy, kind): (Persisted<'a, Erased>, Kind),
     ) -> Result<(), Error> {
         let parent = self.lock_parent(place.at)?;
-        let tag = child_tag(kind, art::Tagged::byte(parent.link), 0);
+        let tag = child_tag(kind, parent.link.byte(), 0);
         let _durable = parent
             .slot
             .publish::<LinkAndPersist, M, _>(self.media(), copy, tag)
             .commit();
         drop(parent);
         locked.retire();
-        self.retire(place.at, node_size(place.node.kind()));
+        self.retire(place.at, art::Node::size(&place.node));
         Ok(())
     }
 }

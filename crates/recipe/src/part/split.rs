@@ -1,26 +1,27 @@
-//! SMOs (RECIPE §6.4): paths are compressed anew in two ordered steps, under the node's lock and its parent's.
+//! SMOs (RECIPE §6.4): paths are compressed anew in two ordered steps, under the node's lock and its
+//! parent's.
 //!
 //! ```text
 //!  split     (1) parent -> a new N4 over the new leaf and the node     (2) the node's prefix gets shorter
 //!  merge     (1) parent -> the node, past its only sibling's old place  (2) the node's prefix gets longer
 //! ```
 //!
-//! Each step is durable before the next begins. After step (1) everything is found; step (2) concerns writers only.
+//! Each step is durable before the next begins. After step (1) everything is found; step (2) concerns writers
+//! only.
 
 use super::Writer;
-use super::build::Children;
 use super::locate::Place;
-use super::node::{Node, node_size};
+use super::node::Node;
 use super::prefix::Prefix;
 use super::repair::prefix_from;
-use art::{Missed, Tagged, child_tag, common_prefix, same_object};
+use art::{Child, Kind, Missed, Tagged, child_tag, common_prefix, same_object};
 use heap::Error;
 use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// The key parts from the string of the inner node that hangs at the place: it is absent, and if it is to be there,
-    /// a new N4 comes above that node, at the level where they part. 4 write-backs, 4 fences.
+    /// The key parts from the string of the inner node that hangs at the place: it is absent, and if it is to
+    /// be there, a new N4 comes above that node, at the level where they part. 4 write-backs, 4 fences.
     pub(super) fn edit_above(
         &self,
         place: &Place<'a>,
@@ -28,11 +29,11 @@ impl<'a, M: Media> Writer<'a, M> {
         edit: &mut dyn Edit,
     ) -> Result<Result<Action, Missed>, Error> {
         // The node, then its parent.
-        let below = Node::at(self.heap(), place.link)?;
-        let Ok(_below_locked) = below.lock(self.heap()) else {
+        let below = Node::at(self.heap, place.link)?;
+        let Ok(_below_locked) = below.lock(self.heap) else {
             return Ok(Err(Missed::Busy));
         };
-        let Ok(_locked) = place.node.lock(self.heap()) else {
+        let Ok(_locked) = place.node.lock(self.heap) else {
             return Ok(Err(Missed::Busy));
         };
         let (slot, link) = place.node.slot(self.media(), self.key.get(place.level).copied());
@@ -65,10 +66,10 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(Ok(Action::Keep));
         }
         let leaf = self.persist_leaf(edit.value())?;
-        let mut children = Children::default();
-        children.add(Some(byte), link);
-        children.new = Some((self.key.get(at).copied(), leaf));
-        let (node, kind) = self.persist_node(at, Prefix::of(&string[..split]), children)?;
+        let (node, kind) = self.persist_node(at, Prefix::of(&string[..split]), |children| {
+            children.add_reachable(Some(byte), link, 0);
+            children.add(self.key.get(at).copied(), Child::Durable(leaf, Kind::Leaf, 0));
+        })?;
         // (1) Commit: the new node is installed.
         let tag = child_tag(kind, link.byte(), 0);
         let _durable = slot
@@ -79,8 +80,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(action))
     }
 
-    /// Two keys diverge below the place: an N4 over the old leaf, which hangs in `slot`, and the new one, at the level
-    /// where they part. 3 write-backs, 3 fences.
+    /// Two keys diverge below the place: an N4 over the old leaf, which hangs in `slot`, and the new one, at
+    /// the level where they part. 3 write-backs, 3 fences.
     pub(super) fn split_leaf(
         &self,
         slot: &PSlot,
@@ -94,10 +95,10 @@ impl<'a, M: Media> Writer<'a, M> {
             return Err(art::damaged("key of a leaf", link).into());
         };
         let leaf = self.persist_leaf(value)?;
-        let mut children = Children::default();
-        children.add(old_key.get(level).copied(), link);
-        children.new = Some((self.key.get(level).copied(), leaf));
-        let (node, kind) = self.persist_node(level, Prefix::of(string), children)?;
+        let (node, kind) = self.persist_node(level, Prefix::of(string), |children| {
+            children.add_reachable(old_key.get(level).copied(), link, 0);
+            children.add(self.key.get(level).copied(), Child::Durable(leaf, Kind::Leaf, 0));
+        })?;
         let tag = child_tag(kind, link.byte(), 0);
         let _durable = slot
             .publish::<LinkAndPersist, M, _>(self.media(), node, tag)
@@ -105,8 +106,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Gives the lock back if
-    /// the child's lock is taken. 1 write-back and 1 fence if the child is a leaf, else 2 and 2.
+    /// One child is left in the node at `at`, not counting `without`: it takes the node's place. Gives the
+    /// lock back if the child's lock is taken. 1 write-back and 1 fence if the child is a leaf, else 2 and 2.
     pub(super) fn merge(
         &self,
         node: Node<'a>,
@@ -126,8 +127,8 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut below = None;
         if child.is_inner() {
             let depth = node.level(self.media()) + 1;
-            let inner = Node::at(self.heap(), child)?;
-            let (Some(held), Some(leaf)) = (inner.try_lock(self.heap()), self.index.any_leaf(child, depth)?)
+            let inner = Node::at(self.heap, child)?;
+            let (Some(held), Some(leaf)) = (inner.try_lock(self.heap), self.index.any_leaf(child, depth)?)
             else {
                 return Ok(Some(locked));
             };
@@ -147,7 +148,7 @@ impl<'a, M: Media> Writer<'a, M> {
         }
         drop(parent);
         locked.retire();
-        self.retire(at, node_size(node.kind()));
+        self.retire(at, art::Node::size(&node));
         Ok(None)
     }
 }

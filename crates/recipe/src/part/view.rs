@@ -1,11 +1,13 @@
 //! How P-ART's nodes look to readers.
 //!
-//! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit harms nobody
-//! ("a read … compares level field with the sum of the depth and the prefix length …; if there is a mismatch, the read
-//! simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at the leaf.
+//! A reader takes the level from the node and skips whatever lies between: so a prefix that does not fit
+//! harms nobody ("a read … compares level field with the sum of the depth and the prefix length …; if there
+//! is a mismatch, the read simply ignores a part of the prefix", RECIPE §6.4). The whole key is compared at
+//! the leaf.
 
-use super::node::{Node, node_size};
-use art::{Kind, Site, Tagged, address, damaged, index_word, prefetch, prefetch_range};
+use super::AppendOnly;
+use super::node::Node;
+use art::{InnerRef, Kind, Kinds, Site, Tagged, address, damaged, index_word, prefetch, prefetch_range};
 use heap::Heap;
 use pmem::{Fault, Link, Media, PSlot};
 use std::ops::Range;
@@ -41,14 +43,14 @@ impl<'g> art::Node<'g> for Node<'g> {
     }
 
     fn stride(&self) -> usize {
-        match self {
-            Node::N4(_) | Node::N16(_) => 256,
-            Node::N48(_) | Node::N256(_) => 16,
+        match self.0 {
+            InnerRef::N4(_) | InnerRef::N16(_) => 256,
+            InnerRef::N48(_) | InnerRef::N256(_) => 16,
         }
     }
 
     fn size(&self) -> usize {
-        node_size(self.kind())
+        AppendOnly::size(self.kind())
     }
 
     fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
@@ -66,13 +68,12 @@ impl<'g> art::Node<'g> for Node<'g> {
             let link = slot.load(media);
             link.is_null() || (link.byte() == byte && link.aux() == 0)
         };
-        let sound = match self {
-            Node::N4(_) => self.counted(media).all(|(byte, slot)| of_its_byte(byte, slot)),
-            // Where stores to one line become durable in any order, the counter may have done so before the key byte.
-            Node::N16(_) => self
+        let sound = match self.0 {
+            InnerRef::N4(_) | InnerRef::N16(_) => self
                 .counted(media)
-                .all(|(byte, slot)| byte == 0 || of_its_byte(byte, slot)),
-            Node::N48(node) => {
+                .enumerate()
+                .all(|(entry, (byte, slot))| of_its_byte(byte, slot) || self.is_torn(media, entry, byte)),
+            InnerRef::N48(node) => {
                 let mut named = [false; 256];
                 (0..=255).all(|byte| {
                     let entry = art::byte_at(node.index[index_word(byte)].load(media), byte.into());
@@ -81,7 +82,7 @@ impl<'g> art::Node<'g> for Node<'g> {
                     entry == 0 || (!twice && slot.is_some_and(|slot| of_its_byte(byte, slot)))
                 })
             }
-            Node::N256(node) => (0..=255)
+            InnerRef::N256(node) => (0..=255)
                 .zip(&node.slots)
                 .all(|(byte, slot)| of_its_byte(byte, slot)),
         };

@@ -3,8 +3,8 @@
 //! 1. Find the place (`locate`), without locks; on the way, finish what a crash has interrupted (`repair`).
 //! 2. Lock the node. If it is obsolete, or something else hangs there by now, start anew.
 //! 3. Let the edit decide, once.
-//! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a pointer
-//!    (`append`), or the pointer to an object that replaces another (`split`, `resize`).
+//! 4. New objects are made durable one by one (`build`). Then one store commits: a counter, an index or a
+//!    pointer (`append`), or the pointer to an object that replaces another (`split`, `resize`).
 
 use super::Writer;
 use super::locate::Place;
@@ -37,7 +37,7 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// Nothing or a leaf hangs at the place.
     fn edit_at(&self, place: &Place<'a>, edit: &mut dyn Edit) -> Result<Result<Action, Missed>, Error> {
-        let Ok(locked) = place.node.lock(self.heap()) else {
+        let Ok(locked) = place.node.lock(self.heap) else {
             return Ok(Err(Missed::Busy));
         };
         let byte = self.key.get(place.level).copied();
@@ -57,13 +57,13 @@ impl<'a, M: Media> Writer<'a, M> {
                 }
                 (Action::Put, None) => {
                     let (slot, tag) = (&place.node.header().ends, child_tag(Kind::Leaf, 0, 0));
-                    publish_leaf::<LinkAndPersist, M>(self.heap(), slot, tag, self.key, edit.value())?;
+                    publish_leaf::<LinkAndPersist, M>(self.heap, slot, tag, self.key, edit.value())?;
                     action
                 }
                 _ => Action::Keep,
             }));
         };
-        let leaf = LeafRef::at(self.heap(), link)?;
+        let leaf = LeafRef::at(self.heap, link)?;
         if !same(leaf.key(), self.key) {
             let action = edit.decide(None);
             if action != Action::Put {
@@ -72,17 +72,11 @@ impl<'a, M: Media> Writer<'a, M> {
             self.split_leaf(slot, link, place.level + 1, leaf.key(), edit.value())?;
             return Ok(Ok(action));
         }
-        let action = edit.decide(Some(&leaf.value(self.heap())));
+        let action = edit.decide(Some(&leaf.value(self.heap)));
         match action {
             Action::Keep => {}
             Action::Put => {
-                replace_value::<LinkAndPersist, M>(
-                    self.heap(),
-                    (slot, link),
-                    leaf,
-                    edit.value(),
-                    self.guard,
-                )?;
+                replace_value::<LinkAndPersist, M>(self.heap, (slot, link), leaf, edit.value(), self.guard)?;
             }
             Action::Remove => self.remove(place, locked, slot, link)?,
         }

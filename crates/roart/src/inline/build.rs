@@ -17,8 +17,8 @@ pub(crate) struct Image {
 /// How full a new array must at least be and how full it may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fill {
-    /// As full as it can be, and a large one at least to a quarter: where keys lie too close together for that, smaller
-    /// arrays below a node serve them better.
+    /// As full as it can be, and a large one at least to a quarter: where keys lie too close together for
+    /// that, smaller arrays below a node serve them better.
     Tight,
     /// As tight, but at most half full, so that it does not soon grow again.
     Loose,
@@ -71,7 +71,8 @@ impl Image {
     }
 }
 
-/// Whether a node at position `from` would have pairs or more below each of its links, rather than mostly single leaves.
+/// Whether a node at position `from` would have pairs or more below each of its links, rather than mostly
+/// single leaves.
 fn part_in_groups(pairs: &[(KeyWord, u64)], from: usize) -> bool {
     let bytes = pairs.iter().map(|(key, _)| key.bytes_from(from) >> 56);
     let groups = bytes.clone().zip(bytes.skip(1)).filter(|(a, b)| a != b).count() + 1;

@@ -3,13 +3,14 @@
 use super::build::{Fill, Image};
 use super::word::KeyWord;
 use super::{Entry, InlineRef, Spot};
+use crate::Variant;
 use crate::array::MOST;
 use crate::group::{Built, Member, pair_of, shared_by};
 use crate::locate::Place;
+use crate::write::Writer;
 use crate::write::none_removed;
-use crate::{Roart, Variant};
-use art::{damaged, no_memory, retire};
-use heap::{Error, Guard};
+use art::{damaged, no_memory};
+use heap::Error;
 use index::{Action, Edit, Value};
 use pmem::{Locked, Media, Purpose, persist_scope};
 
@@ -24,31 +25,29 @@ struct Target<'p, 'g, M: Media> {
     first: u8,
 }
 
-impl<M: Media, V: Variant> Roart<M, V> {
+impl<M: Media, V: Variant> Writer<'_, M, V> {
     /// The key's slot holds an inline leaf array.
     pub(crate) fn edit_inline(
         &self,
         place: &Place<'_>,
-        key: &[u8],
         edit: &mut dyn Edit,
-        guard: &Guard,
     ) -> Result<Option<Action>, Error> {
         let media = self.heap.media();
-        let Some(&first) = key.first().filter(|_| V::INLINE) else {
+        let Some(&first) = self.key.first().filter(|_| V::INLINE) else {
             return Err(damaged("link's kind", place.link).into());
         };
-        let array = InlineRef::at(&self.heap, place.link)?;
-        let word = KeyWord::of(key);
+        let array = InlineRef::at(self.heap, place.link)?;
+        let word = KeyWord::of(self.key);
         if let Some(word) = word {
             array.prefetch_home(word);
         }
-        let Ok(locked) = array.lock(&self.heap)? else {
+        let Ok(locked) = array.lock(self.heap)? else {
             return Ok(None);
         };
-        if !self.is_in_place(place, key) {
+        if !self.is_in_place(place) {
             return Ok(None);
         }
-        array.check_shape(place.link, &self.heap)?;
+        array.check_shape(place.link, self.heap)?;
         let spot = word.map(|word| (word, array.spot(word, media)));
         let target = Target {
             place,
@@ -63,10 +62,10 @@ impl<M: Media, V: Variant> Roart<M, V> {
             let action = edit.decide(Some(&value));
             match action {
                 Action::Keep => {}
-                Action::Remove => self.remove_inline(target, entry, word, key, guard)?,
-                Action::Put => match pair_of(key, edit.value()) {
+                Action::Remove => self.remove_inline(target, entry, word)?,
+                Action::Put => match pair_of(self.key, edit.value()) {
                     Some((_, value)) => entry.update::<V::Publish, M>(word, value, media),
-                    None => self.rebuild_inline(target, Some(word), key, edit.value(), guard)?,
+                    None => self.rebuild_inline(target, Some(word), edit.value())?,
                 },
             }
             return Ok(Some(action));
@@ -79,30 +78,28 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Some((word, Spot::Taken(entry))) => (word, entry),
             Some((word, Spot::Free(entry))) if array.takes(word, place.level + 1, media) => (word, entry),
             _ => {
-                self.rebuild_inline(target, None, key, edit.value(), guard)?;
+                self.rebuild_inline(target, None, edit.value())?;
                 return Ok(Some(action));
             }
         };
-        match pair_of(key, edit.value()) {
+        match pair_of(self.key, edit.value()) {
             Some((_, value)) => {
                 entry.insert::<V::Publish, M>(word, value, media);
-                array.note(1, &self.heap)?;
+                array.note(1, self.heap)?;
             }
-            None => self.rebuild_inline(target, None, key, edit.value(), guard)?,
+            None => self.rebuild_inline(target, None, edit.value())?,
         }
         Ok(Some(action))
     }
 
-    /// Replaces the array, without the key `replaced`, by what holds the new key too: a larger one, or a smaller one if
-    /// many entries are of removed keys; a node above it, if the key parts from all the others; else leaf arrays or
-    /// smaller ones below a node. 2 fences.
+    /// Replaces the array, without the key `replaced`, by what holds the new key too: a larger one, or a
+    /// smaller one if many entries are of removed keys; a node above it, if the key parts from all the
+    /// others; else leaf arrays or smaller ones below a node. 2 fences.
     fn rebuild_inline(
         &self,
         target: Target<'_, '_, M>,
         replaced: Option<KeyWord>,
-        key: &[u8],
         value: &[u8],
-        guard: &Guard,
     ) -> Result<(), Error> {
         let media = self.heap.media();
         let Target {
@@ -124,7 +121,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         let others = pairs.len();
         let mut members: Vec<Member<'_>> = Vec::new();
-        let short = pair_of(key, value);
+        let short = pair_of(self.key, value);
         if let Some(new) = short {
             add_pair(&mut pairs, new);
             let least = if !array.takes(new.0, place.level + 1, media) {
@@ -136,9 +133,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 shape.class
             };
             if let Some(image) = Image::of(&pairs, least, Fill::Tight) {
-                self.publish_image(place, &image, key)?;
+                self.publish_image(place, &image)?;
                 locked.retire();
-                retire(&self.heap, guard, place.link, shape.size());
+                self.retire(place.link, shape.size());
                 return Ok(());
             }
             pairs.retain(|(word, _)| *word != new.0);
@@ -148,15 +145,22 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 .into_iter()
                 .map(|(word, value)| Member::Pair(first, word, value)),
         );
-        members.push(Member::New(key, value));
+        members.push(Member::New(self.key, value));
         let level = shared_by(&members);
         let stays = replaced.is_none() && others > 0 && level < usize::from(shape.from);
-        let parent = self.lock_parent(key, place.link)?;
+        let parent = self.lock_parent(place.link)?;
         let depth = parent.level + 1;
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = if stays {
-                self.draft_beside(&batch, depth, &key[..level], place.link, &members, &mut built)?
+                self.draft_beside(
+                    &batch,
+                    depth,
+                    &self.key[..level],
+                    place.link,
+                    &members,
+                    &mut built,
+                )?
             } else if members.len() == 1 {
                 self.draft_group(&batch, depth, members, &mut built)?
             } else if short.is_none() && members.len() <= CONVERT {
@@ -168,17 +172,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
             Ok(())
         });
         drop(parent);
-        built.settle(self, done.is_ok(), guard);
+        built.settle(self, done.is_ok());
         if done.is_ok() && !stays {
             locked.retire();
-            retire(&self.heap, guard, place.link, shape.size());
+            self.retire(place.link, shape.size());
         }
         done
     }
 
     /// Swings the slot of the place's array, which is locked, to another one.
-    fn publish_image(&self, place: &Place<'_>, image: &Image, key: &[u8]) -> Result<(), Error> {
-        let parent = self.lock_parent(key, place.link)?;
+    fn publish_image(&self, place: &Place<'_>, image: &Image) -> Result<(), Error> {
+        let parent = self.lock_parent(place.link)?;
         persist_scope(self.heap.media(), Purpose::Node, |batch| {
             let top = self.draft_image(&batch, image, &[], &mut Built::default())?;
             self.publish_top(&parent, top, batch);
@@ -186,24 +190,17 @@ impl<M: Media, V: Variant> Roart<M, V> {
         })
     }
 
-    /// Removes a key that is present. 1 write-back, 1 fence; a smaller array, if few keys are left, costs its lines, the
-    /// slot's, and 2 fences.
-    fn remove_inline(
-        &self,
-        target: Target<'_, '_, M>,
-        entry: &Entry,
-        word: KeyWord,
-        key: &[u8],
-        guard: &Guard,
-    ) -> Result<(), Error> {
+    /// Removes a key that is present. 1 write-back, 1 fence; a smaller array, if few keys are left, costs its
+    /// lines, the slot's, and 2 fences.
+    fn remove_inline(&self, target: Target<'_, '_, M>, entry: &Entry, word: KeyWord) -> Result<(), Error> {
         let media = self.heap.media();
         let Target {
             place, array, locked, ..
         } = target;
         let shape = array.shape;
-        let left = array.present(&self.heap)?.saturating_sub(1);
+        let left = array.present(self.heap)?.saturating_sub(1);
         if left == 0 {
-            let parent = self.lock_parent(key, place.link)?;
+            let parent = self.lock_parent(place.link)?;
             let above = Place {
                 node: parent.node,
                 at: parent.at,
@@ -211,14 +208,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 link: parent.link,
                 parting: None,
             };
-            self.remove_child(
-                &above,
-                parent.locked,
-                parent.slot,
-                (parent.link, shape.size()),
-                key,
-                guard,
-            )?;
+            self.remove_child(&above, parent.locked, parent.slot, (parent.link, shape.size()))?;
             locked.retire();
             return Ok(());
         }
@@ -230,15 +220,15 @@ impl<M: Media, V: Variant> Roart<M, V> {
             }
             let image = Image::of(&pairs, 0, Fill::Loose).filter(|image| image.shape.class < shape.class);
             if let Some(image) = image
-                && !no_memory(self.publish_image(place, &image, key))?
+                && !no_memory(self.publish_image(place, &image))?
             {
                 locked.retire();
-                retire(&self.heap, guard, place.link, shape.size());
+                self.retire(place.link, shape.size());
                 return Ok(());
             }
         }
         entry.remove::<V::Publish, M>(word, media);
-        array.note(-1, &self.heap)?;
+        array.note(-1, self.heap)?;
         drop(locked);
         Ok(())
     }

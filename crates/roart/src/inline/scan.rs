@@ -1,8 +1,8 @@
 //! Inline leaf arrays in order.
 //!
-//! Homes ascend with the keys, and a key has not gone beyond a line that has an entry never used. So behind each such
-//! line all keys read so far are in front of all to come: upward, what lies between two of them is sorted and visited.
-//! Downward the whole array is read first.
+//! Homes ascend with the keys, and a key has not gone beyond a line that has an entry never used. So behind
+//! each such line all keys read so far are in front of all to come: upward, what lies between two of them is
+//! sorted and visited. Downward the whole array is read first.
 
 use super::shape::{PER_LINE, WINDOW};
 use super::word::{KeyWord, LONGEST, MARK, is_present};
@@ -16,8 +16,8 @@ use std::ops::ControlFlow::{self, Continue};
 /// Lines asked for ahead.
 pub(crate) const LINES_AHEAD: usize = 12;
 
-/// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before. (Allocators have
-/// pieces of up to a kilobyte at hand.)
+/// Bytes kept at first, and the most that is asked for at a time: each time twice as much as before.
+/// (Allocators have pieces of up to a kilobyte at hand.)
 const KEPT: usize = 128 * LONGEST;
 const MOST_KEPT: usize = 512 * LONGEST;
 
@@ -119,8 +119,8 @@ impl<'g> Scratch<'g> {
 }
 
 impl InlineRef<'_> {
-    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is `first`. The
-    /// caller has asked for the first [`LINES_AHEAD`] lines.
+    /// Visits the keys between the words in order. The array hangs where `depth` bytes lead, of which one is
+    /// `first`. The caller has asked for the first [`LINES_AHEAD`] lines.
     pub(crate) fn scan<'g, M: Media>(
         &self,
         mut words: Words,
@@ -164,7 +164,8 @@ impl InlineRef<'_> {
             let words = self.entries().iter().map(|entry| entry.key.peek(media));
             words.filter_map(KeyWord::stored).next()
         };
-        // A word that does not share the bytes that all keys of the array share lies in front of all or behind all.
+        // A word that does not share the bytes that all keys of the array share lies in front of all or
+        // behind all.
         let apart = |word: KeyWord| {
             let any = if from > depth { any()? } else { return None };
             (word.shared(any) < from).then_some(word < any)
@@ -187,7 +188,8 @@ impl InlineRef<'_> {
         Some(lines)
     }
 
-    /// Adds a line's pairs to those gathered, in order; says whether the line has an entry that was never used.
+    /// Adds a line's pairs to those gathered, in order; says whether the line has an entry that was never
+    /// used.
     #[inline(always)]
     fn gather<M: Media>(
         &self,
@@ -213,8 +215,8 @@ impl InlineRef<'_> {
         ends
     }
 
-    /// A line's pairs between the words; `None` if an entry is marked or was changing. Nothing of it depends on what the
-    /// entries hold, since that cannot be foreseen: all are read, and sorted by exchanges.
+    /// A line's pairs between the words; `None` if an entry is marked or was changing. Nothing of it depends
+    /// on what the entries hold, since that cannot be foreseen: all are read, and sorted by exchanges.
     #[inline(always)]
     fn sorted<M: Media>(&self, line: usize, words: Words, media: &M) -> Option<Sorted> {
         let entries: &[Entry; PER_LINE] = self.slots[line * PER_LINE..].first_chunk()?;

@@ -1,7 +1,7 @@
 //! Shapes: how large an inline leaf array is, and at which of its lines the search for a key begins.
 //!
-//! The shape stands in the link's aux (and in the array's head), so that a reader computes a key's home line from
-//! link and key alone.
+//! The shape stands in the link's aux (and in the array's head), so that a reader computes a key's home line
+//! from link and key alone.
 //!
 //! ```text
 //!  7   6      5      3 2     0
@@ -10,9 +10,9 @@
 //! +---+------+--------+-------+
 //! ```
 //!
-//! An array of class c has 2^c lines. *From* is the position, 1 to 7, of the first byte that not all of its keys
-//! share. That byte and the next, as a number, are spread over the lines; in a *text* array as two digits of 96, those
-//! that printable characters are.
+//! An array of class c has 2^c lines. *From* is the position, 1 to 7, of the first byte that not all of its
+//! keys share. That byte and the next, as a number, are spread over the lines; in a *text* array as two
+//! digits of 96, those that printable characters are.
 
 use super::word::KeyWord;
 use art::{Tagged, damaged};
@@ -98,7 +98,8 @@ impl Shape {
         ((place * spread) >> 16) as usize
     }
 
-    /// The first line in which there may be words of `least` and above, where it shares the bytes that all keys share.
+    /// The first line in which there may be words of `least` and above, where it shares the bytes that all
+    /// keys share.
     #[inline(always)]
     pub(crate) fn first_line(self, least: u64) -> usize {
         match least {

@@ -1,26 +1,19 @@
 //! Nodes under construction: private drafts, flushed with their batch.
 
 use super::{Header, N4, N16, N48, N256, Node};
-use art::{Children, Kind, Tagged, index_word, with_byte};
+use art::{Children, Head, Inner, Kind, Tagged, index_word, with_byte};
 use heap::{Error, Heap};
-use pmem::{Batch, Erased, Flushed, Media, Offset, PSlot, PWord, Persistent, VWord};
+use pmem::{Batch, Erased, Flushed, Media, Offset, PSlot, PWord, VWord};
 
-/// A node's own part in construction.
-trait Inner: Persistent {
-    const KIND: Kind;
-    fn new(header: Header) -> Self;
-    fn header(&mut self) -> &mut Header;
-    fn slot(&mut self, entry: usize, byte: u8) -> &mut PSlot;
-    /// Notes entry `entry` for `byte` in the metadata.
-    fn note(&mut self, entry: usize, byte: u8);
-}
+/// A ROART's four kinds of inner node.
+pub(crate) enum Layouts {}
 
-const fn slots<const N: usize>() -> [PSlot; N] {
-    [const { PSlot::null() }; N]
-}
-
-const fn words<const N: usize>() -> [VWord; N] {
-    [const { VWord::new(0) }; N]
+impl art::Kinds for Layouts {
+    type Head = Header;
+    type N4 = N4;
+    type N16 = N16;
+    type N48 = N48;
+    type N256 = N256;
 }
 
 fn bump(count: &mut VWord) {
@@ -31,90 +24,64 @@ fn put_byte(word: &mut VWord, at: usize, byte: u8) {
     *word = VWord::new(with_byte(word.private(), at, byte));
 }
 
+impl Head for Header {
+    fn ends_mut(&mut self) -> &mut PSlot {
+        &mut self.ends
+    }
+}
+
 impl Inner for N4 {
     const KIND: Kind = Kind::N4;
-    fn new(header: Header) -> Self {
-        N4 {
-            header,
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
-        &mut self.slots[entry]
-    }
-    fn note(&mut self, entry: usize, byte: u8) {
-        let meta = with_byte(self.header.meta.private(), entry + 4, byte);
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        let meta = with_byte(self.header.meta.private(), i + 4, byte);
         self.header.meta = PWord::new(meta);
+        &mut self.slots[i]
     }
 }
 
 impl Inner for N16 {
     const KIND: Kind = Kind::N16;
-    fn new(header: Header) -> Self {
-        N16 {
-            header,
-            keys: words(),
-            count: VWord::new(0),
-            unused: VWord::new(0),
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
-        &mut self.slots[entry]
-    }
-    fn note(&mut self, entry: usize, byte: u8) {
-        put_byte(&mut self.keys[entry / 8], entry, byte);
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        put_byte(&mut self.keys[i / 8], i, byte);
         bump(&mut self.count);
+        &mut self.slots[i]
     }
 }
 
 impl Inner for N48 {
     const KIND: Kind = Kind::N48;
-    fn new(header: Header) -> Self {
-        N48 {
-            header,
-            count: VWord::new(0),
-            unused: words(),
-            index: words(),
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, entry: usize, _byte: u8) -> &mut PSlot {
-        &mut self.slots[entry]
-    }
-    fn note(&mut self, entry: usize, byte: u8) {
-        put_byte(&mut self.index[index_word(byte)], byte.into(), entry as u8 + 1);
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
+        put_byte(&mut self.index[index_word(byte)], byte.into(), i as u8 + 1);
         bump(&mut self.count);
+        &mut self.slots[i]
     }
 }
 
 impl Inner for N256 {
     const KIND: Kind = Kind::N256;
-    fn new(header: Header) -> Self {
-        N256 {
-            header,
-            count: VWord::new(0),
-            unused: words(),
-            slots: slots(),
-        }
-    }
-    fn header(&mut self) -> &mut Header {
+    type Head = Header;
+
+    fn head_mut(&mut self) -> &mut Header {
         &mut self.header
     }
-    fn slot(&mut self, _entry: usize, byte: u8) -> &mut PSlot {
-        &mut self.slots[usize::from(byte)]
-    }
-    fn note(&mut self, _entry: usize, _byte: u8) {
+    fn fill(&mut self, _i: usize, byte: u8) -> &mut PSlot {
         bump(&mut self.count);
+        &mut self.slots[usize::from(byte)]
     }
 }
 
@@ -128,20 +95,16 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
     )
 }
 
-/// Builds the smallest node that holds `children`, for the keys that begin with `path`. The offset is for who must give
-/// it back.
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`. The offset is for who
+/// must give it back.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     path: &[u8],
     children: Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
-    match children.list.len() {
-        0..=4 => build::<N4, M>(heap, batch, path, children),
-        5..=16 => build::<N16, M>(heap, batch, path, children),
-        17..=48 => build::<N48, M>(heap, batch, path, children),
-        _ => build::<N256, M>(heap, batch, path, children),
-    }
+    let header = |_| Header::new(heap.generation(), path);
+    art::draft_smallest::<Layouts, M>(heap, batch, header, children)
 }
 
 /// Builds an N256 without children: a root.
@@ -149,23 +112,6 @@ pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
-    build::<N256, M>(heap, batch, &[], Children::default()).map(|(root, ..)| root)
-}
-
-fn build<'e, 'h, T: Inner, M: Media>(
-    heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
-    path: &[u8],
-    children: Children<'e, 'h>,
-) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
-    let mut draft = heap.draft(T::new(Header::new(heap.generation(), path)), 0, batch)?;
-    if let Some(child) = children.ends {
-        child.attach(&mut draft, |node| &mut node.header().ends, 0);
-    }
-    for (entry, (byte, child)) in children.list.into_iter().enumerate() {
-        draft.note(entry, byte);
-        child.attach(&mut draft, |node| node.slot(entry, byte), byte);
-    }
-    let offset = draft.offset();
-    Ok((draft.flush(batch).erased(), T::KIND, offset))
+    let header = |_| Header::new(heap.generation(), &[]);
+    art::draft_kind::<N256, M>(heap, batch, header, Children::default()).map(|(root, ..)| root)
 }

@@ -1,7 +1,8 @@
 //! Visiting leaves, and leaf arrays in order.
 //!
-//! A leaf of an array is sorted as one word, bytes of its key above its number. Which entries are in use, and in what order
-//! they come, cannot be foreseen: nothing branches on it, and a few words are sorted by exchanges.
+//! A leaf of an array is sorted as one word, bytes of its key above its number. Which entries are in use, and
+//! in what order they come, cannot be foreseen: nothing branches on it, and a few words are sorted by
+//! exchanges.
 
 use super::Item;
 use crate::array::{ArrayRef, MOST};
@@ -149,7 +150,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 }
 
-/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with zeros.
+/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with
+/// zeros.
 #[inline(always)]
 fn first_bytes(key: &[u8], from: usize) -> u64 {
     let rest = key.get(from..).unwrap_or_default();

@@ -112,21 +112,19 @@ pub enum Request<'b> {
 }
 
 impl<'b> Request<'b> {
-    /// The one key it is about, where that stands in the request as it is.
+    /// The key it is about, as it stands there; of several, the first.
     pub fn key(&self) -> Option<&'b [u8]> {
         match self {
-            Request::Store {
-                body: Body::Classic { key, .. },
-                ..
-            }
-            | Request::Delete { key }
+            Request::Get { keys, .. } | Request::GetAndTouch { keys, .. } => keys.clone().next(),
+            Request::Store { body, .. } | Request::TooLarge(body) => match body {
+                Body::Classic { key, .. } => Some(key),
+                Body::Meta(meta) => Some(meta.key),
+            },
+            Request::Delete { key }
             | Request::Count { key, .. }
-            | Request::Touch { key, .. } => Some(key),
-            Request::Store {
-                body: Body::Meta(meta),
-                ..
-            }
-            | Request::Meta(meta) => (!meta.flags.binary).then_some(meta.key),
+            | Request::Touch { key, .. }
+            | Request::MetaDebug { key, .. } => Some(key),
+            Request::Meta(meta) => Some(meta.key),
             _ => None,
         }
     }
@@ -146,7 +144,7 @@ pub enum Step<'b> {
 }
 
 /// The parser of one connection: what it must remember between two calls.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Parser {
     limits: Limits,
     /// Bytes of a refused body still to come.

@@ -135,14 +135,6 @@ impl Parser {
         }
     }
 
-    /// Forgets what it has of a command that is not whole.
-    pub fn restart(&mut self) {
-        self.left = None;
-        self.bulk = None;
-        self.at = 0;
-        self.searched = 0;
-    }
-
     /// Holds what is read from now on to these limits.
     pub fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
@@ -167,7 +159,9 @@ impl Parser {
     pub fn next(&mut self, input: &[u8], stranger: bool) -> Step {
         match self.step(input, stranger) {
             Ok(used) => {
-                self.restart();
+                self.left = None;
+                self.at = 0;
+                self.searched = 0;
                 Step::Command(used)
             }
             Err(step) => step,

@@ -1,5 +1,6 @@
 //! The server from outside: over the reference index, in this process, through sockets.
 
+mod ahead;
 mod bounds;
 mod crowds;
 mod dialogues;

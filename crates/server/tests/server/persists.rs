@@ -32,7 +32,9 @@ fn each_set_has_two_fences() {
             .collect()
     };
     let gets: String = (0..SETS).map(|i| format!("get key-{i:04}\r\n")).collect();
-    let redis_sets: String = (0..SETS).map(|i| format!("set key-{i:04} {value}\r\n")).collect();
+    let redis_sets: String = (0..SETS)
+        .map(|i| format!("*3\r\n$3\r\nSET\r\n$8\r\nkey-{i:04}\r\n$32\r\n{value}\r\n"))
+        .collect();
     let last = "mn\r\n";
     let inserted = cost(&media, &mut memcached, &(sets("key") + last), b"MN\r\n");
     let replaced = cost(&media, &mut memcached, &(sets("key") + last), b"MN\r\n");

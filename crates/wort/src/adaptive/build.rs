@@ -1,16 +1,14 @@
 //! Nodes under construction: private drafts, flushed with their batch.
 
-use super::n48::N48;
-use super::n256::N256;
-use super::node::{Common, Inner, NodeRef};
-use super::{Prefix, Scheme};
-use art::{Children, Kind};
+use super::node::{Common, Node};
+use super::{Adaptive, Prefix, Scheme};
+use art::{Children, Kind, draft_smallest};
 use heap::{Error, Heap};
 use pmem::{Batch, Erased, Flushed, Media};
 
 /// All that hangs in `node`, but for the child for `without`.
 pub(crate) fn children_of<'e, 'h, S: Scheme, M: Media>(
-    node: NodeRef<'_, S>,
+    node: Node<'_, S>,
     media: &M,
     without: Option<u8>,
 ) -> Children<'e, 'h> {
@@ -31,26 +29,6 @@ pub(crate) fn draft_node<'e, 'h, S: Scheme, M: Media>(
     mut children: Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
     children.list.sort_unstable_by_key(|(byte, _)| *byte);
-    match children.list.len() {
-        0..=4 => build::<S::N4, M>(heap, batch, header, children),
-        5..=16 => build::<S::N16, M>(heap, batch, header, children),
-        17..=48 => build::<N48, M>(heap, batch, header, children),
-        _ => build::<N256, M>(heap, batch, header, children),
-    }
-}
-
-fn build<'e, 'h, N: Inner, M: Media>(
-    heap: &'h Heap<M>,
-    batch: &Batch<'e, '_, M>,
-    header: Prefix,
-    children: Children<'e, 'h>,
-) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
-    let mut draft = heap.draft(N::new(Common::new(header)), 0, batch)?;
-    if let Some(child) = children.ends {
-        child.attach(&mut draft, N::ends_mut, 0);
-    }
-    for (i, (byte, child)) in children.list.into_iter().enumerate() {
-        child.attach(&mut draft, |node| node.fill(i, byte), byte);
-    }
-    Ok((draft.flush(batch).erased(), N::KIND))
+    let (node, kind, _) = draft_smallest::<Adaptive<S>, M>(heap, batch, |_| Common::new(header), children)?;
+    Ok((node, kind))
 }

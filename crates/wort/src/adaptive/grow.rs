@@ -1,56 +1,59 @@
-//! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it was full, or
-//! by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
+//! A node that takes no further child in place is replaced by a copy with it: by the next larger kind if it
+//! was full, or by one of its own kind, if that is the scheme (ART+CoW's N4 and N16).
 
+use super::Scheme;
 use super::build::{children_of, draft_node};
-use super::walk::Passed;
-use super::write::{publish, retire_node};
-use super::{Scheme, Tree};
+use super::locate::Passed;
+use super::write::Writer;
 use art::{Child, Kind, Tagged, draft_leaf};
-use heap::{Error, Guard};
-use index::OnHeap;
+use heap::Error;
 use pmem::{Media, Purpose, persist_scope};
 
-/// Replaces the node by a copy with a new leaf in it. 2 fences; a write-back for the leaf, for each line of the copy,
-/// and for the slot.
-pub(super) fn add_to_copy<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    passed: &Passed<'_, S>,
-    byte: u8,
-    key: &[u8],
-    value: &[u8],
-    guard: &Guard,
-) -> Result<(), Error> {
-    let heap = tree.heap();
-    let Passed { node, place, .. } = passed;
-    persist_scope(heap.media(), Purpose::Node, |batch| {
-        let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
-        let mut children = children_of(*node, heap.media(), None);
-        children.add(Some(byte), Child::New(leaf, Kind::Leaf, 0));
-        let (copy, kind) = draft_node::<S, M>(heap, &batch, passed.header(tree)?, children)?;
-        let fenced = batch.fence();
-        publish(tree, place, copy.persisted(&fenced), kind, place.link.aux());
-        Ok::<_, Error>(())
-    })?;
-    retire_node(tree, guard, place.link, *node);
-    Ok(())
+impl<S: Scheme, M: Media> Writer<'_, S, M> {
+    /// Replaces the node by a copy with a new leaf in it. 2 fences; a write-back for the leaf, for each line
+    /// of the copy, and for the slot.
+    pub(super) fn add_to_copy(&self, passed: &Passed<'_, S>, byte: u8, value: &[u8]) -> Result<(), Error> {
+        let media = self.heap.media();
+        let Passed { node, place, .. } = passed;
+        persist_scope(media, Purpose::Node, |batch| {
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?
+                .flush(&batch)
+                .erased();
+            let mut children = children_of(*node, media, None);
+            children.add(Some(byte), Child::New(leaf, Kind::Leaf, 0));
+            let (copy, kind) = draft_node::<S, M>(self.heap, &batch, passed.header(self.index)?, children)?;
+            let fenced = batch.fence();
+            self.publish(place, copy.persisted(&fenced), kind, place.link.aux());
+            Ok::<_, Error>(())
+        })?;
+        self.retire_node(place.link, *node);
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Prefix;
-    use super::super::walk::{Found, walk};
+    use super::super::locate::Found;
+    use super::super::{Prefix, Tree};
     use super::*;
     use crate::art_cow::ByCopy;
     use crate::root::Root;
     use crate::woart::InPlace;
-    use index::Index;
+    use heap::Guard;
     use index::conformance::Store;
+    use index::{Index, OnHeap};
     use pmem::Hardware;
 
     /// The node in which `key` hangs.
-    fn above<'t, S: Scheme>(tree: &'t Tree<S, Hardware>, key: &[u8]) -> Passed<'t, S> {
+    fn above<'t, S: Scheme>(tree: &'t Tree<S, Hardware>, guard: &'t Guard, key: &'t [u8]) -> Passed<'t, S> {
         let root = Root::at(tree.heap(), tree.root()).expect("a root");
-        match walk(tree, &root.top, key).expect("no damage") {
+        let writer = Writer {
+            index: tree,
+            heap: tree.heap(),
+            guard,
+            key,
+        };
+        match writer.locate(root).expect("no damage") {
             Found::Leaf {
                 above: Some(above), ..
             } => above,
@@ -58,8 +61,8 @@ mod tests {
         }
     }
 
-    /// A header for fewer bytes in front, or more, is what a change of the prefix leaves that did not come to its end.
-    /// Copies do not have it: neither larger ones nor smaller ones.
+    /// A header for fewer bytes in front, or more, is what a change of the prefix leaves that did not come to
+    /// its end. Copies do not have it: neither larger ones nor smaller ones.
     fn copies_have_the_right_header<S: Scheme>() {
         for (lead, wrong) in [
             (&b"p"[..], 0),
@@ -74,7 +77,8 @@ mod tests {
                 let put = |key: &[u8]| tree.upsert(key, b"value").expect("no error");
                 put(b"other");
                 (0..first).for_each(|byte| put(&key(byte)));
-                let node = above(tree, &key(0));
+                let (guard, first_key) = (heap::pin(), key(0));
+                let node = above(tree, &guard, &first_key);
                 let right = node.node.header(tree.heap().media());
                 assert_eq!((right.depth(), right.level()), (1, lead.len()));
                 let stale = Prefix::of(lead, wrong, lead.len());
@@ -84,7 +88,7 @@ mod tests {
                     3 => (3..6).for_each(|byte| put(&key(byte))),
                     _ => (4..17).for_each(|byte| assert!(tree.remove(&key(byte)).expect("no error"))),
                 }
-                let copy = above(tree, &key(0));
+                let copy = above(tree, &guard, &first_key);
                 assert_ne!(copy.node.kind(), node.node.kind(), "it was copied");
                 assert_eq!(copy.node.header(tree.heap().media()), right);
                 assert_eq!(tree.check().expect("no error").found, [""; 0]);

@@ -1,8 +1,8 @@
 //! N256, in both schemes (WORT §3.5): a slot for each byte, as in the original radix tree.
 
 use super::Publish;
-use super::node::{Common, Inner, link_for, slot_fault};
-use art::Kind;
+use super::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind};
 use heap::{Error, Heap};
 use pmem::{Link, Media, PSlot, PWord, Persistent};
 use std::ops::Range;
@@ -32,25 +32,20 @@ impl N256 {
 
 impl Inner for N256 {
     const KIND: Kind = Kind::N256;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N256 {
-            common,
-            unused: [const { PWord::new(0) }; 5],
-            slots: [const { PSlot::null() }; 256],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, _i: usize, byte: u8) -> &mut PSlot {
         &mut self.slots[usize::from(byte)]
+    }
+}
+
+impl Branch for N256 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline(always)]

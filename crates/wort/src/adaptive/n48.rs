@@ -1,13 +1,13 @@
 //! N48, in both schemes (WORT §3.5): a child index of a byte for each key byte, and 48 slots.
 //!
-//! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the mark of its
-//!    commit.
-//! I2 Which slots are in use is told by the index alone (§3.5): a link that a crash has left in a slot before the index
-//!    named it does not keep the slot.
+//! I1 The index's byte for a key byte names its slot (`art::named`). The lowest bit of an index word is the
+//!    mark of its commit.
+//! I2 Which slots are in use is told by the index alone (§3.5): a link that a crash has left in a slot before
+//!    the index named it does not keep the slot.
 
 use super::Publish;
-use super::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
+use super::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -54,28 +54,22 @@ impl N48 {
 
 impl Inner for N48 {
     const KIND: Kind = Kind::N48;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N48 {
-            common,
-            index: [const { CommitWord::new(0) }; 32],
-            slots: [const { PSlot::null() }; 48],
-            unused: [const { PWord::new(0) }; 5],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let word = &mut self.index[index_word(byte)];
         *word = CommitWord::new(naming(word.private(), byte, Some(i)));
         &mut self.slots[i]
+    }
+}
+
+impl Branch for N48 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]

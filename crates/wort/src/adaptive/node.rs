@@ -1,21 +1,23 @@
 //! What all kinds of node have, and how they look to readers.
 //!
 //! I1 A node begins with its header and the slot of the key that ends at its level.
-//! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words name the slot
-//!    for that byte. A reader who has come to a slot through a commit word looks at the word again (`CommitWord`, I3).
-//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was replaced in this
-//!    generation, so that a damaged pool that leads to a node twice does not have it freed twice.
+//! I2 A child counts when its slot holds a link with its byte *and*, but for an N256, the node's own words
+//!    name the slot for that byte. A reader who has come to a slot through a commit word looks at the word
+//!    again (`CommitWord`, I3).
+//! I3 After a restart there is nothing to rebuild. The one volatile word of a node tells whether it was
+//!    replaced in this generation, so that a damaged pool that leads to a node twice does not have it freed
+//!    twice.
 
 use super::n48::N48;
 use super::n256::N256;
-use super::{Prefix, Scheme};
-use art::{Kind, Site, Tagged, address, child_tag, damaged, prefetch, prefetch_range};
+use super::{Adaptive, Prefix, Scheme};
+use art::{
+    Head, Inner, InnerRef, Kind, Kinds, LONG_SKIP, Site, Tagged, address, child_tag, damaged, each_kind,
+    prefetch, prefetch_range,
+};
 use heap::{Error, Heap};
-use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, VWord};
+use pmem::{Fault, Link, Media, PSlot, PWord, VWord};
 use std::ops::Range;
-
-/// Aux of a link to a node that skips as many bytes or more: its header tells how many.
-pub(crate) const LONG_SKIP: u8 = 255;
 
 /// What every node begins with.
 #[repr(C)]
@@ -55,22 +57,10 @@ impl Common {
     }
 }
 
-/// A kind of node: how its children are found, and change in place.
-pub trait Inner: Persistent + Sized {
-    /// The kind.
-    const KIND: Kind;
-
-    /// A node without children, for a draft.
-    fn new(common: Common) -> Self;
-
+/// A kind of node: how its children are found, and change in place. Those of a draft come in ascending order.
+pub trait Branch: Inner<Head = Common> {
     /// What every node has.
     fn common(&self) -> &Common;
-
-    /// The slot of the key that ends at the node's level, of a draft.
-    fn ends_mut(&mut self) -> &mut PSlot;
-
-    /// The slot for the `i`-th child of a draft, made to count for `byte`. Children come in ascending order.
-    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot;
 
     /// The slot for `byte`, and what it holds, which may be null. For readers, and for the writer.
     fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)>;
@@ -88,7 +78,8 @@ pub trait Inner: Persistent + Sized {
     /// If the pool is full.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error>;
 
-    /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do that in place.
+    /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do
+    /// that in place.
     fn remove<M: Media>(&self, media: &M, byte: u8) -> bool;
 
     /// How many children there are, or `most` if there are more.
@@ -122,40 +113,33 @@ pub(crate) fn link_for<M: Media>(media: &M, slot: &PSlot, byte: u8) -> Link {
 }
 
 /// A node being used.
-pub enum NodeRef<'g, S: Scheme> {
-    /// Up to 4 children.
-    N4(&'g S::N4),
-    /// Up to 16 children.
-    N16(&'g S::N16),
-    /// Up to 48 children.
-    N48(&'g N48),
-    /// Up to 256 children.
-    N256(&'g N256),
-}
+pub struct Node<'g, S: Scheme>(pub(crate) InnerRef<'g, Adaptive<S>>);
 
-impl<S: Scheme> Clone for NodeRef<'_, S> {
+impl<S: Scheme> Clone for Node<'_, S> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<S: Scheme> Copy for NodeRef<'_, S> {}
+impl<S: Scheme> Copy for Node<'_, S> {}
 
-/// The same for a node of any kind.
-macro_rules! each {
-    ($node:expr, $inner:ident => $result:expr) => {
-        match $node {
-            NodeRef::N4($inner) => $result,
-            NodeRef::N16($inner) => $result,
-            NodeRef::N48($inner) => $result,
-            NodeRef::N256($inner) => $result,
-        }
-    };
+impl Head for Common {
+    fn ends_mut(&mut self) -> &mut PSlot {
+        &mut self.ends
+    }
 }
 
-impl<'g, S: Scheme> NodeRef<'g, S> {
+impl<S: Scheme> Kinds for Adaptive<S> {
+    type Head = Common;
+    type N4 = S::N4;
+    type N16 = S::N16;
+    type N48 = N48;
+    type N256 = N256;
+}
+
+impl<'g, S: Scheme> Node<'g, S> {
     pub(crate) fn common(&self) -> &'g Common {
-        each!(*self, node => node.common())
+        each_kind!(self.0, node => node.common())
     }
 
     pub(crate) fn header<M: Media>(&self, media: &M) -> Prefix {
@@ -163,18 +147,15 @@ impl<'g, S: Scheme> NodeRef<'g, S> {
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        fn kind<N: Inner>(_: &N) -> Kind {
-            N::KIND
-        }
-        each!(*self, node => kind(node))
+        self.0.kind()
     }
 
     pub(crate) fn find<M: Media>(&self, media: &M, byte: u8) -> Option<(&'g PSlot, Link)> {
-        each!(*self, node => node.find(media, byte))
+        each_kind!(self.0, node => node.find(media, byte))
     }
 
     pub(crate) fn settle<M: Media>(&self, media: &M, byte: u8) {
-        each!(*self, node => node.settle(media, byte));
+        each_kind!(self.0, node => node.settle(media, byte));
     }
 
     pub(crate) fn add<M: Media>(
@@ -184,33 +165,26 @@ impl<'g, S: Scheme> NodeRef<'g, S> {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool, Error> {
-        each!(*self, node => node.add(heap, byte, key, value))
+        each_kind!(self.0, node => node.add(heap, byte, key, value))
     }
 
     pub(crate) fn remove<M: Media>(&self, media: &M, byte: u8) -> bool {
-        each!(*self, node => node.remove(media, byte))
+        each_kind!(self.0, node => node.remove(media, byte))
     }
 
     pub(crate) fn count_up_to<M: Media>(&self, media: &M, most: usize) -> usize {
-        each!(*self, node => node.count_up_to(media, most))
+        each_kind!(self.0, node => node.count_up_to(media, most))
     }
 
     pub(crate) fn all<M: Media>(&self, media: &M, mut each: impl FnMut(u8, Link)) {
-        each!(*self, node => node.children(media, 0..256, &mut each));
+        each_kind!(self.0, node => node.children(media, 0..256, &mut each));
     }
 }
 
-impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
+impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
     #[inline]
     fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
-        let offset = link.offset().ok_or(damaged("null link", link))?;
-        Ok(match link.kind() {
-            Kind::N4 => NodeRef::N4(heap.pool().at(offset)?),
-            Kind::N16 => NodeRef::N16(heap.pool().at(offset)?),
-            Kind::N48 => NodeRef::N48(heap.pool().at(offset)?),
-            Kind::N256 => NodeRef::N256(heap.pool().at(offset)?),
-            _ => return Err(damaged("link to a node", link)),
-        })
+        InnerRef::at(heap, link).map(Node)
     }
 
     #[inline(always)]
@@ -247,18 +221,18 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
     }
 
     fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
-        each!(*self, node => node.children(heap.media(), digits, &mut each));
+        each_kind!(self.0, node => node.children(heap.media(), digits, &mut each));
     }
 
     fn stride(&self) -> usize {
-        match self {
-            NodeRef::N256(_) => 32,
+        match self.0 {
+            InnerRef::N256(_) => 32,
             _ => 256,
         }
     }
 
     fn size(&self) -> usize {
-        each!(*self, node => size_of_val(node))
+        Adaptive::<S>::size(self.kind())
     }
 
     fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
@@ -283,7 +257,7 @@ impl<'g, S: Scheme> art::Node<'g> for NodeRef<'g, S> {
         if count < 2 {
             return Some("a node with less than two children");
         }
-        each!(*self, node => node.fault(media))
+        each_kind!(self.0, node => node.fault(media))
     }
 
     #[inline(always)]

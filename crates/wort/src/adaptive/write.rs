@@ -1,145 +1,142 @@
-//! Writes: every one is an edit of one key (`index::Edit`), under the writers' lock of the root.
+//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree
+//! (`root`).
 //!
-//! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes the leaf
-//! by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the same line), 2 and 2 where by a slot.
+//! What an insert costs, beside further lines of long leaves: 3 write-backs and 2 fences where the node takes
+//! the leaf by a commit word (4 for WOART's N16, whose partial key is written back before the bitmap of the
+//! same line), 2 and 2 where by a slot.
 
 use super::build::draft_node;
-use super::node::NodeRef;
-use super::walk::{Found, Place, skip, walk};
+use super::locate::{Found, Place, skip};
+use super::node::Node;
 use super::{Prefix, Publish, Scheme, Tree};
 use crate::root::Root;
 use art::{
-    Child, Children, Kind, LeafRef, Node, Tagged, child_tag, common_prefix, draft_leaf, publish_leaf,
-    replace_value, retire, same,
+    Child, Children, Kind, LeafRef, Node as _, Tagged, child_tag, common_prefix, draft_leaf, publish_leaf,
+    replace_value, same,
 };
-use heap::{Error, Guard};
+use heap::{Error, Guard, Heap};
 use index::{Action, Edit, OnHeap};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
 
-/// Carries out `edit` on `key`.
-pub(super) fn edit<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    key: &[u8],
-    edit: &mut dyn Edit,
-    guard: &Guard,
-) -> Result<Action, Error> {
-    let heap = tree.heap();
-    let root = Root::at(heap, tree.root())?;
-    let _writing = root.lock(heap)?;
-    let found = walk(tree, &root.top, key)?;
-    if let Found::Leaf { place, leaf, above } = &found
-        && same(leaf.key(), key)
-    {
-        let action = edit.decide(Some(&leaf.value(heap)));
-        match action {
-            Action::Keep => {}
-            Action::Put => {
-                let at = (place.slot, place.link);
-                replace_value::<Publish, M>(heap, at, *leaf, edit.value(), guard)?;
+/// The tree's one writer, at work on one key.
+pub struct Writer<'g, S: Scheme, M: Media> {
+    pub(crate) index: &'g Tree<S, M>,
+    pub(crate) heap: &'g Heap<M>,
+    pub(crate) guard: &'g Guard,
+    pub(crate) key: &'g [u8],
+}
+
+impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
+    /// The one writer, once there is no other, carries out the edit.
+    pub(super) fn edit(
+        index: &'g Tree<S, M>,
+        key: &'g [u8],
+        edit: &mut dyn Edit,
+        guard: &'g Guard,
+    ) -> Result<Action, Error> {
+        let heap = index.heap();
+        let root = Root::at(heap, index.root())?;
+        let _locked = root.lock(heap)?;
+        let writer = Writer {
+            index,
+            heap,
+            guard,
+            key,
+        };
+        writer.edit_at(writer.locate(root)?, edit)
+    }
+
+    fn edit_at(&self, found: Found<'g, S>, edit: &mut dyn Edit) -> Result<Action, Error> {
+        if let Found::Leaf { place, leaf, above } = &found
+            && same(leaf.key(), self.key)
+        {
+            let action = edit.decide(Some(&leaf.value(self.heap)));
+            match action {
+                Action::Keep => {}
+                Action::Put => {
+                    let at = (place.slot, place.link);
+                    replace_value::<Publish, M>(self.heap, at, *leaf, edit.value(), self.guard)?;
+                }
+                Action::Remove => self.remove(place, *leaf, above.as_ref())?,
             }
-            Action::Remove => super::shrink::remove(tree, place, *leaf, above.as_ref(), guard)?,
+            return Ok(action);
         }
-        return Ok(action);
-    }
-    if edit.decide(None) != Action::Put {
-        return Ok(Action::Keep);
-    }
-    let value = edit.value();
-    match found {
-        Found::Empty { place } => {
-            let tag = child_tag(Kind::Leaf, place.byte, 0);
-            publish_leaf::<Publish, M>(heap, place.slot, tag, key, value)?;
+        if edit.decide(None) != Action::Put {
+            return Ok(Action::Keep);
         }
-        Found::Leaf { place, leaf, .. } => split_leaf(tree, &place, leaf, key, value)?,
-        Found::Parting { place, node, parting } => {
-            S::split_prefix(tree, &place, node, parting, key, value, guard)?
-        }
-        Found::Vacant { node, byte } => {
-            if !node.node.add(heap, byte, key, value)? {
-                super::grow::add_to_copy(tree, &node, byte, key, value, guard)?;
+        let value = edit.value();
+        match found {
+            Found::Empty { place } => {
+                let tag = child_tag(Kind::Leaf, place.byte, 0);
+                publish_leaf::<Publish, M>(self.heap, place.slot, tag, self.key, value)?;
+            }
+            Found::Leaf { place, leaf, .. } => self.split_leaf(&place, leaf, value)?,
+            Found::Parting { place, node, parting } => S::split_prefix(self, &place, node, parting, value)?,
+            Found::Vacant { node, byte } => {
+                if !node.node.add(self.heap, byte, self.key, value)? {
+                    self.add_to_copy(&node, byte, value)?;
+                }
             }
         }
+        Ok(Action::Put)
     }
-    Ok(Action::Put)
-}
 
-/// Swings a slot to something new: the commit point.
-pub(crate) fn publish<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    place: &Place<'_>,
-    object: Persisted<'_, Erased>,
-    kind: Kind,
-    aux: u8,
-) {
-    let tag = child_tag(kind, place.byte, aux);
-    let slot = place
-        .slot
-        .publish::<Publish, M, _>(tree.heap().media(), object, tag);
-    let _durable = slot.commit();
-}
-
-/// Swings a slot to something that hangs below already.
-pub(crate) fn publish_link<S: Scheme, M: Media>(tree: &Tree<S, M>, place: &Place<'_>, link: Link, aux: u8) {
-    let tag = child_tag(link.kind(), place.byte, aux);
-    let slot = place
-        .slot
-        .publish_link::<Publish, M>(tree.heap().media(), link.with_tag(tag));
-    let _durable = slot.commit();
-}
-
-/// The same for an inner node to which `depth` bytes lead so far, and fewer then.
-pub(crate) fn publish_below<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    place: &Place<'_>,
-    child: Link,
-    depth: usize,
-) -> Result<(), Error> {
-    let node = NodeRef::<S>::at(tree.heap(), child)?;
-    let level = node.level(tree.heap(), child, depth)?;
-    publish_link(tree, place, child, skip(place.depth, level));
-    Ok(())
-}
-
-/// Two keys diverge: both hang from a new N4. 3 write-backs, 2 fences.
-fn split_leaf<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    place: &Place<'_>,
-    old: LeafRef<'_>,
-    key: &[u8],
-    value: &[u8],
-) -> Result<(), Error> {
-    let heap = tree.heap();
-    let level = common_prefix(old.key(), key);
-    if level < place.depth {
-        return Err(art::damaged("leaf's key", place.link).into());
+    /// Swings a slot to something new: the commit point.
+    pub(crate) fn publish(&self, place: &Place<'_>, object: Persisted<'_, Erased>, kind: Kind, aux: u8) {
+        let tag = child_tag(kind, place.byte, aux);
+        let slot = place
+            .slot
+            .publish::<Publish, M, _>(self.heap.media(), object, tag);
+        let _durable = slot.commit();
     }
-    persist_scope(heap.media(), Purpose::Node, |batch| {
-        let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
-        let mut children = Children::default();
-        children.add_reachable(old.key().get(level).copied(), place.link, 0);
-        children.add(key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
-        let header = Prefix::of(key, place.depth, level);
-        let (node, kind) = draft_node::<S, M>(heap, &batch, header, children)?;
-        let fenced = batch.fence();
-        publish(
-            tree,
-            place,
-            node.persisted(&fenced),
-            kind,
-            skip(place.depth, level),
-        );
+
+    /// Swings a slot to something that hangs below already.
+    pub(crate) fn publish_link(&self, place: &Place<'_>, link: Link, aux: u8) {
+        let tag = child_tag(link.kind(), place.byte, aux);
+        let slot = place
+            .slot
+            .publish_link::<Publish, M>(self.heap.media(), link.with_tag(tag));
+        let _durable = slot.commit();
+    }
+
+    /// The same for an inner node to which `depth` bytes lead so far, and fewer then.
+    pub(crate) fn publish_below(&self, place: &Place<'_>, child: Link, depth: usize) -> Result<(), Error> {
+        let node = Node::<S>::at(self.heap, child)?;
+        let level = node.level(self.heap, child, depth)?;
+        self.publish_link(place, child, skip(place.depth, level));
         Ok(())
-    })
-}
+    }
 
-/// Gives back a node that was replaced.
-pub(crate) fn retire_node<S: Scheme, M: Media>(
-    tree: &Tree<S, M>,
-    guard: &Guard,
-    link: Link,
-    node: NodeRef<'_, S>,
-) {
-    if node.common().retire(tree.heap()) {
-        retire(tree.heap(), guard, link, node.size());
+    /// Two keys diverge: both hang from a new N4. 3 write-backs, 2 fences.
+    fn split_leaf(&self, place: &Place<'_>, old: LeafRef<'_>, value: &[u8]) -> Result<(), Error> {
+        let level = common_prefix(old.key(), self.key);
+        if level < place.depth {
+            return Err(art::damaged("leaf's key", place.link).into());
+        }
+        persist_scope(self.heap.media(), Purpose::Node, |batch| {
+            let leaf = draft_leaf(self.heap, self.key, value, &batch)?
+                .flush(&batch)
+                .erased();
+            let mut children = Children::default();
+            children.add_reachable(old.key().get(level).copied(), place.link, 0);
+            children.add(self.key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
+            let header = Prefix::of(self.key, place.depth, level);
+            let (node, kind) = draft_node::<S, M>(self.heap, &batch, header, children)?;
+            let fenced = batch.fence();
+            self.publish(place, node.persisted(&fenced), kind, skip(place.depth, level));
+            Ok(())
+        })
+    }
+
+    /// Gives back a node that was replaced.
+    pub(crate) fn retire_node(&self, link: Link, node: Node<'_, S>) {
+        if node.common().retire(self.heap) {
+            self.retire(link, node.size());
+        }
+    }
+
+    /// Gives an object's chunk back once no reader can hold it.
+    pub(super) fn retire(&self, link: Link, len: usize) {
+        art::retire(self.heap, self.guard, link, len);
     }
 }

@@ -1,10 +1,10 @@
 //! ART+CoW's N4 and N16: ART's, with partial keys and slots in parallel, sorted (WORT §3.6).
 //!
-//! I1 Partial keys never change. A slot goes on holding a link for its byte, but for one that a remove has emptied
-//!    because there was no memory for a copy; it stays empty.
+//! I1 Partial keys never change. A slot goes on holding a link for its byte, but for one that a remove has
+//!    emptied because there was no memory for a copy; it stays empty.
 
-use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, byte_at, with_byte};
+use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, byte_at, with_byte};
 use heap::{Error, Heap};
 use pmem::{Link, Media, PSlot, PWord, Persistent};
 use std::ops::Range;
@@ -50,28 +50,22 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KE
 
 impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Inner for Small<SLOTS, KEYS, UNUSED> {
     const KIND: Kind = if SLOTS == 4 { Kind::N4 } else { Kind::N16 };
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        Small {
-            common,
-            keys: [const { PWord::new(0) }; KEYS],
-            slots: [const { PSlot::null() }; SLOTS],
-            unused: [const { PWord::new(0) }; UNUSED],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let word = &mut self.keys[i / 8];
         *word = PWord::new(with_byte(word.private(), i, byte));
         &mut self.slots[i]
+    }
+}
+
+impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Branch for Small<SLOTS, KEYS, UNUSED> {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]

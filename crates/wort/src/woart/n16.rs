@@ -1,12 +1,12 @@
 //! WOART's N16 (WORT §3.5, Fig. 5): partial keys and slots in parallel, and a bitmap, which commits.
 //!
-//! I1 Entry i counts if bit i + 1 of the bitmap's word is set (bit 0 is the mark of its commit). No two entries that
-//!    count are for the same byte.
+//! I1 Entry i counts if bit i + 1 of the bitmap's word is set (bit 0 is the mark of its commit). No two
+//!    entries that count are for the same byte.
 //! I2 Partial key and slot of an entry change only while it does not count.
 
 use crate::adaptive::Publish;
-use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, child_tag, draft_leaf, with_byte};
+use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, child_tag, draft_leaf, with_byte};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -68,23 +68,10 @@ impl N16 {
 
 impl Inner for N16 {
     const KIND: Kind = Kind::N16;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N16 {
-            common,
-            bitmap: CommitWord::new(0),
-            keys: [const { PWord::new(0) }; 2],
-            slots: [const { PSlot::null() }; 16],
-            unused: [const { PWord::new(0) }; 2],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
@@ -92,6 +79,12 @@ impl Inner for N16 {
         *keys = PWord::new(with_byte(keys.private(), i, byte));
         self.bitmap = CommitWord::new(self.bitmap.private() | 2 << i);
         &mut self.slots[i]
+    }
+}
+
+impl Branch for N16 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]
@@ -122,8 +115,8 @@ impl Inner for N16 {
         self.bitmap.settle(media);
     }
 
-    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial key, which
-    /// nobody finds yet.
+    /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial
+    /// key, which nobody finds yet.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let bitmap = self.bitmap.settle(media);

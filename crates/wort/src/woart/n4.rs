@@ -8,12 +8,12 @@
 //! ```
 //!
 //! I1 The word names a slot at most once, and a byte at most once.
-//! I2 A slot that the word does not name may hold anything: what was removed, or what a crash has left there before the
-//!    word named it. It serves again.
+//! I2 A slot that the word does not name may hold anything: what was removed, or what a crash has left there
+//!    before the word named it. It serves again.
 
 use crate::adaptive::Publish;
-use crate::adaptive::node::{Common, Inner, link_for, slot_fault};
-use art::{Kind, child_tag, draft_leaf};
+use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
+use art::{Inner, Kind, child_tag, draft_leaf};
 use heap::{Error, Heap};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, Persistent, Purpose, persist_scope};
 use std::ops::Range;
@@ -107,27 +107,22 @@ fn named(word: u64, key: u8) -> Option<usize> {
 
 impl Inner for N4 {
     const KIND: Kind = Kind::N4;
+    type Head = Common;
 
-    fn new(common: Common) -> Self {
-        N4 {
-            common,
-            word: CommitWord::new(0),
-            slots: [const { PSlot::null() }; 4],
-        }
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn ends_mut(&mut self) -> &mut PSlot {
-        &mut self.common.ends
+    fn head_mut(&mut self) -> &mut Common {
+        &mut self.common
     }
 
     fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot {
         let names = Names::of(self.word.private());
         self.word = CommitWord::new(names.with(byte, i as u8).to_word());
         &mut self.slots[i]
+    }
+}
+
+impl Branch for N4 {
+    fn common(&self) -> &Common {
+        &self.common
     }
 
     #[inline]
@@ -158,7 +153,8 @@ impl Inner for N4 {
         self.word.settle(media);
     }
 
-    /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which nobody finds yet.
+    /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which nobody
+    /// finds yet.
     fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let names = Names::of(self.word.settle(media));

@@ -1,12 +1,11 @@
 //! WORT: the write optimal radix tree (WORT §3.2 to §3.4).
 //!
-//! Nodes of 16 children, one for each half-byte (`node`); paths compressed by an eight-byte header that tells the
-//! node's depth, so that a split changes it by one store (`header`); writes by one writer at a time (`write`), which
-//! recovers headers that a crash left behind (`recover`). Reads, scans, traces and checks are those of all radix
-//! indexes (`art`): without locks, and whether headers are right or not.
+//! Nodes of 16 children, one for each half-byte (`node`); paths compressed by an eight-byte header that tells
+//! the node's depth, so that a split changes it by one store (`header`); writes by one writer at a time
+//! (`write`), which recovers headers that a crash left behind (`recover`). Reads, scans, traces and checks
+//! are those of all radix indexes (`art`): without locks, and whether headers are right or not.
 
 mod node;
-mod recover;
 mod write;
 
 use crate::root::Root;
@@ -82,7 +81,8 @@ impl<'g> art::Node<'g> for &'g Node {
         size_of::<Node>()
     }
 
-    /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the header.
+    /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the
+    /// header.
     fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);

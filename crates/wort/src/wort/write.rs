@@ -1,16 +1,19 @@
-//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree (`root`).
+//! Writes: every one is an edit of one key (`index::Edit`), carried out by the one writer of the tree
+//! (`root`).
 //!
-//! 1. Go down to the key's slot, comparing every digit, and recover the headers on the way that need it (`recover`).
+//! 1. Go down to the key's slot, comparing every digit, and recover the headers on the way that need it
+//!    (`recover`).
 //! 2. Let the edit decide, once.
-//! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point, made
-//!    durable by fence 2. The header of a node that gets another parent changes between them, and is not written back:
-//!    an older one does as well after a crash (`header`, I4).
+//! 3. New objects are written, written back and fenced (fence 1). One store to one slot is the commit point,
+//!    made durable by fence 2. The header of a node that gets another parent changes between them, and is not
+//!    written back: an older one does as well after a crash (`header`, I4).
 //!
-//! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys diverge in a
-//! slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
+//! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys
+//! diverge in a slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
 
+use super::Wort;
 use super::node::{Header, LEAF, NODE, Node};
-use super::{Wort, recover};
+use crate::recover::{key_below, right_header};
 use crate::root::Root;
 use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, publish_leaf, replace_value, same};
 use heap::{Error, Guard, Heap};
@@ -62,11 +65,11 @@ impl<'g, M: Media> Writer<'g, M> {
             guard,
             key,
         };
-        writer.edit_at(&writer.find(root)?, edit)
+        writer.edit_at(&writer.locate(root)?, edit)
     }
 
     /// Goes down to the key's slot.
-    fn find(&self, root: &'g Root) -> Result<Place<'g>, Fault> {
+    fn locate(&self, root: &'g Root) -> Result<Place<'g>, Fault> {
         let media = self.heap.media();
         let mut place = Place {
             slot: &root.top,
@@ -81,7 +84,7 @@ impl<'g, M: Media> Writer<'g, M> {
                 <&Node as art::Node>::prefetch(self.heap, place.link, digit);
             }
             let node = Node::at(self.heap, place.link)?;
-            let header = recover::header(self.index, node, place.link, place.depth)?;
+            let header = self.header(node, &place)?;
             place.parting = self.parting(header, place.link)?;
             if place.parting.is_some() {
                 break;
@@ -107,8 +110,21 @@ impl<'g, M: Media> Writer<'g, M> {
         Ok(place)
     }
 
-    /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. The digits that the header
-    /// does not keep are those of any leaf below.
+    /// The header of the node at the place; recovered, if need be (Algorithm 2).
+    #[inline]
+    fn header(&self, node: &Node, place: &Place<'g>) -> Result<Header, Fault> {
+        let media = self.heap.media();
+        let found = node.header(media);
+        if found.depth() == place.depth {
+            return Ok(found);
+        }
+        let right = right_header(self.index, (place.link, place.depth), place.depth, found)?;
+        node.header.store_unpersisted(right.to_word(), media); // line 9; for lines 10 to 12 see `header`, I4
+        Ok(right)
+    }
+
+    /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. The digits that
+    /// the header does not keep are those of any leaf below.
     fn parting(&self, header: Header, link: Link) -> Result<Option<(usize, u8)>, Fault> {
         for (i, digit) in (header.depth()..).zip(header.prefix()) {
             if HalfByte::at(self.key, i) != Some(digit) {
@@ -118,9 +134,9 @@ impl<'g, M: Media> Writer<'g, M> {
         if header.is_whole() {
             return Ok(None);
         }
-        let leaf = recover::leaf_below(self.index, link, header)?;
-        let shared = HalfByte::shared(leaf.key(), self.key);
-        match HalfByte::at(leaf.key(), shared) {
+        let key = key_below(self.index, (link, header.depth()), header.level())?;
+        let shared = HalfByte::shared(key, self.key);
+        match HalfByte::at(key, shared) {
             _ if shared >= header.level() => Ok(None),
             Some(digit) if shared >= header.depth() => Ok(Some((shared, digit))),
             _ => Err(damaged("prefix of a node", link)),
@@ -159,8 +175,8 @@ impl<'g, M: Media> Writer<'g, M> {
         Ok(Action::Put)
     }
 
-    /// Two keys diverge below a slot: a new node holds both leaves, and what they share becomes its prefix (§3.3:
-    /// nodes are made once they are needed). 5 write-backs, 2 fences.
+    /// Two keys diverge below a slot: a new node holds both leaves, and what they share becomes its prefix
+    /// (§3.3: nodes are made once they are needed). 5 write-backs, 2 fences.
     fn split_leaf(&self, place: &Place<'g>, leaf: LeafRef<'g>, value: &[u8]) -> Result<(), Error> {
         let level = HalfByte::shared(leaf.key(), self.key);
         if level < place.depth {
@@ -169,12 +185,13 @@ impl<'g, M: Media> Writer<'g, M> {
         self.put_parent(place, level, HalfByte::at(leaf.key(), level), value, None)
     }
 
-    /// Splits a compressed path (Algorithm 1, SplitCmp): the key parts from a node's prefix, so the node gets a new
-    /// parent, and its header the depth and the prefix that are right below it. 5 write-backs, 2 fences.
+    /// Splits a compressed path (Algorithm 1, SplitCmp): the key parts from a node's prefix, so the node gets
+    /// a new parent, and its header the depth and the prefix that are right below it. 5 write-backs, 2
+    /// fences.
     fn split(&self, place: &Place<'g>, (level, digit): (usize, u8), value: &[u8]) -> Result<(), Error> {
         let node = Node::at(self.heap, place.link)?;
         let header = node.header(self.heap.media());
-        let shorter = recover::header_after(self.index, header, place.link, level + 1)?; // lines 5, 6
+        let shorter = right_header(self.index, (place.link, place.depth), level + 1, header)?; // lines 5, 6
         self.put_parent(place, level, Some(digit), value, Some((node, shorter)))
     }
 
@@ -198,15 +215,15 @@ impl<'g, M: Media> Writer<'g, M> {
             let own = HalfByte::at(self.key, level);
             parent.adopt(|parent| parent.slot_mut(own), leaf.flush(&batch), LEAF);
             let parent = parent.flush(&batch);
-            // Lines 8 to 12.
+            // Lines 9, 10 and 12; line 8 need not be, nor line 11 (`header`, I4).
             let fenced = batch.fence();
-            // Line 7. From here until the slot leads to the parent, the node's depth is not the one at which it is
-            // reached, and neither is it after a crash in between: who comes there then does without the prefix, or
-            // recovers it.
+            // Line 7, later than in the paper. From here until the slot leads to the parent, the node's depth
+            // is not the one at which it is reached, and neither is it after a crash in between: who comes
+            // there then does without the prefix, or recovers it.
             if let Some((node, header)) = below {
                 node.header.store_unpersisted(header.to_word(), media);
             }
-            // Lines 14 to 17: the commit point.
+            // Lines 14, 16 and 17: the commit point.
             let _durable = place
                 .slot
                 .publish::<LinkAndPersist, _, _>(media, parent.persisted(&fenced), NODE)
@@ -215,9 +232,10 @@ impl<'g, M: Media> Writer<'g, M> {
         })
     }
 
-    /// Removes the key: one store empties its slot, or, if one child would be left in the node, puts that child in the
-    /// node's place (§3.4, merge), so that no node is ever without two children. If that child is a node, its prefix is
-    /// then too short, as its depth says: the next writer that needs it recovers it. 1 write-back, 1 fence.
+    /// Removes the key: one store empties its slot, or, if one child would be left in the node, puts that
+    /// child in the node's place (§3.4, merge), so that no node is ever without two children. If that child
+    /// is a node, its prefix is then too short, as its depth says: the next writer that needs it recovers it.
+    /// 1 write-back, 1 fence.
     fn remove(&self, place: &Place<'g>, leaf: LeafRef<'g>) {
         let media = self.heap.media();
         let last = place.above.as_ref().and_then(|above| {

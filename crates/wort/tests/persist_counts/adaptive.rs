@@ -37,11 +37,23 @@ fn into_nodes<I: OnHeap<Media = Counting>>() -> [Cost; 4] {
     [3, 10, 30, 60].map(|children| insert(&fan::<I>(&[7], children), &[7, 200]))
 }
 
-/// Table 4 says 3,3 / 4,4 / 3,3 / 2,2. The write-backs are these; one fence is enough for the leaf and for what leads to
-/// it before it counts.
+/// Table 4 says 3,3 / 4,4 / 3,3 / 2,2. The write-backs are these; one fence is enough for the leaf and for
+/// what leads to it before it counts.
 #[test]
 fn inserts_into_woart_s_nodes() {
     assert_eq!(into_nodes::<Woart<Counting>>(), [(3, 2), (4, 2), (3, 2), (2, 2)]);
+}
+
+/// Entries 0 and 1 of WOART's N16, which only a remove makes free, lie in the line of their key bytes: link
+/// and key byte are written back together.
+#[test]
+fn inserts_into_the_first_line_of_woart_s_n16() {
+    let tree: Woarts = fan(&[7], 10);
+    for byte in [0, 1, 2] {
+        assert_eq!(remove(&tree, &[7, byte]), (1, 1));
+    }
+    let costs = [200, 201, 202].map(|byte| insert(&tree, &[7, byte]));
+    assert_eq!(costs, [(3, 2), (3, 2), (4, 2)]);
 }
 
 /// A leaf, a copy, and a slot for the small kinds; the others are WOART's.
@@ -50,7 +62,8 @@ fn inserts_into_art_cow_s_nodes() {
     assert_eq!(into_nodes::<ArtCow<Counting>>(), [(3, 2), (5, 2), (3, 2), (2, 2)]);
 }
 
-/// Each insert that fills a node of 256 children, one after the other: the write-backs of Table 1 by their parts.
+/// Each insert that fills a node of 256 children, one after the other: the write-backs of Table 1 by their
+/// parts.
 #[test]
 fn a_node_fills_up() {
     fn property<I: OnHeap<Media = Counting>>(in_n4: u64, in_n16: u64) {
@@ -96,9 +109,9 @@ fn long(parting: usize, last: u8) -> Vec<u8> {
     key
 }
 
-/// Table 4, "internal": 4, 4. A leaf, an N4 and a slot, and the header of the node below, which needs no write-back
-/// here; two fences, as Algorithm 1 has them; whatever the node below, and whether its header keeps all of the prefix or
-/// not.
+/// Table 4, "internal": 4, 4. A leaf, an N4 and a slot, and the header of the node below, which needs no
+/// write-back here; two fences, as Algorithm 1 has them; whatever the node below, and whether its header
+/// keeps all of the prefix or not.
 #[test]
 fn woart_s_splits_cost_3_2() {
     for children in [2, 10, 30, 60] {

@@ -1,11 +1,12 @@
-//! WORT's Table 1: write-backs an insert and the depth of leaves, for its three distributions of eight-byte keys.
+//! WORT's Table 1: write-backs an insert and the depth of leaves, for its three distributions of eight-byte
+//! keys.
 //!
-//! The paper inserts 128 M keys (2^27); here are 2^19, so the trees are one level of bytes lower, two of half-bytes, and
-//! but for that the same: a node on a level has as many children as on the next in the paper.
+//! The paper inserts 128 M keys (2^27); here are 2^19, so the trees are one level of bytes lower, two of
+//! half-bytes, and but for that the same: a node on a level has as many children as on the next in the paper.
 //!
-//! The paper's sparse keys, "uniformly distributed", are taken to be evenly spaced. Then each node of the lowest level
-//! has 8 keys, all leaves are at depth 7 in WORT, and an insert makes 2/15 of a node of three lines: 2.4 write-backs, as
-//! the paper says. Uniformly random keys lie at 7.4 and cost 3.0.
+//! The paper's sparse keys, "uniformly distributed", are taken to be evenly spaced. Then each node of the
+//! lowest level has 8 keys, all leaves are at depth 7 in WORT, and an insert makes 2/15 of a node of three
+//! lines: 2.4 write-backs, as the paper says. Uniformly random keys lie at 7.4 and cost 3.0.
 
 use super::VALUE;
 use art::{Kind, Tagged};
@@ -129,8 +130,8 @@ fn wort_for_clustered_keys() {
     assert_rounds_to(found.depth + 2.0, 8.2);
 }
 
-/// In the lowest nodes of WOART and ART+CoW, which have 256 children in the end: for each of the first 4 an N4's cost, to
-/// the 16th an N16's, to the 48th an N48's, and the copies of 3, 11 and 33 lines.
+/// In the lowest nodes of WOART and ART+CoW, which have 256 children in the end: for each of the first 4 an
+/// N4's cost, to the 16th an N16's, to the 48th an N48's, and the copies of 3, 11 and 33 lines.
 #[test]
 fn woart_and_art_cow_for_dense_keys() {
     let found = averages::<Woart<Counting>>(dense);
@@ -141,9 +142,9 @@ fn woart_and_art_cow_for_dense_keys() {
     assert_rounds_to(found.depth + 1.0, 4.0);
 }
 
-/// The lowest nodes get 8 keys: 2 write-backs for the first (2.4, since it may make the node above larger), 3 for the next
-/// three, 5 for the one that makes the N4 an N16, and 4 (ART+CoW: 5) for the last three; 28.4 and 31.4 for 8 keys. Whether
-/// keys are evenly spaced or random makes next to no difference here.
+/// The lowest nodes get 8 keys: 2 write-backs for the first (2.4, since it may make the node above larger), 3
+/// for the next three, 5 for the one that makes the N4 an N16, and 4 (ART+CoW: 5) for the last three; 28.4
+/// and 31.4 for 8 keys. Whether keys are evenly spaced or random makes next to no difference here.
 #[test]
 fn woart_and_art_cow_for_sparse_keys() {
     for (distribution, depth) in [(sparse as fn(&mut Random) -> _, 4.0), (random, 4.03)] {
@@ -156,9 +157,10 @@ fn woart_and_art_cow_for_sparse_keys() {
     }
 }
 
-/// The paper's depth for WOART, 4.2, cannot be that of the keys for which it has WORT's right, 8.2. Of runs of 64 that
-/// begin anywhere 63 in 256 cross a border of 256 numbers, and have one node more above them; and of 2 M runs 1 in 9
-/// shares three bytes with another, and has one more there. That makes 4.36; for runs that cross no border, 4.11.
+/// The paper's depth for WOART, 4.2, cannot be that of the keys for which it has WORT's right, 8.2. Of runs
+/// of 64 that begin anywhere 63 in 256 cross a border of 256 numbers, and have one node more above them; and
+/// of 2 M runs 1 in 9 shares three bytes with another, and has one more there. That makes 4.36; for runs that
+/// cross no border, 4.11.
 #[test]
 fn woart_and_art_cow_for_clustered_keys() {
     let crossing = 63.0 / 256.0;

@@ -14,8 +14,8 @@ fn empty() -> Costs<Wort<Counting>> {
     Costs::create()
 }
 
-/// ROART's Table 4 says 2, 2 for an N256, which is the one of its four kinds that a WORT node is like: the leaf, then
-/// its slot. Its N4, N16 and N48 are WOART's.
+/// ROART's Table 4 says 2, 2 for an N256, which is the one of its four kinds that a WORT node is like: the
+/// leaf, then its slot. Its N4, N16 and N48 are WOART's.
 #[test]
 fn inserts_into_nodes_cost_2_2() {
     let tree = empty();
@@ -32,8 +32,8 @@ fn inserts_into_nodes_cost_2_2() {
     );
 }
 
-/// Table 4, "leaf", says 3, 3: a leaf, a node and a slot, each counted as one write-back. A node of 16 links takes
-/// three, as WORT's own Table 1 counts them; and leaf and node need one fence between them.
+/// Table 4, "leaf", says 3, 3: a leaf, a node and a slot, each counted as one write-back. A node of 16 links
+/// takes three, as WORT's own Table 1 counts them; and leaf and node need one fence between them.
 #[test]
 fn diverging_keys_cost_5_2() {
     const LEAF_NODE_SLOT: Cost = (1 + NODE + 1, 2);
@@ -48,8 +48,8 @@ fn diverging_keys_cost_5_2() {
     );
 }
 
-/// Table 4, "internal", says 4, 4: a leaf, a node, a header and a slot. The header needs no write-back. Algorithm 1 has
-/// two points where it waits, and so have we.
+/// Table 4, "internal", says 4, 4: a leaf, a node, a header and a slot. The header needs no write-back.
+/// Algorithm 1 has two points where it waits, and so have we.
 #[test]
 fn splits_cost_5_2() {
     const LEAF_NODE_SLOT: Cost = (1 + NODE + 1, 2);

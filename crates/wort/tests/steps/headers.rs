@@ -23,8 +23,8 @@ fn nodes(heap: &Heap) -> Vec<u64> {
     nodes
 }
 
-/// Each bit of each header is checked: a header whose depth is not the one at which its node is reached is sound only
-/// if it would be right at that depth.
+/// Each bit of each header is checked: a header whose depth is not the one at which its node is reached is
+/// sound only if it would be right at that depth.
 #[test]
 fn checks_find_every_flipped_bit_of_a_header() {
     let store = Store::<Wort>::create();

@@ -36,8 +36,8 @@ impl Change {
     }
 }
 
-/// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more bytes than a node keeps,
-/// and depths that a byte does not count.
+/// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more bytes than a node
+/// keeps, and depths that a byte does not count.
 pub fn changes() -> Vec<Change> {
     let mut changes = Vec::new();
     for lead in [0, 1, 3, 4, 40, 200, 3000] {

@@ -1,72 +1,45 @@
-//! A crash after each step of each change of a radix tree.
+//! What happens after each step of each change of a radix tree, and after each step of a read.
 //!
-//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind (`changes`).
+//! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind
+//! (`changes`). There a crash may come (`crashes`), or a reader (`readers`); and amid a read, a writer
+//! (`readers`, `turnover`).
 
 mod changes;
+mod crashes;
 mod media;
+mod readers;
+mod turnover;
 
 pub use changes::{Change, changes};
+pub use crashes::any_step_can_be_the_last;
 pub use media::{Step, Stepping, Steps, with_hook};
+pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_of_a_write};
+pub use turnover::turnovers_do_not_mislead_readers;
 
-use super::Store;
-use crate::{Index, OnHeap};
-use pmem::Hardware;
-use std::cell::RefCell;
-use std::rc::Rc;
-use tempfile::TempDir;
+/// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix
+/// index, on a media that is looked at ([`Stepping`]) and on the machine itself.
+#[macro_export]
+macro_rules! conformance_step_by_step {
+    ($($name:ident: $stepping:ty, $index:ty;)+) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
 
-/// What a killed process leaves after each step of the change that alters memory, or makes it durable.
-fn images<S: OnHeap<Media = Stepping> + 'static>(change: &Change) -> Vec<TempDir> {
-    let store = Rc::new(Store::<S>::create_on(Stepping::machine(Steps)));
-    for (key, value) in &change.before {
-        store.index().upsert(key, value).expect("no error");
-    }
-    let images = Rc::new(RefCell::new(vec![store.image()]));
-    let (source, copies) = (Rc::clone(&store), Rc::clone(&images));
-    let hook = move |step| {
-        if step != Step::Load {
-            copies.borrow_mut().push(source.image());
-        }
-    };
-    with_hook(hook, || change.apply(store.index()));
-    images.take()
-}
-
-/// After a crash at any step all keys are there, and the one that was being changed has its old value or its new one:
-/// the old before the commit point, the new after it. Then the tree takes further changes of all kinds. `S` and `T` are one
-/// index, on two media.
-pub fn any_step_can_be_the_last<S: OnHeap<Media = Stepping> + 'static, T: OnHeap<Media = Hardware>>() {
-    for change in changes() {
-        let (before, after) = (&change.before, &change.after());
-        let mut is_after = false;
-        for (i, image) in images::<S>(&change).into_iter().enumerate() {
-            let what = || format!("{}, after step {i}, key {:?}", change.name, change.key);
-            let store = Store::<T>::open_in(image, Hardware::detect());
-            let found = {
-                let guard = heap::pin();
-                let value = store.index().get(&change.key, &guard).expect("no error");
-                value.map(|value| value.to_vec())
-            };
-            is_after |= found.as_ref() == after.get(&change.key);
-            let mut model = if is_after { after } else { before }.clone();
-            assert_eq!(found.as_ref(), model.get(&change.key), "{}", what());
-            store.compare(&model);
-            // Down every path: new keys beside all that there are, and then all old ones go.
-            let keys: Vec<_> = model.keys().cloned().collect();
-            for key in &keys {
-                let parts = key.len().saturating_sub(2);
-                for part in [parts, parts + 1, key.len()] {
-                    if let Some(lead) = key.get(..part) {
-                        store.put(&mut model, &[lead, &[0x4f]].concat(), b"8 bytes.");
-                    }
-                }
+            #[test]
+            fn any_step_can_be_the_last() {
+                $crate::conformance::steps::any_step_can_be_the_last::<$stepping, $index>();
             }
-            store.compare(&model);
-            for key in &keys {
-                store.remove(&mut model, key);
-            }
-            store.compare(&model);
+
+            $crate::conformance_step_by_step!(@tests $stepping:
+                readers_see_no_half_of_a_write readers_find_what_is_there_all_the_while
+                turnovers_do_not_mislead_readers
+            );
         }
-        assert!(is_after, "{}: the last image has the change", change.name);
-    }
+    )+};
+    (@tests $stepping:ty: $($property:ident)+) => {$(
+        #[test]
+        fn $property() {
+            $crate::conformance::steps::$property::<$stepping>();
+        }
+    )+};
 }

@@ -1,10 +1,20 @@
 //! No room: growing fails with an error, never with a signal, and the pool goes on.
 
 use super::*;
-use std::path::PathBuf;
+use std::ops::Range;
 use std::process::Command;
+use tempfile::TempDir;
 
 const PAGE: u64 = 64 << 10;
+
+/// Stores a word into each block of the range: its place.
+fn write_all(pool: &Pool<Hardware>, range: Range<u64>) {
+    for at in range.step_by(4096) {
+        persist_scope(pool.media(), Purpose::Node, |batch| {
+            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
+        });
+    }
+}
 
 /// Grows a new pool at `path` until it is refused; returns the refusal. Every byte below its length can be written.
 fn grow_until_refused(path: &Path) -> Error {
@@ -25,11 +35,7 @@ fn grow_until_refused(path: &Path) -> Error {
         len,
         "what was half allocated is given back"
     );
-    for at in (4096..len).step_by(4096) {
-        persist_scope(pool.media(), Purpose::Node, |batch| {
-            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
-        });
-    }
+    write_all(&pool, 4096..len);
     assert!(pool.grow(len + 1).is_err());
     assert_eq!(pool.len(), len);
     pool.close().expect("closed");
@@ -43,38 +49,41 @@ fn grow_until_refused(path: &Path) -> Error {
     refused
 }
 
-/// A file system mounted for one test.
-struct Mount(PathBuf);
+/// A file system mounted for one test, on a folder of its own.
+struct Mount(TempDir);
 
 impl Mount {
-    /// `None` where this process may not mount.
-    fn tmpfs(at: &Path, size: &str) -> Option<Mount> {
+    /// `None` where this process may not mount, which it says.
+    fn tmpfs(size: &str) -> Option<Mount> {
+        let folder = tempfile::tempdir().expect("a folder");
         let size = format!("size={size}");
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(at)
+            .arg(folder.path())
             .output();
-        mounted
-            .is_ok_and(|output| output.status.success())
-            .then(|| Mount(at.into()))
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            eprintln!("mounting is not permitted: not tried");
+            return None;
+        }
+        Some(Mount(folder))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.0).output();
+        let _ = Command::new("umount").arg(self.path()).output();
     }
 }
 
 /// A full disk. Where nothing may be mounted, `file_size_limit` has to do.
 #[test]
 fn full_disk() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let Some(mount) = Mount::tmpfs(directory.path(), "1m") else {
-        eprintln!("mounting is not permitted: not tried");
-        return;
-    };
-    let error = grow_until_refused(&mount.0.join("a.pool"));
+    let Some(mount) = Mount::tmpfs("1m") else { return };
+    let error = grow_until_refused(&mount.path().join("a.pool"));
     assert!(matches!(error.kind, ErrorKind::NoSpace { .. }), "{error}");
     assert!(
         error
@@ -85,7 +94,7 @@ fn full_disk() {
 
     // No room even for the first page: nothing is left.
     let error = Pool::create(
-        mount.0.join("b.pool"),
+        mount.path().join("b.pool"),
         &PoolOptions {
             page_size: 1 << 20,
             ..small()
@@ -96,18 +105,14 @@ fn full_disk() {
         error.expect_err("no room").kind,
         ErrorKind::NoSpace { .. }
     ));
-    assert_eq!(std::fs::read_dir(&mount.0).expect("a directory").count(), 1);
+    assert_eq!(std::fs::read_dir(mount.path()).expect("a directory").count(), 1);
 }
 
 /// Pages that were given back, and for which others have left no blocks: an error says so, and later they can be had.
 #[test]
 fn pages_given_back_to_a_disk_that_is_full() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let Some(mount) = Mount::tmpfs(directory.path(), "4m") else {
-        eprintln!("mounting is not permitted: not tried");
-        return;
-    };
-    let path = mount.0.join("a.pool");
+    let Some(mount) = Mount::tmpfs("4m") else { return };
+    let path = mount.path().join("a.pool");
     let pool = Pool::create(&path, &small(), Hardware::detect()).expect("room");
     pool.grow(2 << 20).expect("room");
     let given = 1 << 20..2 << 20;
@@ -115,7 +120,7 @@ fn pages_given_back_to_a_disk_that_is_full() {
         eprintln!("holes cannot be punched here: not tried");
         return;
     }
-    let other = mount.0.join("other");
+    let other = mount.path().join("other");
     let filled = std::fs::write(&other, vec![1; 4 << 20]);
     assert!(filled.is_err(), "more than there is room for");
     for _ in 0..2 {
@@ -129,28 +134,20 @@ fn pages_given_back_to_a_disk_that_is_full() {
     assert!(pool.back_again(given.clone()).is_err());
     std::fs::remove_file(&other).expect("a file");
     pool.back_again(given.clone()).expect("room");
-    for at in given.step_by(4096) {
-        persist_scope(pool.media(), Purpose::Node, |batch| {
-            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
-        });
-    }
+    write_all(&pool, given);
 }
 
 /// A sparse copy of more than the disk has room for is refused, and opened when there is room.
 #[test]
 fn a_sparse_copy_on_a_full_disk() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let Some(mount) = Mount::tmpfs(directory.path(), "4m") else {
-        eprintln!("mounting is not permitted: not tried");
-        return;
-    };
-    let path = mount.0.join("a.pool");
+    let Some(mount) = Mount::tmpfs("4m") else { return };
+    let path = mount.path().join("a.pool");
     let pool = Pool::create(&path, &small(), Hardware::detect()).expect("room");
     pool.close().expect("closed");
     let file = std::fs::File::options().write(true).open(&path).expect("a file");
     // As a copy with zeros at its end is.
     file.set_len(3 << 20).expect("longer");
-    let other = mount.0.join("other");
+    let other = mount.path().join("other");
     std::fs::write(&other, vec![1; 2 << 20]).expect("room");
     for _ in 0..2 {
         let error = Pool::open(&path, &small(), Hardware::detect()).map(|pool| pool.len());
@@ -160,11 +157,7 @@ fn a_sparse_copy_on_a_full_disk() {
     std::fs::remove_file(&other).expect("a file");
     let pool = Pool::open(&path, &small(), Hardware::detect()).expect("room");
     std::fs::write(&other, vec![1; 4 << 20]).expect_err("more than there is room for");
-    for at in (PAGE..pool.len()).step_by(4096) {
-        persist_scope(pool.media(), Purpose::Node, |batch| {
-            pool.at::<PWord>(offset(at)).expect("backed").store(at, &batch);
-        });
-    }
+    write_all(&pool, PAGE..pool.len());
 }
 
 /// A limit on the size of a process's files, whose signal would end a process that does not ignore it.

@@ -1,6 +1,6 @@
 //! How long requests took.
 
-use super::super::parse::{Body, Keys, MetaVerb, Request, Verb};
+use super::super::parse::{Body, MetaVerb, Request, Verb};
 use super::Session;
 use crate::config::Protocol;
 use crate::latency::Command;
@@ -68,7 +68,7 @@ impl Session {
             Request::Quit | Request::Wrong(_) | Request::LineTooLong => return,
         };
         self.timed_as(name, self.worker.lap(), 1, now, || {
-            key_of(request).into_iter().collect()
+            request.key().into_iter().collect()
         });
     }
 
@@ -92,22 +92,5 @@ impl Session {
             let slow = &self.shared().slow;
             slow.note(command, took, now, &self.client, words.into_iter());
         }
-    }
-}
-
-/// A request's key; of several, the first.
-fn key_of<'b>(request: &Request<'b>) -> Option<&'b [u8]> {
-    match request {
-        Request::Get { keys, .. } | Request::GetAndTouch { keys, .. } => Keys::clone(keys).next(),
-        Request::Store { body, .. } | Request::TooLarge(body) => match body {
-            Body::Classic { key, .. } => Some(key),
-            Body::Meta(meta) => Some(meta.key),
-        },
-        Request::Delete { key }
-        | Request::Count { key, .. }
-        | Request::Touch { key, .. }
-        | Request::MetaDebug { key, .. } => Some(key),
-        Request::Meta(meta) => Some(meta.key),
-        _ => None,
     }
 }

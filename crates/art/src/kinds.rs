@@ -1,0 +1,165 @@
+//! The four kinds of inner node (ART): which one a link leads to, and how the right one is built.
+//!
+//! How the bytes of each lie, and in which order they change, is each design's.
+
+use crate::{Children, Kind, Tagged, damaged};
+use heap::{Error, Heap};
+use pmem::{Batch, Erased, Fault, Flushed, Link, Media, Offset, PSlot, Persistent, zeroed};
+
+/// What nodes of all kinds begin with.
+pub trait Head {
+    /// The slot of the key that ends at the node's level, of a draft.
+    fn ends_mut(&mut self) -> &mut PSlot;
+}
+
+/// An inner node of one kind. One whose bytes are zero, but for its head, has no children.
+pub trait Inner: Persistent {
+    /// The kind.
+    const KIND: Kind;
+
+    /// What it begins with.
+    type Head: Head;
+
+    /// That of a draft.
+    fn head_mut(&mut self) -> &mut Self::Head;
+
+    /// The slot for the `i`-th child of a draft, made to count for `byte`.
+    fn fill(&mut self, i: usize, byte: u8) -> &mut PSlot;
+}
+
+/// The four kinds of a design, which begin alike.
+pub trait Kinds: 'static {
+    /// What each begins with.
+    type Head: Head;
+    /// Up to 4 children.
+    type N4: Inner<Head = Self::Head>;
+    /// Up to 16 children.
+    type N16: Inner<Head = Self::Head>;
+    /// Up to 48 children.
+    type N48: Inner<Head = Self::Head>;
+    /// Up to 256 children.
+    type N256: Inner<Head = Self::Head>;
+
+    /// Bytes of a node of this kind.
+    fn size(kind: Kind) -> usize {
+        match kind {
+            Kind::N4 => size_of::<Self::N4>(),
+            Kind::N16 => size_of::<Self::N16>(),
+            Kind::N48 => size_of::<Self::N48>(),
+            _ => size_of::<Self::N256>(),
+        }
+    }
+}
+
+/// An inner node being used.
+#[derive(Debug)]
+pub enum InnerRef<'g, K: Kinds> {
+    /// Of up to 4 children.
+    N4(&'g K::N4),
+    /// Of up to 16.
+    N16(&'g K::N16),
+    /// Of up to 48.
+    N48(&'g K::N48),
+    /// Of up to 256.
+    N256(&'g K::N256),
+}
+
+impl<K: Kinds> Clone for InnerRef<'_, K> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K: Kinds> Copy for InnerRef<'_, K> {}
+
+/// The same for an [`InnerRef`] of any kind.
+#[macro_export]
+macro_rules! each_kind {
+    ($node:expr, $inner:ident => $result:expr) => {
+        match $node {
+            $crate::InnerRef::N4($inner) => $result,
+            $crate::InnerRef::N16($inner) => $result,
+            $crate::InnerRef::N48($inner) => $result,
+            $crate::InnerRef::N256($inner) => $result,
+        }
+    };
+}
+
+impl<'g, K: Kinds> InnerRef<'g, K> {
+    /// The node that a link leads to.
+    ///
+    /// # Errors
+    ///
+    /// Where there cannot be one.
+    #[inline]
+    pub fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+        let offset = link
+            .offset()
+            .ok_or_else(|| damaged("null link to a node", link))?;
+        Ok(match link.kind() {
+            Kind::N4 => InnerRef::N4(heap.pool().at(offset)?),
+            Kind::N16 => InnerRef::N16(heap.pool().at(offset)?),
+            Kind::N48 => InnerRef::N48(heap.pool().at(offset)?),
+            Kind::N256 => InnerRef::N256(heap.pool().at(offset)?),
+            _ => return Err(damaged("link to a node", link)),
+        })
+    }
+
+    /// Its kind.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        match self {
+            InnerRef::N4(_) => Kind::N4,
+            InnerRef::N16(_) => Kind::N16,
+            InnerRef::N48(_) => Kind::N48,
+            InnerRef::N256(_) => Kind::N256,
+        }
+    }
+}
+
+/// Builds the smallest node that holds `children`, with the head that a node of its kind shall have; its
+/// lines join the batch. The offset is for who must give it back.
+///
+/// # Errors
+///
+/// If the heap has no room.
+#[track_caller]
+pub fn draft_smallest<'e, 'h, K: Kinds, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    head: impl FnOnce(Kind) -> K::Head,
+    children: Children<'e, 'h>,
+) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
+    match children.list.len() {
+        0..=4 => draft_kind::<K::N4, M>(heap, batch, head, children),
+        5..=16 => draft_kind::<K::N16, M>(heap, batch, head, children),
+        17..=48 => draft_kind::<K::N48, M>(heap, batch, head, children),
+        _ => draft_kind::<K::N256, M>(heap, batch, head, children),
+    }
+}
+
+/// Builds a node of this kind, as [`draft_smallest`] does.
+///
+/// # Errors
+///
+/// If the heap has no room.
+#[track_caller]
+pub fn draft_kind<'e, 'h, N: Inner, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+    head: impl FnOnce(Kind) -> N::Head,
+    children: Children<'e, 'h>,
+) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
+    let mut node: N = zeroed();
+    *node.head_mut() = head(N::KIND);
+    let mut draft = heap.draft(node, 0, batch)?;
+    if let Some(child) = children.ends {
+        child.attach(&mut draft, |node| node.head_mut().ends_mut(), 0);
+    }
+    for (i, (byte, child)) in children.list.into_iter().enumerate() {
+        child.attach(&mut draft, |node| node.fill(i, byte), byte);
+    }
+    let offset = draft.offset();
+    Ok((draft.flush(batch).erased(), N::KIND, offset))
+}

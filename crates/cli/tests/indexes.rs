@@ -1,0 +1,84 @@
+//! What holds whatever index a map has: each is made, read, written, reopened after a kill, checked and told by its name.
+
+mod common;
+
+use common::{Pool, text};
+use std::io::Write;
+use std::process::Stdio;
+use wollemi::IndexKind;
+
+#[test]
+fn each_index_is_made_written_read_and_checked() {
+    for kind in IndexKind::ALL {
+        let pool = Pool::new();
+        let entries = "a\t1\nab\t2\nabc\t\nb\tlonger than a word\n";
+        pool.run_with(["import", "--index", kind.name()], entries.as_bytes())
+            .ok();
+        assert_eq!(text(&pool.ok(["scan"])), entries, "{kind}");
+        assert_eq!(text(&pool.ok(["export"])), entries, "{kind}");
+        assert_eq!(pool.ok(["get", "ab"]), b"2", "{kind}");
+        pool.ok(["put", "ab", "3"]);
+        assert_eq!(pool.ok(["get", "ab"]), b"3", "{kind}");
+        pool.ok(["del", "a"]);
+        assert_eq!(pool.run(["get", "a"]).code, 1, "{kind}");
+        assert_eq!(
+            text(&pool.ok(["scan", "--keys", "--reverse", "--to", "b"])),
+            "abc\nab\n",
+            "{kind}"
+        );
+        pool.check();
+    }
+}
+
+/// `stats` and `check` tell a map's index, and it is taken for no other. (Ablations may keep their bytes as another does.)
+#[test]
+fn each_index_is_told_and_never_taken_for_another() {
+    let kinds = || IndexKind::ALL.iter().filter(|kind| !kind.is_ablation());
+    for kind in kinds() {
+        let pool = Pool::new();
+        pool.ok(["put", "--index", kind.name(), "k", "v"]);
+        for command in ["stats", "check"] {
+            let json: serde_json::Value =
+                serde_json::from_slice(&pool.ok([command, "--json"])).expect("JSON");
+            assert_eq!(json["maps"][0]["index"], kind.name(), "{command}");
+        }
+        for other in kinds().filter(|other| *other != kind) {
+            let words = [format!("'{kind}'"), format!("'{other}'")];
+            pool.run(["put", "--index", other.name(), "k", "w"])
+                .fails(2, &words.each_ref().map(String::as_str));
+        }
+        assert_eq!(pool.ok(["get", "k"]), b"v", "{kind}");
+    }
+}
+
+/// A process that is killed leaves what it had written so far, and nothing of the rest.
+#[test]
+fn each_index_survives_kill_9() {
+    for kind in IndexKind::ALL {
+        let pool = Pool::new();
+        let key = |i: usize| format!("{i:07}");
+        let mut import = pool
+            .command(["import", "--index", kind.name()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let entries: String = (0..20_000).map(|i| format!("{}\t{i}\n", key(i))).collect();
+        // More than pipes and buffers hold: when it is written, much of it has been read.
+        let mut input = import.stdin.take().expect("piped");
+        input.write_all(entries.as_bytes()).expect("it reads");
+        import.kill().expect("it runs");
+        assert!(!import.wait().expect("it ends").success(), "{kind}");
+        let found = pool.ok(["scan"]);
+        let count = text(&found).lines().count();
+        assert!(count > 0, "{kind}");
+        assert!(
+            entries.starts_with(text(&found)),
+            "{kind}: {count} entries, and not the first"
+        );
+        pool.check();
+        pool.ok(["put", &key(0), "again"]);
+        assert_eq!(pool.ok(["get", &key(0)]), b"again", "{kind}");
+    }
+}

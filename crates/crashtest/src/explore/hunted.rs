@@ -1,0 +1,108 @@
+//! What a hunt asks of an explorer: a mutant's walks along a history that has run.
+
+use super::aim::{self, Persisted};
+use super::{Explorer, Run, Settings, again};
+use crate::Subject;
+use crate::choose::Random;
+use crate::history::History;
+use crate::log::Log;
+use crate::mutate::Mutant;
+use crate::report::Failure;
+use std::collections::BTreeSet;
+
+/// Which images of a history to judge.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Walk {
+    /// All.
+    Whole,
+    /// Those of a mutant, at crash points at which the whole program cannot leave all of them.
+    Differing(Mutant),
+    /// The same after an earlier crash or kill, at a few places.
+    Again(Mutant),
+}
+
+impl Walk {
+    pub(super) fn mutant(self) -> Option<Mutant> {
+        match self {
+            Walk::Whole => None,
+            Walk::Differing(mutant) | Walk::Again(mutant) => Some(mutant),
+        }
+    }
+}
+
+impl<S: Subject> Explorer<S> {
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Begins a hunt: takes away what locked instructions complete on x86-64.
+    pub(crate) fn only_fences_complete(&mut self) {
+        self.settings.model.locked_completes = false;
+    }
+
+    /// Begins to hunt with another history: what its persists make durable is not known yet.
+    pub(crate) fn know_nothing_of_persists(&mut self) {
+        self.persisted = Some(Persisted::default());
+    }
+
+    /// Notes, in a hunt, what the persists of a run have made durable.
+    pub(crate) fn note_persisted(&mut self, log: &Log) {
+        if let Some(persisted) = &mut self.persisted {
+            persisted.note(log);
+        }
+    }
+
+    /// Judges at most so many images of a mutant of a history that has run; also says how many events that left out or
+    /// put off. The report is told of nothing but how many states that were.
+    pub(crate) fn walk_as(
+        &mut self,
+        history: &History<S::Op>,
+        run: &Run<S>,
+        walk: Walk,
+        images: u64,
+    ) -> (Result<(), Box<Failure>>, u64) {
+        let report = self.report.clone();
+        self.seen.clear();
+        self.walk = walk;
+        self.lacking = 0;
+        self.left = images;
+        self.one_in = (run.crash_points() / (again::PLACES / 2)).max(1);
+        self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
+        let walked = match walk.mutant().and_then(|mutant| mutant.swapped(&run.log)) {
+            Some((log, swapped)) => {
+                self.lacking += swapped.len() as u64;
+                let run = Run {
+                    log,
+                    swapped,
+                    ..run.clone()
+                };
+                self.walk_aiming(&run)
+            }
+            None => self.walk_aiming(run),
+        };
+        self.walk = Walk::Whole;
+        self.left = u64::MAX;
+        let judged = self.report.states - report.states;
+        self.report = report;
+        self.report.mutant_states += judged;
+        let walked = walked.map_err(|mut failure| {
+            failure.of(history);
+            failure
+        });
+        (walked, self.lacking)
+    }
+
+    /// Walks along a run from its beginning; where it looks for what comes after a kill, some places are chosen.
+    fn walk_aiming(&mut self, run: &Run<S>) -> Result<(), Box<Failure>> {
+        self.aims = match self.walk {
+            Walk::Again(mutant) => {
+                let persisted = self.persisted.as_ref();
+                let lines = persisted.and_then(|persisted| persisted.lines(mutant.site, mutant.lacks));
+                let file = mutant.site.file();
+                aim::places(&run.log, run.from, file, lines, again::PLACES, &mut self.random)
+            }
+            _ => BTreeSet::new(),
+        };
+        self.walk(run, self.beginning(), self.nothing(), false)
+    }
+}

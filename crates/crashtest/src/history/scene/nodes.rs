@@ -1,0 +1,154 @@
+//! Nodes that get children or lose them, and nodes between which another one comes.
+
+use crate::history::Maker;
+use crate::map::{Bytes, Op};
+
+/// Children at which trees of this family change the kind of a node, or nearly.
+const BRINKS: [u64; 10] = [1, 2, 4, 5, 12, 16, 17, 40, 48, 49];
+
+/// More leaves than one leaf array holds, so that there is a node at all.
+const MANY: u64 = 66;
+
+/// Keys below one node: a prefix, a byte for the child, and what tells the leaves below a child apart.
+struct Below {
+    prefix: Vec<u8>,
+    first: u8,
+}
+
+impl Below {
+    fn key(&self, child: u64, leaf: u64) -> Bytes {
+        let mut key = self.prefix.clone();
+        key.push(self.first.wrapping_add((child as u8).wrapping_mul(37)));
+        if leaf > 0 {
+            key.extend([b'-', leaf as u8]);
+        }
+        key.into()
+    }
+}
+
+impl Maker {
+    fn below(&mut self, lengths: &[u64]) -> Below {
+        let len = *self.random.pick(lengths);
+        Below {
+            prefix: (0..len).map(|_| self.random.below(256) as u8).collect(),
+            first: self.random.below(256) as u8,
+        }
+    }
+
+    /// What there is to choose from below a node of so many children: neighbours of what is there, and new children; keys
+    /// that part from the prefix; and the key that ends where the others part.
+    fn keys_around(&mut self, below: &Below, children: u64) {
+        for child in 0..children + 8 {
+            let leaf = 1 + self.random.below(6);
+            self.keys.push(below.key(child, leaf));
+            self.keys.push(below.key(child, 0));
+        }
+        for _ in 0..4 {
+            let at = self.random.below(below.prefix.len() as u64 + 1) as usize;
+            let mut other = below.prefix[..at].to_vec();
+            other.push(self.random.below(256) as u8);
+            self.keys.push(other.into());
+        }
+        self.keys.push(below.prefix.clone().into());
+    }
+
+    pub(super) fn brink(&mut self, ops: &mut Vec<Op>) {
+        let children = *self.random.pick(&BRINKS);
+        let below = self.below(&[0, 1, 3, 12]);
+        let leaves = *self.random.pick(&[20, MANY, MANY, 80]);
+        for number in 0..leaves {
+            self.insert(below.key(number % children, number / children), ops);
+        }
+        self.keys_around(&below, children);
+        // A removal of most of it sometimes comes before.
+        if self.random.below(3) == 0 {
+            while self.present.len() as u64 > children.max(34) + 2 {
+                let at = self.random.below(self.present.len() as u64) as usize;
+                ops.push(Op::Remove(self.present.swap_remove(at)));
+            }
+        }
+    }
+
+    pub(super) fn grow(&mut self, children: u64, ops: &mut Vec<Op>) {
+        let below = self.below(&[1, 3, 12]);
+        for number in 0..MANY {
+            self.insert(below.key(number % children, number / children), ops);
+        }
+        self.keys_around(&below, children);
+        for child in children..children + 4 {
+            self.plan_insert(below.key(child, 0));
+        }
+    }
+
+    pub(super) fn shrink(&mut self, made: u64, left: u64, keys: u64, ops: &mut Vec<Op>) {
+        let below = self.below(&[1, 3, 12]);
+        // The first few children have one key each; the others share the rest.
+        let lone = (left / 2).min(3);
+        let child = |number: u64| match number.checked_sub(lone) {
+            None => (number, 0),
+            Some(number) => (lone + number % (made - lone), number / (made - lone)),
+        };
+        for number in 0..keys.max(MANY + made - left) {
+            let (child, leaf) = child(number);
+            self.insert(below.key(child, leaf), ops);
+        }
+        let stays = |number: &u64| child(*number).0 < left;
+        let mut gone: Vec<Bytes> = Vec::new();
+        let mut kept = 0;
+        for number in 0..self.present.len() as u64 {
+            if stays(&number) && kept < keys {
+                kept += 1;
+            } else {
+                let (child, leaf) = child(number);
+                gone.push(below.key(child, leaf));
+            }
+        }
+        for key in gone {
+            self.present.retain(|other| *other != key);
+            ops.push(Op::Remove(key));
+        }
+        self.keys_around(&below, left);
+        for child in 0..lone {
+            self.plan.push_back(Op::Remove(below.key(child, 0)));
+        }
+    }
+
+    pub(super) fn blink(&mut self, children: u64, ops: &mut Vec<Op>) {
+        let below = self.below(&[1, 3, 12]);
+        for number in 0..MANY {
+            self.insert(below.key(number % children, number / children), ops);
+        }
+        self.keys_around(&below, children);
+        let key = below.key(children, 0);
+        for _ in 0..8 {
+            self.plan_insert(key.clone());
+            self.plan.push_back(Op::Get(key.clone()));
+            self.plan.push_back(Op::Remove(key.clone()));
+            self.plan.push_back(Op::Get(key.clone()));
+        }
+    }
+
+    pub(super) fn part(&mut self, ops: &mut Vec<Op>) {
+        let below = self.below(&[4, 12, 40]);
+        let children = *self.random.pick(&BRINKS);
+        for number in 0..MANY {
+            self.insert(below.key(number % children, number / children), ops);
+        }
+        self.keys_around(&below, children);
+        let prefix = &below.prefix;
+        let mut parting: Vec<Bytes> = Vec::new();
+        for at in 1..prefix.len() {
+            let mut key = prefix[..at].to_vec();
+            key.extend([prefix[at] ^ 0x55, b'+']);
+            parting.push(key.into());
+        }
+        parting.push(prefix[..prefix.len() - 1].into());
+        self.shuffle(&mut parting);
+        parting.truncate(8);
+        for key in parting.clone() {
+            self.plan_insert(key);
+        }
+        self.shuffle(&mut parting);
+        self.plan.extend(parting.into_iter().map(Op::Remove));
+    }
+}
