@@ -180,6 +180,19 @@ fn compare_answers_every_target() {
     assert_eq!(records("space"), 5);
     assert_eq!(records("target"), 9);
     assert_eq!(records("conditions"), 1);
+    // A calibration for each round: two of four comparisons, one of print8.
+    let conditions = objects.iter().find(|object| object["record"] == "conditions");
+    let pace = conditions.expect("conditions")["pace"]
+        .as_array()
+        .expect("rounds");
+    assert_eq!(pace.len(), 2 * 4 + 1);
+    for round in pace {
+        let miss = |when: &str, of: &str| round[when][of].as_f64().is_some_and(|ns| ns > 0.0);
+        assert!(
+            miss("before", "dependent_ns") && miss("after", "parallel_ns") && round["drifted"].is_boolean(),
+            "{round}"
+        );
+    }
     for target in objects.iter().filter(|object| object["record"] == "target") {
         assert!(
             target["met"].is_boolean() && target["measured"]["median"].is_f64(),

@@ -4,10 +4,13 @@
 //!    library's heap, everything on huge pages. Durable: ours in a file, engines that keep their data in theirs.
 //! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine meets each of
 //!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
-//! I3 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said.
+//! I3 What a miss takes is measured before and after each round, and a round in which that changed is marked.
+//! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said.
 
 mod figures;
 mod huge;
+mod pace;
+mod report;
 mod rounds;
 mod targets;
 
@@ -15,14 +18,13 @@ use crate::keys::{KeyKind, Keys};
 use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
 use crate::store::{self, Place, Space};
-use crate::summary::Summary;
-use crate::{Error, peers, table};
+use crate::{Error, peers};
 use figures::{Figures, OURS};
 use indexes::IndexKind;
-use rounds::{Operation, Round};
+use pace::Pace;
+use rounds::Round;
 use serde::Serialize;
 use std::path::PathBuf;
-use targets::Verdict;
 
 /// Measures an index and its peers in turn.
 #[derive(Debug, clap::Args)]
@@ -59,49 +61,6 @@ pub struct CompareArgs {
     json: bool,
 }
 
-/// A line of the result.
-#[derive(Debug, Serialize)]
-#[serde(tag = "record", rename_all = "snake_case")]
-enum Record<'r> {
-    /// What one engine did, in millions of operations a second.
-    Throughput {
-        section: Section,
-        key_kind: KeyKind,
-        operation: Operation,
-        engine: &'r str,
-        /// What it promises, and by which setting.
-        setting: &'r str,
-        keys: usize,
-        mops: Summary,
-    },
-    /// How our index stands to a peer.
-    Ratio {
-        section: Section,
-        key_kind: KeyKind,
-        operation: Operation,
-        index: &'r str,
-        peer: &'r str,
-        ratio: Summary,
-    },
-    /// What our index takes.
-    Space {
-        key_kind: KeyKind,
-        index: &'r str,
-        keys: usize,
-        bytes_per_key: f64,
-        live_bytes_per_key: f64,
-    },
-    /// A target, and whether it is met.
-    Target(&'r Verdict),
-    /// What the run was made on.
-    Conditions {
-        rounds: usize,
-        threads: usize,
-        most_huge_pages: HugePages,
-        machine: &'r Machine,
-    },
-}
-
 /// Which engines were compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -120,6 +79,7 @@ struct Compared {
     figures: Figures,
     space: Space,
     memory: HugePages,
+    pace: Vec<Pace>,
 }
 
 /// Runs the rounds and prints what they gave.
@@ -144,9 +104,9 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     let machine = Machine::detect();
     progress.clear();
     if args.json {
-        print_json(args, &all, &verdicts, &machine)
+        report::print_json(args, &all, &verdicts, &machine)
     } else {
-        print_tables(args, &all, &verdicts, &machine)
+        report::print_tables(args, &all, &verdicts, &machine)
     }
 }
 
@@ -167,7 +127,9 @@ fn compare(
         figures: Figures::default(),
         space: Space::default(),
         memory: HugePages::default(),
+        pace: Vec::with_capacity(rounds),
     };
+    let mut calibrator = pace::calibrator(count)?;
     for round in 1..=rounds {
         let ops = args.ops.min(count);
         let directory = crate::directory(args.dir.as_deref())?;
@@ -181,7 +143,8 @@ fn compare(
         };
         let heap = &place.create(pmem::Hardware::as_persistent())?;
         let index = store::create(args.index, heap)?;
-        let round = Round {
+        let before = calibrator.misses()?;
+        let outcome = Round {
             heap,
             peers,
             load: keys,
@@ -190,8 +153,17 @@ fn compare(
             threads: args.threads,
             progress,
             label: format!("{section:?} {} round {round} of {rounds}", crate::name(kind)),
-        };
-        let outcome = round.run(&*index)?;
+        }
+        .run(&*index)?;
+        let after = calibrator.misses()?;
+        compared.pace.push(Pace {
+            section,
+            key_kind: kind,
+            round,
+            before,
+            after,
+            drifted: before.drifted(&after),
+        });
         compared.figures.add(outcome.figures);
         compared.space = outcome.space;
         if outcome.memory.resident_mib >= compared.memory.resident_mib {
@@ -217,140 +189,4 @@ impl CompareArgs {
     fn name<'n>(&'n self, engine: &'n str) -> &'n str {
         if engine == OURS { self.index.name() } else { engine }
     }
-}
-
-fn most_memory(all: &[Compared]) -> HugePages {
-    all.iter()
-        .map(|compared| compared.memory)
-        .max_by_key(|memory| memory.resident_mib)
-        .unwrap_or_default()
-}
-
-fn print_json(
-    args: &CompareArgs,
-    all: &[Compared],
-    verdicts: &[Verdict],
-    machine: &Machine,
-) -> Result<(), Error> {
-    let line = |record: &Record<'_>| crate::print(&serde_json::to_string(record)?);
-    for &Compared {
-        section,
-        kind: key_kind,
-        keys,
-        ref figures,
-        space,
-        ..
-    } in all
-    {
-        for (operation, engine, mops) in figures.throughputs() {
-            let setting = section.setting(engine);
-            let engine = args.name(engine);
-            line(&Record::Throughput {
-                section,
-                key_kind,
-                operation,
-                engine,
-                setting,
-                keys,
-                mops,
-            })?;
-        }
-        for (operation, peer, ratio) in figures.ratios() {
-            line(&Record::Ratio {
-                section,
-                key_kind,
-                operation,
-                index: args.index.name(),
-                peer,
-                ratio,
-            })?;
-        }
-        let [bytes_per_key, live_bytes_per_key] =
-            [space.reserved, space.live].map(|bytes| bytes as f64 / keys as f64);
-        line(&Record::Space {
-            key_kind,
-            index: args.index.name(),
-            keys,
-            bytes_per_key,
-            live_bytes_per_key,
-        })?;
-    }
-    for verdict in verdicts {
-        line(&Record::Target(verdict))?;
-    }
-    let (rounds, threads, most_huge_pages) = (args.rounds, args.threads, most_memory(all));
-    line(&Record::Conditions {
-        rounds,
-        threads,
-        most_huge_pages,
-        machine,
-    })
-}
-
-fn print_tables(
-    args: &CompareArgs,
-    all: &[Compared],
-    verdicts: &[Verdict],
-    machine: &Machine,
-) -> Result<(), Error> {
-    let mut rows = Vec::new();
-    for Compared {
-        section,
-        kind,
-        keys,
-        figures,
-        space,
-        ..
-    } in all
-    {
-        let ratios: Vec<_> = figures.ratios().collect();
-        for (operation, engine, mops) in figures.throughputs() {
-            let ratio = ratios
-                .iter()
-                .find(|(of, peer, _)| (*of, *peer) == (operation, engine));
-            rows.push(vec![
-                format!("{section:?} {} {}", crate::name(*kind), operation.name()).to_lowercase(),
-                args.name(engine).to_owned(),
-                keys.to_string(),
-                format!("{:.3}", mops.median),
-                format!("{:.3}-{:.3}", mops.least, mops.most),
-                ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}", ratio.median)),
-                ratio.map_or(String::new(), |(.., ratio)| {
-                    format!("{:.2}-{:.2}", ratio.least, ratio.most)
-                }),
-            ]);
-        }
-        let [reserved, live] = [space.reserved, space.live].map(|bytes| bytes as f64 / *keys as f64);
-        rows.push(vec![
-            format!("{section:?} {} bytes a key", crate::name(*kind)).to_lowercase(),
-            args.index.to_string(),
-            keys.to_string(),
-            format!("{reserved:.1}"),
-            format!("{live:.1} live"),
-        ]);
-    }
-    let header = ["", "engine", "keys", "Mops/s", "spread", "ours : it", "spread"];
-    crate::print(&table::render(&header, &rows))?;
-    let settings = peers::DURABLE
-        .iter()
-        .map(|peer| format!("{}: {}\n", peer.name, peer.setting));
-    crate::print(&format!(
-        "\nwhat the durable engines promise:\n{}: {}\n{}",
-        args.index,
-        Section::Durable.setting(OURS),
-        settings.collect::<String>()
-    ))?;
-    let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
-    crate::print(&format!(
-        "\n{}",
-        table::render(&["target", "asked", "measured", "spread", ""], &rows)
-    ))?;
-    let HugePages {
-        resident_mib,
-        huge_mib,
-    } = most_memory(all);
-    crate::print(&format!(
-        "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages\n{machine}",
-        args.rounds, args.threads
-    ))
 }

@@ -25,6 +25,17 @@ pub struct Misses {
     pub parallel_ns: f64,
 }
 
+/// How much two calibrations may differ.
+const DRIFT: f64 = 0.1;
+
+impl Misses {
+    /// Whether they took another time afterwards, by more than a tenth: then the memory changed its pace meanwhile.
+    pub fn drifted(&self, after: &Misses) -> bool {
+        let drift = |of: fn(&Misses) -> f64| (of(after) / of(self) - 1.0).abs() > DRIFT;
+        drift(|misses| misses.dependent_ns) || drift(|misses| misses.parallel_ns)
+    }
+}
+
 /// Lookups beside the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limit {
@@ -48,14 +59,10 @@ pub struct Limit {
     pub of_one_line: f64,
 }
 
-/// How much two calibrations may differ.
-const DRIFT: f64 = 0.1;
-
 impl Limit {
     /// Of lookups that took `ns_per_op` each.
     pub fn new(footprint: u64, before: Misses, after: Misses, path: Path, ns_per_op: f64) -> Limit {
         let mean = |of: fn(&Misses) -> f64| (of(&before) + of(&after)) / 2.0;
-        let drift = |of: fn(&Misses) -> f64| (of(&after) / of(&before) - 1.0).abs() > DRIFT;
         let (dependent, parallel) = (
             mean(|misses| misses.dependent_ns),
             mean(|misses| misses.parallel_ns),
@@ -66,7 +73,7 @@ impl Limit {
             footprint,
             before,
             after,
-            drifted: drift(|misses| misses.dependent_ns) || drift(|misses| misses.parallel_ns),
+            drifted: before.drifted(&after),
             path,
             ns_per_op,
             chain_ns,
