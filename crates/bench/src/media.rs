@@ -25,7 +25,9 @@ impl MediaKind {
     pub fn caveat(self) -> Option<&'static str> {
         match self {
             MediaKind::Native => None,
-            MediaKind::Process => Some("without write-backs and fences: survives the end of the process, not of power"),
+            MediaKind::Process => {
+                Some("without write-backs and fences: survives the end of the process, not of power")
+            }
             MediaKind::Counting => Some("counting slows what is timed"),
             MediaKind::Delay => Some(
                 "the delay stands for write latency at the fence only: not for slower reads, for the bandwidth that \
