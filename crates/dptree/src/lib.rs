@@ -58,7 +58,7 @@ mod worker;
 mod write;
 
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Value, Visit};
+use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Still, Value, Visit};
 use key::Key;
 pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
 use pmem::{Fault, Hardware, Lacks, Link, Media};
@@ -255,6 +255,10 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
         if self.shared().is_full() {
             self.owner.make_room();
         }
+    }
+
+    fn hold_still(&self) -> Box<dyn Still + '_> {
+        Box::new(self.shared().turn())
     }
 
     fn merges(&self) -> Option<Merges> {

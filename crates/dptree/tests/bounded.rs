@@ -85,3 +85,43 @@ fn writers_wait_for_the_trace() {
         assert!(index.stats().merges > 0);
     }
 }
+
+/// While it is held still, nothing is merged though it is time to; afterwards it is. An audit in between finds nothing that
+/// a merge is about to link.
+#[test]
+fn an_index_that_is_held_still_does_not_merge() {
+    let options = Options {
+        merge_floor: 100,
+        workers: 1,
+        ..Options::default()
+    };
+    let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    let index = DpTree::create_with(&heap, b"test", options).expect("an index");
+    heap.recover(vec![(KIND, tracer())], 1).expect("recovery begins");
+    heap.wait_recovered();
+    let merges = || index.stats().merges;
+    {
+        let _still = Index::hold_still(&index);
+        let before = merges();
+        for i in 0..options.merge_floor as u64 + 50 {
+            index
+                .upsert(&key(i), b"a value of more than eight bytes")
+                .expect("room");
+        }
+        assert_eq!(merges(), before);
+        let audit = heap.audit(&vec![(KIND, tracer())], 1).expect("an audit");
+        assert!(audit.is_clean(), "{audit:?}");
+    }
+    let held = merges();
+    let started = std::time::Instant::now();
+    for i in 0.. {
+        if merges() > held {
+            break;
+        }
+        assert!(started.elapsed().as_secs() < 120, "nothing is merged");
+        index
+            .upsert(&key(i % 1000), b"a value of more than eight bytes")
+            .expect("room");
+    }
+}

@@ -40,6 +40,11 @@ impl Faults {
     }
 }
 
+/// What keeps an index still while it lives: see [`Index::hold_still`].
+pub trait Still {}
+
+impl<T> Still for T {}
+
 /// A persistent, ordered, concurrent index.
 ///
 /// Writes are durable when they return. Reads borrow from the pool under a [`Guard`]; hold it no longer than
@@ -97,6 +102,12 @@ pub trait Index: Send + Sync {
     /// writes under a guard, under which nothing is waited for, calls this once the guard is gone.
     #[inline]
     fn rest(&self) {}
+
+    /// Keeps the index from changing anything by itself, by merges say, until what it returns is dropped; waits for what it is
+    /// about. It may be held under no guard, and while recovery runs not for long.
+    fn hold_still(&self) -> Box<dyn Still + '_> {
+        Box::new(())
+    }
 
     /// How its merges stand, if it gathers writes and merges them in the background.
     fn merges(&self) -> Option<Merges> {

@@ -22,7 +22,7 @@ mod root;
 mod value;
 
 pub use ahead::{Batch, ReadAhead, prefix_bounds};
-pub use contract::{Direction, Faults, Index, Visit};
+pub use contract::{Direction, Faults, Index, Still, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;

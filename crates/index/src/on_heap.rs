@@ -3,7 +3,9 @@
 //! The limits on keys and values, and the second try of a write that found the pool full while recovery was still
 //! looking for room, are the same for all of them.
 
-use crate::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Value, Visit};
+use crate::{
+    Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Still, Value, Visit,
+};
 use heap::{Heap, Trace};
 use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow};
@@ -90,6 +92,11 @@ pub trait OnHeap: Send + Sync + Sized {
     /// Called after a write that has changed something, when its guard is gone: for what the index does at leisure.
     #[inline]
     fn wrote(&self) {}
+
+    /// As [`Index::hold_still`].
+    fn hold_still(&self) -> Box<dyn Still + '_> {
+        Box::new(())
+    }
 
     /// As [`Index::merges`].
     fn merges(&self) -> Option<Merges> {
@@ -187,6 +194,10 @@ impl<I: OnHeap> Index for I {
     #[inline]
     fn rest(&self) {
         self.wrote();
+    }
+
+    fn hold_still(&self) -> Box<dyn Still + '_> {
+        OnHeap::hold_still(self)
     }
 
     fn merges(&self) -> Option<Merges> {

@@ -255,11 +255,18 @@ impl<M: Media> Db<M> {
     ///
     /// [`Error::Heap`] if the directory of the maps cannot be read. What is wrong below it is in the report.
     pub fn check(&self) -> Result<Check, Error> {
-        let maps = self.maps()?.into_iter().map(|map| self.check_map(map)).collect();
+        let names = self.maps()?;
+        let maps = names.iter().map(|map| self.check_map(map.clone())).collect();
         // Does nothing if recovery is under way, or was.
         self.inner.store.recover(1)?;
         let heap = match self.wait_recovered().state {
-            RecoveryState::Done => self.inner.store.audit(),
+            RecoveryState::Done => {
+                // What a merge has made and not linked yet would count as lost.
+                let maps = names.iter().filter_map(|map| self.find_map(&map.name).ok()?);
+                let indexes: Vec<_> = maps.map(|map| map.index()).collect();
+                let _still: Vec<_> = indexes.iter().map(|index| index.hold_still()).collect();
+                self.inner.store.audit()
+            }
             state => HeapCheck::fault(format!("no account to compare with: recovery is {state}")),
         };
         Ok(Check { maps, heap })

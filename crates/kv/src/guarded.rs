@@ -7,7 +7,7 @@ use crate::befores::Befores;
 use crate::gate::{Closed, Gate};
 use crate::watch::Watches;
 use heap::{Guard, Heap};
-use index::{Action, Direction, Edit, Error, Faults, Index, Merges, Value, Visit};
+use index::{Action, Direction, Edit, Error, Faults, Index, Merges, Still, Value, Visit};
 use pmem::Media;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -125,6 +125,10 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
 
     fn check(&self) -> Result<Faults, Error> {
         self.index.check()
+    }
+
+    fn hold_still(&self) -> Box<dyn Still + '_> {
+        self.index.hold_still()
     }
 
     fn merges(&self) -> Option<Merges> {
