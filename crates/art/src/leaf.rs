@@ -85,13 +85,15 @@ impl<'g> LeafRef<'g> {
         })?;
         let leaf = heap.pool().at::<Leaf>(offset)?;
         let header = leaf.header.load(heap.media());
-        if header & WORD != 0 && value_len(header) != 8 {
+        let mut len = key_len(header);
+        if header & WORD == 0 {
+            len += value_len(header);
+        } else if value_len(header) != 8 {
             return Err(Fault {
                 what: "leaf header",
                 offset: offset.get(),
             });
         }
-        let len = tail_len(header);
         let tail = match Offset::new(offset.get() + SIZE as u64) {
             Some(start) => heap.pool().bytes(start, len)?,
             None => {

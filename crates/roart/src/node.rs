@@ -124,6 +124,12 @@ pub(crate) fn offset_of(link: Link) -> Result<Offset, Fault> {
     })
 }
 
+/// Where an N256 has the slot of a byte, in bytes from its start.
+#[inline(always)]
+pub(crate) fn slot_in_n256(byte: u8) -> usize {
+    std::mem::offset_of!(N256, slots) + usize::from(byte) * size_of::<PSlot>()
+}
+
 impl N256 {
     #[inline(always)]
     pub(crate) fn child(&self, byte: u8) -> &PSlot {

@@ -1,9 +1,10 @@
 //! Range reads in both directions.
 //!
 //! A depth-first walk over an explicit stack (keys that are prefixes of each other make trees thousands of
-//! levels deep). Between the walk and the visitor stands a short queue: what enters it is prefetched, and the
-//! leaves of an array when it has come half way, so that the misses of a scan overlap. The walk stops at an
-//! inner node until the queue has come to it. The keys of a leaf array are sorted when it is met (§3.2).
+//! levels deep). Between the walk and the visitor stands a short queue (`queue`): what enters it is
+//! prefetched, and the leaves of an array when it has come half way, so that the misses of a scan overlap. The
+//! walk stops at an inner node until the queue has come to it. The leaves of several arrays are read together
+//! (`leaves`), and sorted array by array (`sort`, §3.2).
 //!
 //! An inline leaf array (`inline`) is read line by line when the walk comes to it; of those in the queue the
 //! next have been asked for.
@@ -13,44 +14,24 @@
 
 mod bounds;
 mod leaves;
+mod queue;
+mod sort;
 
-use crate::array::{ArrayRef, array_size, capacity_of};
-use crate::inline::shape::Shape;
-use crate::inline::{InlineRef, LINES_AHEAD, Scratch};
+use crate::inline::{InlineRef, Scratch};
 use crate::locate::{UNFIT_PREFIX, check_level};
 use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::{Roart, Variant};
 use art::bounds::{Bounds, Edge, Edges, key_of};
-use art::{InnerRef, Kind, LeafRef, Tagged, damaged, prefetch, prefetch_range};
-use bounds::{edges_of, narrow, words_between};
+use art::{InnerRef, Kind, Tagged, damaged};
+use bounds::{narrow, words_between};
 use heap::Guard;
 use index::{Direction, Visit};
-use leaves::Sorted;
-use pmem::{Fault, LINE, Link, Media, Offset, PSlot};
+use leaves::Leaves;
+use pmem::{Fault, Link, Media, PSlot};
+use queue::{Item, Queue};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
-
-/// Links in the queue: more than a core overlaps misses, since leaf arrays take two steps.
-const AHEAD: usize = 32;
-/// How many are put at a time.
-const REFILL: usize = 8;
-/// Entries of leaf arrays whose leaves have been asked for beside which no more are.
-const ENTRIES_AHEAD: usize = 64;
-/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on
-/// its way.
-const PAIRS_AHEAD: usize = 256;
-
-/// A link to visit.
-#[derive(Clone, Copy)]
-struct Item {
-    link: Link,
-    /// Bytes that lead to it.
-    depth: u32,
-    edges: Edges,
-    /// The first of them.
-    first: u8,
-}
 
 /// A node on the walk's path: what of it is still to come.
 struct Frame<'g> {
@@ -75,17 +56,7 @@ struct Walk<'a, 'g> {
     path: Vec<Frame<'g>>,
     /// Links of the nodes on the path that are not N256s, those of the deepest last.
     gathered: Vec<Link>,
-    queue: [Item; AHEAD],
-    /// Items taken out of the queue and put into it, ever.
-    taken: usize,
-    put: usize,
-    /// Items whose leaf arrays have had their leaves asked for, ever, and entries of those not yet taken.
-    staged: usize,
-    entries: usize,
-    /// Pairs for which the inline leaf arrays in the queue have room.
-    pairs: usize,
-    /// The last item put is an inner node.
-    waits: bool,
+    queue: Queue,
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
@@ -107,164 +78,63 @@ impl<M: Media, V: Variant> Roart<M, V> {
             depth: 0,
             edges: bounds.edges(),
             first: 0,
+            leaves: 0,
         };
         let mut walk = Walk {
             bounds,
             direction,
             path: Vec::with_capacity(8),
             gathered: Vec::new(),
-            queue: [root; AHEAD],
-            taken: 0,
-            put: 1,
-            staged: 1,
-            entries: 0,
-            pairs: 0,
-            waits: true,
+            queue: Queue::of(root),
         };
-        let mut sorted = Sorted::default();
         let mut scratch = Scratch::new(guard);
+        self.visit_all(&mut walk, None, &mut scratch, visit)
+    }
+
+    /// Visits what is left of a walk.
+    fn visit_all<'g>(
+        &'g self,
+        walk: &mut Walk<'_, 'g>,
+        mut leaves: Option<&mut Leaves<'g>>,
+        scratch: &mut Scratch<'g>,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault> {
+        let direction = walk.direction;
         loop {
-            if walk.put - walk.taken <= AHEAD - REFILL && walk.pairs < PAIRS_AHEAD {
-                self.fill(&mut walk);
-                if walk.taken == walk.put {
+            if walk.queue.wants_more() {
+                self.fill(walk);
+                if walk.queue.is_empty() {
                     return Ok(());
                 }
             }
-            self.stage(&mut walk);
-            let item = walk.queue[walk.taken % AHEAD];
-            walk.taken += 1;
-            if walk.staged < walk.taken {
-                walk.staged = walk.taken;
-            } else if item.link.kind() == Kind::Array {
-                walk.entries -= capacity_of(item.link);
-            }
+            let item = *walk.queue.item(walk.queue.taken);
             let flow = match item.link.kind() {
-                Kind::Leaf => {
-                    let leaf = LeafRef::at(&self.heap, item.link)?;
-                    self.visit_leaf(&leaf, item.edges, &walk.bounds, visit)
+                Kind::Leaf | Kind::Array => {
+                    let Some(leaves) = leaves.as_deref_mut() else {
+                        // The room for them is large: made where it stays, and where there are leaves.
+                        return self.visit_all(walk, Some(&mut Leaves::new()), scratch, visit);
+                    };
+                    self.stage(&mut walk.queue, leaves)?;
+                    self.visit_run(&mut walk.queue, leaves, &walk.bounds, direction, visit)?
                 }
-                Kind::Array => self.visit_array(&item, &walk.bounds, direction, &mut sorted, visit)?,
                 Kind::Inline if V::INLINE => {
+                    walk.queue.pass();
                     let array = InlineRef::at(&self.heap, item.link)?;
                     let words = words_between(&walk.bounds, item.edges);
                     let path = (item.depth as usize, item.first);
-                    walk.pairs -= array.shape.capacity();
-                    array.scan(words, path, direction, &mut scratch, visit, self.heap.media())
+                    walk.queue.pairs -= array.shape.capacity();
+                    array.scan(words, path, direction, scratch, visit, self.heap.media())
                 }
                 _ => {
-                    walk.waits = false;
-                    self.enter(item, &mut walk)?;
+                    walk.queue.pass();
+                    walk.queue.waits = false;
+                    self.enter(item, walk)?;
                     ControlFlow::Continue(())
                 }
             };
             if flow.is_break() {
                 return Ok(());
             }
-        }
-    }
-
-    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
-    /// left; asks for what the new ones lead to.
-    #[inline(always)]
-    fn fill(&self, walk: &mut Walk<'_, '_>) {
-        let media = self.heap.media();
-        let base = self.heap.pool().base().as_ptr().cast_const();
-        while !walk.waits && walk.put - walk.taken < AHEAD && walk.pairs < PAIRS_AHEAD {
-            let Some(frame) = walk.path.last_mut() else { break };
-            let Frame {
-                ends,
-                level,
-                end,
-                edges,
-                first,
-                ..
-            } = *frame;
-            let (limit, mut put, mut next) = (walk.taken + AHEAD, walk.put, frame.next);
-            while next < end && put < limit {
-                let position = next;
-                next += 1;
-                let link = match (frame.slots, walk.direction) {
-                    (Some(slots), Direction::Forward) if position > 0 => slots[position - 1].load(media),
-                    (Some(slots), Direction::Reverse) if position < 256 => slots[255 - position].load(media),
-                    (Some(_), _) => ends,
-                    (None, _) => walk.gathered[position],
-                };
-                if link.is_null() {
-                    continue;
-                }
-                let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
-                let item = match link == ends {
-                    true => Item {
-                        link,
-                        depth: level,
-                        edges,
-                        first,
-                    },
-                    false => {
-                        let edges = edges_of(&walk.bounds, edges, level as usize, link.byte());
-                        Item {
-                            link,
-                            depth: level + 1,
-                            edges,
-                            first: if level == 0 { link.byte() } else { first },
-                        }
-                    }
-                };
-                walk.queue[put % AHEAD] = item;
-                put += 1;
-                if link.kind() == Kind::Inline {
-                    walk.pairs += pairs_of(link);
-                    if let Ok(shape) = Shape::of(link) {
-                        let first = shape.first_line(words_between(&walk.bounds, item.edges).least);
-                        let lines = (shape.lines() - first).min(LINES_AHEAD);
-                        prefetch_range(start.wrapping_add(first * LINE), lines * LINE);
-                    }
-                    if walk.pairs >= PAIRS_AHEAD {
-                        break;
-                    }
-                    continue;
-                }
-                prefetch(start);
-                if !link.is_plain(Kind::Leaf) {
-                    if link.kind() != Kind::Array {
-                        walk.waits = true;
-                        break;
-                    }
-                    // Whether there is a second line cannot be foreseen; more are rare.
-                    let size = array_size(link);
-                    prefetch(start.wrapping_add(size.saturating_sub(1).min(LINE)));
-                    if size > 2 * LINE {
-                        prefetch_range(start.wrapping_add(2 * LINE), size - 2 * LINE);
-                    }
-                }
-            }
-            (walk.put, frame.next) = (put, next);
-            if next >= end && !walk.waits {
-                walk.leave();
-            }
-        }
-    }
-
-    /// Asks for the leaves of arrays in the queue. The newest arrays are on their way still.
-    #[inline(always)]
-    fn stage(&self, walk: &mut Walk<'_, '_>) {
-        let arrived = walk
-            .put
-            .saturating_sub(REFILL)
-            .max((walk.taken + 1).min(walk.put));
-        while walk.staged < arrived && walk.entries < ENTRIES_AHEAD {
-            let link = walk.queue[walk.staged % AHEAD].link;
-            walk.staged += 1;
-            if link.kind() == Kind::Array {
-                walk.entries += capacity_of(link);
-                self.prefetch_array(link);
-            }
-        }
-    }
-
-    fn prefetch_array(&self, link: Link) {
-        if let Ok(array) = ArrayRef::at(&self.heap, link) {
-            array.prefetch_leaves(&self.heap);
         }
     }
 
@@ -392,12 +262,6 @@ impl<M: Media, V: Variant> Roart<M, V> {
             _ => Ok(false),
         }
     }
-}
-
-/// Pairs for which the inline leaf array has room that a link leads to.
-#[inline(always)]
-fn pairs_of(link: Link) -> usize {
-    Shape::of(link).map_or(0, Shape::capacity)
 }
 
 impl Walk<'_, '_> {

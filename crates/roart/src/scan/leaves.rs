@@ -1,168 +1,184 @@
-//! Visiting leaves, and leaf arrays in order.
+//! Visiting leaves in order: those that hang from nodes and those of arrays alike, many at a time.
 //!
-//! A leaf of an array is sorted as one word, bytes of its key above its number. Which entries are in use, and
-//! in what order they come, cannot be foreseen: nothing branches on it, and a few words are sorted by
-//! exchanges.
+//! When the leaves of an array are asked for, its entries in use are put into a ring; when they have come, a
+//! *run* of them, of several arrays, is read, sorted array by array, and visited. Which entries are in use, how
+//! many, and in what order they come, cannot be foreseen: nothing branches on it but once an array. So a leaf
+//! is sorted as one word, bytes of its key above its number, and a few words by exchanges.
 
-use super::Item;
+use super::queue::{Item, Queue};
+use super::sort::{self, BATCH, NUMBER, RUN};
 use crate::array::{ArrayRef, MOST};
 use crate::{Roart, Variant};
-use art::LeafRef;
 use art::bounds::{Bounds, Edges};
+use art::{Kind, LeafRef, Tagged, prefetch};
 use index::{Direction, Visit};
-use pmem::{Fault, Link, Media};
-use std::ops::ControlFlow;
+use pmem::{Fault, Link, Media, Offset};
+use std::ops::{ControlFlow, Range};
 
-/// How many are sorted by exchanges: the leaves of nearly all arrays of random keys.
-const FEW: usize = 8;
+/// Leaves that have been asked for beside which no more are.
+const AHEAD: usize = 48;
+/// Room for these, for another array, and for what an empty entry is written over.
+const RING: usize = 128;
+const _: () = assert!(RING.is_power_of_two() && AHEAD + MOST <= RING);
 
-/// The bits of a word that number a leaf.
-const NUMBER: u64 = MOST as u64 - 1;
-const _: () = assert!(MOST.is_power_of_two());
-
-/// The leaves of one array, and room that is used again for the next.
-#[derive(Default)]
-pub(super) struct Sorted<'g> {
-    links: Vec<Link>,
-    leaves: Vec<LeafRef<'g>>,
-    /// By bytes of the key, and by the place in `leaves`.
-    order: Vec<u64>,
-    count: usize,
+/// Leaves on their way, and room that is used again by each run.
+pub(super) struct Leaves<'g> {
+    /// Links to leaves that have been asked for.
+    ring: [Link; RING],
+    /// How many have been read and put, ever.
+    taken: usize,
+    put: usize,
+    /// The leaves of a run, and their words, unsorted and sorted.
+    leaves: [Option<LeafRef<'g>>; BATCH],
+    words: [u64; BATCH],
+    order: [u64; BATCH],
 }
 
-impl<'g> Sorted<'g> {
-    /// Reads the leaves of an array, whose keys share `depth` bytes.
-    fn gather<M: Media, V: Variant>(
-        &mut self,
-        index: &'g Roart<M, V>,
-        array: &ArrayRef<'g>,
-        depth: usize,
-    ) -> Result<(), Fault> {
-        if self.links.is_empty() {
-            self.links = vec![Link::NULL; MOST];
-            self.order = vec![0; MOST];
-            self.leaves.reserve(MOST);
+impl Leaves<'_> {
+    pub(super) fn new() -> Self {
+        Leaves {
+            ring: [Link::NULL; RING],
+            taken: 0,
+            put: 0,
+            leaves: [None; BATCH],
+            words: [0; BATCH],
+            order: [0; BATCH],
         }
-        let mut count = 0;
-        for slot in array.slots().iter().take(MOST) {
-            let link = slot.load(index.heap.media());
-            self.links[count & (MOST - 1)] = link;
-            count += usize::from(!link.is_null());
-        }
-        self.leaves.clear();
-        self.count = count;
-        let places = self.links.iter().zip(&mut self.order).take(count);
-        for (i, (link, place)) in places.enumerate() {
-            let leaf = LeafRef::at(&index.heap, *link)?;
-            *place = first_bytes(leaf.key(), depth) & !NUMBER | i as u64;
-            self.leaves.push(leaf);
+    }
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Asks for the leaves of items that have come themselves: at least of the one to be taken next.
+    pub(super) fn stage<'g>(&'g self, queue: &mut Queue, leaves: &mut Leaves<'g>) -> Result<(), Fault> {
+        let arrived = queue.arrived();
+        while queue.staged < arrived && leaves.put - leaves.taken < AHEAD {
+            let item = queue.item_mut(queue.staged);
+            let before = leaves.put;
+            match item.link.kind() {
+                Kind::Array => match self.stage_array(item.link, leaves) {
+                    Ok(()) => {}
+                    // Its turn has not come.
+                    Err(_) if queue.staged > queue.taken => break,
+                    Err(fault) => return Err(fault),
+                },
+                Kind::Leaf => {
+                    leaves.ring[leaves.put % RING] = item.link;
+                    leaves.put += 1;
+                }
+                _ => {}
+            }
+            item.leaves = (leaves.put - before) as u32;
+            queue.staged += 1;
         }
         Ok(())
     }
 
-    fn sort(&mut self) {
-        if self.count > FEW {
-            self.order[..self.count].sort_unstable();
-        } else if let Some(few) = self.order.first_chunk_mut::<FEW>() {
-            few[self.count..].fill(u64::MAX);
-            *few = sorted(*few);
+    /// Puts the leaves of an array into the ring.
+    #[inline(never)]
+    fn stage_array(&self, link: Link, leaves: &mut Leaves<'_>) -> Result<(), Fault> {
+        let media = self.heap.media();
+        let base = self.heap.pool().base().as_ptr();
+        let mut put = leaves.put;
+        for slot in ArrayRef::at(&self.heap, link)?.slots() {
+            // An empty entry passes for a place, and is written over.
+            let leaf = slot.load(media);
+            prefetch(base.wrapping_add((leaf.bits() & Offset::MASK) as usize));
+            leaves.ring[put % RING] = leaf;
+            put += usize::from(!leaf.is_null());
         }
-        let words = &self.order[..self.count];
-        let pairs = words.iter().zip(words.iter().skip(1));
-        let same = pairs.fold(false, |same, (a, b)| same | (a & !NUMBER == b & !NUMBER));
-        if same {
-            self.sort_by_keys();
-        }
+        leaves.put = put;
+        Ok(())
     }
 
-    /// Sorts anew, by whole keys where their bytes in the words are the same.
-    #[cold]
-    fn sort_by_keys(&mut self) {
-        let key = |word: u64| self.leaves[(word & NUMBER) as usize].key();
-        self.order.truncate(self.count);
-        self.order.sort_unstable_by(|&a, &b| {
-            let by_bytes = (a & !NUMBER).cmp(&(b & !NUMBER));
-            by_bytes.then_with(|| key(a).cmp(key(b)))
-        });
-        // A key twice: it was removed and inserted again, into another entry, meanwhile.
-        self.order.dedup_by(|a, b| key(*a) == key(*b));
-        self.count = self.order.len();
-        self.order.resize(MOST, 0);
-    }
-}
-
-/// Sorts by exchanges.
-#[inline(always)]
-fn sorted(mut words: [u64; FEW]) -> [u64; FEW] {
-    macro_rules! exchange {
-        ($($low:literal $high:literal),*) => {$(
-            let (a, b) = (words[$low], words[$high]);
-            (words[$low], words[$high]) = (a.min(b), a.max(b));
-        )*};
-    }
-    exchange!(0 2, 1 3, 4 6, 5 7);
-    exchange!(0 4, 1 5, 2 6, 3 7);
-    exchange!(0 1, 2 3, 4 5, 6 7);
-    exchange!(2 4, 3 5);
-    exchange!(1 4, 3 6);
-    exchange!(1 2, 3 4, 5 6);
-    words
-}
-
-impl<M: Media, V: Variant> Roart<M, V> {
-    #[inline(always)]
-    pub(super) fn visit_leaf<'g>(
+    /// Takes a run of staged items and visits their leaves.
+    pub(super) fn visit_run<'g>(
         &'g self,
-        leaf: &LeafRef<'g>,
+        queue: &mut Queue,
+        leaves: &mut Leaves<'g>,
+        bounds: &Bounds<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<ControlFlow<()>, Fault> {
+        let start = queue.taken;
+        let first = *queue.item(start);
+        let mut total = first.leaves as usize;
+        queue.take();
+        // What lies along a bound is a run of its own.
+        while queue.taken < queue.staged && total < RUN && first.edges.are_free() {
+            let item = *queue.item(queue.taken);
+            if !item.leads_to_leaves() || item.depth != first.depth || !item.edges.are_free() {
+                break;
+            }
+            total += item.leaves as usize;
+            queue.take();
+        }
+        let reverse = direction == Direction::Reverse;
+        self.read_run(leaves, total, first.depth as usize, reverse)?;
+        let count = leaves.sort(queue, start..queue.taken, reverse);
+        Ok(self.visit_leaves(leaves, count, first.edges, bounds, visit))
+    }
+
+    /// Reads the next `total` leaves of the ring; the keys of each array share `depth` bytes.
+    #[inline(never)]
+    fn read_run<'g>(
+        &'g self,
+        run: &mut Leaves<'g>,
+        total: usize,
+        depth: usize,
+        reverse: bool,
+    ) -> Result<(), Fault> {
+        let flip = if reverse { u64::MAX } else { 0 };
+        for i in 0..total {
+            let leaf = LeafRef::at(&self.heap, run.ring[(run.taken + i) % RING])?;
+            let bytes = sort::first_bytes(leaf.key(), depth) ^ flip;
+            run.words[i % BATCH] = bytes & !NUMBER | i as u64;
+            run.leaves[i % BATCH] = Some(leaf);
+        }
+        run.taken += total;
+        Ok(())
+    }
+
+    /// Visits the first `count` leaves in their order.
+    #[inline(never)]
+    fn visit_leaves<'g>(
+        &'g self,
+        run: &Leaves<'g>,
+        count: usize,
         edges: Edges,
         bounds: &Bounds<'_>,
         visit: &mut Visit<'_, 'g>,
     ) -> ControlFlow<()> {
-        if edges.are_free() || bounds.hold(leaf.key(), edges) {
-            visit(leaf.key(), leaf.value(&self.heap))
-        } else {
-            ControlFlow::Continue(())
-        }
-    }
-
-    pub(super) fn visit_array<'g>(
-        &'g self,
-        item: &Item,
-        bounds: &Bounds<'_>,
-        direction: Direction,
-        sorted: &mut Sorted<'g>,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<ControlFlow<()>, Fault> {
-        let array = ArrayRef::at(&self.heap, item.link)?;
-        sorted.gather(self, &array, item.depth as usize)?;
-        sorted.sort();
-        let order = &mut sorted.order[..sorted.count];
-        if direction == Direction::Reverse {
-            order.reverse();
-        }
-        for &word in &*order {
-            let leaf = &sorted.leaves[(word & NUMBER) as usize];
-            if self.visit_leaf(leaf, item.edges, bounds, visit).is_break() {
-                return Ok(ControlFlow::Break(()));
+        let free = edges.are_free();
+        for &word in &run.order[..count.min(BATCH)] {
+            if let Some(leaf) = &run.leaves[(word & NUMBER) as usize]
+                && (free || bounds.hold(leaf.key(), edges))
+            {
+                visit(leaf.key(), leaf.value(&self.heap))?;
             }
         }
-        Ok(ControlFlow::Continue(()))
+        ControlFlow::Continue(())
     }
 }
 
-/// Eight bytes of the key from `from` on, as they order keys; a key that ends among them is filled up with
-/// zeros.
-#[inline(always)]
-fn first_bytes(key: &[u8], from: usize) -> u64 {
-    let rest = key.get(from..).unwrap_or_default();
-    if let Some(bytes) = rest.first_chunk::<8>() {
-        return u64::from_be_bytes(*bytes);
+impl Leaves<'_> {
+    /// Sorts the leaves that each of the items has led to; returns how many there are.
+    #[inline(never)]
+    fn sort(&mut self, queue: &Queue, items: Range<usize>, reverse: bool) -> usize {
+        let key = |word: u64| self.leaves[(word & NUMBER) as usize].map_or(&[][..], |leaf| leaf.key());
+        let (mut from, mut to) = (0, 0);
+        for number in items {
+            let count = queue.item(number).leaves as usize;
+            to = sort::sort(&self.words, from, count, &mut self.order, to, key, reverse);
+            from += count;
+        }
+        to
     }
-    let bits = 8 * (8 - rest.len() as u32);
-    if let Some(bytes) = key.last_chunk::<8>() {
-        return u64::from_be_bytes(*bytes).checked_shl(bits).unwrap_or(0);
+}
+
+impl Item {
+    /// To a leaf or to a leaf array.
+    #[inline(always)]
+    pub(super) fn leads_to_leaves(&self) -> bool {
+        matches!(self.link.kind(), Kind::Leaf | Kind::Array)
     }
-    let mut bytes = [0; 8];
-    bytes[..rest.len()].copy_from_slice(rest);
-    u64::from_be_bytes(bytes)
 }

@@ -1,0 +1,226 @@
+//! The queue between the walk and the visitor: links that have been asked for.
+
+use super::bounds::{edges_of, words_between};
+use super::{Frame, Walk};
+use crate::array::array_size;
+use crate::inline::LINES_AHEAD;
+use crate::inline::shape::Shape;
+use crate::node::slot_in_n256;
+use crate::{Roart, Variant};
+use art::bounds::{Edge, Edges, key_of};
+use art::{Kind, Tagged, prefetch, prefetch_range};
+use index::Direction;
+use pmem::{LINE, Link, Media, Offset};
+
+/// Links in the queue: more than a core overlaps misses, since leaf arrays take two steps.
+const AHEAD: usize = 32;
+/// How many are put at a time.
+const REFILL: usize = 8;
+/// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on
+/// its way.
+const PAIRS_AHEAD: usize = 256;
+/// A leaf array counts as so many pairs: those in the queue are as many as a core overlaps misses.
+const OF_ARRAY: usize = 16;
+/// Slots of an N256 from the one that is read to the one that is asked for.
+const SLOTS_AHEAD: usize = 16;
+
+/// A link to visit.
+#[derive(Clone, Copy)]
+pub(super) struct Item {
+    pub(super) link: Link,
+    /// Bytes that lead to it.
+    pub(super) depth: u32,
+    /// Leaves that it has led to, once these have been asked for.
+    pub(super) leaves: u32,
+    pub(super) edges: Edges,
+    /// The first of the bytes.
+    pub(super) first: u8,
+}
+
+/// Items in order. Numbers count those that were ever put.
+pub(super) struct Queue {
+    items: [Item; AHEAD],
+    /// Items taken out of the queue and put into it.
+    pub(super) taken: usize,
+    put: usize,
+    /// Items whose leaves have been asked for, taken ones among them.
+    pub(super) staged: usize,
+    /// Pairs for which the inline leaf arrays in the queue have room, and what the leaf arrays count.
+    pub(super) pairs: usize,
+    /// The last item put is an inner node.
+    pub(super) waits: bool,
+}
+
+impl Queue {
+    /// The queue of a walk that begins at an inner node.
+    pub(super) fn of(root: Item) -> Queue {
+        Queue {
+            items: [root; AHEAD],
+            taken: 0,
+            put: 1,
+            staged: 0,
+            pairs: 0,
+            waits: true,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn item(&self, number: usize) -> &Item {
+        &self.items[number % AHEAD]
+    }
+
+    #[inline(always)]
+    pub(super) fn item_mut(&mut self, number: usize) -> &mut Item {
+        &mut self.items[number % AHEAD]
+    }
+
+    /// Takes an item whose leaves have been asked for.
+    #[inline(always)]
+    pub(super) fn take(&mut self) {
+        if self.item(self.taken).link.kind() == Kind::Array {
+            self.pairs -= OF_ARRAY;
+        }
+        self.taken += 1;
+    }
+
+    /// Takes an item that leads to no leaves.
+    #[inline(always)]
+    pub(super) fn pass(&mut self) {
+        self.taken += 1;
+        self.staged = self.staged.max(self.taken);
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken == self.put
+    }
+
+    /// Whether there is room for more items than a few.
+    #[inline(always)]
+    pub(super) fn wants_more(&self) -> bool {
+        self.put - self.taken <= AHEAD - REFILL && self.pairs < PAIRS_AHEAD
+    }
+
+    /// Whether there is room for another item, and one may be put.
+    #[inline(always)]
+    fn has_room(&self) -> bool {
+        !self.waits && self.put - self.taken < AHEAD && self.pairs < PAIRS_AHEAD
+    }
+
+    /// The end of those whose objects have come, or are waited for. The newest are on their way still.
+    #[inline(always)]
+    pub(super) fn arrived(&self) -> usize {
+        let old = self.put.saturating_sub(REFILL);
+        old.max((self.taken + 1).min(self.put))
+    }
+}
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
+    /// left; asks for what the new ones lead to.
+    #[inline(always)]
+    pub(super) fn fill(&self, walk: &mut Walk<'_, '_>) {
+        let media = self.heap.media();
+        let base = self.heap.pool().base().as_ptr().cast_const();
+        while walk.queue.has_room() {
+            let queue = &mut walk.queue;
+            let Some(frame) = walk.path.last_mut() else { break };
+            let Frame {
+                slots,
+                ends,
+                level,
+                end,
+                edges,
+                first,
+                ..
+            } = *frame;
+            let (limit, mut put, mut next) = (queue.taken + AHEAD, queue.put, frame.next);
+            // The slot at a position of an N256; at the one for the key that ends there, none.
+            let slot_at = |position: usize| match walk.direction {
+                Direction::Forward => position.wrapping_sub(1),
+                Direction::Reverse => 255usize.wrapping_sub(position),
+            };
+            if let Some(slots) = slots {
+                let ahead = slot_at(next + SLOTS_AHEAD);
+                prefetch(slots.as_ptr().wrapping_add(ahead));
+            }
+            while next < end && put < limit {
+                let position = next;
+                next += 1;
+                let link = match slots {
+                    Some(slots) => slots.get(slot_at(position)).map_or(ends, |slot| slot.load(media)),
+                    None => walk.gathered[position],
+                };
+                if link.is_null() {
+                    continue;
+                }
+                let mut item = Item {
+                    link,
+                    depth: level + 1,
+                    leaves: 0,
+                    edges,
+                    first: if level == 0 { link.byte() } else { first },
+                };
+                if link == ends {
+                    (item.depth, item.first) = (level, first);
+                } else {
+                    item.edges = edges_of(&walk.bounds, edges, level as usize, link.byte());
+                }
+                queue.items[put % AHEAD] = item;
+                put += 1;
+                let start = base.wrapping_add((link.bits() & Offset::MASK) as usize);
+                match link.kind() {
+                    Kind::Leaf => prefetch(start),
+                    Kind::Array => {
+                        queue.pairs += OF_ARRAY;
+                        // Whether there is a second line cannot be foreseen; more are rare.
+                        let size = array_size(link);
+                        prefetch(start);
+                        prefetch(start.wrapping_add(size.saturating_sub(1).min(LINE)));
+                        if size > 2 * LINE {
+                            prefetch_range(start.wrapping_add(2 * LINE), size - 2 * LINE);
+                        }
+                        if queue.pairs >= PAIRS_AHEAD {
+                            break;
+                        }
+                    }
+                    Kind::Inline => {
+                        queue.pairs += pairs_of(link);
+                        if let Ok(shape) = Shape::of(link) {
+                            let first = shape.first_line(words_between(&walk.bounds, item.edges).least);
+                            let lines = (shape.lines() - first).min(LINES_AHEAD);
+                            prefetch_range(start.wrapping_add(first * LINE), lines * LINE);
+                        }
+                        if queue.pairs >= PAIRS_AHEAD {
+                            break;
+                        }
+                    }
+                    kind => {
+                        prefetch(start);
+                        let (edge, bound) = match walk.direction {
+                            Direction::Forward => (item.edges.low, walk.bounds.lower),
+                            Direction::Reverse => (item.edges.high, walk.bounds.upper),
+                        };
+                        if kind == Kind::N256 && edge == Edge::Along {
+                            let level = item.depth as usize + usize::from(link.aux());
+                            let byte = key_of(bound).get(level).copied().unwrap_or_default();
+                            prefetch(start.wrapping_add(slot_in_n256(byte)));
+                        }
+                        queue.waits = true;
+                        break;
+                    }
+                }
+            }
+            (queue.put, frame.next) = (put, next);
+            if next >= end && !queue.waits {
+                walk.leave();
+            }
+        }
+    }
+}
+
+/// Pairs for which the inline leaf array has room that a link leads to.
+#[inline(always)]
+fn pairs_of(link: Link) -> usize {
+    Shape::of(link).map_or(0, Shape::capacity)
+}
