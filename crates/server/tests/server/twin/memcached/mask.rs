@@ -25,8 +25,8 @@ impl Uniques {
 
     /// The number by which a unique is known.
     fn known(&mut self, text: &str) -> String {
-        let Ok(unique) = text.parse() else {
-            return format!("no unique: {text}");
+        let Some(unique) = text.parse().ok().filter(|&unique| unique != 0) else {
+            return format!("no unique: {text}"); // 0: of what was not stored.
         };
         let at = self.seen.iter().rposition(|&seen| seen == unique);
         let at = at.unwrap_or_else(|| {
