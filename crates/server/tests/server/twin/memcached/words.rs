@@ -3,7 +3,8 @@
 use crate::twin::Random;
 
 pub const KEYS: &[&str] = &["a", "b", "c", "d", "counter", "\u{e9}", "YQ=="];
-/// Without a minus sign: there, one anywhere behind a number of 2^63 or more makes it none, even one left over in memory.
+/// Without numbers from 2^63 to 2^64 and minus signs: there, such a number is none if any byte behind it, up to the next zero
+/// byte of the memory, is a minus sign.
 pub const DATA: &[&str] = &[
     "",
     "x",
@@ -15,7 +16,7 @@ pub const DATA: &[&str] = &[
     "42",
     "99",
     "007",
-    "18446744073709551615",
+    "65535",
     "18446744073709551616",
     "99999999999999999999999",
     " 5",
@@ -82,7 +83,7 @@ pub const CLIENT: Words = Words {
     wrong: &["x", "-1", "1.5"],
 };
 pub const DELTAS: Words = Words {
-    right: &["0", "1", "1", "5", "90", "1000", "18446744073709551615", "+3"],
+    right: &["0", "1", "1", "5", "90", "1000", "100000", "+3"],
     wrong: &["18446744073709551616", "-1", "x", "1x"],
 };
 pub const UNIQUES: Words = Words {
