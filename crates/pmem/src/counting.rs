@@ -168,8 +168,6 @@ impl<M: Media> Counting<M> {
 }
 
 impl Watch for Counter {
-    const LOADS: bool = false;
-
     #[inline(always)]
     fn after(&self, step: &Step) {
         let Counter(counters) = self;

@@ -85,8 +85,6 @@ impl Delay {
 }
 
 impl Watch for Delay {
-    const LOADS: bool = false;
-
     #[inline(always)]
     fn after(&self, step: &Step) {
         match step.what {

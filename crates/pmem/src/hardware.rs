@@ -10,6 +10,13 @@
 //! | | `clflush` | no | ordered already |
 //! | aarch64 | `dc cvap` (ARMv8.2), else `dc cvac` | yes | `dsb` |
 //!
+//! A line is 64 bytes. Where the processor's own are longer, one write-back covers more than it was asked for; shorter ones are
+//! not known of any processor that these instructions are for.
+//!
+//! On aarch64, too, every access to a shared word is at least as ordered as x86-64 orders all accesses: loads acquire and
+//! stores release, so that only a store and a later load can pass each other, and not even these as compiled today (`stlr`,
+//! `ldar`). A write-back follows earlier accesses of its thread to its line, stores and loads alike, in program order.
+//!
 //! A pool says how far stores must come to survive ([`PersistenceDomain`]), and what would bring them further is left out:
 //! the write-backs where the processor's caches survive; at level `process` the fences too, since a process ends between
 //! two instructions, and what those before have stored is in the page cache. What is left then is the order of the program,
@@ -47,6 +54,8 @@ pub enum WriteBack {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 compile_error!("Wollemi knows how to write a line back on x86-64 and aarch64 only");
+#[cfg(not(target_endian = "little"))]
+compile_error!("a pool's words are little-endian");
 
 /// The machine's memory.
 #[derive(Clone, Copy, Debug)]
@@ -122,8 +131,6 @@ fn best_write_back() -> WriteBack {
 // stores across it, and the fence waits for the write-backs and non-temporal stores before it. Where stores survive
 // wherever they are (`Process`), none is non-temporal; they survive in program order, and others see them by release and acquire.
 unsafe impl Media for Hardware {
-    const DIRECT: bool = true;
-
     #[inline(always)]
     fn load(&self, word: &AtomicU64) -> u64 {
         word.load(Ordering::Acquire)
@@ -212,8 +219,8 @@ unsafe impl Media for Hardware {
             return compiler_fence(Ordering::SeqCst);
         }
         // SAFETY: every aarch64 processor has it, and it changes nothing. Cache maintenance is complete only after
-        // a `dsb`; a `dmb` does not wait for it.
-        unsafe { std::arch::asm!("dsb ish", options(nostack, preserves_flags)) };
+        // a `dsb`; a `dmb` does not wait for it. Of the whole system: persistent memory lies beyond what the processors share.
+        unsafe { std::arch::asm!("dsb sy", options(nostack, preserves_flags)) };
     }
 
     #[inline(always)]
@@ -296,18 +303,31 @@ mod tests {
         }
     }
 
-    /// A detected instruction is not better than what the system says the processor has.
-    #[cfg(target_arch = "x86_64")]
+    /// The detected instruction is the best that the system says the processor has.
     #[test]
     fn detection_agrees_with_the_system() {
-        let Ok(cpu) = std::fs::read_to_string("/proc/cpuinfo") else {
+        // An emulator of programs shows the file of the machine below.
+        let named = if cfg!(target_arch = "x86_64") {
+            "flags"
+        } else {
+            "Features"
+        };
+        let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let Some(features) = cpu.lines().find(|line| line.starts_with(named)) else {
             return;
         };
-        let has = |flag| cpu.split_whitespace().any(|word| word == flag);
+        let has = |feature| features.split_whitespace().any(|word| word == feature);
+        #[cfg(target_arch = "x86_64")]
         let best = match (has("clwb"), has("clflushopt")) {
             (true, _) => WriteBack::Clwb,
             (_, true) => WriteBack::ClflushOpt,
             _ => WriteBack::Clflush,
+        };
+        #[cfg(target_arch = "aarch64")]
+        let best = if has("dcpop") {
+            WriteBack::DcCvap
+        } else {
+            WriteBack::DcCvac
         };
         assert_eq!(Hardware::detect().write_back_by(), best);
     }

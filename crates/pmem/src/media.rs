@@ -61,9 +61,6 @@ pub enum PersistenceDomain {
 /// later than the next `fence` of this thread; after `write_back(line)` and then `fence()` on one thread every store of that thread to the line before
 /// the write-back is durable as far as the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
-    /// Whether shared persistent words may be read in bulk, past [`load`](Media::load).
-    const DIRECT: bool = false;
-
     /// Whether threads take turns at the calls of the media, so that one that blocks in the system blocks them all:
     /// locks held across such calls are then waited for by [`wait`](Media::wait).
     const TAKES_TURNS: bool = false;

@@ -89,9 +89,6 @@ impl Step {
 
 /// Who watches.
 pub trait Watch: Send + Sync + 'static {
-    /// Whether loads matter to it, so that none may bypass the media ([`Media::DIRECT`]).
-    const LOADS: bool = true;
-
     /// A thread is about to take a step.
     #[inline(always)]
     fn before(&self, step: &Step) {
@@ -162,7 +159,6 @@ impl<W: Watch, M: Media> Watched<W, M> {
 
 // SAFETY: everything is passed on.
 unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
-    const DIRECT: bool = M::DIRECT && !W::LOADS;
     const TAKES_TURNS: bool = M::TAKES_TURNS;
 
     #[inline]

@@ -22,8 +22,6 @@ thread_local! {
 struct Notes;
 
 impl Watch for Notes {
-    const LOADS: bool = false;
-
     fn after(&self, step: &watched::Step) {
         use What::{Fence, Store, StoreUnpersisted, WriteBack, WriteBackJoined};
         if let Store

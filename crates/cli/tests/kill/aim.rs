@@ -94,8 +94,6 @@ impl Trigger {
 }
 
 impl Watch for Trigger {
-    const LOADS: bool = false;
-
     fn before(&self, step: &Step) {
         let persists = matches!(
             step.what,

@@ -304,7 +304,7 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 return;
             }
             let shared = &context.worker.shared;
-            context.client.command(command.name);
+            context.client.note_command(command.number);
             // A lone key is one edit, and needs nobody kept away.
             let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
             let _alone;
@@ -315,6 +315,7 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 _shared = shared.databases.shared();
             }
             let growth = match command.name {
+                _ if shared.databases.memory().limit() == 0 => 0,
                 "exec" => transaction::growth(context),
                 _ => command.growth(args),
             };

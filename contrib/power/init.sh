@@ -1,0 +1,235 @@
+#!/bin/busybox sh
+# The guest's side of run.sh: its first process. The words of the kernel's command line that it reads:
+#
+#   step=level     make a file system on the memory; is level `power` had there, and only there? Raise a killed pool to it
+#   step=cut       judge what `told` says, then write, as the round after `cut`, until the power goes
+#   step=judge     judge what `told` says
+#   step=process   write at level `process`, to the same memory without DAX, until the power goes
+#   step=refused   is what that has left refused?
+#   step=machine   which instruction does the processor write lines back by, and does it work?
+#
+# `cut` is the round in which the power went just before; 0 if it did not.
+# `told` is a list of ROUND.CLIENT.COUNT: how many answers to a client's commands the console has shown. A client's commands follow
+# from their numbers (see `commands`), so from this all is known that must be there.
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/tmp
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t tmpfs none /tmp
+ip link set lo up
+for module in /modules/*; do insmod "$module" || echo "BAD no module $module"; done
+cd /tmp
+echo "note Linux $(uname -rm); persistence_domain $(cat /sys/bus/nd/devices/region0/persistence_domain)"
+
+# ---- memory and file system
+
+# As `ndctl create-namespace --mode=fsdax --map=mem`: the kernel gives DAX on memory that it has page structures for. This is
+# written down in the memory itself, where later boots find it.
+format() {
+    nd=/sys/bus/nd
+    until [ -b /dev/pmem0 ]; do sleep 0.1; done
+    echo namespace0.0 >$nd/drivers/nd_pmem/unbind
+    seed=$(cat $nd/devices/region0/pfn_seed)
+    cat /proc/sys/kernel/random/uuid >"$nd/devices/$seed/uuid"
+    echo ram >"$nd/devices/$seed/mode"
+    echo namespace0.0 >"$nd/devices/$seed/namespace"
+    echo "$seed" >$nd/drivers/nd_pmem/bind
+    mkfs.ext4 -q -b 4096 /dev/pmem0 || echo "BAD cannot make a file system"
+}
+
+mounted() {
+    until [ -b /dev/pmem0 ]; do sleep 0.1; done
+    mount -t ext4 -o "dax=$1" /dev/pmem0 /mnt || echo "BAD cannot mount with dax=$1"
+}
+
+# ---- verdicts
+
+# expect WHAT STATUS COMMAND...: the command's exit code must be this one. What it has printed is then in /tmp/said.
+expect() {
+    what=$1 status=$2
+    shift 2
+    "$@" >/tmp/said 2>&1
+    got=$?
+    if [ $got = "$status" ]; then echo "ok $what"; else echo "BAD $what: exit code $got" && cat /tmp/said; fi
+}
+
+# holds WHAT PATTERN: /tmp/said must have it.
+holds() { if grep -qE "$2" /tmp/said; then echo "ok $1"; else echo "BAD $1" && cat /tmp/said; fi; }
+
+# judge_pool PATH LEVEL SHUTDOWN: the pool has this level, was left like this, and is whole.
+judge_pool() {
+    expect "${1##*/} opens at level $2" 0 wollemi --pool "$1" --level "$2" --json stats
+    holds "${1##*/} says level $2, and that it was left by: $3" "\"level\":\"$2\",\"last_shutdown\":\"($3)\""
+    echo "note $(grep -oE '"(generation|crashes|opened_in)":[0-9.]*' /tmp/said | tr '\n' ' ')"
+    expect "${1##*/} is whole" 0 wollemi --pool "$1" check
+}
+
+# ---- clients of the server
+
+# serve PATH LEVEL [INDEX]
+serve() {
+    wollemi --pool "$1" --level "$2" serve --no-redis ${3:+--index "$3"} >/tmp/server 2>&1 &
+    server=$!
+    until nc 127.0.0.1 11211 </dev/null 2>/dev/null; do
+        if ! kill -0 $server; then echo "BAD no server" && cat /tmp/server && return; fi
+    done
+    echo "note $(head -n1 /tmp/server)"
+}
+
+# Of four commands of a client, one puts a key that stays, one a key that the next but one deletes, one a new value of one of 16 keys.
+commands='
+function name(j) { return j % 4 ? "k" id "." j : "u" id "." j / 4 % 16 }
+function value(j) { text = "v" j; while (length(text) < j % 700) text = text "." j; return text }
+function put(j) { printf "set %s 0 0 %d\r\n%s\r\n", name(j), length(value(j)), value(j) }
+'
+
+# write ROUND.CLIENT: sends commands without end; a line for each answer.
+write() {
+    awk -v id="$1" "$commands"'
+        BEGIN { for (j = 1; ; j++) if (j % 4 == 3) printf "delete %s\r\n", name(j - 2); else put(j) }' |
+        nc 127.0.0.1 11211 |
+        awk -v id="$1" '{ if (/^(STORED|DELETED)/) print "acknowledged " id "." ++n; else print "BAD answer " $0; fflush() }'
+}
+
+# judge ROUND.CLIENT COUNT: what was acknowledged is there, whole; of what may have followed, whole commands or nothing.
+judge() {
+    awk -v id="$1" -v told="$2" "$commands"'BEGIN {
+        for (j = 1; j <= told + 1000; j++) if (j % 4 == 1 || j % 4 == 2) printf "get %s\r\n", name(j)
+        for (j = 4; j <= 64; j += 4) printf "get %s\r\n", name(j)
+        printf "quit\r\n" }' | nc 127.0.0.1 11211 | tr -d '\r' |
+        awk -v id="$1" -v told="$2" "$commands"'
+        /^VALUE/ { key = $2; getline; found[key] = $0 }
+        function bad(j, what) { if (faults++ < 5) print "BAD command " j " of client " id ": " name(j) " " what }
+        END {
+            for (j = 1; j <= told + 1000; j++) {
+                if (j % 4 == 3) continue
+                if (j % 4 == 0) { if (j <= told) last[name(j)] = j; continue }
+                there = name(j) in found
+                if (there && found[name(j)] != value(j)) bad(j, "has another value: " substr(found[name(j)], 1, 20))
+                else if (!there && j % 4 == 2 && j <= told) bad(j, "is lost")
+                else if (there && j % 4 == 1 && j + 2 <= told) bad(j, "is there again")
+                else if (there && j > told) more++
+            }
+            for (j = 4; j <= 64; j += 4) {
+                now = int(substr(found[name(j)], 2))
+                if (now < last[name(j)] || now && found[name(j)] != value(now)) bad(last[name(j)], "has an older value, or none: " substr(found[name(j)], 1, 20))
+            }
+            if (!faults) print "ok client " id ": all of " told " acknowledged changes are there, and " more + 0 " later keys, whole"
+        }'
+}
+
+# ---- commands of their own
+
+# A file of pairs for `import`.
+pairs() { awk "BEGIN { for (j = $1; j < $2; j++) printf \"%d\\t%08d\\n\", j, j % 10000 }"; }
+
+# put_on ROUND: one process after the other; the pool is opened and closed by each.
+put_on() {
+    n=1
+    while wollemi --pool /mnt/puts.pool --level power put "p$1.$n" "v$n"; do
+        echo "acknowledged $1.0.$n"
+        n=$((n + 1))
+    done
+}
+
+# ---- steps
+
+index_of() { if [ $(($1 % 2)) = 0 ]; then echo roart; else echo dptree; fi; }
+
+judge_told() {
+    for index in roart dptree; do
+        [ -e /mnt/$index.pool ] || continue
+        left=clean
+        if [ "$cut" != 0 ] && [ "$(index_of "$cut")" = $index ]; then left="machine crash"; fi
+        judge_pool /mnt/$index.pool power "$left"
+        serve /mnt/$index.pool power
+        for entry in $(echo "$told" | tr , ' '); do
+            client=${entry%.*}
+            [ "${client#*.}" = 0 ] || [ "$(index_of "${client%.*}")" != $index ] || judge "$client" "${entry##*.}"
+        done
+        kill $server
+        wait $server
+    done
+    # Beside the server others write, and may just have been between two openings, or before the first.
+    [ ! -e /mnt/puts.pool ] || judge_pool /mnt/puts.pool power "machine crash|clean"
+    for entry in $(echo "$told" | tr , ' '); do
+        client=${entry%.*} n=${entry##*.}
+        [ "${client#*.}" = 0 ] || continue
+        expect "the last put of round ${client%.*}, number $n, is there" 0 wollemi --pool /mnt/puts.pool get "p${client%.*}.$n"
+        holds "and right" "^v$n$"
+    done
+    if [ -e /mnt/import.pool ]; then
+        judge_pool /mnt/import.pool power "machine crash|clean"
+        wollemi --pool /mnt/import.pool export - 2>/tmp/said | awk '{ n++; if ($2 != sprintf("%08d", $1 % 10000)) bad++ }
+            END { if (bad) print "BAD import.pool: " bad " values are wrong"; else print "ok import.pool: " n + 0 " entries, all right" }'
+    fi
+}
+
+case $step in
+level)
+    format
+    mounted always
+    pool=/mnt/level.pool
+    expect "put makes a pool of level power" 0 wollemi --pool $pool --level power put hello world
+    expect "get" 0 wollemi --pool $pool --level power get hello
+    pairs 10000 30000 >/tmp/pairs
+    expect "import" 0 wollemi --pool $pool --level power import /tmp/pairs
+    expect "scan" 0 wollemi --pool $pool --level power scan --from 29999 --limit 1
+    holds "finds the last" '^29999	00009999$'
+    judge_pool $pool power clean
+    expect "a pool of level power is refused on tmpfs" 3 wollemi --pool /tmp/pool --level power put a b
+    holds "and why" 'MAP_SYNC refused'
+    umount /mnt
+    mounted never
+    expect "it is refused without DAX, too, though it was had" 3 wollemi --pool $pool --level power get hello
+    judge_pool $pool process clean
+    serve /mnt/roart.pool process
+    { write 0.1 & } | head -n 2000 | tee /tmp/answers
+    kill -9 $server
+    wait $server
+    umount /mnt
+    mounted always
+    judge_pool /mnt/roart.pool power "process crash"
+    serve /mnt/roart.pool power
+    judge 0.1 "$(wc -l </tmp/answers)"
+    kill $server
+    wait $server
+    ;;
+cut)
+    mounted always
+    judge_told
+    round=$((cut + 1))
+    index=$(index_of "$round")
+    serve /mnt/$index.pool power $index
+    write "$round.1" &
+    write "$round.2" &
+    if [ $index = roart ]; then put_on "$round"; else pairs "${round}000000" "${round}999999" | wollemi --pool /mnt/import.pool --level power import - 2>/tmp/said; fi
+    wait
+    echo "BAD the writers have come to an end"
+    ;;
+judge)
+    mounted always
+    judge_told
+    ;;
+process)
+    mounted never
+    serve /mnt/process.pool process
+    write 0.1
+    ;;
+refused)
+    mounted always
+    expect "a pool of level process is refused after the power went" 3 wollemi --pool /mnt/process.pool stats
+    holds "and why" 'power|machine'
+    echo "note $(cat /tmp/said)"
+    expect "and is opened if one insists" 0 wollemi --pool /mnt/process.pool --after-power-loss stats
+    ;;
+machine)
+    mounted always
+    expect "a thousand durable inserts" 0 wollemi bench run --index roart --workload load --keys 1000 --key-kind u64 --pool /mnt/bench.pool --json
+    holds "at level power, written back by $by" "\"level\":\"power\".*\"write_back\":\"$by\""
+    ;;
+esac
+umount /mnt || echo "BAD cannot unmount"
+echo end
+poweroff -f

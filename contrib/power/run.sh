@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Runs Wollemi at durability level `power` in a virtual machine whose persistent memory is a file, and takes the power away.
+#
+#     contrib/power/run.sh [-n CUTS] [-o DIRECTORY] [WOLLEMI]
+#
+# WOLLEMI is the program to run (default: target/release/wollemi, built if it is not there). It takes Debian on x86-64,
+# qemu-system-x86_64 and busybox (apt-get install qemu-system-x86 busybox), and no root: what the guest needs is fetched as
+# packages (80 MB, once) and unpacked, not installed. All it makes is in DIRECTORY (default: target/power), the texts of the
+# guest's console too. Some 20 seconds a boot, CUTS (default: 8) and 8 boots.
+#
+# The guest's side is init.sh. The power goes when the emulator is killed; the next boot, on the same file, must find whatever the
+# console had told by then. docs/platforms.md says what this shows and what it cannot.
+#
+# Prints a line for each thing seen; exits with 0 if all were as they must be, with 1 if one was not, with 2 if it could not begin.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+target=${CARGO_TARGET_DIR:-$root/target}
+
+cuts=8
+out=$target/power
+while getopts n:o: option; do
+    case $option in
+    n) cuts=$OPTARG ;;
+    o) out=$OPTARG ;;
+    *) exit 2 ;;
+    esac
+done
+shift $((OPTIND - 1))
+for tool in qemu-system-x86_64 busybox apt-get dpkg-deb; do
+    command -v "$tool" >/dev/null || { echo "$tool is missing" >&2 && exit 2; }
+done
+program=${1:-$target/release/wollemi}
+[ -x "$program" ] || (cd "$root" && cargo build --release -p wollemi-cli)
+
+# The guest's packages: the kernel that linux-image-amd64 stands for, mkfs.ext4, and the libraries of that and of the program.
+packages=$out/packages
+if [ ! -e "$packages/fetched" ]; then
+    rm -rf "$packages"
+    mkdir -p "$packages"
+    depends() { apt-cache depends --important "$@"; }
+    names=$(
+        depends linux-image-amd64 | sed -n 's/.*Depends: //p' | head -n1
+        depends --recurse e2fsprogs libgcc-s1 | grep '^[a-z0-9.+-]*$'
+        echo busybox-static
+    )
+    (cd "$packages" && echo "$names" | sort -u | xargs apt-get download)
+    for package in "$packages"/*.deb; do
+        dpkg-deb -x "$package" "$packages" && rm "$package"
+    done
+    touch "$packages/fetched"
+fi
+kernel=$(echo "$packages"/boot/vmlinuz-*)
+
+# The guest's first file system.
+tree=$out/tree
+rm -rf "$tree"
+mkdir -p "$tree"/{bin,modules,lib,lib64,proc,sys,dev,tmp,mnt}
+cp "$packages"/bin/busybox "$tree/bin/"
+cp "$(find "$packages" -name mke2fs | head -n1)" "$tree/bin/mkfs.ext4"
+cp "$program" "$tree/bin/wollemi"
+strip --strip-debug "$tree/bin/wollemi" 2>/dev/null || true
+cp "$here/init.sh" "$tree/init"
+find "$packages" -regex '.*-linux-gnu/[^/]*\.so[^/]*' -exec cp -L {} "$tree/lib/" \;
+cp "$tree"/lib/ld-linux-x86-64.so.2 "$tree/lib64/"
+order=10
+for module in crc32c_generic crc16 mbcache jbd2 ext4 libnvdimm nfit nd_btt nd_pmem; do
+    order=$((order + 1))
+    file=$(find "$packages" -name "$module.ko*")
+    case $file in
+    '') ;; # built in
+    *.xz) xz -dc "$file" >"$tree/modules/$order-$module.ko" ;;
+    *) cp "$file" "$tree/modules/$order-$module.ko" ;;
+    esac
+done
+(cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out/initrd.gz"
+
+failed=0
+
+# boot NAME CPU DOMAIN 'WORDS FOR init.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts its
+# power as soon as the console has so many acknowledgements. DOMAIN is what the firmware says survives: mem-ctrl (memory: lines
+# have to be written back) or cpu (caches). (no_timer_check: on a busy host the guest's clock may look broken to its kernel.)
+boot() {
+    local log=$out/$1.log lines=${5:-} ticks=0
+    : >"$log"
+    qemu-system-x86_64 -accel tcg -machine "q35,nvdimm=on,nvdimm-persistence=$3" -cpu "$2" -smp 2 \
+        -m 1G,slots=2,maxmem=4G -nodefaults -display none -no-reboot -serial "file:$log" \
+        -object "memory-backend-file,id=memory,share=on,mem-path=$out/nvdimm,size=512M" -device nvdimm,memdev=memory \
+        -kernel "$kernel" -initrd "$out/initrd.gz" \
+        -append "console=ttyS0 quiet panic=-1 no_timer_check $4" >"$out/$1.err" 2>&1 &
+    local machine=$!
+    {
+        while kill -0 $machine; do
+            ticks=$((ticks + 1))
+            if [ $ticks -gt 6000 ] || [ -n "$lines" ] && [ "$(grep -c '^acknowledged ' "$log")" -ge "$lines" ]; then
+                kill -9 $machine || true
+            fi
+            sleep 0.1
+        done
+        wait $machine || true
+    } 2>/dev/null # the shell's own remark on the killing
+    tr -d '\r' <"$log" | sed -n -E "s/^(ok|BAD|note) (.*)/\1\t$1: \2/p" | expand -t 5
+    local shown
+    shown=$(grep -c '^acknowledged ' "$log") || true
+    if [ -n "$lines" ]; then echo "note $1: the power went after $shown acknowledgements"; fi
+    if grep -q '^BAD ' "$log" || [ "$shown" -lt "${lines:-0}" ] || { [ -z "$lines" ] && ! grep -q '^end' "$log"; }; then
+        echo "BAD  $1: see $log"
+        failed=1
+    fi
+}
+
+# What the consoles have told so far: for each client the last line that is whole.
+told() {
+    cat "$out"/level.log "$out"/cut-*.log | tr -d '\r' | sed -n -E 's/^acknowledged ([0-9]+\.[0-9]+)\.([0-9]+)$/\1 \2/p' |
+        awk '{ if ($2 > last[$1]) last[$1] = $2 } END { for (c in last) printf "%s%s.%d", n++ ? "," : "", c, last[c] }'
+}
+
+shopt -s nullglob
+rm -f "$out"/*.log "$out"/*.err "$out/nvdimm"
+truncate -s 512M "$out/nvdimm"
+boot level max mem-ctrl step=level
+for ((round = 1; round <= cuts; round++)); do
+    # Each at another moment, another one in each run: the judge takes whatever was told.
+    boot "cut-$round" max mem-ctrl "step=cut cut=$((round - 1)) told=$(told)" $((500 + RANDOM % 4000))
+done
+boot judge max mem-ctrl "step=judge cut=$cuts told=$(told)"
+boot process max mem-ctrl step=process 2000
+boot refused max mem-ctrl step=refused
+boot clwb max mem-ctrl "step=machine by=clwb"
+boot clflushopt max,-clwb mem-ctrl "step=machine by=clflushopt"
+boot clflush qemu64 mem-ctrl "step=machine by=clflush"
+boot caches max cpu "step=judge cut=0 told=$(told)"
+
+[ $failed = 0 ] || { echo FAILED && exit 1; }
+echo "all as it must be: $cuts cuts, $(told | tr , '\n' | awk -F. '{ n += $3 } END { print n }') acknowledged changes"
