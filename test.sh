@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs all tests of the workspace, and first installs what they need and the machine lacks: a linker, a C++ compiler
-# (to speak to the library that PiBench loads), a Redis server
-# to compare answers with, and Python with its venv module, by which tests install clients of memcached and Redis
-# (pymemcache, redis-py) below the build directory.
+# (to speak to the library that PiBench loads), memcached and Redis to compare answers with, the clients that come with
+# libmemcached and Redis, and Python with its venv module, by which tests install more of them (pymemcache, pylibmc,
+# redis-py) below the build directory.
 # Arguments go to `cargo test`.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -10,7 +10,10 @@ cd "$(dirname "$0")"
 packages=()
 command -v cc >/dev/null || packages+=(gcc libc6-dev)
 command -v c++ >/dev/null || packages+=(g++)
+command -v memcached >/dev/null || packages+=(memcached)
+command -v memccapable >/dev/null || packages+=(libmemcached-tools)
 command -v redis-server >/dev/null || packages+=(redis-server)
+command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null || packages+=(redis-tools)
 [ -n "${WOLLEMI_PYTHON:-}" ] || python3 -c 'import ensurepip, venv' 2>/dev/null || packages+=(python3 python3-venv)
 if ((${#packages[@]})); then
     as_root=()

@@ -27,11 +27,11 @@ pub fn signed(word: &[u8]) -> Option<i64> {
 /// The number a value begins with, as `incr` and `decr` take it: blanks before it, and anything after a blank behind
 /// it, do not count.
 pub fn leading(data: &[u8]) -> Option<u64> {
-    let data = data.trim_ascii_start();
-    let end = data
-        .iter()
-        .position(u8::is_ascii_whitespace)
-        .unwrap_or(data.len());
+    // What C takes for one: the vertical tab is among them.
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
+    let begin = data.iter().position(|byte| !is_blank(byte))?;
+    let data = &data[begin..];
+    let end = data.iter().position(is_blank).unwrap_or(data.len());
     unsigned(&data[..end])
 }
 

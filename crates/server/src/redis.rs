@@ -9,6 +9,7 @@ mod context;
 mod decimal;
 mod expiry;
 mod glob;
+mod help;
 mod inline;
 mod keys;
 mod numbers;

@@ -9,7 +9,7 @@
 //!
 //! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
 
-mod classic;
+pub mod classic;
 mod count;
 mod edit;
 mod evict;

@@ -197,7 +197,10 @@ impl Session {
             },
             Request::Count { key, delta, up } => {
                 let scratch = &mut *self.worker.scratch.borrow_mut();
-                let outcome = store.count(key, delta, up, now, scratch)?;
+                let (outcome, longer) = store.count(key, delta, up, now, scratch)?;
+                if longer {
+                    self.note(key, false);
+                }
                 let (hits, misses) = match up {
                     true => (Counter::IncrHits, Counter::IncrMisses),
                     false => (Counter::DecrHits, Counter::DecrMisses),

@@ -2,6 +2,7 @@
 
 use super::command::{COMMANDS, Command, Kind, no_subcommand};
 use super::context::{Context, Done, SYNTAX};
+use super::help::help;
 use super::parse::Args;
 use super::{VERSION, glob};
 use crate::counters;
@@ -169,6 +170,7 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
             }
         }
         (b"list", _) => return Err(SYNTAX.into()),
+        (b"help", _) => return help(context, "command"),
         (b"docs", _) => {
             let named = |command: &&Command| {
                 args.len() == 2

@@ -3,6 +3,7 @@
 use super::VERSION;
 use super::command::no_subcommand;
 use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
+use super::help::help;
 use super::parse::Args;
 use crate::clients::{Client, Known};
 use crate::config::Protocol;
@@ -177,8 +178,13 @@ pub fn client(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
         b"list" => list(context, args)?,
         b"kill" => kill(context, args)?,
+        b"help" => help(context, "client")?,
         // Notices of moving servers, of which there are none, and two hints.
-        b"maint_notifications" | b"no-evict" | b"no-touch" => context.reply.ok(),
+        b"maint_notifications" => context.reply.ok(),
+        b"no-evict" | b"no-touch" => match args.get(2).to_ascii_lowercase().as_slice() {
+            b"on" | b"off" => context.reply.ok(),
+            _ => return Err(SYNTAX.into()),
+        },
         _ => return Err(no_subcommand("client", args)),
     }
     Ok(())
@@ -193,14 +199,17 @@ fn info_error(option: &[u8]) -> Wrong {
 
 fn list(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let kind = args.get(2).to_ascii_lowercase();
-    let ids: Vec<_> = args.from(3).map(number::unsigned).collect();
     let wanted: Box<dyn Fn(&Client) -> bool> = match (kind.as_slice(), args.len()) {
         (_, 2) => Box::new(|_| true),
         (b"type", 4) => {
-            let normal = args.get(3).eq_ignore_ascii_case(b"normal");
+            let normal = is_normal(args.get(3))?;
             Box::new(move |_| normal)
         }
-        (b"id", 4..) => Box::new(move |client| ids.contains(&Some(client.id))),
+        (b"id", 4..) => {
+            let ids: Option<Vec<_>> = args.from(3).map(number::strict).collect();
+            let ids = ids.ok_or("ERR Invalid client ID")?;
+            Box::new(move |client| ids.contains(&(client.id as i64)))
+        }
         _ => return Err(SYNTAX.into()),
     };
     let clients = redis_clients(context);
@@ -211,6 +220,18 @@ fn list(context: &mut Context<'_>, args: Args<'_>) -> Done {
         .collect();
     context.reply.verbatim(&text);
     Ok(())
+}
+
+/// Whether a type of clients is the one that there is.
+fn is_normal(kind: &[u8]) -> Result<bool, Wrong> {
+    match kind.to_ascii_lowercase().as_slice() {
+        b"normal" => Ok(true),
+        b"master" | b"slave" | b"replica" | b"pubsub" => Ok(false),
+        _ => {
+            let kind = String::from_utf8_lossy(kind);
+            Err(Wrong(format!("ERR Unknown client type '{kind}'")))
+        }
+    }
 }
 
 fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
@@ -241,7 +262,7 @@ fn line(client: &Client) -> String {
     text
 }
 
-/// `CLIENT KILL addr`, or `CLIENT KILL [ID id] [ADDR addr] [LADDR addr] [TYPE normal] [SKIPME yes|no]`.
+/// `CLIENT KILL addr`, or `CLIENT KILL [ID id] [ADDR addr] [LADDR addr] [TYPE normal] [USER default] [SKIPME yes|no]`.
 fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let clients = redis_clients(context);
     if args.len() == 3 {
@@ -267,8 +288,13 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
             }
             b"addr" => doomed.retain(|client| client.peer.as_bytes() == value),
             b"laddr" => doomed.retain(|client| client.local.as_bytes() == value),
-            b"type" if value.eq_ignore_ascii_case(b"normal") => {}
+            b"type" if is_normal(value)? => {}
             b"type" => doomed.clear(),
+            b"user" if value == b"default" => {}
+            b"user" => {
+                let user = String::from_utf8_lossy(value);
+                return Err(Wrong(format!("ERR No such user '{user}'")));
+            }
             b"skipme" => match value.to_ascii_lowercase().as_slice() {
                 b"yes" => skip_me = true,
                 b"no" => skip_me = false,

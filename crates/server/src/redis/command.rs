@@ -129,8 +129,9 @@ commands! {
 }
 
 /// What follows the name of a command that is several: the command, the word, and how many words there are, as above.
-const SUBCOMMANDS: &[(&str, &str, i64)] = &[
+pub const SUBCOMMANDS: &[(&str, &str, i64)] = &[
     ("client", "getname", 2),
+    ("client", "help", 2),
     ("client", "id", 2),
     ("client", "info", 2),
     ("client", "kill", -3),
@@ -142,13 +143,16 @@ const SUBCOMMANDS: &[(&str, &str, i64)] = &[
     ("client", "setname", 3),
     ("command", "count", 2),
     ("command", "docs", -2),
+    ("command", "help", 2),
     ("command", "info", -2),
     ("command", "list", -2),
     ("config", "get", -3),
+    ("config", "help", 2),
     ("config", "resetstat", 2),
     ("config", "rewrite", 2),
     ("config", "set", -4),
     ("slowlog", "get", -2),
+    ("slowlog", "help", 2),
     ("slowlog", "len", 2),
     ("slowlog", "reset", 2),
 ];

@@ -3,11 +3,13 @@
 use super::command::no_subcommand;
 use super::context::{Context, Done, SYNTAX, Wrong};
 use super::glob;
+use super::help::help;
 use super::parse::Args;
 use crate::config::Address;
 use crate::files;
 use crate::number;
 use crate::shared::Shared;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -26,6 +28,15 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
             }
         }
         b"set" if args.len().is_multiple_of(2) => {
+            for i in (2..args.len()).step_by(2) {
+                let before = (2..i).step_by(2);
+                if before
+                    .into_iter()
+                    .any(|j| args.get(i).eq_ignore_ascii_case(args.get(j)))
+                {
+                    return Err(refused(args.get(i), "duplicate parameter"));
+                }
+            }
             // All of them or none.
             for apply in [false, true] {
                 for i in (2..args.len()).step_by(2) {
@@ -39,6 +50,7 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
             context.shared().reset_counts();
             context.reply.ok();
         }
+        b"help" => help(context, "config")?,
         b"rewrite" => return Err("ERR The server is running without a config file".into()),
         _ => return Err(no_subcommand("config", args)),
     }
@@ -108,27 +120,29 @@ fn bytes(text: &[u8]) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(unit)
 }
 
+fn refused(name: &[u8], why: &str) -> Wrong {
+    let name = String::from_utf8_lossy(name);
+    Wrong(format!(
+        "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
+    ))
+}
+
 fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
-    let shown = String::from_utf8_lossy(name).into_owned();
-    let refused = |why: &str| {
-        Wrong(format!(
-            "ERR CONFIG SET failed (possibly related to argument '{shown}') - {why}"
-        ))
-    };
-    let signed = || {
-        let number = number::strict(value);
-        number.ok_or_else(|| refused("argument couldn't be parsed into an integer"))
-    };
-    let number = || {
-        let number = u64::try_from(signed()?);
-        number.map_err(|_| refused("argument couldn't be parsed into an integer"))
+    let refused = |why: &str| refused(name, why);
+    let within = |bounds: RangeInclusive<i64>| {
+        let number =
+            number::strict(value).ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+        let (least, most) = (bounds.start(), bounds.end());
+        match bounds.contains(&number) {
+            true => Ok(number),
+            false => Err(refused(&format!(
+                "argument must be between {least} and {most} inclusive"
+            ))),
+        }
     };
     let change: Box<dyn Fn(&Shared)> = match name.to_ascii_lowercase().as_slice() {
         b"maxclients" => {
-            let most = number()? as usize;
-            if most == 0 {
-                return Err(refused("argument must be at least 1"));
-            }
+            let most = within(1..=i64::from(u32::MAX))? as usize;
             Box::new(move |shared| {
                 files::allow(most);
                 shared.limits.set_connections(most);
@@ -149,37 +163,30 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
             Box::new(move |shared| shared.databases.memory().set_evicts(evicts))
         }
         b"timeout" => {
-            let idle = number()?;
-            let idle = (idle > 0).then(|| Duration::from_secs(idle));
+            let idle = within(0..=i64::from(i32::MAX))?;
+            let idle = (idle > 0).then(|| Duration::from_secs(idle.unsigned_abs()));
             Box::new(move |shared| shared.limits.set_idle(idle))
         }
         b"proto-max-bulk-len" => {
-            let most = number()? as usize;
-            if !(1 << 20..=crate::config::LARGEST_VALUE).contains(&most) {
-                return Err(refused("argument must be between 1048576 and 67108840 inclusive"));
-            }
+            let most = within(1 << 20..=crate::config::LARGEST_VALUE as i64)? as usize;
             Box::new(move |shared| shared.limits.set_bulk(most))
         }
         b"slowlog-log-slower-than" => {
-            let micros = signed()?;
-            if micros < -1 {
-                return Err(refused(
-                    "argument must be between -1 and 9223372036854775807 inclusive",
-                ));
-            }
+            let micros = within(-1..=i64::MAX)?;
             Box::new(move |shared| shared.slow.set_threshold(micros))
         }
         b"slowlog-max-len" => {
-            let most = number()? as usize;
+            let most = within(0..=i64::MAX)? as usize;
             Box::new(move |shared| shared.slow.set_length(most))
         }
         _ if parameters(context)
             .iter()
-            .any(|(known, _)| shown.eq_ignore_ascii_case(known)) =>
+            .any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes())) =>
         {
             return Err(refused("can't set immutable config"));
         }
         _ => {
+            let shown = String::from_utf8_lossy(name);
             return Err(Wrong(format!(
                 "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
             )));

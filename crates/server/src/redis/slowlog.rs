@@ -1,7 +1,8 @@
 //! `SLOWLOG`.
 
 use super::command::{self, Command, no_subcommand};
-use super::context::{Context, Done, NOT_INTEGER};
+use super::context::{Context, Done};
+use super::help::help;
 use super::parse::Args;
 use crate::config::Protocol;
 use crate::latency;
@@ -12,7 +13,7 @@ pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
         (b"get", 2..=3) => {
             let most = match args.len() {
                 2 => 10,
-                _ => most(number::strict(args.get(2)).ok_or(NOT_INTEGER)?)?,
+                _ => most(number::strict(args.get(2)))?,
             };
             let newest = context.shared().slow.newest(most);
             let reply = &mut context.reply;
@@ -36,17 +37,20 @@ pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
             context.shared().slow.reset();
             context.reply.ok();
         }
+        (b"help", 2) => help(context, "slowlog")?,
         _ => return Err(no_subcommand("slowlog", args)),
     }
     Ok(())
 }
 
 /// How many are asked for; -1: all.
-fn most(count: i64) -> Result<usize, &'static str> {
+fn most(count: Option<i64>) -> Result<usize, &'static str> {
     match count {
-        -1 => Ok(usize::MAX),
-        count => usize::try_from(count).map_err(|_| "ERR count should be greater than or equal to -1"),
+        Some(-1) => Some(usize::MAX),
+        Some(count) => usize::try_from(count).ok(),
+        None => None,
     }
+    .ok_or("ERR count should be greater than or equal to -1")
 }
 
 impl Context<'_> {

@@ -1,4 +1,5 @@
-//! memcached's classic commands, each one edit of an item.
+//! memcached's classic commands, each one edit of an item. What adds bytes to a value makes another item, as there: its
+//! marks are gone.
 
 use super::{Decision, Failure, Outcome, Store};
 use crate::item::{self, Header, Item};
@@ -26,7 +27,11 @@ impl Store {
                 flags,
                 marks: 0,
             };
-            let kept = |old: Item<'_>| Header { unique, ..old.header };
+            let kept = |old: Item<'_>| Header {
+                unique,
+                marks: 0,
+                ..old.header
+            };
             let fits = |old: Item<'_>| old.data.len() + data.len() <= largest;
             let (header, parts) = match (verb, old) {
                 (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
@@ -44,8 +49,8 @@ impl Store {
         })
     }
 
-    /// Adds to the number that the value is, round at 2^64, or takes from it, down to zero. A number that has become
-    /// shorter keeps the value's length, with blanks behind it.
+    /// Adds to the number that the value is, round at 2^64, or takes from it, down to zero; and whether the value has
+    /// become longer.
     pub fn count(
         &self,
         key: &[u8],
@@ -53,25 +58,22 @@ impl Store {
         up: bool,
         now: u64,
         scratch: &mut Vec<u8>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<(Outcome, bool), Failure> {
         self.change(key, now, scratch, |old, unique, put| {
             let Some(old) = old else {
-                return Decision::Keep(Outcome::NotFound);
+                return Decision::Keep((Outcome::NotFound, false));
             };
             let Some(number) = number::leading(old.data) else {
-                return Decision::Keep(Outcome::NotNumber);
+                return Decision::Keep((Outcome::NotNumber, false));
             };
             let number = if up {
                 number.wrapping_add(delta)
             } else {
                 number.saturating_sub(delta)
             };
-            Header { unique, ..old.header }.begin(put);
-            number::write(put, number);
-            if put.len() < item::HEADER + old.data.len() {
-                put.resize(item::HEADER + old.data.len(), b' ');
-            }
-            Decision::Put(Outcome::Number(number))
+            let header = Header { unique, ..old.header };
+            let longer = put_number(header, number, old.data.len(), put);
+            Decision::Put((Outcome::Number(number), longer))
         })
     }
 
@@ -92,4 +94,16 @@ impl Store {
             Decision::Put(Outcome::Done)
         })
     }
+}
+
+/// Puts an item that is a number in the place of one of `length` bytes; whether it is longer. A shorter one keeps the
+/// length, with blanks behind the number.
+pub fn put_number(header: Header, number: u64, length: usize, put: &mut Vec<u8>) -> bool {
+    let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+    let longer = digits > length;
+    let marks = if longer { 0 } else { header.marks };
+    Header { marks, ..header }.begin(put);
+    number::write(put, number);
+    put.resize(item::HEADER + length.max(digits), b' ');
+    longer
 }

@@ -1,4 +1,4 @@
-//! An interpreter with clients that people use, pymemcache and redis-py, and with Prometheus's parser. The command line's
+//! An interpreter with clients that people use, pymemcache, pylibmc and redis-py, and with Prometheus's parser. The command line's
 //! tests share it.
 //!
 //! It is installed under the build directory by the first run; `WOLLEMI_PYTHON` names an interpreter that has them
@@ -9,7 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-const CLIENTS: [&str; 3] = ["pymemcache==4.0.0", "redis==6.4.0", "prometheus-client==0.26.0"];
+const CLIENTS: [&str; 4] = [
+    "pymemcache==4.0.0",
+    "pylibmc==1.6.3",
+    "redis==6.4.0",
+    "prometheus-client==0.26.0",
+];
 
 /// How often the network is asked.
 const TRIES: usize = 3;
@@ -38,7 +43,7 @@ fn install() -> PathBuf {
     let lock = File::create(venv.with_extension("lock")).expect("a file");
     lock.lock().expect("a lock");
     let has_clients = Command::new(&python)
-        .args(["-c", "import prometheus_client, pymemcache, redis"])
+        .args(["-c", "import prometheus_client, pylibmc, pymemcache, redis"])
         .output();
     if !has_clients.is_ok_and(|output| output.status.success()) {
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));

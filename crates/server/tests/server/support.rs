@@ -197,6 +197,6 @@ impl Client {
 }
 
 pub fn shown(bytes: &[u8]) -> String {
-    let most = &bytes[..bytes.len().min(400)];
+    let most = &bytes[..bytes.len().min(2000)];
     format!("{}", most.escape_ascii())
 }

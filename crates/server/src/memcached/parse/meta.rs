@@ -135,7 +135,7 @@ pub fn debug(mut rest: Keys<'_>) -> Parsed<'_> {
     };
     let binary = rest.next() == Some(b"b");
     if binary && base64_key(key, &mut [0; MAX_KEY]).is_none() {
-        return wrong(BAD_KEY);
+        return wrong(BAD_LINE);
     }
     Parsed {
         noreply: false,
@@ -160,34 +160,27 @@ fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &
         delta: 1,
     };
     let mut seen = 0u128;
-    for word in words.clone() {
+    let mut wrong = Ok(());
+    for word in words {
         let bit = 1u128 << (word[0] & 127);
         if seen & bit != 0 {
             return Err(TWICE);
         }
         seen |= bit;
-    }
-    if words.clone().any(|word| word[0] == b'b') {
-        flags.binary = true;
-        base64_key(key, &mut [0; MAX_KEY]).ok_or(BAD_KEY)?;
-    }
-    let mut first = Ok(());
-    for word in words {
-        match flags.take(word) {
-            Err(BAD_FLAG) => return Err(BAD_FLAG),
-            // The last one that is wrong is told.
-            Err(why) => first = Err(why),
+        let taken = match word[0] {
+            b'b' => flags.take_binary(key),
+            _ => flags.take(word),
+        };
+        match taken {
             Ok(()) => {}
+            Err(BAD_FLAG) => return Err(BAD_FLAG),
+            // Told only where nothing else is wrong.
+            Err(BAD_LINE) => wrong = wrong.and(taken),
+            // The last one that is wrong is told.
+            Err(_) => wrong = taken,
         }
     }
-    first?;
-    if flags
-        .words
-        .clone()
-        .any(|word| word[0] == b'O' && word.len() > MAX_OPAQUE)
-    {
-        return Err(LONG_OPAQUE);
-    }
+    wrong?;
     match (verb, flags.mode) {
         (MetaVerb::Set, 0 | b'E' | b'A' | b'P' | b'R' | b'S') => {}
         (MetaVerb::Set, _) => return Err(UNKNOWN_SET_MODE),
@@ -195,10 +188,22 @@ fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &
         (MetaVerb::Count, _) => return Err(UNKNOWN_COUNT_MODE),
         _ => {}
     }
+    if flags
+        .words
+        .clone()
+        .any(|word| word[0] == b'O' && word.len() > MAX_OPAQUE)
+    {
+        return Err(LONG_OPAQUE);
+    }
     Ok(flags)
 }
 
 impl Flags<'_> {
+    fn take_binary(&mut self, key: &[u8]) -> Result<(), &'static str> {
+        self.binary = true;
+        base64_key(key, &mut [0; MAX_KEY]).map(drop).ok_or(BAD_KEY)
+    }
+
     fn take(&mut self, word: &[u8]) -> Result<(), &'static str> {
         let number = &word[1..];
         let lifetime = || {
@@ -211,7 +216,7 @@ impl Flags<'_> {
             b'R' => self.recache = Some(lifetime()?),
             b'F' => {
                 let flags = number::unsigned(number).and_then(|flags| u32::try_from(flags).ok());
-                self.client = flags.ok_or(BAD_TOKEN)?;
+                self.client = flags.ok_or(BAD_LINE)?;
             }
             b'C' => self.unique = Some(number::unsigned(number).ok_or(BAD_TOKEN)?),
             b'M' => match number {
@@ -223,7 +228,7 @@ impl Flags<'_> {
             b'I' => self.invalidate = true,
             b'q' => self.quiet = true,
             b'v' => self.value = true,
-            b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' | b'b' => {}
+            b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => {}
             _ => return Err(BAD_FLAG),
         }
         Ok(())

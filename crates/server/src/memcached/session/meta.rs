@@ -8,9 +8,11 @@ use answer::{begin_answer, binary_mark, echo, echoes, labelled, needs_base64, se
 use super::super::base64_key;
 use super::super::parse::{Flags, MAX_KEY, Meta, MetaVerb, Verb};
 use super::{Session, outcome_of};
+use crate::access::Seen;
 use crate::counters::Counter;
 use crate::item::{self, AWAITED, BINARY_KEY, HEADER, Header, Item, STALE};
 use crate::number;
+use crate::store::classic::put_number;
 use crate::store::{Decision, Failure, Outcome};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -61,12 +63,10 @@ impl Session {
                 let (mut header, data) = match (old, flags.vivify) {
                     (Some(old), _) => (old.header, old.data),
                     (None, None) => return Decision::Keep(false),
-                    (None, Some(lifetime)) => {
+                    (None, Some(_)) => {
                         let header = Header {
                             unique,
-                            expiry: item::expiry(lifetime, now),
-                            flags: 0,
-                            marks: binary_mark(flags),
+                            ..Header::default()
                         };
                         (header, &[][..])
                     }
@@ -74,7 +74,7 @@ impl Session {
                 let shown = Shown {
                     key,
                     data,
-                    seen,
+                    seen: if old.is_some() { seen } else { Seen::default() },
                     now,
                     second,
                 };
@@ -165,7 +165,15 @@ impl Session {
                                 Verb::Append => [old.data, data],
                                 _ => [data, old.data],
                             };
-                            (Header { unique, ..old.header }, parts)
+                            let marks = 0;
+                            (
+                                Header {
+                                    unique,
+                                    marks,
+                                    ..old.header
+                                },
+                                parts,
+                            )
                         }
                         _ => return Decision::Keep((Outcome::NotStored, 0)),
                     };
@@ -243,65 +251,65 @@ impl Session {
         let up = !matches!(flags.mode, b'D' | b'-');
         let begin = out.len();
         let scratch = &mut *self.worker.scratch.borrow_mut();
-        let outcome = self
-            .shared()
-            .databases
-            .first()
-            .change(key, now, scratch, |old, unique, put| {
-                out.truncate(begin);
-                let (mut header, number) = match (old, flags.vivify) {
-                    (None, None) => return Decision::Keep(Outcome::NotFound),
-                    (None, Some(lifetime)) => {
-                        let marks = binary_mark(flags);
-                        let expiry = item::expiry(lifetime, now);
-                        (
-                            Header {
-                                expiry,
-                                marks,
-                                ..Header::default()
-                            },
-                            flags.initial,
-                        )
-                    }
-                    (Some(old), _) => {
-                        if flags
-                            .unique
-                            .is_some_and(|seen| seen != 0 && seen != old.header.unique)
-                        {
-                            return Decision::Keep(Outcome::Exists);
+        let mut made = false;
+        let (outcome, longer) =
+            self.shared()
+                .databases
+                .first()
+                .change(key, now, scratch, |old, unique, put| {
+                    out.truncate(begin);
+                    made = old.is_none();
+                    let (mut header, number) = match (old, flags.vivify) {
+                        (None, None) => return Decision::Keep((Outcome::NotFound, false)),
+                        (None, Some(_)) => (Header::default(), flags.initial),
+                        (Some(old), _) => {
+                            if old.data.is_empty() {
+                                return Decision::Keep((Outcome::NotNumber, false));
+                            }
+                            if flags
+                                .unique
+                                .is_some_and(|seen| seen != 0 && seen != old.header.unique)
+                            {
+                                return Decision::Keep((Outcome::Exists, false));
+                            }
+                            let Some(number) = number::leading(old.data) else {
+                                return Decision::Keep((Outcome::NotNumber, false));
+                            };
+                            let number = match up {
+                                true => number.wrapping_add(flags.delta),
+                                false => number.saturating_sub(flags.delta),
+                            };
+                            (old.header, number)
                         }
-                        let Some(number) = number::leading(old.data) else {
-                            return Decision::Keep(Outcome::NotNumber);
-                        };
-                        let number = match up {
-                            true => number.wrapping_add(flags.delta),
-                            false => number.saturating_sub(flags.delta),
-                        };
-                        (old.header, number)
+                    };
+                    header.unique = unique;
+                    let mut digits = Vec::with_capacity(20);
+                    number::write(&mut digits, number);
+                    begin_answer(flags, digits.len(), out);
+                    for word in flags.words.clone() {
+                        match word[0] {
+                            b'c' => labelled(b'c', unique, out),
+                            b't' => seconds_left(&header, now, out),
+                            b'T' => header.expiry = item::expiry(flags.lifetime.unwrap_or(0), now),
+                            b'N' if old.is_none() => {
+                                header.expiry = item::expiry(flags.vivify.unwrap_or(0), now);
+                            }
+                            b'O' | b'k' => echo(word, key, flags.binary, out),
+                            _ => {}
+                        }
                     }
-                };
-                header.unique = unique;
-                let mut digits = Vec::with_capacity(20);
-                number::write(&mut digits, number);
-                begin_answer(flags, digits.len(), out);
-                for word in flags.words.clone() {
-                    match word[0] {
-                        b'c' => labelled(b'c', unique, out),
-                        b't' => seconds_left(&header, now, out),
-                        b'T' => header.expiry = item::expiry(flags.lifetime.unwrap_or(0), now),
-                        b'O' | b'k' => echo(word, key, flags.binary, out),
-                        _ => {}
+                    if flags.value {
+                        out.extend_from_slice(b"\r\n");
+                        out.extend_from_slice(&digits);
                     }
-                }
-                if flags.value {
-                    out.extend_from_slice(b"\r\n");
-                    out.extend_from_slice(&digits);
-                }
-                header.begin(put);
-                put.extend_from_slice(&digits);
-                Decision::Put(Outcome::Done)
-            })?;
+                    let length = old.map_or(digits.len(), |old| old.data.len());
+                    let longer = put_number(header, number, length, put);
+                    Decision::Put((Outcome::Done, longer))
+                })?;
         let hit = outcome == Outcome::Done;
+        if hit && (made || longer) {
+            self.note(key, false);
+        }
         self.add(
             match (up, hit) {
                 (true, true) => Counter::IncrHits,
@@ -316,7 +324,7 @@ impl Session {
                 out.extend_from_slice(NOT_NUMBER);
                 return Ok(());
             }
-            Outcome::Done if flags.quiet => out.truncate(begin),
+            Outcome::Done if flags.quiet && !made => out.truncate(begin),
             Outcome::Done => out.extend_from_slice(b"\r\n"),
             other => {
                 out.extend_from_slice(outcome_of(other));

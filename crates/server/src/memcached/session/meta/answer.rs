@@ -29,6 +29,7 @@ pub fn show(flags: &Flags<'_>, shown: &Shown<'_>, header: &mut Header, made: boo
     for word in flags.words.clone() {
         match word[0] {
             b'T' => header.expiry = item::expiry(flags.lifetime.unwrap_or(0), now),
+            b'N' if made => header.expiry = item::expiry(flags.vivify.unwrap_or(0), now),
             b'R' => {
                 let soon = item::expiry(flags.recache.unwrap_or(0), now);
                 won |= header.marks & AWAITED == 0 && !made && header.expiry != 0 && header.expiry < soon;

@@ -1,0 +1,15 @@
+//! A client that people use, pylibmc over libmemcached, reads and writes the server.
+
+use crate::python::{python, run};
+use crate::support::Running;
+use std::path::Path;
+use std::process::Command;
+
+/// What the client offers, as its script checks it.
+#[test]
+fn pylibmc_reads_and_writes() {
+    let server = Running::start();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/pylibmc_all.py");
+    run(Command::new(python()).arg(script).arg(server.address.to_string()));
+    assert_eq!(server.stop().failures, 0);
+}

@@ -1,0 +1,124 @@
+//! What differs between two memcacheds that have been told the same: their uniques, and what depends on the second.
+
+use std::fmt::Write;
+
+/// The uniques that a server has shown, in the order of their appearance: by it they are known to both sides.
+#[derive(Default)]
+pub struct Uniques {
+    seen: Vec<u64>,
+}
+
+impl Uniques {
+    /// A request as this server is to be told it: `{n}` stands for the n-th unique of the latest ones.
+    pub fn told(&self, requests: &str) -> String {
+        let mut parts = requests.split('{');
+        let mut told = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (back, rest) = part.split_once('}').expect("a closing brace");
+            let back: usize = back.parse().expect("a number");
+            let latest = &self.seen[self.seen.len().saturating_sub(back)..];
+            let unique = latest.first().copied().unwrap_or(u64::MAX);
+            write!(told, "{unique}{rest}").expect("a string grows");
+        }
+        told
+    }
+
+    /// The number by which a unique is known.
+    fn known(&mut self, text: &str) -> String {
+        let Some(unique) = text.parse().ok().filter(|&unique| unique != 0) else {
+            return format!("no unique: {text}"); // 0: of what was not stored.
+        };
+        let at = self.seen.iter().rposition(|&seen| seen == unique);
+        let at = at.unwrap_or_else(|| {
+            self.seen.push(unique);
+            self.seen.len() - 1
+        });
+        format!("#{at}")
+    }
+
+    /// An answer without what differs; a line each.
+    pub fn masked(&mut self, mut answer: &[u8]) -> Vec<String> {
+        let mut masked = Vec::new();
+        while !answer.is_empty() {
+            let end = answer.iter().position(|&byte| byte == b'\n');
+            let (line, rest) = answer.split_at(end.map_or(answer.len(), |end| end + 1));
+            answer = rest;
+            let line = line.escape_ascii().to_string();
+            let words: Vec<&str> = line.split(' ').collect();
+            let mut data = None;
+            let shown = match words[..] {
+                ["VALUE", _, _, length] => {
+                    data = Some(length);
+                    line.clone()
+                }
+                ["VALUE", key, flags, length, unique] => {
+                    data = Some(length);
+                    let unique = self.known(&unique[..unique.len() - 4]);
+                    format!("VALUE {key} {flags} {length} {unique}")
+                }
+                ["VA", length, ..] => {
+                    data = Some(length);
+                    self.each(&words, Uniques::flag)
+                }
+                ["HD" | "NS" | "EX" | "NF", ..] => self.each(&words, Uniques::flag),
+                ["ME", ..] => self.each(&words, Uniques::debug),
+                ["VERSION", ..] => "VERSION".to_owned(),
+                _ => line.clone(),
+            };
+            masked.push(shown);
+            let length = data.map_or(0, |length| {
+                length
+                    .trim_end_matches("\\r\\n")
+                    .parse::<usize>()
+                    .map_or(0, |length| length + 2)
+            });
+            let (data, rest) = answer.split_at(length.min(answer.len()));
+            answer = rest;
+            masked.extend((!data.is_empty()).then(|| crate::support::shown(data)));
+        }
+        masked
+    }
+
+    fn each(&mut self, words: &[&str], mask: fn(&mut Uniques, &str) -> String) -> String {
+        let masked: Vec<_> = words
+            .iter()
+            .map(|word| {
+                let bare = word.trim_end_matches("\\r\\n");
+                mask(self, bare) + &word[bare.len()..]
+            })
+            .collect();
+        masked.join(" ")
+    }
+
+    /// A flag that an answer gives back.
+    fn flag(&mut self, word: &str) -> String {
+        match word.as_bytes().first() {
+            Some(b'c') => format!("c{}", self.known(&word[1..])),
+            Some(b't') => format!("t{}", left(&word[1..])),
+            Some(b'l') => "l".to_owned(),
+            _ => word.to_owned(),
+        }
+    }
+
+    /// A word of what `me` tells.
+    fn debug(&mut self, word: &str) -> String {
+        match word.split_once('=') {
+            Some(("exp", time)) => format!("exp={}", left(time.trim_start_matches('-'))),
+            Some(("cas", unique)) => format!("cas={}", self.known(unique)),
+            Some((name @ ("la" | "cls" | "size"), _)) => name.to_owned(),
+            _ => word.to_owned(),
+        }
+    }
+}
+
+/// The seconds that are left, as the lifetime that they are left of.
+fn left(text: &str) -> String {
+    let left = match text.parse::<u64>() {
+        // Of an item that is dead at once: a negative number there, in 32 bits without a sign.
+        Ok(left) if left == 0 || left > i32::MAX as u64 => return "none".to_owned(),
+        Ok(left) => left,
+        Err(_) => return text.to_owned(), // -1, of those that stay.
+    };
+    let of = super::words::LEFT.iter().find(|&&lifetime| left <= lifetime);
+    of.map_or_else(|| "long".to_owned(), u64::to_string)
+}
