@@ -121,6 +121,7 @@ fn open_prints_an_object_a_size(pool: &Path) {
         });
         assert_eq!(done.is_some(), object["after"] == "kill", "{object}");
         assert!(done.is_none_or(|ops| ops >= 64), "{object}");
+        assert!(object["pace"]["drifted"].is_boolean(), "{object}");
     }
     assert!(!pool.exists());
 }
