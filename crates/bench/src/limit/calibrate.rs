@@ -18,11 +18,12 @@ pub struct Calibrator {
     random: Random,
 }
 
-/// A measurement is the median of so many laps: one that was interrupted counts for nothing.
-const LAPS: usize = 5;
+/// A measurement is the median of so many laps, each much shorter than a thread's turn on its core: those that were
+/// interrupted count for nothing.
+const LAPS: usize = 50;
 
 /// Lines missed in each lap.
-const STEPS: u64 = 20_000;
+const STEPS: u64 = 2_000;
 
 /// Over at most so many bytes, if nothing else is said: more than caches hold, and made within a tenth of a second.
 const MOST: u64 = 256 << 20;

@@ -1,12 +1,16 @@
 //! A figure with the numbers that its runs gave.
 
+mod panel;
+
+pub use panel::{DrawnPanel, NamedTimeline};
+
 use super::build::Build;
 use super::cell::{Kept, Outcome};
-use super::plan::{Figure, Measure, Panel, Point};
-use super::svg::{self, Series, Shape};
+use super::plan::{Claim, Figure, Panel};
+use super::sample::{self, Sample};
+use crate::limit::{Misses, Pace};
 use crate::summary::Summary;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// A figure with its numbers.
@@ -22,28 +26,24 @@ pub struct Drawn {
     pub rounds: (usize, usize),
     /// When and with what they were run.
     pub builds: BTreeSet<Build>,
+    pub calibration: Calibration,
     /// Runs that gave nothing, and why.
     pub failed: Vec<(String, String)>,
     /// The command lines behind it.
     pub cells: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-pub struct DrawnPanel {
-    pub title: String,
-    pub unit: &'static str,
-    pub places: Vec<String>,
-    pub series: Vec<DrawnSeries>,
-    /// Why there is no plot, if there is none for a reason.
-    pub left_out: Option<&'static str>,
-    #[serde(skip)]
-    shape: Shape,
-}
-
-#[derive(Debug, Serialize)]
-pub struct DrawnSeries {
-    pub name: String,
-    pub values: Vec<Option<Summary>>,
+/// What misses took around a figure's runs.
+#[derive(Debug, Default, Serialize)]
+pub struct Calibration {
+    /// Runs, each round's for itself.
+    pub runs: usize,
+    /// Of these, how many were calibrated.
+    pub calibrated: usize,
+    /// And in how many that changed meanwhile.
+    pub drifted: usize,
+    pub dependent_ns: Option<Summary>,
+    pub parallel_ns: Option<Summary>,
 }
 
 /// A paper's number beside ours.
@@ -57,177 +57,107 @@ pub struct DrawnClaim {
 }
 
 /// Places and series in the order of their first use, and what the runs gave for them.
-pub fn draw(figure: Figure, kept: &Kept) -> Drawn {
-    let (mut failed, mut cells) = (Vec::new(), Vec::new());
-    let (mut least, mut most, mut builds) = (usize::MAX, 0, BTreeSet::new());
+pub fn draw(figure: &Figure, kept: &Kept) -> Drawn {
+    let mut cells = Vec::new();
     for point in figure.panels.iter().flat_map(|panel| &panel.points) {
-        let command = &point.cell.0;
-        if cells.contains(command) {
-            continue;
-        }
-        cells.push(command.clone());
-        let rounds = kept.outcomes(&point.cell).count();
-        (least, most) = (least.min(rounds), most.max(rounds));
-        builds.extend(kept.builds(&point.cell).cloned());
-        for outcome in kept.outcomes(&point.cell) {
-            if let Outcome::Failed(why) = outcome {
-                failed.push((command.clone(), why.clone()));
-                break;
-            }
+        if !cells.contains(&point.cell) {
+            cells.push(point.cell.clone());
         }
     }
-    let rounds_of = |panel: usize, place: &str, series: &str| -> Vec<f64> {
-        let points = figure.panels.get(panel).map_or(&[][..], |panel| &panel.points);
-        let point = points
-            .iter()
-            .find(|point| point.place == place && point.series == series);
-        point.map_or(Vec::new(), |point| values(point, kept))
+    let rounds = || cells.iter().map(|cell| kept.outcomes(cell).count());
+    let why = |outcome: &Outcome| match outcome {
+        Outcome::Failed(why) => Some(why.clone()),
+        Outcome::Printed(_) => None,
     };
-    let claims = figure.claims.iter().map(|claim| {
-        let over = rounds_of(claim.panel, &claim.place, claim.over);
-        let panel = figure.panels.get(claim.panel).map_or("", |panel| &panel.title);
-        let (ours, to) = match claim.under {
-            Some(under) => {
-                let rounds = rounds_of(claim.panel, &claim.place, under);
-                let ratios = over.iter().zip(&rounds).map(|(over, under)| over / under);
-                (Summary::of(ratios), format!(" to {under}"))
-            }
-            None => (Summary::of(over), String::new()),
-        };
-        let what = format!("{panel}, {}: {}{to}", claim.place, claim.over);
-        let differs = ours.is_some_and(|ours| !(ours.least * 0.9..=ours.most * 1.1).contains(&claim.paper));
-        let differs = differs.then_some(claim.why);
-        DrawnClaim {
-            what,
-            paper: claim.paper,
-            ours,
-            differs,
-        }
-    });
+    let failed = |cell| Some((cell, kept.outcomes(cell).find_map(why)?));
     Drawn {
         id: figure.id,
         title: figure.title,
         paper: figure.paper,
         differs: figure.differs,
-        claims: claims.collect(),
+        claims: figure
+            .claims
+            .iter()
+            .map(|claim| draw_claim(claim, &figure.panels, kept))
+            .collect(),
         panels: figure
             .panels
             .iter()
-            .map(|panel| draw_panel(panel, kept))
+            .map(|panel| DrawnPanel::new(panel, kept))
             .collect(),
-        rounds: (least.min(most), most),
-        builds,
-        failed,
-        cells,
+        rounds: (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)),
+        builds: cells.iter().flat_map(|cell| kept.builds(cell).cloned()).collect(),
+        calibration: Calibration::of(cells.iter().flat_map(|cell| kept.outcomes(cell))),
+        failed: cells
+            .iter()
+            .filter_map(failed)
+            .map(|(cell, why)| (cell.0.clone(), why))
+            .collect(),
+        cells: cells.into_iter().map(|cell| cell.0).collect(),
     }
 }
 
-fn draw_panel(panel: &Panel, kept: &Kept) -> DrawnPanel {
-    let mut places: Vec<String> = Vec::new();
-    let mut names: Vec<String> = Vec::new();
-    for point in &panel.points {
-        if !places.contains(&point.place) {
-            places.push(point.place.clone());
+impl Calibration {
+    fn of<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Calibration {
+        let (mut calibration, mut all) = (Calibration::default(), Vec::new());
+        for outcome in outcomes {
+            let Outcome::Printed(objects) = outcome else {
+                continue;
+            };
+            let paces: Vec<Pace> = objects.iter().flat_map(sample::paces).collect();
+            calibration.runs += 1;
+            calibration.calibrated += usize::from(!paces.is_empty());
+            calibration.drifted += usize::from(paces.iter().any(|pace| pace.drifted));
+            all.extend(paces.iter().map(Pace::mean));
         }
-        if !names.contains(&point.series) {
-            names.push(point.series.clone());
+        let summary = |of: fn(&Misses) -> f64| Summary::of(all.iter().map(of));
+        calibration.dependent_ns = summary(|misses| misses.dependent_ns);
+        calibration.parallel_ns = summary(|misses| misses.parallel_ns);
+        calibration
+    }
+}
+
+fn draw_claim(claim: &Claim, panels: &[Panel], kept: &Kept) -> DrawnClaim {
+    let panel = panels.get(claim.panel);
+    let samples = |series: &str| -> Vec<Sample> {
+        let mut points = panel.into_iter().flat_map(|panel| &panel.points);
+        let point = points.find(|point| point.place == claim.place && point.series == series);
+        point.map_or(Vec::new(), |point| sample::samples(point, kept))
+    };
+    let over = samples(claim.over);
+    let (ours, to) = match claim.under {
+        Some(under) => {
+            let under_samples = samples(under);
+            let ratio = |one: &Sample| {
+                let other = under_samples.iter().find(|other| other.round == one.round)?;
+                Some(one.number / other.number)
+            };
+            (Summary::of(over.iter().filter_map(ratio)), format!(" to {under}"))
         }
-    }
-    let value = |name: &str, place: &str| {
-        let point = panel
-            .points
-            .iter()
-            .find(|point| point.series == name && point.place == place)?;
-        Summary::of(values(point, kept))
+        None => (Summary::of(over.iter().map(|one| one.number)), String::new()),
     };
-    let series = names.into_iter().map(|name| DrawnSeries {
-        values: places.iter().map(|place| value(&name, place)).collect(),
-        name,
-    });
-    let mut series: Vec<DrawnSeries> = series.collect();
-    let empty = series.iter().all(|one| one.values.iter().all(Option::is_none));
-    let left_out = (empty && panel.points.iter().any(|point| point.measure.is_hardware()))
-        .then_some("left out: this machine gives no counters");
-    if left_out.is_some() {
-        series.clear();
-    }
-    DrawnPanel {
-        title: panel.title.clone(),
-        unit: panel.unit,
-        series,
-        places,
-        left_out,
-        shape: panel.shape,
-    }
-}
-
-/// A point's value in each round.
-fn values(point: &Point, kept: &Kept) -> Vec<f64> {
-    let picked = |object: &&Value| {
-        let mut fields = point.pick.iter();
-        fields.all(|(field, wanted)| object[*field] == wanted.as_str())
-    };
-    let of = |outcome: &Outcome| match outcome {
-        Outcome::Printed(objects) => objects
-            .iter()
-            .find(picked)
-            .and_then(|object| value(object, point.measure)),
-        Outcome::Failed(_) => None,
-    };
-    kept.outcomes(&point.cell).filter_map(of).collect()
-}
-
-fn value(object: &Value, measure: Measure) -> Option<f64> {
-    match measure {
-        Measure::Mops => object["mops"].as_f64(),
-        Measure::MicrosPerOp => Some(object["seconds"].as_f64()? * 1e6 / object["ops"].as_f64()?),
-        Measure::Field(field) => object[field].as_f64(),
-        Measure::Path(path) => path.iter().fold(object, |object, field| &object[*field]).as_f64(),
-        Measure::Micros(field) => Some(object[field].as_f64()? / 1e3),
-    }
-}
-
-impl DrawnPanel {
-    /// As SVG.
-    pub fn plot(&self) -> String {
-        let series: Vec<Series> = self
-            .series
-            .iter()
-            .map(|one| Series {
-                name: one.name.clone(),
-                values: one.values.clone(),
-            })
-            .collect();
-        svg::plot(self.shape, self.unit, &self.places, &series)
+    let title = panel.map_or("", |panel| &panel.title);
+    let differs = ours.is_some_and(|ours| !(ours.least * 0.9..=ours.most * 1.1).contains(&claim.paper));
+    DrawnClaim {
+        what: format!("{title}, {}: {}{to}", claim.place, claim.over),
+        paper: claim.paper,
+        ours,
+        differs: differs.then_some(claim.why),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Numbers are found where the runs put them.
-    #[test]
-    fn measures() {
-        let object = serde_json::json!({
-            "mops": 2.0, "seconds": 3.0, "ops": 1_000_000, "p99_ns": 1500, "persists_per_op": {"log": {"fences": 0.5}}
-        });
-        assert_eq!(value(&object, Measure::Mops), Some(2.0));
-        assert_eq!(value(&object, Measure::MicrosPerOp), Some(3.0));
-        assert_eq!(value(&object, Measure::Micros("p99_ns")), Some(1.5));
-        assert_eq!(
-            value(&object, Measure::Path(&["persists_per_op", "log", "fences"])),
-            Some(0.5)
-        );
-        assert_eq!(value(&object, Measure::Field("nothing")), None);
-    }
+    use crate::figures::cell::Cell;
+    use crate::figures::plan::{Measure, Point};
+    use crate::figures::svg::Shape;
 
     /// What differs from the paper by more than a tenth says why, ratios and values alike; a panel of counters that no run
-    /// had is left out; a figure says in how many rounds and with what it was measured.
+    /// had is left out; a figure says in how many rounds and with what it was measured, and where
+    /// the memory's pace drifted.
     #[test]
     fn figures_say_what_differs_and_what_is_left_out() {
-        use super::super::cell::Cell;
-        use super::super::plan::Claim;
         let directory = tempfile::tempdir().unwrap();
         let mut kept = Kept::open(&directory.path().join("cells")).unwrap();
         let build = Build {
@@ -236,7 +166,12 @@ mod tests {
         };
         for (name, rounds) in [("a", [2.0, 2.0]), ("b", [1.0, 1.0])] {
             for (round, mops) in (1..).zip(rounds) {
-                let object = serde_json::json!({ "mops": mops, "hardware_per_op": null });
+                let misses = |ns| serde_json::json!({ "dependent_ns": ns, "parallel_ns": 10.0 });
+                let after = if (name, round) == ("b", 2) { 120.0 } else { 100.0 };
+                let pace = serde_json::json!({
+                    "footprint": 64, "before": misses(100.0), "after": misses(after), "drifted": after > 110.0
+                });
+                let object = serde_json::json!({ "mops": mops, "hardware_per_op": null, "pace": pace });
                 let outcome = Outcome::Printed(vec![object]);
                 kept.keep(Cell(name.into()), round, build.clone(), outcome)
                     .unwrap();
@@ -265,7 +200,7 @@ mod tests {
             why: "why",
         };
         let drawn = draw(
-            Figure {
+            &Figure {
                 id: "id",
                 title: "title",
                 paper: "",
@@ -287,6 +222,24 @@ mod tests {
         assert_eq!(differs, [None, Some("why"), None, Some("why")]);
         assert_eq!((drawn.rounds, drawn.builds), ((2, 2), BTreeSet::from([build])));
         assert!(drawn.panels[0].left_out.is_none() && drawn.panels[0].series.len() == 2);
+        let calibration = &drawn.calibration;
+        assert_eq!(
+            (calibration.runs, calibration.calibrated, calibration.drifted),
+            (4, 4, 1)
+        );
+        assert_eq!(
+            calibration.dependent_ns.map(|ns| (ns.least, ns.most)),
+            Some((100.0, 110.0))
+        );
+        let drifted = |series: &crate::figures::svg::Series| series.values[0].map(|value| value.drifted);
+        assert!(drawn.panels[0].series.iter().map(drifted).eq([Some(0), Some(1)]));
+        let [ratio] = &drawn.panels[0].ratios[..] else {
+            panic!("{:?}", drawn.panels[0].ratios)
+        };
+        assert_eq!(
+            (&*ratio.over, &*ratio.under, ratio.ratio, ratio.drifted),
+            ("b", "a", 0.5, 1)
+        );
         assert!(drawn.panels[1].left_out.is_some() && drawn.panels[1].series.is_empty());
     }
 }
