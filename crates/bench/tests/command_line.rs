@@ -237,6 +237,7 @@ fn restart_asks_every_engine(directory: &Path) {
                 .is_some_and(|ms| ms > 0.0),
             "{object}"
         );
+        assert!(object["pace"]["drifted"].is_boolean(), "{object}");
     }
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }

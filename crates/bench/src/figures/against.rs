@@ -121,7 +121,7 @@ impl Against {
             ..
         } = self;
         let width = self.half_width.map_or(String::new(), |width| {
-            format!(", half of which are narrower than ±{:.1}%", width * 100.0)
+            format!(" (half of the spreads are narrower than ±{:.1}%)", width * 100.0)
         });
         format!(
             "{met} of {of} ratios{} lie within the spread stated before, which {:.0}% are to{width}; {met_undrifted} of \
