@@ -327,7 +327,7 @@ impl<M: Media> Inner<M> {
     }
 
     /// Claims chunks for a thread that has just taken the last it had, if there are any in open pages: what it will write
-    /// next is then on its way. Where pages are nearly full, and each claim is of a chunk or two, that is with every other chunk.
+    /// next is then on its way.
     #[inline(never)]
     fn claim_ahead(&self, class: usize) {
         let Some(claim) = self.space.claim(class, false) else {
@@ -413,16 +413,21 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Claims chunks of a class: of an open page, else of a new one.
+    /// Claims chunks of a class: of an open page, else of a new one, else of one that has few.
     fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
+        let size = self.space.classes.size(class) as usize;
         loop {
-            let size = self.space.classes.size(class) as usize;
-            let claim = match self.space.claim(class, in_pairs) {
-                Some(claim) => Some(claim),
-                None => self.space.carve(self.take_pages(1, size)?, class, in_pairs),
-            };
-            if let Some(claim) = claim {
+            if let Some(claim) = self.space.claim(class, in_pairs) {
                 return Ok(claim);
+            }
+            match self.take_pages(1, size) {
+                Ok(page) => {
+                    if let Some(claim) = self.space.carve(page, class, in_pairs) {
+                        return Ok(claim);
+                    }
+                }
+                Err(full) if !self.space.open_scanty(class) => return Err(full),
+                Err(_) => {}
             }
         }
     }

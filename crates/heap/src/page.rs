@@ -123,6 +123,10 @@ impl Chunks {
         self.used
     }
 
+    pub(crate) fn free(&self) -> u32 {
+        self.slots - self.used
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.used == self.slots
     }

@@ -3,8 +3,8 @@
 //! All of it is DRAM and knows neither the pool nor its media, so that a free that waits for its epoch can outlive
 //! the heap.
 //!
-//! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open pages if and only if
-//!    it has both free and live chunks; part of a large object; or not swept yet.
+//! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open or scanty pages if and
+//!    only if it has both free and live chunks; part of a large object; or not swept yet.
 //! I2 A chunk's bit changes under its page's lock only; which places a page is in changes under the lock of that
 //!    place (`settle`), after the bit.
 //! I3 While retirements are set aside, nothing that was ever reachable is freed.
@@ -23,6 +23,10 @@ use std::sync::{Arc, Mutex};
 
 /// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
 const CLAIM_BYTES: u32 = 32 << 10;
+
+/// A page that was full is opened again once one in so many of its chunks is free: so a claim finds several in a word of
+/// its bitmap, and nearly full pages need not be looked through for each chunk.
+const SCANTY: u32 = 16;
 
 /// In how many open pages a pair is looked for before a new page is taken: the highest, which single chunks, taken
 /// from the lowest, leave alone.
@@ -43,11 +47,33 @@ pub(crate) struct Space {
     page_shift: u32,
     /// The end of the pages of earlier generations.
     old_end: u32,
-    /// For each class, the pages with both free and live chunks: the lowest is used first.
-    open: Box<[CachePadded<Mutex<BTreeSet<u32>>>]>,
+    /// For each class, its pages with both free and live chunks.
+    partial: Box<[CachePadded<Mutex<Partial>>]>,
     /// What was retired while recovery finds out what is alive; `None` once it has.
     aside: Mutex<Option<Vec<(Offset, usize)>>>,
     set_aside: AtomicBool,
+}
+
+/// The pages of a class with both free and live chunks.
+#[derive(Debug, Default)]
+struct Partial {
+    /// Those to claim from, the lowest first, until they are full.
+    open: BTreeSet<u32>,
+    /// Those that were full, and have few free chunks yet.
+    scanty: BTreeSet<u32>,
+}
+
+impl Partial {
+    fn remove(&mut self, page: u32) {
+        if !self.open.remove(&page) {
+            self.scanty.remove(&page);
+        }
+    }
+
+    fn open(&mut self, page: u32) {
+        self.scanty.remove(&page);
+        self.open.insert(page);
+    }
 }
 
 impl Space {
@@ -57,7 +83,7 @@ impl Space {
         let set_aside = end > 1;
         let runs = Runs::new(end);
         Space {
-            open: (0..classes.count()).map(|_| CachePadded::default()).collect(),
+            partial: (0..classes.count()).map(|_| CachePadded::default()).collect(),
             classes,
             table: Table::default(),
             free_pages: runs.counter(),
@@ -114,7 +140,7 @@ impl Space {
     /// Claims free chunks of a class from an open page, if there is one: of one word of its bitmap, `start` counted
     /// from the pool's base.
     pub(crate) fn claim(&self, class: usize, in_pairs: bool) -> Option<Claim> {
-        let mut open = lock(&self.open[class]);
+        let open = &mut lock(&self.partial[class]).open;
         let claim_in_page = |&page: &u32| {
             let mut state = self.table.page(page).lock();
             let Kind::Chunks(chunks) = &mut state.kind else {
@@ -134,17 +160,25 @@ impl Space {
         Some(self.based(claim, page))
     }
 
+    /// Opens the scanty pages of a class, for want of others; whether there were any.
+    pub(crate) fn open_scanty(&self, class: usize) -> bool {
+        let partial = &mut *lock(&self.partial[class]);
+        let any = !partial.scanty.is_empty();
+        partial.open.append(&mut partial.scanty);
+        any
+    }
+
     /// Makes a page that was free one of the class, and claims its first chunks.
     pub(crate) fn carve(&self, page: u32, class: usize, in_pairs: bool) -> Option<Claim> {
         let mut chunks = Chunks::new(self.page_size(), class, self.classes.size(class));
         let claim = self.claim_in(&mut chunks, in_pairs);
         let full = chunks.is_full();
-        let mut open = lock(&self.open[class]);
+        let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(page).lock();
         state.swept = true;
         state.kind = Kind::Chunks(chunks);
         if !full {
-            open.insert(page);
+            partial.open(page);
         }
         claim.map(|claim| self.based(claim, page))
     }
@@ -187,10 +221,8 @@ impl Space {
                 let slot = chunks.slot(self.within(offset.get()));
                 let was_live = slot.is_some_and(|slot| chunks.clear(slot));
                 self.note_free(was_live || !swept);
-                let (class, moves) = (
-                    chunks.class(),
-                    chunks.used() == 0 || chunks.used() + 1 == chunks.slots(),
-                );
+                let (class, free) = (chunks.class(), chunks.free());
+                let moves = chunks.used() == 0 || free == 1 || free == enough(chunks);
                 drop(state);
                 if swept && moves {
                     self.settle(number, class);
@@ -254,7 +286,7 @@ impl Space {
     /// Puts a page of the class where its counts say it belongs. (If it is none of the class any more, whoever made
     /// it something else has seen to it.)
     pub(crate) fn settle(&self, number: u32, class: usize) {
-        let mut open = lock(&self.open[class]);
+        let mut partial = lock(&self.partial[class]);
         let mut state = self.table.page(number).lock();
         let Kind::Chunks(chunks) = &state.kind else {
             return;
@@ -264,13 +296,15 @@ impl Space {
         }
         if chunks.used() == 0 {
             state.kind = Kind::Free;
-            open.remove(&number);
-            drop((state, open));
+            partial.remove(number);
+            drop((state, partial));
             lock(&self.runs).put(number, 1);
         } else if chunks.is_full() {
-            open.remove(&number);
-        } else {
-            open.insert(number);
+            partial.remove(number);
+        } else if chunks.free() >= enough(chunks) {
+            partial.open(number);
+        } else if !partial.open.contains(&number) {
+            partial.scanty.insert(number);
         }
     }
 
@@ -297,4 +331,9 @@ impl Space {
         self.set_aside.store(false, Ordering::Release);
         aside
     }
+}
+
+/// How many free chunks a page has that is opened again.
+fn enough(chunks: &Chunks) -> u32 {
+    (chunks.slots() / SCANTY).max(1)
 }

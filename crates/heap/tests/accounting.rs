@@ -3,7 +3,7 @@
 mod toy;
 
 use pmem::{Counting, Hardware, Media, Offset, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use toy::{Random, seed, settle};
 use wollemi_heap::{Error, Heap, footprint, pin};
@@ -287,6 +287,49 @@ fn a_full_pool_is_an_error_and_space_comes_back() {
             .map(drop)
     });
     assert!(matches!(absurd, Err(Error::Full { .. })));
+}
+
+/// In a full pool the last free chunks can be had, however few of them a page has.
+#[test]
+fn a_full_pool_gives_its_last_chunks() {
+    let heap = anonymous(6 * PAGE, Hardware::detect());
+    let fill = || std::iter::from_fn(|| allocate(&heap, 64, 5).ok());
+    let all: Vec<Offset> = fill().collect();
+    assert_eq!(all.len() as u64, 5 * PAGE / 64);
+    // 16 of a page's 1024: too few to claim from it while there are other pages.
+    let few: BTreeSet<Offset> = all.into_iter().step_by(61).collect();
+    for &offset in &few {
+        retire(&heap, offset, 64);
+    }
+    settle(&heap);
+    assert_eq!(fill().collect::<BTreeSet<Offset>>(), few);
+    assert_adds_up(&heap, "full again");
+}
+
+/// Where objects are replaced for long, the pool grows by a sixteenth, and by what waits to come back.
+#[test]
+fn replacing_grows_a_pool_by_little() {
+    const ROUND: usize = 1000;
+    let seed = seed();
+    let mut random = Random(seed);
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let mut live: Vec<Offset> = (0..20 * 1024).map(|_| allocate(&heap, 64, 6).unwrap()).collect();
+    let before = heap.stats().reserved;
+    for _ in 0..100 {
+        for _ in 0..ROUND {
+            let i = random.below(live.len() as u64) as usize;
+            let old = std::mem::replace(&mut live[i], allocate(&heap, 64, 6).unwrap());
+            retire(&heap, old, 64);
+        }
+        settle(&heap);
+    }
+    let bound = before + before / 16 + 64 * ROUND as u64 + 2 * PAGE;
+    let stats = heap.stats();
+    assert!(
+        stats.reserved <= bound,
+        "seed {seed}: {before} bytes became {stats:?}"
+    );
+    assert_eq!(stats.objects, live.len() as u64, "seed {seed}");
 }
 
 /// Retirement waits for the guards of its time.

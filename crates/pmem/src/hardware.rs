@@ -275,7 +275,11 @@ mod tests {
     /// Stores of every kind arrive, and no way of writing back that this processor has changes them.
     #[test]
     fn memory_keeps_its_values() {
-        for media in [Memory, Caches, Process].map(|domain| told(Hardware::detect(), domain)) {
+        let obeying = [Memory, Caches, Process].map(|domain| told(Hardware::detect(), domain));
+        for media in obeying
+            .into_iter()
+            .chain([told(Hardware::as_persistent(), Process)])
+        {
             let word = AtomicU64::new(1);
             media.store(&word, 2);
             media.write_back(word.as_ptr().cast(), Purpose::Node);

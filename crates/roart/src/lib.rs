@@ -31,6 +31,7 @@ mod write;
 use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -146,6 +147,8 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
             heap: &self.heap,
             guard,
             key,
+            passed: Cell::default(),
+            looks: Cell::new(false),
         };
         writer.edit(edit)
     }

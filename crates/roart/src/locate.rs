@@ -3,6 +3,10 @@
 //! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer
 //! that has compared them all may therefore lock the node later and still be right; what may have changed
 //! meanwhile is only what the node's slots hold, and whether the node is obsolete.
+//!
+//! Bytes that a node's prefix has no room for stand in a leaf below it only. A writer that then finds its key has
+//! compared them with that. So the walk passes them, and only a writer that does not find its key looks at such a leaf
+//! ([`Writer::has_passed_rightly`]).
 
 use crate::array::ArrayRef;
 use crate::node::Node;
@@ -21,6 +25,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let mut at = self.index.root;
         let mut node = Node::at(self.heap, at)?;
         let mut level = 0;
+        self.passed.set(None);
         loop {
             let (_, link) = node.slot::<V, M>(self.heap, self.key.get(level).copied());
             if level == self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
@@ -44,7 +49,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             let child_level = self.index.level_after(link, &child, level + 1);
             if child_level > level + 1 {
                 check_level(&child, link, child_level, self.heap.media())?;
-                let Some(shared) = self.shared(&child, child_level, level + 1)? else {
+                let Some(shared) = self.shared(child, child_level, level + 1)? else {
                     return Ok(None);
                 };
                 if let Shared::Until(until, byte) = shared {
@@ -62,14 +67,22 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
-    /// Compares `key` with the string of `node` from byte `from` to the node's level.
-    fn shared(&self, node: &Node<'_>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
+    /// Compares `key` with the string of `node` from byte `from` to the node's level, unless that is to be done later.
+    fn shared(&self, node: Node<'g>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
         if level - from <= Prefix::MAX {
             let string = prefix.last(level - from).ok_or(UNFIT_PREFIX)?;
             return Ok(Some(Shared::of(string, self.key, from)));
         }
-        let Some(leaf) = self.index.any_leaf(*node)? else {
+        if !self.looks.get() && level <= self.key.len() {
+            self.passed.set(Some((node, level)));
+            return Ok(Some(Shared::All));
+        }
+        self.shared_by_leaf(node, level, from)
+    }
+
+    fn shared_by_leaf(&self, node: Node<'g>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
+        let Some(leaf) = self.index.any_leaf(node)? else {
             return Ok(None);
         };
         let Some(string) = leaf.key().get(from..level) else {
@@ -79,6 +92,17 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             });
         };
         Ok(Some(Shared::of(string, self.key, from)))
+    }
+
+    /// Whether the key has the bytes that the walk has passed, if it has passed any. If not, or if that cannot be said, the next
+    /// walk will look at all.
+    pub(crate) fn has_passed_rightly(&self) -> Result<bool, Fault> {
+        let Some((node, level)) = self.passed.take() else {
+            return Ok(true);
+        };
+        let rightly = self.shared_by_leaf(node, level, 0)? == Some(Shared::All);
+        self.looks.set(!rightly);
+        Ok(rightly)
     }
 
     /// Locks the slot by which `child` hangs. The caller holds the child's lock and the child is not

@@ -16,7 +16,7 @@ use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
-use crate::node::draft_node;
+use crate::node::{Node, draft_node};
 use crate::{Roart, Variant};
 use art::{
     Child, Children, Kind, LONG_SKIP, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged,
@@ -25,6 +25,7 @@ use art::{
 use heap::{Error, Guard, Heap};
 use index::{Action, Edit};
 use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
+use std::cell::Cell;
 
 /// One write.
 pub(crate) struct Writer<'g, M: Media, V: Variant> {
@@ -32,6 +33,10 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) heap: &'g Heap<M>,
     pub(crate) guard: &'g Guard,
     pub(crate) key: &'g [u8],
+    /// The lowest node that the walk has come to without comparing all bytes, and its level.
+    pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
+    /// Whether a walk compares all bytes.
+    pub(crate) looks: Cell<bool>,
 }
 
 impl<M: Media, V: Variant> Writer<'_, M, V> {
@@ -67,6 +72,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let tag = child_tag(Kind::Leaf, byte.unwrap_or_default(), 0);
         match (link.kind(), slot) {
             (Kind::Null, slot) if link.is_null() => {
+                if !self.has_passed_rightly()? {
+                    return Ok(None);
+                }
                 let action = edit.decide(None);
                 if action == Action::Put {
                     match (slot, byte) {
@@ -81,6 +89,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             (Kind::Leaf, Some(slot)) => {
                 let leaf = LeafRef::at(self.heap, link)?;
                 if !same(leaf.key(), self.key) {
+                    if !self.has_passed_rightly()? {
+                        return Ok(None);
+                    }
                     let action = edit.decide(None);
                     if action == Action::Put {
                         self.split_leaf(slot, link, place.level, leaf, edit.value())?;
@@ -107,6 +118,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 let Some((at, byte)) = place.parting else {
                     return Ok(None);
                 };
+                if !self.has_passed_rightly()? {
+                    return Ok(None);
+                }
                 let action = edit.decide(None);
                 if action == Action::Put {
                     self.split_prefix(slot, link, place.level, (at, byte), edit.value())?;
@@ -131,6 +145,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let media = self.heap.media();
         array.check_class(place.link, media)?;
         let Some((slot, link, leaf)) = array.find(self.heap, self.key)? else {
+            if !self.has_passed_rightly()? {
+                return Ok(None);
+            }
             let action = edit.decide(None);
             if action == Action::Put {
                 match array.vacant(media) {

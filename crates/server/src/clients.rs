@@ -22,6 +22,8 @@ pub struct Client {
     active: AtomicU64,
     killed: AtomicBool,
     told: Notify,
+    /// The number of its last command, counted from 1. Only Redis clients have one.
+    command: AtomicUsize,
     known: Mutex<Known>,
 }
 
@@ -34,8 +36,6 @@ pub struct Known {
     pub db: usize,
     /// Whether it speaks RESP3.
     pub three: bool,
-    /// The last command.
-    pub command: &'static str,
 }
 
 impl Client {
@@ -49,9 +49,14 @@ impl Client {
         change(&mut self.lock());
     }
 
-    /// Notes the command that it has sent.
-    pub fn command(&self, name: &'static str) {
-        self.lock().command = name;
+    /// Notes the number of the command that it has sent.
+    pub fn note_command(&self, number: usize) {
+        self.command.store(number + 1, Ordering::Relaxed);
+    }
+
+    /// The number of the last command that it has sent.
+    pub fn command(&self) -> Option<usize> {
+        self.command.load(Ordering::Relaxed).checked_sub(1)
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
@@ -126,6 +131,7 @@ impl Clients {
             active: AtomicU64::new(0),
             killed: AtomicBool::new(false),
             told: Notify::new(),
+            command: AtomicUsize::new(0),
             known: Mutex::default(),
         });
         clients.lock().insert(client.id, client.clone());

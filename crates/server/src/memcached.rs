@@ -55,19 +55,26 @@ impl Memcached {
     /// Fetches what a request and those in `input`, behind it, will look at, and says how many bytes the latter have.
     fn fetch<'b>(&self, request: &Request<'b>, input: &'b [u8]) -> usize {
         let mut scout = self.parser.clone();
-        let mut keys: Vec<&[u8]> = request.key().into_iter().collect();
-        let mut read = 0;
-        for _ in 1..BATCH {
-            let Step::Request { used, request, .. } = scout.next(&input[read..]) else {
-                break;
-            };
-            keys.extend(request.key());
-            read += used;
+        let mut keys = [&[][..]; BATCH];
+        let (mut count, mut read) = (0, 0);
+        let mut next = Some(request.key());
+        while let Some(key) = next {
+            if let Some(key) = key {
+                keys[count] = key;
+                count += 1;
+            }
+            next = None;
+            if count < BATCH
+                && let Step::Request { used, request, .. } = scout.next(&input[read..])
+            {
+                read += used;
+                next = Some(request.key());
+            }
         }
-        if keys.len() > 1 {
+        if count > 1 {
             let shared = self.session.shared();
-            shared.databases.first().fetch(&keys);
-            shared.access.fetch(&keys);
+            shared.databases.first().fetch(&keys[..count]);
+            shared.access.fetch(&keys[..count]);
         }
         read
     }
@@ -150,7 +157,7 @@ impl Protocol for Memcached {
                 }
                 request => {
                     self.finish(&mut lookups, sink).await?;
-                    if used > fetched {
+                    if used > fetched && used < unread.len() {
                         fetched = used + self.fetch(&request, &unread[used..]);
                     }
                     if self.answer(request, noreply, sink).await? == Next::Close {

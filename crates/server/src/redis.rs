@@ -233,7 +233,7 @@ impl Protocol for Redis {
                 }
             } else {
                 self.finish(&mut gets, sink).await?;
-                if plain && used >= fetched {
+                if plain && used >= fetched && more < input.len() {
                     fetched = used + self.fetch(input);
                 }
                 self.answer(input, sink);

@@ -52,6 +52,8 @@ pub struct Worker {
     pub scratch: RefCell<Vec<u8>>,
     /// Since when the command that comes next is counted to take time.
     mark: Cell<Instant>,
+    /// Turns of connections so far.
+    turns: Cell<u64>,
 }
 
 impl Worker {
@@ -61,7 +63,13 @@ impl Worker {
             number,
             scratch: RefCell::default(),
             mark: Cell::new(Instant::now()),
+            turns: Cell::new(0),
         }
+    }
+
+    /// A connection's turn begins; the number of it.
+    pub fn turn(&self) -> u64 {
+        self.turns.replace(self.turns.get() + 1)
     }
 
     /// What passed until now is no command's time. Called after each wait.

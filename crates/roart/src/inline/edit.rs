@@ -70,6 +70,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             }
             return Ok(Some(action));
         }
+        if !self.has_passed_rightly()? {
+            return Ok(None);
+        }
         let action = edit.decide(None);
         if action != Action::Put {
             return Ok(Some(none_removed(action)));

@@ -233,7 +233,7 @@ fn line(client: &Client) -> String {
         client.age(),
         client.idle(),
         known.db,
-        known.command,
+        client.command().map_or("", super::name),
         if known.three { 3 } else { 2 },
         known.lib_name,
         known.lib_version,

@@ -193,13 +193,38 @@ fn takes(arity: i64, words: usize) -> bool {
 
 /// The command of this name, in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
-    let mut lower = [0; 16];
+    let mut lower = [0; LONGEST_NAME];
     let lower = lower.get_mut(..name.len())?;
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
-    let found = COMMANDS.binary_search_by(|command| command.name.as_bytes().cmp(lower));
-    found.ok().map(|i| &COMMANDS[i])
+    let (&first, _) = lower.split_first()?;
+    let begin = usize::from(first.checked_sub(b'a').filter(|&letter| letter < 26)?);
+    let of_letter = BY_LETTER[begin]..BY_LETTER[begin + 1];
+    COMMANDS[of_letter]
+        .iter()
+        .find(|command| command.name.as_bytes() == lower)
 }
+
+/// No name is longer.
+const LONGEST_NAME: usize = 16;
+
+/// Where the commands begin whose names have this first letter; and at last, how many there are.
+static BY_LETTER: [usize; 27] = {
+    let mut begins = [COMMANDS.len(); 27];
+    let mut number = COMMANDS.len();
+    while number > 0 {
+        number -= 1;
+        begins[(COMMANDS[number].name.as_bytes()[0] - b'a') as usize] = number;
+    }
+    let mut letter = 26;
+    while letter > 0 {
+        letter -= 1;
+        if begins[letter] == COMMANDS.len() {
+            begins[letter] = begins[letter + 1];
+        }
+    }
+    begins
+};
 
 impl Command {
     /// The keys among its arguments.
@@ -274,8 +299,8 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 }
                 return;
             }
-            let shared = context.worker.shared.clone();
-            context.client.command(command.name);
+            let shared = &context.worker.shared;
+            context.client.note_command(command.number);
             // A lone key is one edit, and needs nobody kept away.
             let alone = command.kind == Kind::Alone && (args.len() != 2 || command.keys != ALL);
             let _alone;
@@ -286,6 +311,7 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 _shared = shared.databases.shared();
             }
             let growth = match command.name {
+                _ if shared.databases.memory().limit() == 0 => 0,
                 "exec" => transaction::growth(context),
                 _ => command.growth(args),
             };

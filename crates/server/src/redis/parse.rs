@@ -178,9 +178,11 @@ impl Parser {
                 Some(b'*') => {}
                 Some(_) => return self.inline(input),
             }
-            let line = self.line(input, "too big mbulk count string")?;
-            let count = number::strict(&line[1..]).filter(|&count| count <= MAX_ARGS as i64);
-            let Some(count) = count else {
+            let count = match self.short_length(input, b'*') {
+                Some(count) => Some(count as i64),
+                None => number::strict(&self.line(input, "too big mbulk count string")?[1..]),
+            };
+            let Some(count) = count.filter(|&count| count <= MAX_ARGS as i64) else {
                 return Err(wrong("invalid multibulk length"));
             };
             let count = count.max(0) as u64;
@@ -211,15 +213,18 @@ impl Parser {
     }
 
     fn bulk_length(&mut self, input: &[u8], stranger: bool) -> Result<usize, Step> {
-        let line = self.line(input, "too big bulk count string")?;
-        let Some(length) = line.strip_prefix(b"$") else {
-            let got = line.first().copied().unwrap_or(b'\r') as char;
-            return Err(wrong(&format!("expected '$', got '{got}'")));
+        let length = match self.short_length(input, b'$') {
+            Some(length) => Some(length),
+            None => {
+                let line = self.line(input, "too big bulk count string")?;
+                let Some(length) = line.strip_prefix(b"$") else {
+                    let got = line.first().copied().unwrap_or(b'\r') as char;
+                    return Err(wrong(&format!("expected '$', got '{got}'")));
+                };
+                number::strict(length).and_then(|length| usize::try_from(length).ok())
+            }
         };
-        let most = self.limits.bulk;
-        let length = number::strict(length).and_then(|length| usize::try_from(length).ok());
-        let length = length.filter(|&length| length <= most);
-        let Some(length) = length else {
+        let Some(length) = length.filter(|&length| length <= self.limits.bulk) else {
             return Err(wrong("invalid bulk length"));
         };
         if stranger && length > MAX_STRANGERS_BULK {
@@ -227,6 +232,33 @@ impl Parser {
         }
         self.bulk = Some(length);
         Ok(length)
+    }
+
+    /// The number on the line at `at`, behind which `at` then is, where that is a whole line as nearly all are: the
+    /// mark and up to four digits. Else nothing has happened.
+    #[inline]
+    fn short_length(&mut self, input: &[u8], mark: u8) -> Option<usize> {
+        let [first, line @ ..] = input.get(self.at..)? else {
+            return None;
+        };
+        let mut length = 0;
+        for (i, &byte) in line.iter().take(5).enumerate() {
+            let digit = usize::from(byte.wrapping_sub(b'0'));
+            if digit < 10 {
+                length = length * 10 + digit;
+                continue;
+            }
+            // As everywhere, what is behind the return is taken for a line feed.
+            let whole = *first == mark && byte == b'\r' && i + 1 < line.len();
+            let strict = i == 1 || (i > 1 && line[0] != b'0');
+            if whole && strict {
+                self.at += i + 3;
+                self.searched = 0;
+                return Some(length);
+            }
+            break;
+        }
+        None
     }
 
     /// The line at `at`, without its end, behind which `at` then is.

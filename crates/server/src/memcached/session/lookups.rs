@@ -2,6 +2,7 @@
 
 use super::super::parse::Flags;
 use super::meta::{self, Shown};
+use super::timing::number;
 use super::{Session, show};
 use crate::connection::ENOUGH;
 use crate::counters::Counter;
@@ -160,8 +161,12 @@ impl Session {
             .count() as u64;
         let gets = answered_marks.iter().filter(|mark| mark.is_last()).count() as u64 - metas;
         let took = self.worker.lap();
-        self.timed_as("get", took, gets, now, || answered_keys.to_vec());
-        self.timed_as("mg", took, metas, now, || answered_keys.to_vec());
+        self.timed_as(const { number("get") }, took, gets, now, || {
+            answered_keys.to_vec()
+        });
+        self.timed_as(const { number("mg") }, took, metas, now, || {
+            answered_keys.to_vec()
+        });
         self.add(Counter::Gets, hits + misses);
         self.add(Counter::GetHits, hits);
         self.add(Counter::GetMisses, misses);

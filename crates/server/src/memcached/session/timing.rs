@@ -32,42 +32,59 @@ pub const NAMES: &[&str] = &[
     "verbosity",
 ];
 
+/// The number of the command of this name.
+pub(super) const fn number(name: &str) -> usize {
+    let mut number = 0;
+    while !is(NAMES[number].as_bytes(), name.as_bytes()) {
+        number += 1;
+    }
+    number
+}
+
+const fn is(one: &[u8], other: &[u8]) -> bool {
+    let mut i = 0;
+    while i < one.len() && i < other.len() && one[i] == other[i] {
+        i += 1;
+    }
+    i == one.len() && i == other.len()
+}
+
 impl Session {
     /// Notes what a request that is answered has taken. What is no request is not timed.
     pub(in super::super) fn timed(&self, request: &Request<'_>, now: u64) {
-        let name = match request {
-            Request::Get { .. } => "get",
-            Request::GetAndTouch { .. } => "gat",
+        let number = match request {
+            Request::Get { .. } => const { number("get") },
+            Request::GetAndTouch { .. } => const { number("gat") },
             Request::Store { body, .. } | Request::TooLarge(body) => match body {
                 Body::Classic { verb, .. } => match verb {
-                    Verb::Set => "set",
-                    Verb::Add => "add",
-                    Verb::Replace => "replace",
-                    Verb::Append => "append",
-                    Verb::Prepend => "prepend",
-                    Verb::Cas(_) => "cas",
+                    Verb::Set => const { number("set") },
+                    Verb::Add => const { number("add") },
+                    Verb::Replace => const { number("replace") },
+                    Verb::Append => const { number("append") },
+                    Verb::Prepend => const { number("prepend") },
+                    Verb::Cas(_) => const { number("cas") },
                 },
-                Body::Meta(_) => "ms",
+                Body::Meta(_) => const { number("ms") },
             },
-            Request::Delete { .. } => "delete",
-            Request::Count { up: true, .. } => "incr",
-            Request::Count { up: false, .. } => "decr",
-            Request::Touch { .. } => "touch",
-            Request::FlushAll { .. } => "flush_all",
-            Request::MetaNothing => "mn",
+            Request::Delete { .. } => const { number("delete") },
+            Request::Count { up: true, .. } => const { number("incr") },
+            Request::Count { up: false, .. } => const { number("decr") },
+            Request::Touch { .. } => const { number("touch") },
+            Request::FlushAll { .. } => const { number("flush_all") },
+            Request::MetaNothing => const { number("mn") },
             Request::Meta(meta) => match meta.verb {
-                MetaVerb::Get => "mg",
-                MetaVerb::Set => "ms",
-                MetaVerb::Delete => "md",
-                MetaVerb::Count => "ma",
+                MetaVerb::Get => const { number("mg") },
+                MetaVerb::Set => const { number("ms") },
+                MetaVerb::Delete => const { number("md") },
+                MetaVerb::Count => const { number("ma") },
             },
-            Request::MetaDebug { .. } => "me",
-            Request::Stats { .. } => "stats",
-            Request::Version => "version",
-            Request::Verbosity => "verbosity",
+            Request::MetaDebug { .. } => const { number("me") },
+            Request::Stats { .. } => const { number("stats") },
+            Request::Version => const { number("version") },
+            Request::Verbosity => const { number("verbosity") },
             Request::Quit | Request::Wrong(_) | Request::LineTooLong => return,
         };
-        self.timed_as(name, self.worker.lap(), 1, now, || {
+        self.timed_as(number, self.worker.lap(), 1, now, || {
             request.key().into_iter().collect()
         });
     }
@@ -75,20 +92,17 @@ impl Session {
     /// Notes what commands of one name that came together have taken; `keys` are those that the slow log shows.
     pub(super) fn timed_as<'k>(
         &self,
-        name: &'static str,
+        number: usize,
         took: Duration,
         times: u64,
         now: u64,
         keys: impl FnOnce() -> Vec<&'k [u8]>,
     ) {
-        let Some(number) = NAMES.iter().position(|known| *known == name) else {
-            return;
-        };
         let protocol = Protocol::Memcached;
         let command = Command { protocol, number };
         if times > 0 && self.worker.took(command, took, times) {
             let mut words = keys();
-            words.insert(0, name.as_bytes());
+            words.insert(0, NAMES[number].as_bytes());
             let slow = &self.shared().slow;
             slow.note(command, took, now, &self.client, words.into_iter());
         }

@@ -62,7 +62,29 @@ fn encoded(args: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
+/// What a new parser makes of the bytes.
+fn parser_of(bytes: &str) -> Step {
+    Parser::new(LIMITS).next(bytes.as_bytes(), false)
+}
+
 proptest! {
+    /// A length is read as a strict number is, whatever way it is read.
+    #[test]
+    fn lengths_are_strict_numbers(word in "[0-9]{0,6}|[-+0-9 x]{0,6}", end in "\r[\n\rx]") {
+        let mut parser = Parser::new(Limits { bulk: usize::MAX / 4, command: usize::MAX / 2 });
+        let step = parser.next(format!("*1\r\n${word}{end}").as_bytes(), false);
+        match number::strict(word.as_bytes()).and_then(|length| usize::try_from(length).ok()) {
+            Some(length) => prop_assert_eq!(step, Step::More(4 + 1 + word.len() + 2 + length + 2)),
+            None => prop_assert_eq!(step, wrong("invalid bulk length")),
+        }
+        let step = parser_of(&format!("*{word}{end}"));
+        match number::strict(word.as_bytes()) {
+            Some(..=0) => prop_assert_eq!(step, Step::Command(1 + word.len() + 2)),
+            Some(_) => prop_assert_eq!(step, Step::More(1 + word.len() + 2 + 1)),
+            None => prop_assert_eq!(step, wrong("invalid multibulk length")),
+        }
+    }
+
     /// However the bytes are cut into pieces, the commands are the same.
     #[test]
     fn pieces_do_not_matter(bytes in protocol(), cut in 1usize..60) {
