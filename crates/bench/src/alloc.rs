@@ -5,6 +5,7 @@
 
 mod pmemobj;
 
+use crate::limit::{Calibrator, Pace};
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::store::Place;
@@ -47,6 +48,8 @@ struct Report {
     mops: Summary,
     /// Nanoseconds a chunk takes a thread.
     ns_per_chunk: Summary,
+    /// What a miss took before and after all rounds.
+    pace: Pace,
     machine: Machine,
 }
 
@@ -60,6 +63,8 @@ struct Chunk([u8; CHUNK]);
 pub fn run(args: &AllocArgs) -> Result<(), Error> {
     let library = Pmemobj::find();
     let progress = Progress::new();
+    let mut calibrator = Calibrator::for_keys(args.chunks, &args.pool)?;
+    let misses = calibrator.misses()?;
     let (mut dcmm, mut pmemobj, mut malloc) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=args.rounds {
         progress.say(format_args!("round {round} of {}", args.rounds));
@@ -76,6 +81,7 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
         }
         malloc.push(seconds(args.threads, args.chunks, from_malloc)?);
     }
+    let pace = calibrator.since(misses)?;
     drop(progress);
     let mut rows = Vec::new();
     for (allocator, seconds) in [("dcmm", dcmm), ("libpmemobj", pmemobj), ("malloc", malloc)] {
@@ -92,6 +98,7 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
             threads,
             mops,
             ns_per_chunk,
+            pace,
             machine,
         };
         if args.json {
@@ -116,7 +123,11 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
         "spread",
         "ns a chunk and thread",
     ];
-    crate::print(&format!("{}{}", table::render(&header, &rows), Machine::detect()))
+    crate::print(&format!(
+        "{}{pace}\n{}",
+        table::render(&header, &rows),
+        Machine::detect()
+    ))
 }
 
 /// How long so many chunks take, shared out among pinned threads. What they return is freed when the time is over.

@@ -1,7 +1,7 @@
 //! How long calls took, and when.
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Latencies of calls in nanoseconds, to three digits.
@@ -56,7 +56,7 @@ const SLOTS: usize = 512;
 /// What was done when: operations, and the longest call noted, in slots of equal length.
 ///
 /// Slots begin short, and whenever a run outlasts them each two become one; so it never grows.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ms: u64,

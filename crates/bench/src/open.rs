@@ -8,6 +8,7 @@
 use crate::child::{self, Child};
 use crate::keys::{self, KeyKind, Keys};
 use crate::latency::{Recorder, Timeline};
+use crate::limit::{Calibrator, Pace};
 use crate::pass;
 use crate::progress::Progress;
 use crate::random::Random;
@@ -76,6 +77,8 @@ struct Report {
     /// calls are timed.
     timeline: Option<Timeline>,
     pool_bytes: u64,
+    /// What a miss took before and after all openings of this size, in a file beside the pool's.
+    pace: Pace,
     machine: Machine,
 }
 
@@ -98,6 +101,8 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
             return Err(Error::Exists(args.pool.clone()));
         }
         let _remove = Remove(&args.pool);
+        let mut calibrator = Calibrator::for_keys(keys, &Place::File(args.pool.clone()))?;
+        let misses = calibrator.misses()?;
         let (mut killed, mut closed) = (Vec::new(), Vec::new());
         for round in 1..=args.rounds {
             progress.say(format_args!("{keys} keys, round {round} of {}", args.rounds));
@@ -108,8 +113,9 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
         // After all openings that are timed, since what it writes is more to open.
         Child::start(["--fill".to_owned(), keys.to_string()], FILLED)?.kill()?;
         let timeline = Some(use_while_recovering(args, keys)?);
+        let pace = calibrator.since(misses)?;
         for (after, openings, timeline) in [(After::Kill, killed, timeline), (After::Close, closed, None)] {
-            let report = Report::new(args, keys, after, &openings, timeline);
+            let report = Report::new(args, keys, after, &openings, timeline, pace);
             if args.json {
                 crate::print(&serde_json::to_string(&report)?)?;
             }
@@ -185,6 +191,7 @@ impl Report {
         after: After,
         openings: &[Opening],
         timeline: Option<Timeline>,
+        pace: Pace,
     ) -> Report {
         let sorted = |time: fn(&Opening) -> Duration| {
             let mut times: Vec<f64> = openings
@@ -209,6 +216,7 @@ impl Report {
             recovered_ms: median(|opening| opening.recovered),
             timeline: timeline.map(|timeline| timeline.coarser(100)),
             pool_bytes: openings.last().map_or(0, |opening| opening.pool_bytes),
+            pace,
             machine: Machine::detect(),
         }
     }
@@ -225,6 +233,7 @@ fn render(reports: &[Report]) -> String {
         "recovered ms",
         "longest call meanwhile, ms",
         "pool MiB",
+        "",
     ];
     let rows: Vec<Vec<String>> = reports
         .iter()
@@ -239,6 +248,7 @@ fn render(reports: &[Report]) -> String {
                 format!("{:.0}", report.recovered_ms),
                 report.timeline.as_ref().map_or("-".into(), longest),
                 (report.pool_bytes >> 20).to_string(),
+                if report.pace.drifted { "DRIFTED" } else { "" }.to_owned(),
             ]
         })
         .collect();

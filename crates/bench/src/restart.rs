@@ -7,6 +7,7 @@
 use crate::child::{self, Child};
 use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys, nth_u64};
+use crate::limit::{Calibrator, Pace};
 use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::store::{self, Place};
@@ -56,6 +57,8 @@ struct Report {
     rounds: usize,
     /// From the start of the process to its first answer.
     first_get_ms: Summary,
+    /// What a miss took before and after all rounds, in a file beside the engine's.
+    pace: Pace,
     machine: Machine,
 }
 
@@ -78,6 +81,9 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     for (engine, setting) in engines {
         for &keys in &args.keys {
             let directory = crate::directory(args.dir.as_deref())?;
+            let place = Place::File(directory.path().join("pool"));
+            let mut calibrator = Calibrator::for_keys(keys, &place)?;
+            let misses = calibrator.misses()?;
             let mut times = Vec::new();
             for round in 1..=args.rounds {
                 progress.say(format_args!(
@@ -103,13 +109,14 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
             let Some(first_get_ms) = Summary::of(times) else {
                 continue;
             };
-            let (rounds, machine) = (args.rounds, Machine::detect());
+            let (rounds, pace, machine) = (args.rounds, calibrator.since(misses)?, Machine::detect());
             let report = Report {
                 engine,
                 setting,
                 keys,
                 rounds,
                 first_get_ms,
+                pace,
                 machine,
             };
             if args.json {
@@ -136,6 +143,7 @@ fn render(reports: &[Report]) -> String {
                 report.keys.to_string(),
                 format!("{median:.1}"),
                 format!("{least:.1}-{most:.1}"),
+                if report.pace.drifted { "DRIFTED" } else { "" }.to_owned(),
                 report.setting.to_owned(),
             ]
         })
@@ -145,6 +153,7 @@ fn render(reports: &[Report]) -> String {
         "keys",
         "process start to first get, ms",
         "spread",
+        "",
         "setting",
     ];
     format!("{}{}", table::render(&header, &rows), Machine::detect())

@@ -121,6 +121,7 @@ fn open_prints_an_object_a_size(pool: &Path) {
         });
         assert_eq!(done.is_some(), object["after"] == "kill", "{object}");
         assert!(done.is_none_or(|ops| ops >= 64), "{object}");
+        assert!(object["pace"]["drifted"].is_boolean(), "{object}");
     }
     assert!(!pool.exists());
 }
@@ -154,10 +155,33 @@ fn figures_write_a_page_once(directory: &Path) {
     }
     let page = std::fs::read_to_string(directory.join("index.html")).expect("the page");
     assert!(page.contains("<svg") && page.contains("WORT Fig. 7") && !page.contains("src="));
+    assert!(page.contains("A miss took") && !page.contains("Not calibrated"));
     let cells = || std::fs::read(directory.join("cells.jsonl")).expect("what was run");
     let before = cells();
     assert_eq!(objects(line, &[directory]), figures);
     assert_eq!(cells(), before);
+    figures_are_held_against_others(directory);
+}
+
+/// What is held against itself finds each ratio where it was, once there are rounds to state a spread.
+fn figures_are_held_against_others(directory: &Path) {
+    let line = "figures --scale smoke --only wort-7 --rounds 2 --json --out";
+    let objects = objects(line, &[directory, Path::new("--against"), directory]);
+    let against = objects.last().expect("what holding gave");
+    // Three kinds of keys, each index but the first.
+    assert!(
+        against["of"].as_u64().is_some_and(|of| of > 0 && of % 3 == 0),
+        "{against}"
+    );
+    assert_eq!(against["met"], against["of"]);
+    assert_eq!(
+        (&against["unstated"], &against["missing"]),
+        (&0.into(), &0.into())
+    );
+    let kept = std::fs::read_to_string(directory.join("against.json")).expect("what holding gave");
+    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), *against);
+    let output = program(line, &[directory, Path::new("--against"), Path::new("nowhere")]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere/cells.jsonl"));
 }
 
 /// `compare` measures every engine in turn, and answers each target once.
@@ -213,6 +237,7 @@ fn restart_asks_every_engine(directory: &Path) {
                 .is_some_and(|ms| ms > 0.0),
             "{object}"
         );
+        assert!(object["pace"]["drifted"].is_boolean(), "{object}");
     }
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }

@@ -15,13 +15,14 @@ mod rounds;
 mod targets;
 
 use crate::keys::{KeyKind, Keys};
+use crate::limit::Calibrator;
 use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
 use crate::store::{self, Place, Space};
 use crate::{Error, peers};
 use figures::{Figures, OURS};
 use indexes::IndexKind;
-use pace::Pace;
+use pace::RoundPace;
 use rounds::Round;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -79,7 +80,7 @@ struct Compared {
     figures: Figures,
     space: Space,
     memory: HugePages,
-    pace: Vec<Pace>,
+    pace: Vec<RoundPace>,
 }
 
 /// Runs the rounds and prints what they gave.
@@ -129,7 +130,7 @@ fn compare(
         memory: HugePages::default(),
         pace: Vec::with_capacity(rounds),
     };
-    let mut calibrator = pace::calibrator(count)?;
+    let mut calibrator = Calibrator::for_keys(count, &Place::Anonymous)?;
     for round in 1..=rounds {
         let ops = args.ops.min(count);
         let directory = crate::directory(args.dir.as_deref())?;
@@ -155,14 +156,11 @@ fn compare(
             label: format!("{section:?} {} round {round} of {rounds}", crate::name(kind)),
         }
         .run(&*index)?;
-        let after = calibrator.misses()?;
-        compared.pace.push(Pace {
+        compared.pace.push(RoundPace {
             section,
             key_kind: kind,
             round,
-            before,
-            after,
-            drifted: before.drifted(&after),
+            pace: calibrator.since(before)?,
         });
         compared.figures.add(outcome.figures);
         compared.space = outcome.space;

@@ -1,7 +1,7 @@
 //! What is printed of the rounds.
 
 use super::figures::OURS;
-use super::pace::{self, Pace};
+use super::pace::{self, RoundPace};
 use super::rounds::Operation;
 use super::targets::Verdict;
 use super::{CompareArgs, Compared, Section};
@@ -25,6 +25,8 @@ enum Record<'r> {
         setting: &'r str,
         keys: usize,
         mops: Summary,
+        /// What a miss took before and after each round.
+        pace: &'r [RoundPace],
     },
     /// How our index stands to a peer.
     Ratio {
@@ -50,8 +52,8 @@ enum Record<'r> {
         rounds: usize,
         threads: usize,
         most_huge_pages: HugePages,
-        /// What a miss took before and after each round.
-        pace: Vec<&'r Pace>,
+        /// Of all rounds.
+        pace: Vec<&'r RoundPace>,
         machine: &'r Machine,
     },
 }
@@ -77,6 +79,7 @@ pub fn print_json(
         keys,
         ref figures,
         space,
+        ref pace,
         ..
     } in all
     {
@@ -91,6 +94,7 @@ pub fn print_json(
                 setting,
                 keys,
                 mops,
+                pace,
             })?;
         }
         for (operation, peer, ratio) in figures.ratios() {

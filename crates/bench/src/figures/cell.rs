@@ -76,17 +76,34 @@ pub struct Kept {
 impl Kept {
     /// Opens it, or begins it. A last line that was cut off is run again.
     pub fn open(path: &Path) -> Result<Kept, Error> {
-        let keep = Error::Directory;
         let file = OpenOptions::new()
             .read(true)
             .append(true)
             .create(true)
             .open(path)
-            .map_err(keep)?;
+            .map_err(Error::Directory)?;
+        let (mut kept, whole) = Kept::of(file)?;
+        if !whole {
+            kept.line("")?;
+        }
+        Ok(kept)
+    }
+
+    /// Opens one that is there, to be read only.
+    pub fn read(path: &Path) -> Result<Kept, Error> {
+        let missing = |why| Error::Cells {
+            path: path.to_owned(),
+            why,
+        };
+        Ok(Kept::of(File::open(path).map_err(missing)?)?.0)
+    }
+
+    /// What the file holds, and whether all of its lines are whole.
+    fn of(file: File) -> Result<(Kept, bool), Error> {
         let mut outcomes = HashMap::new();
         let mut whole = true;
         for line in BufReader::new(&file).lines() {
-            match serde_json::from_str::<Entry>(&line.map_err(keep)?) {
+            match serde_json::from_str::<Entry>(&line.map_err(Error::Directory)?) {
                 Ok(Entry {
                     cell,
                     round,
@@ -96,11 +113,7 @@ impl Kept {
                 Err(_) => whole = false,
             }
         }
-        let mut kept = Kept { file, outcomes };
-        if !whole {
-            kept.line("")?;
-        }
-        Ok(kept)
+        Ok((Kept { file, outcomes }, whole))
     }
 
     fn line(&mut self, line: &str) -> Result<(), Error> {

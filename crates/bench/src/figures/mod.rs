@@ -5,17 +5,23 @@
 //!    so that a slow minute meets the indexes alike; medians and extremes are over the rounds.
 //! I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is given
 //!    again; the page says of each figure with what it was run.
+//! I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
+//! I5 A ratio states within what a further run is to find it (`ratio`), and a further run is held against that (`against`).
 
+mod against;
 mod build;
 mod cell;
 mod draw;
 mod page;
 mod plan;
+mod ratio;
+mod sample;
 mod svg;
 
 use crate::Error;
 use crate::machine::Machine;
 use crate::progress::Progress;
+use against::Against;
 use build::Build;
 use cell::{Cell, Kept};
 use draw::{Drawn, draw};
@@ -39,7 +45,10 @@ pub struct FiguresArgs {
     /// Rounds [default: one for smoke, three else]
     #[arg(long, value_parser = crate::count)]
     rounds: Option<usize>,
-    /// Print a line of JSON for each figure too
+    /// Hold the ratios against those of another directory, and say which lie outside of the spread stated there
+    #[arg(long, value_name = "DIRECTORY")]
+    against: Option<PathBuf>,
+    /// Print a line of JSON for each figure too, and with `--against` one for that
     #[arg(long)]
     json: bool,
 }
@@ -69,7 +78,13 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
     let mut kept = Kept::open(&args.out.join("cells.jsonl"))?;
     let build = Build::now();
     run_cells(args, &figures, rounds, &build, &mut kept)?;
-    let drawn: Vec<Drawn> = figures.into_iter().map(|figure| draw(figure, &kept)).collect();
+    let draw_all = |kept: &Kept| -> Vec<Drawn> { figures.iter().map(|figure| draw(figure, kept)).collect() };
+    let drawn = draw_all(&kept);
+    let held = |first: &PathBuf| -> Result<Against, Error> {
+        let before = Kept::read(&first.join("cells.jsonl"))?;
+        Ok(against::hold(first, &draw_all(&before), &drawn))
+    };
+    let against = args.against.as_ref().map(held).transpose()?;
     let conditions = Conditions {
         scale: args.scale,
         keys: args.scale.keys(),
@@ -80,7 +95,10 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
     let write = |name: &str, text: &str| std::fs::write(args.out.join(name), text).map_err(Error::Directory);
     let json = serde_json::json!({ "conditions": &conditions, "figures": &drawn });
     write("figures.json", &serde_json::to_string_pretty(&json)?)?;
-    write("index.html", &page::render(&conditions, &drawn))?;
+    write("index.html", &page::render(&conditions, &drawn, against.as_ref()))?;
+    if let Some(against) = &against {
+        write("against.json", &serde_json::to_string_pretty(against)?)?;
+    }
     for figure in &drawn {
         for (i, panel) in figure
             .panels
@@ -95,7 +113,13 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
         for figure in &drawn {
             crate::print(&serde_json::to_string(figure)?)?;
         }
+        if let Some(against) = &against {
+            crate::print(&serde_json::to_string(against)?)?;
+        }
         return Ok(());
+    }
+    if let Some(against) = &against {
+        crate::print(&against.to_string())?;
     }
     let failed: usize = drawn.iter().map(|figure| figure.failed.len()).sum();
     let page = args.out.join("index.html");

@@ -1,9 +1,10 @@
 //! What a miss takes on this memory, over as many bytes and on the same pages as the index under test.
 
-use super::Misses;
+use super::{Misses, Pace};
 use crate::Error;
 use crate::random::{Random, mix};
 use crate::store::Place;
+use crate::summary::Summary;
 use pmem::{Fault, Hardware, LINE, Offset, Pool, VWord};
 use std::time::Instant;
 
@@ -15,13 +16,24 @@ pub struct Calibrator {
     first: u64,
     lines: u64,
     random: Random,
-    path: Option<std::path::PathBuf>,
 }
 
-/// Lines missed in each measurement.
-const STEPS: u64 = 200_000;
+/// A measurement is the median of so many laps, each much shorter than a thread's turn on its core: those that were
+/// interrupted count for nothing.
+const LAPS: usize = 50;
+
+/// Lines missed in each lap.
+const STEPS: u64 = 2_000;
+
+/// Over at most so many bytes, if nothing else is said: more than caches hold, and made within a tenth of a second.
+const MOST: u64 = 256 << 20;
 
 impl Calibrator {
+    /// About as much memory as an index of so many keys takes: two lines each, up to 256 MiB.
+    pub fn for_keys(keys: usize, place: &Place) -> Result<Calibrator, Error> {
+        Calibrator::new((keys as u64).saturating_mul(2 * LINE as u64).min(MOST), place)
+    }
+
     /// About `footprint` bytes (a power of two, at least 1 MiB), in memory or in a file beside the pool's.
     pub fn new(footprint: u64, place: &Place) -> Result<Calibrator, Error> {
         let lines = (footprint.max(1 << 20) / LINE as u64).next_power_of_two();
@@ -34,6 +46,8 @@ impl Calibrator {
             }
         };
         let pool = beside.pool(Hardware::detect())?;
+        // The mapping is all that is needed: whatever becomes of this process, no file is left behind.
+        let _remove = beside.remove_at_end();
         let first = pool.len();
         pool.grow(first + lines * LINE as u64)?;
         let calibrator = Calibrator {
@@ -42,10 +56,6 @@ impl Calibrator {
             first,
             lines,
             random: Random::new(footprint),
-            path: match beside {
-                Place::Anonymous => None,
-                Place::File(path) => Some(path),
-            },
         };
         for line in 0..lines {
             // Of full period modulo a power of two: every line comes once before any again.
@@ -61,36 +71,55 @@ impl Calibrator {
         Ok(calibrator)
     }
 
-    /// Over so many bytes.
-    pub fn footprint(&self) -> u64 {
-        self.lines * LINE as u64
+    /// What misses took before, and take now, over how many bytes.
+    pub fn since(&mut self, before: Misses) -> Result<Pace, Error> {
+        let after = self.misses()?;
+        Ok(Pace::new(self.lines * LINE as u64, before, after))
     }
 
     /// What a miss takes now.
     pub fn misses(&mut self) -> Result<Misses, Error> {
+        // What fits a cache is there, whatever ran last.
+        if self.lines <= STEPS * LAPS as u64 {
+            self.dependent(self.lines)?;
+        }
+        Ok(Misses {
+            dependent_ns: self.laps(Calibrator::dependent)?,
+            parallel_ns: self.laps(Calibrator::parallel)?,
+        })
+    }
+
+    /// What each step of a lap takes, in nanoseconds.
+    fn laps(&mut self, lap: fn(&mut Calibrator, u64) -> Result<(), Error>) -> Result<f64, Error> {
         let steps = STEPS.min(self.lines);
-        let start = self.random.next() & (self.lines - 1);
-        let timed = Instant::now();
-        let mut line = start;
+        let mut laps = Vec::with_capacity(LAPS);
+        for _ in 0..LAPS {
+            let timed = Instant::now();
+            lap(self, steps)?;
+            laps.push(timed.elapsed().as_nanos() as f64 / steps as f64);
+        }
+        Ok(Summary::of(laps).map_or(0.0, |laps| laps.median))
+    }
+
+    /// From line to line.
+    fn dependent(&mut self, steps: u64) -> Result<(), Error> {
+        let mut line = self.random.next() & (self.lines - 1);
         for _ in 0..steps {
             line = self.word(line).map_err(fault)?.load(&self.media) & (self.lines - 1);
         }
         std::hint::black_box(line);
-        let dependent_ns = timed.elapsed().as_nanos() as f64 / steps as f64;
+        Ok(())
+    }
 
-        let seed = self.random.next();
-        let timed = Instant::now();
-        let mut sum = 0u64;
+    /// Any lines.
+    fn parallel(&mut self, steps: u64) -> Result<(), Error> {
+        let (seed, mut sum) = (self.random.next(), 0u64);
         for step in 0..steps {
             let line = mix(seed.wrapping_add(step)) & (self.lines - 1);
             sum = sum.wrapping_add(self.word(line).map_err(fault)?.load(&self.media));
         }
         std::hint::black_box(sum);
-        let parallel_ns = timed.elapsed().as_nanos() as f64 / steps as f64;
-        Ok(Misses {
-            dependent_ns,
-            parallel_ns,
-        })
+        Ok(())
     }
 
     #[inline]
@@ -100,15 +129,6 @@ impl Calibrator {
         let what = "a line to calibrate with";
         let offset = Offset::new(at).ok_or(Fault { what, offset: at })?;
         self.pool.at(offset)
-    }
-}
-
-impl Drop for Calibrator {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            // Nobody else knows this file; if it cannot be removed, it stays.
-            let _ = std::fs::remove_file(path);
-        }
     }
 }
 
@@ -132,19 +152,18 @@ mod tests {
                 break;
             }
         }
-        assert_eq!(steps * 64, calibrator.footprint());
         let misses = calibrator.misses().unwrap();
         assert!(misses.dependent_ns > 0.0 && misses.parallel_ns > 0.0);
+        assert_eq!(steps * 64, calibrator.since(misses).unwrap().footprint);
     }
 
-    /// In a file, the file goes when the measurement ends.
+    /// In a file, no file is left to be seen.
     #[test]
     fn files_go() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::File(directory.path().join("pool"));
-        let calibrator = Calibrator::new(1 << 20, &place).unwrap();
-        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        drop(calibrator);
+        let mut calibrator = Calibrator::for_keys(1, &place).unwrap();
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(calibrator.misses().unwrap().dependent_ns > 0.0);
     }
 }

@@ -9,42 +9,21 @@
 //! The same for one cold line, the least that an index larger than the caches can do.
 
 mod calibrate;
+mod pace;
 mod path;
 
 pub use calibrate::Calibrator;
+pub use pace::{Misses, Pace};
 pub use path::{Cache, Path};
 
 use serde::Serialize;
 
-/// What a miss takes, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Misses {
-    /// Each address known only when the line before it is there.
-    pub dependent_ns: f64,
-    /// Addresses known beforehand, so that misses overlap.
-    pub parallel_ns: f64,
-}
-
-/// How much two calibrations may differ.
-const DRIFT: f64 = 0.1;
-
-impl Misses {
-    /// Whether they took another time afterwards, by more than a tenth: then the memory changed its pace meanwhile.
-    pub fn drifted(&self, after: &Misses) -> bool {
-        let drift = |of: fn(&Misses) -> f64| (of(after) / of(self) - 1.0).abs() > DRIFT;
-        drift(|misses| misses.dependent_ns) || drift(|misses| misses.parallel_ns)
-    }
-}
-
 /// Lookups beside the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limit {
-    /// Bytes over which misses were measured.
-    pub footprint: u64,
-    pub before: Misses,
-    pub after: Misses,
-    /// Whether the two differ by more than a tenth: then the fractions below mean little.
-    pub drifted: bool,
+    /// What misses took; where that drifted, the fractions below mean little.
+    #[serde(flatten)]
+    pub pace: Pace,
     /// Lines that a lookup touches, and how many of them are cold.
     pub path: Path,
     /// What a lookup took, one thread's share.
@@ -61,59 +40,42 @@ pub struct Limit {
 
 impl Limit {
     /// Of lookups that took `ns_per_op` each.
-    pub fn new(footprint: u64, before: Misses, after: Misses, path: Path, ns_per_op: f64) -> Limit {
-        let mean = |of: fn(&Misses) -> f64| (of(&before) + of(&after)) / 2.0;
-        let (dependent, parallel) = (
-            mean(|misses| misses.dependent_ns),
-            mean(|misses| misses.parallel_ns),
-        );
+    pub fn new(pace: Pace, path: Path, ns_per_op: f64) -> Limit {
+        let Misses {
+            dependent_ns,
+            parallel_ns,
+        } = pace.mean();
         let share = |bound: f64| if ns_per_op > 0.0 { bound / ns_per_op } else { 0.0 };
-        let (chain_ns, overlapped_ns) = (path.cold * dependent, path.cold * parallel);
+        let (chain_ns, overlapped_ns) = (path.cold * dependent_ns, path.cold * parallel_ns);
         Limit {
-            footprint,
-            before,
-            after,
-            drifted: before.drifted(&after),
+            pace,
             path,
             ns_per_op,
             chain_ns,
             of_chain: share(chain_ns),
             overlapped_ns,
             of_overlapped: share(overlapped_ns),
-            one_line_ns: parallel,
-            of_one_line: share(parallel),
+            one_line_ns: parallel_ns,
+            of_one_line: share(parallel_ns),
         }
     }
 }
 
 impl std::fmt::Display for Limit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Limit {
-            path, before, after, ..
-        } = self;
         write!(
             f,
-            "limit: {:.0} ns a lookup, {:.2} of {:.1} lines cold; a miss takes {:.0} ns (after: {:.0}), overlapped \
-             {:.1} ns (after: {:.1}); one after the other {:.0} ns = {:.0}%, overlapped {:.0} ns = {:.0}%, one line \
-             {:.0} ns = {:.0}%{}",
+            "limit: {:.0} ns a lookup, {:.2} of {:.1} lines cold; one after the other {:.0} ns = {:.0}%, overlapped \
+             {:.0} ns = {:.0}%, one line {:.0} ns = {:.0}%",
             self.ns_per_op,
-            path.cold,
-            path.lines,
-            before.dependent_ns,
-            after.dependent_ns,
-            before.parallel_ns,
-            after.parallel_ns,
+            self.path.cold,
+            self.path.lines,
             self.chain_ns,
             self.of_chain * 100.0,
             self.overlapped_ns,
             self.of_overlapped * 100.0,
             self.one_line_ns,
             self.of_one_line * 100.0,
-            if self.drifted {
-                "; DRIFTED: the memory changed its pace meanwhile"
-            } else {
-                ""
-            },
         )
     }
 }
@@ -122,23 +84,23 @@ impl std::fmt::Display for Limit {
 mod tests {
     use super::*;
 
-    /// Bounds are lines times misses; a machine that changes its pace is marked.
+    /// Bounds are lines times misses.
     #[test]
     fn bounds() {
         let misses = |dependent_ns, parallel_ns| Misses {
             dependent_ns,
             parallel_ns,
         };
+        let pace = Pace::new(1 << 20, misses(100.0, 10.0), misses(102.0, 10.0));
         let path = Path {
             lines: 9.0,
             cold: 2.0,
         };
-        let limit = Limit::new(1 << 20, misses(100.0, 10.0), misses(102.0, 10.0), path, 404.0);
+        let limit = Limit::new(pace, path, 404.0);
         assert_eq!(
             (limit.chain_ns, limit.overlapped_ns, limit.one_line_ns),
             (202.0, 20.0, 10.0)
         );
-        assert_eq!((limit.of_chain, limit.drifted), (0.5, false));
-        assert!(Limit::new(1 << 20, misses(100.0, 10.0), misses(100.0, 12.0), path, 404.0).drifted);
+        assert_eq!(limit.of_chain, 0.5);
     }
 }

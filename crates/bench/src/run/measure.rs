@@ -5,7 +5,7 @@ use crate::Error;
 use crate::counters::{self, Counters};
 use crate::engine::Ours;
 use crate::keys::{KeyKind, Keys};
-use crate::limit::{Cache, Calibrator, Misses, Path};
+use crate::limit::{Cache, Calibrator, Pace, Path};
 use crate::machine::HugePages;
 use crate::pass::{self, Pass};
 use crate::progress::Progress;
@@ -107,8 +107,8 @@ pub struct Phase {
     pub pass: Pass,
     pub counts: Counts,
     pub hardware: counters::Hardware,
-    /// What misses took before and after, and over how many bytes.
-    pub misses: Option<(u64, Misses, Misses)>,
+    /// Of the memory, when the run was for time.
+    pub pace: Option<Pace>,
 }
 
 /// What a run gave.
@@ -127,38 +127,50 @@ struct Measure<'r> {
     input: &'r Input,
     progress: Progress,
     counts: &'r dyn Fn() -> Counts,
-    timed: bool,
+    /// When the run is for time.
+    calibrator: Option<Calibrator>,
 }
 
 impl Measure<'_> {
+    /// One workload, the memory's pace measured before it (and its warm-up) and after it.
     fn phase(
-        &self,
+        &mut self,
         workload: &'static Workload,
+        warm_up: impl FnOnce() -> Result<(), Error>,
         run: impl FnOnce() -> Result<Pass, Error>,
     ) -> Result<Phase, Error> {
         self.progress.say(format_args!(
             "{} on {}: {workload}",
             self.args.index, self.args.keys
         ));
+        let misses = self.calibrator.as_mut().map(Calibrator::misses).transpose()?;
+        warm_up()?;
         let before = (self.counts)();
         let counters = Counters::start();
         let pass = run()?;
+        let (hardware, counts) = (counters.read(), (self.counts)() - before);
+        let mut pace = None;
+        if let (Some(misses), Some(calibrator)) = (misses, &mut self.calibrator) {
+            pace = Some(calibrator.since(misses)?);
+        }
         Ok(Phase {
             workload,
             pass,
-            hardware: counters.read(),
-            misses: None,
-            counts: (self.counts)() - before,
+            counts,
+            hardware,
+            pace,
         })
     }
 
     /// All phases, and the space taken once the keys are loaded.
-    fn phases(&self, engine: &Ours<'_>, space: &dyn Fn() -> Space) -> Result<(Vec<Phase>, Space), Error> {
-        let Measure { args, input, .. } = self;
-        let mut phases = Vec::new();
+    fn phases(&mut self, engine: &Ours<'_>, space: &dyn Fn() -> Space) -> Result<(Vec<Phase>, Space), Error> {
+        let (args, input) = (self.args, self.input);
         let load = || pass::load(engine, input.all.first(input.loaded), args.threads);
+        let mut phases = Vec::new();
         match args.workload.first() {
-            Some(workload) if input.fills => phases.push(self.phase(workload, load)?),
+            Some(workload) if input.fills => {
+                phases.push(self.phase(workload, || Ok(()), load)?);
+            }
             _ => {
                 self.progress
                     .say(format_args!("{}: loading {} keys", args.index, input.loaded));
@@ -167,47 +179,37 @@ impl Measure<'_> {
         }
         let space = space();
         for (workload, script) in &input.scripts {
-            pass::read(engine, input.warm_up.part(0, 1), args.threads)?;
-            let pace = if self.timed {
-                args.pace(workload)
-            } else {
-                pass::Pace::default()
+            let pace = match self.calibrator {
+                Some(_) => args.pace(workload),
+                None => pass::Pace::default(),
             };
             let run = || pass::pass(engine, workload.name, &script.shares(), pace);
-            let mut calibrator = match self.timed && args.limit && workload.looks_up() {
-                true => Some(Calibrator::new(space.reserved, &args.pool)?),
-                false => None,
-            };
-            let before = calibrator.as_mut().map(Calibrator::misses).transpose()?;
-            let mut phase = self.phase(workload, run)?;
-            if let (Some(before), Some(calibrator)) = (before, &mut calibrator) {
-                phase.misses = Some((calibrator.footprint(), before, calibrator.misses()?));
-            }
-            phases.push(phase);
+            let warm_up = || pass::read(engine, input.warm_up.all(), args.threads).map(drop);
+            phases.push(self.phase(workload, warm_up, run)?);
         }
         Ok((phases, space))
     }
 }
 
 impl RunArgs {
-    /// Runs on this media, for time or for counts.
+    /// Runs on this media: for time with a calibrator, else for counts.
     pub fn measure<M: Compiled>(
         &self,
         media: M,
         place: &Place,
         input: &Input,
         counts: Count<M>,
-        timed: bool,
+        calibrator: Option<Calibrator>,
     ) -> Result<Measured, Error> {
         let heap = &place.create(media)?;
         let _remove = place.remove_at_end();
         let index = store::create(self.index, heap)?;
-        let measure = Measure {
+        let mut measure = Measure {
             args: self,
             input,
             progress: Progress::new(),
             counts: &|| counts(heap.media()),
-            timed,
+            calibrator,
         };
         let (phases, space) = measure.phases(&Ours(&*index), &|| Space::of(heap))?;
         Ok(Measured {
@@ -219,12 +221,13 @@ impl RunArgs {
         })
     }
 
-    /// Loads the keys on the tracing media, and looks up the first keys of each workload that only looks up.
-    pub fn paths(&self, input: &Input) -> Result<Vec<Option<Path>>, Error> {
+    /// Loads the keys on the tracing media, and looks up the first keys of each workload that only looks up. Also what
+    /// the keys take.
+    pub fn paths(&self, input: &Input) -> Result<(Vec<Option<Path>>, Space), Error> {
         const LOOKUPS: usize = 100_000;
         let heap = &Place::Anonymous.create(Observed::Tracing(Tracing::new(Hardware::detect())))?;
         let Observed::Tracing(tracing) = heap.media() else {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), Space::default()));
         };
         let index = store::create(self.index, heap)?;
         let engine = &Ours(&*index);
@@ -238,12 +241,17 @@ impl RunArgs {
             };
             paths.push(share.map(path).transpose()?);
         }
-        Ok(paths)
+        Ok((paths, Space::of(heap)))
     }
 
     /// Runs on the counting media.
-    pub fn counted(&self, place: &Place, input: &Input, timed: bool) -> Result<Measured, Error> {
+    pub fn counted(
+        &self,
+        place: &Place,
+        input: &Input,
+        calibrator: Option<Calibrator>,
+    ) -> Result<Measured, Error> {
         let media = Observed::Counting(Counting::new(Hardware::as_persistent()));
-        self.measure(media, place, input, counted, timed)
+        self.measure(media, place, input, counted, calibrator)
     }
 }

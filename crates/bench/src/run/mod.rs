@@ -9,6 +9,7 @@ mod report;
 use crate::Error;
 use crate::distribution::{Distribution, THETA};
 use crate::keys::KeyKind;
+use crate::limit::Calibrator;
 use crate::media::{Delay, MediaKind};
 use crate::pass::Pace;
 use crate::progress::Progress;
@@ -75,7 +76,8 @@ pub struct RunArgs {
     /// With `--media delay`: what each fence takes longer, a preset or fence=NS,line=NS,block=NS
     #[arg(long, default_value = "optane", long_help = delay_help())]
     delay: Delay,
-    /// Say how far lookups are from what this memory allows: calibrates before and after, and traces their lines
+    /// Say how far lookups are from what this memory allows: traces their lines, and measures misses over as many bytes
+    /// as the pool has
     #[arg(long)]
     limit: bool,
     /// Do not run a second time to count write-backs and fences
@@ -143,13 +145,24 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
 fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
     Progress::new().say(format_args!("making {} keys", args.keys));
     let input = &Input::new(args)?;
+    let (paths, reserved) = match args.limit {
+        true => args
+            .paths(input)
+            .map(|(paths, space)| (paths, Some(space.reserved)))?,
+        false => (vec![None; args.workload.len()], None),
+    };
+    let calibrator = match reserved {
+        Some(reserved) => Calibrator::new(reserved, &args.pool)?,
+        None => Calibrator::for_keys(args.keys, &args.pool)?,
+    };
+    let (place, calibrator) = (&args.pool, Some(calibrator));
     let mut timed = match args.media {
-        MediaKind::Native => args.measure(Hardware::as_persistent(), &args.pool, input, uncounted, true)?,
-        MediaKind::Process => args.measure(Hardware::detect(), &args.pool, input, uncounted, true)?,
-        MediaKind::Counting => args.counted(&args.pool, input, true)?,
+        MediaKind::Native => args.measure(Hardware::as_persistent(), place, input, uncounted, calibrator)?,
+        MediaKind::Process => args.measure(Hardware::detect(), place, input, uncounted, calibrator)?,
+        MediaKind::Counting => args.counted(place, input, calibrator)?,
         MediaKind::Delay => {
             let media = Observed::Delaying(Delaying::new(Hardware::as_persistent(), args.delay.latency));
-            args.measure(media, &args.pool, input, uncounted, true)?
+            args.measure(media, place, input, uncounted, calibrator)?
         }
     };
     let phases = std::mem::take(&mut timed.phases);
@@ -160,17 +173,12 @@ fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
             .collect(),
         _ if args.no_counts => phases.iter().map(|_| None).collect(),
         _ => {
-            let counted = args.counted(&Place::Anonymous, input, false)?.phases;
+            let counted = args.counted(&Place::Anonymous, input, None)?.phases;
             counted
                 .iter()
                 .map(|phase| Some((phase.counts, phase.pass.ops)))
                 .collect()
         }
-    };
-    let paths = if args.limit {
-        args.paths(input)?
-    } else {
-        vec![None; phases.len()]
     };
     let reports = phases.into_iter().zip(counts).zip(paths);
     Ok(reports

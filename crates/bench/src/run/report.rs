@@ -6,7 +6,7 @@ use crate::counters;
 use crate::distribution::Distribution;
 use crate::keys::KeyKind;
 use crate::latency::Timeline;
-use crate::limit::{Limit, Path};
+use crate::limit::{Limit, Pace, Path};
 use crate::machine::{HugePages, Machine};
 use crate::media::MediaKind;
 use crate::table;
@@ -64,6 +64,8 @@ pub struct Report {
     pub live_bytes_per_key: f64,
     /// Where the machine has such counters.
     pub hardware_per_op: Option<HardwarePerOp>,
+    /// What a miss took before and after.
+    pub pace: Option<Pace>,
     /// For lookups, with `--limit`: the distance to what this memory allows.
     pub limit: Option<Limit>,
     /// What was done when: stalls show as low slots.
@@ -137,14 +139,15 @@ impl Report {
         counted: Option<(Counts, u64)>,
         path: Option<Path>,
     ) -> Report {
-        let limit = phase.misses.zip(path).map(|((footprint, before, after), path)| {
+        let limit = phase.pace.zip(path).map(|(pace, path)| {
             let ns = phase.pass.seconds * 1e9 * args.threads as f64 / phase.pass.ops as f64;
-            Limit::new(footprint, before, after, path, ns)
+            Limit::new(pace, path, ns)
         });
         let Phase {
             workload,
             pass,
             hardware,
+            pace,
             ..
         } = phase;
         let per_op = |count: fn(&Counts) -> u64| {
@@ -191,6 +194,7 @@ impl Report {
             bytes_per_key: timed.space.reserved as f64 / args.keys as f64,
             live_bytes_per_key: timed.space.live as f64 / args.keys as f64,
             hardware_per_op: HardwarePerOp::new(hardware, pass.ops as f64),
+            pace,
             limit,
             timeline: pass.timeline.coarser(100),
             huge_pages: timed.huge_pages,
@@ -270,6 +274,9 @@ pub fn render(reports: &[Report]) -> String {
         text += &format!("not shown: {caveat}\n");
     }
     for report in reports {
+        if let Some(pace) = &report.pace {
+            text += &format!("{}: {pace}\n", report.workload);
+        }
         if let Some(limit) = &report.limit {
             text += &format!("{}: {limit}\n", report.workload);
         }

@@ -185,6 +185,25 @@ fn files_are_made_and_removed() {
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
+/// Each workload is calibrated before and after, over about as many bytes as its keys take; nothing is left of it.
+#[test]
+fn every_workload_is_calibrated() {
+    let directory = tempfile::tempdir().unwrap();
+    let pool = directory.path().join("pool");
+    let line = format!(
+        "--workload load,get,remove --keys 20k --no-counts --pool {}",
+        pool.display()
+    );
+    for report in reports(&args_of(&line)).unwrap() {
+        let pace = report.pace.unwrap();
+        assert_eq!(pace.footprint, 4 << 20);
+        for misses in [pace.before, pace.after] {
+            assert!(misses.dependent_ns > 0.0 && misses.parallel_ns > 0.0);
+        }
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
 /// Lookups are set beside what the memory allows: of the lines on their path, no more are cold than there are.
 #[test]
 fn lookups_have_a_limit() {
@@ -193,5 +212,5 @@ fn lookups_have_a_limit() {
     assert!(reports[0].limit.is_none() && reports[2].limit.is_none());
     let limit = reports[1].limit.as_ref().unwrap();
     assert!(1.0 <= limit.path.lines && 0.0 <= limit.path.cold && limit.path.cold <= limit.path.lines);
-    assert!(limit.footprint >= 1 << 20 && limit.of_overlapped > 0.0);
+    assert!(limit.pace.footprint >= 1 << 20 && limit.of_overlapped > 0.0);
 }

@@ -1,11 +1,14 @@
 //! The page: one HTML file that needs nothing else.
 
+mod tables;
+
 use super::Conditions;
+use super::against::Against;
 use super::build::Build;
-use super::draw::{Drawn, DrawnClaim, DrawnPanel};
-use super::svg::{escape, short};
-use crate::summary::Summary;
+use super::draw::{Calibration, Drawn};
+use super::svg::{DRIFTED, escape, short};
 use std::fmt::Write;
+use tables::{claims, outside, with_spread};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1160px; margin: 2em auto; padding: 0 1em; }
@@ -26,8 +29,8 @@ nav { columns: 3; font-size: 14px; } nav a { display: block; }
 details { margin: .6em 0; } code { font-size: 12px; }
 ";
 
-/// All figures under what they were made on.
-pub fn render(conditions: &Conditions, figures: &[Drawn]) -> String {
+/// All figures under what they were made on, and what holding them against another measurement gave.
+pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Against>) -> String {
     let Conditions {
         scale,
         keys,
@@ -40,7 +43,10 @@ pub fn render(conditions: &Conditions, figures: &[Drawn]) -> String {
          content=\"width=device-width\"><title>Wollemi: the papers' figures</title><style>{STYLE}</style></head><body>\n\
          <h1>The papers' figures, measured</h1>\n<p>Scale <b>{scale}</b>: {} keys. Put together on {date} at commit \
          {}, version {version}. {}.</p>\n<p>Bars and points are medians over the rounds, thin lines their extremes; \
-         with one round there is no spread, and differences mean little. Persist counts do not depend on the machine; \
+         with one round there is no spread, and differences mean little. × is the ratio to the first row, formed within \
+         each round; ± behind it is within what as many further rounds are to find it, 95 of 100 times, from how the \
+         ratios of that table vary. {DRIFTED} (in lines, a hollow point) marks numbers in whose runs a miss took more \
+         than a tenth longer or shorter afterwards. Persist counts do not depend on the machine; \
          times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>\n<nav>\n",
         short(*keys as f64),
         escape(commit),
@@ -51,9 +57,15 @@ pub fn render(conditions: &Conditions, figures: &[Drawn]) -> String {
     for figure in figures {
         let _ = writeln!(page, "<a href=\"#{}\">{}</a>", figure.id, escape(figure.title));
     }
+    if against.is_some() {
+        page.push_str("<a href=\"#against\">Held against a measurement before</a>\n");
+    }
     page.push_str("</nav>\n");
     for figure in figures {
         section(&mut page, figure);
+    }
+    if let Some(against) = against {
+        outside(&mut page, against);
     }
     page.push_str("</body></html>\n");
     page
@@ -68,6 +80,7 @@ fn section(page: &mut String, figure: &Drawn) {
         escape(figure.paper)
     );
     measured(page, figure);
+    calibrated(page, &figure.calibration);
     for panel in &figure.panels {
         if let Some(why) = panel.left_out {
             let _ = writeln!(page, "<h3>{}</h3>\n<p>{why}</p>", escape(&panel.title));
@@ -82,7 +95,7 @@ fn section(page: &mut String, figure: &Drawn) {
             escape(panel.unit),
             panel.plot()
         );
-        table(page, panel);
+        tables::numbers(page, panel);
         page.push_str("</div>\n");
     }
     claims(page, figure);
@@ -128,83 +141,33 @@ fn measured(page: &mut String, figure: &Drawn) {
     let _ = writeln!(page, "<p{mixed}>Measured in {rounds}: {}.</p>", builds.join("; "));
 }
 
-/// The panel's numbers: a row a series, with its ratio to the first where the papers compare.
-fn table(page: &mut String, panel: &DrawnPanel) {
-    page.push_str("<div class=\"scroll\"><table><tr><th></th>");
-    for place in &panel.places {
-        let _ = write!(page, "<th>{}</th>", escape(place));
-    }
-    page.push_str("</tr>\n");
-    let first = panel
-        .series
-        .first()
-        .map(|one| one.values.clone())
-        .unwrap_or_default();
-    for (i, one) in panel.series.iter().enumerate() {
-        let _ = write!(page, "<tr><td>{}</td>", escape(&one.name));
-        for (value, first) in one.values.iter().zip(&first) {
-            let _ = write!(
-                page,
-                "<td>{}</td>",
-                cell(value, (i > 0).then_some(first.as_ref()).flatten())
-            );
+/// What a miss took around the runs, and in how many that changed.
+fn calibrated(page: &mut String, calibration: &Calibration) {
+    let Calibration {
+        runs,
+        calibrated,
+        drifted,
+        dependent_ns: Some(dependent),
+        parallel_ns: Some(parallel),
+    } = calibration
+    else {
+        if calibration.runs > 0 {
+            page.push_str("<p>Not calibrated.</p>\n");
         }
-        page.push_str("</tr>\n");
-    }
-    page.push_str("</table></div>\n");
-}
-
-/// A ratio to less says nothing.
-const LEAST_BASE: f64 = 0.01;
-
-fn cell(value: &Option<Summary>, first: Option<&Summary>) -> String {
-    let Some(Summary { median, least, most }) = *value else {
-        return "–".into();
-    };
-    let mut text = short(median);
-    if most > least {
-        let _ = write!(text, " <small>{}–{}</small>", short(least), short(most));
-    }
-    if let Some(first) = first.filter(|first| first.median >= LEAST_BASE) {
-        let _ = write!(text, " <small>×{:.2}</small>", median / first.median);
-    }
-    text
-}
-
-fn claims(page: &mut String, figure: &Drawn) {
-    if figure.claims.is_empty() {
         return;
-    }
-    page.push_str(
-        "<h3>Beside the paper's</h3>\n<div class=\"scroll\"><table><tr><th></th><th>paper</th><th>here</th>\
-         <th></th></tr>\n",
+    };
+    let of = match calibrated == runs {
+        true => format!("{runs} runs"),
+        false => format!("{calibrated} calibrated of {runs} runs"),
+    };
+    let changed = match drifted {
+        0 => format!("in none of {of} did that change by more than a tenth"),
+        _ => format!("in {drifted} of {of} that changed by more than a tenth ({DRIFTED})"),
+    };
+    let _ = writeln!(
+        page,
+        "<p>A miss took {} ns, overlapped {} ns; {changed}.</p>",
+        with_spread(dependent),
+        with_spread(parallel)
     );
-    for DrawnClaim {
-        what,
-        paper,
-        ours,
-        differs,
-    } in &figure.claims
-    {
-        let ours = match ours {
-            Some(Summary { median, least, most }) if most > least => {
-                format!(
-                    "{} <small>{}–{}</small>",
-                    short(*median),
-                    short(*least),
-                    short(*most)
-                )
-            }
-            Some(Summary { median, .. }) => short(*median),
-            None => "–".into(),
-        };
-        let note = differs.map_or(String::new(), |why| format!("differs: {}", escape(why)));
-        let _ = writeln!(
-            page,
-            "<tr><td>{}</td><td>{}</td><td>{ours}</td><td class=\"differs\">{note}</td></tr>",
-            escape(what),
-            short(*paper)
-        );
-    }
-    page.push_str("</table></div>\n");
 }

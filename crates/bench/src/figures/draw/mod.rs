@@ -1,0 +1,245 @@
+//! A figure with the numbers that its runs gave.
+
+mod panel;
+
+pub use panel::{DrawnPanel, NamedTimeline};
+
+use super::build::Build;
+use super::cell::{Kept, Outcome};
+use super::plan::{Claim, Figure, Panel};
+use super::sample::{self, Sample};
+use crate::limit::{Misses, Pace};
+use crate::summary::Summary;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// A figure with its numbers.
+#[derive(Debug, Serialize)]
+pub struct Drawn {
+    pub id: &'static str,
+    pub title: &'static str,
+    pub paper: &'static str,
+    pub differs: &'static str,
+    pub panels: Vec<DrawnPanel>,
+    pub claims: Vec<DrawnClaim>,
+    /// Rounds of the run that has fewest, and of the one that has most.
+    pub rounds: (usize, usize),
+    /// When and with what they were run.
+    pub builds: BTreeSet<Build>,
+    pub calibration: Calibration,
+    /// Runs that gave nothing, and why.
+    pub failed: Vec<(String, String)>,
+    /// The command lines behind it.
+    pub cells: Vec<String>,
+}
+
+/// What misses took around a figure's runs.
+#[derive(Debug, Default, Serialize)]
+pub struct Calibration {
+    /// Runs, each round's for itself.
+    pub runs: usize,
+    /// Of these, how many were calibrated.
+    pub calibrated: usize,
+    /// And in how many that changed meanwhile.
+    pub drifted: usize,
+    pub dependent_ns: Option<Summary>,
+    pub parallel_ns: Option<Summary>,
+}
+
+/// A paper's number beside ours.
+#[derive(Debug, Serialize)]
+pub struct DrawnClaim {
+    pub what: String,
+    pub paper: f64,
+    pub ours: Option<Summary>,
+    /// Why the paper's lies outside of ours, spread and a tenth more considered, if it does.
+    pub differs: Option<&'static str>,
+}
+
+/// Places and series in the order of their first use, and what the runs gave for them.
+pub fn draw(figure: &Figure, kept: &Kept) -> Drawn {
+    let mut cells = Vec::new();
+    for point in figure.panels.iter().flat_map(|panel| &panel.points) {
+        if !cells.contains(&point.cell) {
+            cells.push(point.cell.clone());
+        }
+    }
+    let rounds = || cells.iter().map(|cell| kept.outcomes(cell).count());
+    let why = |outcome: &Outcome| match outcome {
+        Outcome::Failed(why) => Some(why.clone()),
+        Outcome::Printed(_) => None,
+    };
+    let failed = |cell| Some((cell, kept.outcomes(cell).find_map(why)?));
+    Drawn {
+        id: figure.id,
+        title: figure.title,
+        paper: figure.paper,
+        differs: figure.differs,
+        claims: figure
+            .claims
+            .iter()
+            .map(|claim| draw_claim(claim, &figure.panels, kept))
+            .collect(),
+        panels: figure
+            .panels
+            .iter()
+            .map(|panel| DrawnPanel::new(panel, kept))
+            .collect(),
+        rounds: (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)),
+        builds: cells.iter().flat_map(|cell| kept.builds(cell).cloned()).collect(),
+        calibration: Calibration::of(cells.iter().flat_map(|cell| kept.outcomes(cell))),
+        failed: cells
+            .iter()
+            .filter_map(failed)
+            .map(|(cell, why)| (cell.0.clone(), why))
+            .collect(),
+        cells: cells.into_iter().map(|cell| cell.0).collect(),
+    }
+}
+
+impl Calibration {
+    fn of<'o>(outcomes: impl Iterator<Item = &'o Outcome>) -> Calibration {
+        let (mut calibration, mut all) = (Calibration::default(), Vec::new());
+        for outcome in outcomes {
+            let Outcome::Printed(objects) = outcome else {
+                continue;
+            };
+            let paces: Vec<Pace> = objects.iter().flat_map(sample::paces).collect();
+            calibration.runs += 1;
+            calibration.calibrated += usize::from(!paces.is_empty());
+            calibration.drifted += usize::from(paces.iter().any(|pace| pace.drifted));
+            all.extend(paces.iter().map(Pace::mean));
+        }
+        let summary = |of: fn(&Misses) -> f64| Summary::of(all.iter().map(of));
+        calibration.dependent_ns = summary(|misses| misses.dependent_ns);
+        calibration.parallel_ns = summary(|misses| misses.parallel_ns);
+        calibration
+    }
+}
+
+fn draw_claim(claim: &Claim, panels: &[Panel], kept: &Kept) -> DrawnClaim {
+    let panel = panels.get(claim.panel);
+    let samples = |series: &str| -> Vec<Sample> {
+        let mut points = panel.into_iter().flat_map(|panel| &panel.points);
+        let point = points.find(|point| point.place == claim.place && point.series == series);
+        point.map_or(Vec::new(), |point| sample::samples(point, kept))
+    };
+    let over = samples(claim.over);
+    let (ours, to) = match claim.under {
+        Some(under) => {
+            let under_samples = samples(under);
+            let ratio = |one: &Sample| {
+                let other = under_samples.iter().find(|other| other.round == one.round)?;
+                Some(one.number / other.number)
+            };
+            (Summary::of(over.iter().filter_map(ratio)), format!(" to {under}"))
+        }
+        None => (Summary::of(over.iter().map(|one| one.number)), String::new()),
+    };
+    let title = panel.map_or("", |panel| &panel.title);
+    let differs = ours.is_some_and(|ours| !(ours.least * 0.9..=ours.most * 1.1).contains(&claim.paper));
+    DrawnClaim {
+        what: format!("{title}, {}: {}{to}", claim.place, claim.over),
+        paper: claim.paper,
+        ours,
+        differs: differs.then_some(claim.why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures::cell::Cell;
+    use crate::figures::plan::{Measure, Point};
+    use crate::figures::svg::Shape;
+
+    /// What differs from the paper by more than a tenth says why, ratios and values alike; a panel of counters that no run
+    /// had is left out; a figure says in how many rounds and with what it was measured, and where
+    /// the memory's pace drifted.
+    #[test]
+    fn figures_say_what_differs_and_what_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut kept = Kept::open(&directory.path().join("cells")).unwrap();
+        let build = Build {
+            date: "2026-11-22".into(),
+            commit: "x".into(),
+        };
+        for (name, rounds) in [("a", [2.0, 2.0]), ("b", [1.0, 1.0])] {
+            for (round, mops) in (1..).zip(rounds) {
+                let misses = |ns| serde_json::json!({ "dependent_ns": ns, "parallel_ns": 10.0 });
+                let after = if (name, round) == ("b", 2) { 120.0 } else { 100.0 };
+                let pace = serde_json::json!({
+                    "footprint": 64, "before": misses(100.0), "after": misses(after), "drifted": after > 110.0
+                });
+                let object = serde_json::json!({ "mops": mops, "hardware_per_op": null, "pace": pace });
+                let outcome = Outcome::Printed(vec![object]);
+                kept.keep(Cell(name.into()), round, build.clone(), outcome)
+                    .unwrap();
+            }
+        }
+        let panel = |measure| Panel {
+            title: "panel".into(),
+            shape: Shape::Bars,
+            unit: "",
+            points: ["a", "b"]
+                .map(|name| Point {
+                    series: name.into(),
+                    place: "place".into(),
+                    cell: Cell(name.into()),
+                    pick: vec![],
+                    measure,
+                })
+                .into(),
+        };
+        let claim = |under, paper| Claim {
+            panel: 0,
+            place: "place".into(),
+            over: "a",
+            under,
+            paper,
+            why: "why",
+        };
+        let drawn = draw(
+            &Figure {
+                id: "id",
+                title: "title",
+                paper: "",
+                panels: vec![
+                    panel(Measure::Mops),
+                    panel(Measure::Path(&["hardware_per_op", "cycles"])),
+                ],
+                claims: vec![
+                    claim(None, 2.1),
+                    claim(None, 3.0),
+                    claim(Some("b"), 2.0),
+                    claim(Some("b"), 1.0),
+                ],
+                differs: "",
+            },
+            &kept,
+        );
+        let differs: Vec<_> = drawn.claims.iter().map(|claim| claim.differs).collect();
+        assert_eq!(differs, [None, Some("why"), None, Some("why")]);
+        assert_eq!((drawn.rounds, drawn.builds), ((2, 2), BTreeSet::from([build])));
+        assert!(drawn.panels[0].left_out.is_none() && drawn.panels[0].series.len() == 2);
+        let calibration = &drawn.calibration;
+        assert_eq!(
+            (calibration.runs, calibration.calibrated, calibration.drifted),
+            (4, 4, 1)
+        );
+        assert_eq!(
+            calibration.dependent_ns.map(|ns| (ns.least, ns.most)),
+            Some((100.0, 110.0))
+        );
+        let drifted = |series: &crate::figures::svg::Series| series.values[0].map(|value| value.drifted);
+        assert!(drawn.panels[0].series.iter().map(drifted).eq([Some(0), Some(1)]));
+        let [ratio] = &drawn.panels[0].ratios[..] else {
+            panic!("{:?}", drawn.panels[0].ratios)
+        };
+        assert_eq!(
+            (&*ratio.over, &*ratio.under, ratio.ratio, ratio.drifted),
+            ("b", "a", 0.5, 1)
+        );
+        assert!(drawn.panels[1].left_out.is_some() && drawn.panels[1].series.is_empty());
+    }
+}

@@ -1,0 +1,105 @@
+//! A plot with its numbers.
+
+use crate::figures::cell::Kept;
+use crate::figures::plan::{Panel, Point};
+use crate::figures::ratio::{self, Ratio};
+use crate::figures::sample::{Sample, Value, samples, timeline};
+use crate::figures::svg::{self, Series, Shape};
+use crate::latency::Timeline;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+pub struct DrawnPanel {
+    pub title: String,
+    pub unit: &'static str,
+    pub places: Vec<String>,
+    pub series: Vec<Series>,
+    /// Of each series to the first one at each place, where they say something.
+    pub ratios: Vec<Ratio>,
+    /// What was done when, where that is what is plotted; of the first round.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<NamedTimeline>,
+    /// Why there is no plot, if there is none for a reason.
+    pub left_out: Option<&'static str>,
+    #[serde(skip)]
+    shape: Shape,
+}
+
+/// A series' timeline.
+#[derive(Debug, Serialize)]
+pub struct NamedTimeline {
+    pub name: String,
+    pub timeline: Timeline,
+}
+
+impl DrawnPanel {
+    /// With what the runs gave.
+    pub fn new(panel: &Panel, kept: &Kept) -> DrawnPanel {
+        let places = distinct(panel.points.iter().map(|point| &point.place));
+        let names = distinct(panel.points.iter().map(|point| &point.series));
+        let at = |name: &str, place: &str| -> Vec<Sample> {
+            let mut points = panel.points.iter();
+            let point = points.find(|point| point.series == name && point.place == place);
+            point.map_or(Vec::new(), |point| samples(point, kept))
+        };
+        let mut series: Vec<Series> = names
+            .iter()
+            .map(|name| Series {
+                name: name.clone(),
+                values: places.iter().map(|place| Value::of(&at(name, place))).collect(),
+            })
+            .collect();
+        let mut ratios = Vec::new();
+        if let Some((first, others)) = names.split_first() {
+            for place in &places {
+                let base = at(first, place);
+                let of = |name: &String| Ratio::of(place, (name, &at(name, place)), (first, &base));
+                ratios.extend(others.iter().filter_map(of));
+            }
+        }
+        ratio::state(&mut ratios);
+        let empty = series.iter().all(|one| one.values.iter().all(Option::is_none));
+        let left_out = (empty && panel.points.iter().any(|point| point.measure.is_hardware()))
+            .then_some("left out: this machine gives no counters");
+        if left_out.is_some() {
+            series.clear();
+        }
+        let named = |point: &Point| {
+            let name = point.series.clone();
+            timeline(point, kept).map(|timeline| NamedTimeline { name, timeline })
+        };
+        let timelines = match panel.shape {
+            Shape::Timeline => panel.points.iter().filter_map(named).collect(),
+            Shape::Bars | Shape::Lines => Vec::new(),
+        };
+        DrawnPanel {
+            title: panel.title.clone(),
+            unit: panel.unit,
+            places,
+            series,
+            ratios,
+            timelines,
+            left_out,
+            shape: panel.shape,
+        }
+    }
+
+    /// As SVG.
+    pub fn plot(&self) -> String {
+        match self.shape {
+            Shape::Timeline => svg::timelines(&self.timelines),
+            Shape::Bars | Shape::Lines => svg::plot(self.shape, self.unit, &self.places, &self.series),
+        }
+    }
+}
+
+/// In the order of their first use.
+fn distinct<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for name in names {
+        if !all.contains(name) {
+            all.push(name.clone());
+        }
+    }
+    all
+}

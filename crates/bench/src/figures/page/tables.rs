@@ -1,0 +1,124 @@
+//! The page's tables.
+
+use crate::figures::against::Against;
+use crate::figures::draw::{Drawn, DrawnClaim, DrawnPanel};
+use crate::figures::ratio::Ratio;
+use crate::figures::sample::Value;
+use crate::figures::svg::{DRIFTED, escape, short};
+use crate::summary::Summary;
+use std::fmt::Write;
+
+/// The panel's numbers: a row a series, with its ratio to the first where the papers compare.
+pub fn numbers(page: &mut String, panel: &DrawnPanel) {
+    page.push_str("<div class=\"scroll\"><table><tr><th></th>");
+    for place in &panel.places {
+        // Writing to a string does not fail, here and below.
+        let _ = write!(page, "<th>{}</th>", escape(place));
+    }
+    page.push_str("</tr>\n");
+    for one in &panel.series {
+        let _ = write!(page, "<tr><td>{}</td>", escape(&one.name));
+        for (place, value) in panel.places.iter().zip(&one.values) {
+            let mut ratios = panel.ratios.iter();
+            let ratio = ratios.find(|ratio| ratio.over == one.name && ratio.place == *place);
+            let _ = write!(page, "<td>{}</td>", number(value, ratio));
+        }
+        page.push_str("</tr>\n");
+    }
+    page.push_str("</table></div>\n");
+}
+
+fn number(value: &Option<Value>, ratio: Option<&Ratio>) -> String {
+    let Some(Value { summary, drifted }) = value else {
+        return "–".into();
+    };
+    let mut text = with_spread(summary);
+    if *drifted > 0 {
+        let _ = write!(text, "<sup title=\"the memory changed its pace\">{DRIFTED}</sup>");
+    }
+    if let Some(ratio) = ratio {
+        let _ = write!(text, " <small>×{:.2}{}</small>", ratio.ratio, plus_minus(ratio));
+    }
+    text
+}
+
+/// How far a ratio's stated interval goes.
+fn plus_minus(ratio: &Ratio) -> String {
+    match ratio.stated.map(|stated| stated.half_width() * 100.0) {
+        Some(percent) if percent >= 0.5 => format!(" ±{percent:.0}%"),
+        _ => String::new(),
+    }
+}
+
+/// The median, and the extremes where there are any.
+pub fn with_spread(summary: &Summary) -> String {
+    let Summary { median, least, most } = *summary;
+    let spread = match most > least {
+        true => format!(" <small>{}–{}</small>", short(least), short(most)),
+        false => String::new(),
+    };
+    short(median) + &spread
+}
+
+/// Numbers of the paper beside ours.
+pub fn claims(page: &mut String, figure: &Drawn) {
+    if figure.claims.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h3>Beside the paper's</h3>\n<div class=\"scroll\"><table><tr><th></th><th>paper</th><th>here</th>\
+         <th></th></tr>\n",
+    );
+    for DrawnClaim {
+        what,
+        paper,
+        ours,
+        differs,
+    } in &figure.claims
+    {
+        let ours = ours.as_ref().map_or("–".into(), with_spread);
+        let note = differs.map_or(String::new(), |why| format!("differs: {}", escape(why)));
+        let _ = writeln!(
+            page,
+            "<tr><td>{}</td><td>{}</td><td>{ours}</td><td class=\"differs\">{note}</td></tr>",
+            escape(what),
+            short(*paper)
+        );
+    }
+    page.push_str("</table></div>\n");
+}
+
+/// What lies outside of the spread that another measurement stated.
+pub fn outside(page: &mut String, against: &Against) {
+    let _ = writeln!(
+        page,
+        "<h2 id=\"against\">Held against a measurement before</h2>\n<p>Each ratio beside what the measurement in \
+         <code>{}</code> stated: {}.</p>",
+        escape(&against.first.display().to_string()),
+        escape(&against.verdict())
+    );
+    if against.met == against.of {
+        return;
+    }
+    page.push_str(
+        "<div class=\"scroll\"><table><tr><th>outside</th><th>ratio</th><th>before</th><th>stated</th><th>now</th></tr>\n",
+    );
+    for held in against.outside() {
+        let _ = writeln!(
+            page,
+            "<tr><td><a href=\"#{id}\">{id}</a>, {}, {}</td><td>{} to {}</td><td>×{:.2}</td><td>×{:.2}–{:.2}</td>\
+             <td>×{:.2}{}</td></tr>",
+            escape(&held.panel),
+            escape(&held.place),
+            escape(&held.over),
+            escape(&held.under),
+            held.first,
+            held.stated.low,
+            held.stated.high,
+            held.second,
+            if held.drifted { DRIFTED } else { "" },
+            id = held.figure,
+        );
+    }
+    page.push_str("</table></div>\n");
+}

@@ -1,0 +1,108 @@
+//! What a figure is made of.
+
+use super::Measure;
+use crate::figures::cell::Cell;
+use crate::figures::svg::Shape;
+
+/// How large runs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// A look at every figure within minutes; its times mean little.
+    Smoke,
+    /// A million keys.
+    Laptop,
+    /// As many keys as the papers had, or nearly; needs tens of gigabytes and hours.
+    Paper,
+}
+
+impl Scale {
+    pub fn keys(self) -> usize {
+        match self {
+            Scale::Smoke => 20_000,
+            Scale::Laptop => 1_000_000,
+            Scale::Paper => 30_000_000,
+        }
+    }
+
+    /// The rounds, when nothing is said.
+    pub fn rounds(self) -> usize {
+        match self {
+            Scale::Smoke => 1,
+            Scale::Laptop | Scale::Paper => 3,
+        }
+    }
+}
+
+/// A point of a figure.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub series: String,
+    pub place: String,
+    pub cell: Cell,
+    /// Which of the objects that the cell prints: the one with these values in these fields.
+    pub pick: Vec<(&'static str, String)>,
+    pub measure: Measure,
+}
+
+/// One plot.
+#[derive(Clone, Debug)]
+pub struct Panel {
+    pub title: String,
+    pub shape: Shape,
+    pub unit: &'static str,
+    pub points: Vec<Point>,
+}
+
+/// What a paper gives in numbers: a series at a place of a panel, or its ratio to another.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub panel: usize,
+    pub place: String,
+    pub over: &'static str,
+    /// The other series; none for the value itself.
+    pub under: Option<&'static str>,
+    /// What the paper has.
+    pub paper: f64,
+    /// Why ours is another where it is.
+    pub why: &'static str,
+}
+
+/// A figure of a paper.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    pub id: &'static str,
+    pub title: &'static str,
+    /// What the paper ran and found, in short.
+    pub paper: &'static str,
+    pub panels: Vec<Panel>,
+    pub claims: Vec<Claim>,
+    /// Why ours may differ.
+    pub differs: &'static str,
+}
+
+/// A ratio that a paper gives.
+pub(super) fn ratio(
+    panel: usize,
+    place: &str,
+    (over, under): (&'static str, &'static str),
+    paper: f64,
+    why: &'static str,
+) -> Claim {
+    Claim {
+        under: Some(under),
+        ..value(panel, place, over, paper, why)
+    }
+}
+
+/// A value that a paper gives.
+pub(super) fn value(panel: usize, place: &str, of: &'static str, paper: f64, why: &'static str) -> Claim {
+    Claim {
+        panel,
+        place: place.into(),
+        over: of,
+        under: None,
+        paper,
+        why,
+    }
+}

@@ -1,0 +1,78 @@
+//! Lookups beside what memory allows.
+
+use crate::figures::plan::{Figure, Measure, Panel, Point, maker::Maker, shown};
+use crate::figures::svg::Shape;
+
+/// The least that a lookup can take, and what that is of what it took, by `bench run --limit`.
+const BOUNDS: [(&str, Measure, Measure); 3] = [
+    (
+        "its path's cold lines, one after the other",
+        Measure::Path(&["limit", "chain_ns"]),
+        Measure::Percent(&["limit", "of_chain"]),
+    ),
+    (
+        "its path's cold lines, overlapped",
+        Measure::Path(&["limit", "overlapped_ns"]),
+        Measure::Percent(&["limit", "of_overlapped"]),
+    ),
+    (
+        "one cold line, overlapped",
+        Measure::Path(&["limit", "one_line_ns"]),
+        Measure::Percent(&["limit", "of_one_line"]),
+    ),
+];
+
+const LINES: [(&str, Measure); 2] = [
+    ("all", Measure::Path(&["limit", "path", "lines"])),
+    ("cold", Measure::Path(&["limit", "path", "cold"])),
+];
+
+pub fn figure(maker: &Maker) -> Figure {
+    let panel = |kind: &str, what: &str, unit, measures: &[(&str, Measure)]| {
+        let more = format!("--key-kind {kind} --no-counts --limit");
+        let points = shown().flat_map(|index| {
+            let cell = maker.run(index, "get", maker.keys, &more);
+            measures
+                .iter()
+                .map(move |&(series, measure)| Point {
+                    series: series.into(),
+                    place: index.name().into(),
+                    cell: cell.clone(),
+                    pick: vec![("workload", "get".into())],
+                    measure,
+                })
+                .collect::<Vec<_>>()
+        });
+        Panel {
+            title: format!("{kind} keys: {what}"),
+            shape: Shape::Bars,
+            unit,
+            points: points.collect(),
+        }
+    };
+    let lookup = ("a lookup", Measure::Path(&["limit", "ns_per_op"]));
+    let nanoseconds: Vec<_> = [lookup]
+        .into_iter()
+        .chain(BOUNDS.map(|(name, ns, _)| (name, ns)))
+        .collect();
+    let percent = BOUNDS.map(|(name, _, percent)| (name, percent));
+    let panels = ["u64", "str"].into_iter().flat_map(|kind| {
+        [
+            panel(kind, "a lookup and its bounds", "ns", &nanoseconds),
+            panel(kind, "what the bounds are of a lookup", "%", &percent),
+            panel(kind, "lines of the pool on a lookup's path", "lines", &LINES),
+        ]
+    });
+    Figure {
+        id: "limit",
+        title: "The limit: lookups beside what this memory allows",
+        paper: "None plots it. A lookup's bounds are the cold lines on its path times what a miss takes here, one after \
+            the other or overlapped as independent misses are; no index larger than the caches does with less than one \
+            cold line.",
+        panels: panels.collect(),
+        claims: vec![],
+        differs: "One thread. Independent lookups overlap in the processor, so that a loop can take less than its path's \
+            lines one after the other, never less than overlapped. Lines outside of the pool are not seen: DPTree's inner nodes \
+            and what an index keeps in DRAM.",
+    }
+}

@@ -1,0 +1,53 @@
+//! What merges and recovery hold up, over time.
+
+use crate::figures::cell::Cell;
+use crate::figures::plan::{Figure, Measure, Panel, Point, maker::Maker};
+use crate::figures::svg::Shape;
+use indexes::IndexKind;
+
+/// Operations due in a second: a fraction of what the indexes can do, so that what falls behind has been held up.
+const RATE: usize = 200_000;
+
+pub fn figure(maker: &Maker) -> Figure {
+    let keys = maker.keys;
+    let panel = |title: &str, cell: &dyn Fn(IndexKind) -> Cell, pick: (&'static str, &str)| Panel {
+        title: title.into(),
+        shape: Shape::Timeline,
+        unit: "longest call, ms",
+        points: [IndexKind::default(), IndexKind::DpTree]
+            .map(|index| Point {
+                series: index.name().into(),
+                place: "longest call".into(),
+                cell: cell(index),
+                pick: vec![(pick.0, pick.1.into())],
+                measure: Measure::Longest,
+            })
+            .into(),
+    };
+    Figure {
+        id: "stalls",
+        title: "Stalls: merges and recovery over time",
+        paper: "None plots it. DPTree merges its buffer tree in the background when that holds a tenth of the base \
+            tree's keys; both indexes recover in the background after a kill.",
+        panels: vec![
+            panel(
+                "inserts, while DPTree merges",
+                &|index| maker.run(index, "insert", keys, &format!("--rate {RATE} --no-counts")),
+                ("workload", "insert"),
+            ),
+            panel(
+                "lookups and updates in turn, from the first answer after a kill until recovery has ended",
+                &|index| {
+                    Cell(format!(
+                        "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
+                    ))
+                },
+                ("after", "kill"),
+            ),
+        ],
+        claims: vec![],
+        differs: "One thread. Inserts are due at a fixed rate, and each call counts from when it was due, so that a stall \
+            shows in all that it held up; beside recovery, calls follow each other and each is timed. Plots are of the first \
+            round. On two cores a merge or a recovery takes one of them.",
+    }
+}

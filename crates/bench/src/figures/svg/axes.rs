@@ -1,0 +1,176 @@
+//! What plots have in common: the frame, the vertical scale, the legend.
+
+use super::{colour, escape, short};
+use std::fmt::Write;
+
+/// Where plots begin, right of what the scale says.
+pub const LEFT: f64 = 64.0;
+/// Below the frame's upper edge.
+pub const TOP: f64 = 12.0;
+const LEGEND_LINE: f64 = 20.0;
+
+/// Begins a picture whose plots are `inner` wide.
+pub fn frame(inner: f64, height: f64) -> String {
+    let width = LEFT + inner + 12.0;
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
+         role=\"img\" style=\"background:#fff\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n"
+    )
+}
+
+/// A vertical scale from zero on.
+pub struct Axis {
+    top: f64,
+    height: f64,
+    most: f64,
+}
+
+impl Axis {
+    /// Up to `most`, over so many pixels below `top`.
+    pub fn new(top: f64, height: f64, most: f64) -> Axis {
+        let most = if most > 0.0 { most * 1.05 } else { 1.0 };
+        Axis { top, height, most }
+    }
+
+    /// Where a value lies.
+    pub fn y(&self, value: f64) -> f64 {
+        self.top + self.height * (1.0 - value / self.most)
+    }
+
+    /// Draws its lines over `inner` pixels, and what it is of.
+    pub fn draw(&self, svg: &mut String, inner: f64, what: &str) {
+        let mut tick = 0.0;
+        while tick <= self.most {
+            let at = self.y(tick);
+            // Writing to a string does not fail, here and below.
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"#ddd\"/><text x=\"{:.1}\" \
+                 y=\"{:.1}\" text-anchor=\"end\" fill=\"#444\">{}</text>",
+                LEFT + inner,
+                LEFT - 6.0,
+                at + 4.0,
+                label(tick, step(self.most))
+            );
+            tick += step(self.most);
+        }
+        let _ = writeln!(
+            svg,
+            "<text transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\" fill=\"#222\">{}</text>",
+            self.top + self.height / 2.0,
+            escape(what)
+        );
+    }
+}
+
+/// What stands below a plot at `x`.
+pub fn below(svg: &mut String, x: f64, y: f64, text: &str) {
+    let _ = writeln!(
+        svg,
+        "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" fill=\"#222\">{}</text>",
+        escape(text)
+    );
+}
+
+/// A step of 1, 2 or 5 times a power of ten that cuts `most` into at most five.
+pub fn step(most: f64) -> f64 {
+    let power = 10f64.powf((most / 5.0).log10().floor());
+    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
+    steps
+        .into_iter()
+        .find(|step| most / step <= 5.0)
+        .unwrap_or(10.0 * power)
+}
+
+/// What an axis says at `tick`: as many decimals as its steps have.
+pub fn label(tick: f64, step: f64) -> String {
+    let decimals = (-step.log10()).ceil().clamp(0.0, 9.0) as usize;
+    match tick {
+        0.0 => "0".into(),
+        tick if tick < 1e4 => format!("{tick:.decimals$}"),
+        _ => short(tick),
+    }
+}
+
+/// The names of series, in rows.
+pub struct Legend<'n> {
+    names: Vec<&'n str>,
+    /// Which names go into which row, and where in it.
+    rows: Vec<Vec<(usize, f64)>>,
+}
+
+impl<'n> Legend<'n> {
+    /// In rows of `inner` pixels.
+    pub fn new(names: impl Iterator<Item = &'n str>, inner: f64) -> Legend<'n> {
+        let names: Vec<&str> = names.collect();
+        let mut rows: Vec<Vec<(usize, f64)>> = Vec::new();
+        let mut from = f64::INFINITY;
+        for (i, name) in names.iter().enumerate() {
+            let width = 34.0 + name.chars().count() as f64 * 7.0;
+            if from + width > inner {
+                rows.push(Vec::new());
+                from = 0.0;
+            }
+            if let Some(row) = rows.last_mut() {
+                row.push((i, from));
+            }
+            from += width;
+        }
+        Legend { names, rows }
+    }
+
+    /// What it takes.
+    pub fn height(&self) -> f64 {
+        self.rows.len() as f64 * LEGEND_LINE
+    }
+
+    /// Draws it, the first row on the line `top`.
+    pub fn draw(&self, svg: &mut String, top: f64) {
+        for (row, names) in self.rows.iter().enumerate() {
+            let at = top + row as f64 * LEGEND_LINE;
+            for &(i, from) in names {
+                let _ = writeln!(
+                    svg,
+                    "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"11\" height=\"11\" fill=\"{}\"/><text x=\"{:.1}\" \
+                     y=\"{:.1}\" fill=\"#222\">{}</text>",
+                    LEFT + from,
+                    at - 9.0,
+                    colour(i),
+                    LEFT + from + 16.0,
+                    at + 1.0,
+                    escape(self.names[i])
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Axes are cut into few round steps.
+    #[test]
+    fn steps_are_round() {
+        for (most, expected) in [(1.0, 0.2), (4.9, 1.0), (5.1, 2.0), (30.0, 10.0), (0.003, 0.001)] {
+            assert!(
+                (step(most) / expected - 1.0).abs() < 1e-9,
+                "{most}: {}",
+                step(most)
+            );
+        }
+    }
+
+    /// Ticks of one axis are alike.
+    #[test]
+    fn ticks_are_alike() {
+        let ticks = |ticks: [f64; 3], step| ticks.map(|tick| label(tick, step));
+        assert_eq!(ticks([0.0, 5.0, 10.0], 5.0), ["0", "5", "10"]);
+        assert_eq!(ticks([0.5, 1.0, 1.5], 0.5), ["0.5", "1.0", "1.5"]);
+        assert_eq!(ticks([0.02, 0.1, 0.2], 0.02), ["0.02", "0.10", "0.20"]);
+        assert_eq!(
+            ticks([2_000.0, 10_000.0, 12_000.0], 2_000.0),
+            ["2000", "10k", "12k"]
+        );
+    }
+}

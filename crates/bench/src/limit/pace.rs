@@ -1,0 +1,85 @@
+//! The memory's pace: what a miss takes, before and after a run.
+
+use serde::{Deserialize, Serialize};
+
+/// What a miss takes, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Misses {
+    /// Each address known only when the line before it is there.
+    pub dependent_ns: f64,
+    /// Addresses known beforehand, so that misses overlap.
+    pub parallel_ns: f64,
+}
+
+/// What a miss took before a run and after it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pace {
+    /// Bytes over which misses were measured.
+    pub footprint: u64,
+    pub before: Misses,
+    pub after: Misses,
+    /// Whether the two differ by more than a tenth: then the memory changed its pace meanwhile.
+    pub drifted: bool,
+}
+
+/// How much two calibrations may differ.
+const DRIFT: f64 = 0.1;
+
+impl Pace {
+    /// Of misses over `footprint` bytes.
+    pub fn new(footprint: u64, before: Misses, after: Misses) -> Pace {
+        let drift = |of: fn(&Misses) -> f64| (of(&after) / of(&before) - 1.0).abs() > DRIFT;
+        Pace {
+            footprint,
+            before,
+            after,
+            drifted: drift(|misses| misses.dependent_ns) || drift(|misses| misses.parallel_ns),
+        }
+    }
+
+    /// What a miss took, the mean of before and after.
+    pub fn mean(&self) -> Misses {
+        let mean = |of: fn(&Misses) -> f64| (of(&self.before) + of(&self.after)) / 2.0;
+        Misses {
+            dependent_ns: mean(|misses| misses.dependent_ns),
+            parallel_ns: mean(|misses| misses.parallel_ns),
+        }
+    }
+}
+
+impl std::fmt::Display for Pace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Pace { before, after, .. } = self;
+        write!(
+            f,
+            "a miss takes {:.0} ns (after: {:.0}), overlapped {:.1} ns (after: {:.1}){}",
+            before.dependent_ns,
+            after.dependent_ns,
+            before.parallel_ns,
+            after.parallel_ns,
+            if self.drifted {
+                "; DRIFTED: the memory changed its pace meanwhile"
+            } else {
+                ""
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine that changes its pace is marked, whichever way and whatever changes.
+    #[test]
+    fn drift_is_marked() {
+        let misses = |dependent_ns, parallel_ns| Misses {
+            dependent_ns,
+            parallel_ns,
+        };
+        let pace = |dependent, parallel| Pace::new(64, misses(100.0, 10.0), misses(dependent, parallel));
+        assert!(!pace(109.0, 9.1).drifted);
+        assert!(pace(100.0, 12.0).drifted && pace(85.0, 10.0).drifted);
+        assert_eq!(pace(104.0, 9.0).mean(), misses(102.0, 9.5));
+    }
+}
