@@ -162,6 +162,8 @@ impl Args {
             idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
             slow_threshold: self.slow_log,
             slow_length: self.slow_log_length,
+            memory_limit: self.memory_limit,
+            evicts: !self.no_evict,
             ..config
         }
     }
@@ -194,8 +196,6 @@ impl Args {
             maps: Some(maps(&db, name, self.new)),
             commit: Some(commit(&db, name)),
             passwords: self.passwords,
-            memory_limit: self.memory_limit,
-            evicts: !self.no_evict,
             tls,
             allow_remote: self.allow_remote,
             threads: self.threads,
