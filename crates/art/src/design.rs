@@ -234,14 +234,16 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
     }
 
-    const SIDE_BY_SIDE: bool = true;
-
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
         self.read_many(keys, found)
+    }
+
+    fn fetch_many(&self, keys: &[&[u8]]) -> Result<(), Fault> {
+        self.read_many(keys, &mut |_, _| {})
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {

@@ -65,8 +65,14 @@ pub trait OnHeap: Send + Sync + Sized {
         Ok(())
     }
 
-    /// Whether [`find_many`](OnHeap::find_many) reads keys side by side.
-    const SIDE_BY_SIDE: bool = false;
+    /// Brings what reads and edits of these keys will look at into the cache, as [`Index::fetch`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`find`](OnHeap::find); whoever reads or writes will meet what is wrong.
+    fn fetch_many(&self, _keys: &[&[u8]]) -> Result<(), Fault> {
+        Ok(())
+    }
 
     /// Carries out an edit of one key, as [`Index::write`] does.
     ///
@@ -140,9 +146,9 @@ impl<I: OnHeap> Index for I {
     }
 
     fn fetch(&self, keys: &[&[u8]], _guard: &Guard) {
-        if Self::SIDE_BY_SIDE && keys.iter().all(|key| check_key(key).is_ok()) {
+        if keys.iter().all(|key| check_key(key).is_ok()) {
             // Whoever reads or writes will meet what is wrong.
-            let _ = self.find_many(keys, &mut |_, _| {});
+            let _ = self.fetch_many(keys);
         }
     }
 

@@ -131,14 +131,16 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         self.read(key)
     }
 
-    const SIDE_BY_SIDE: bool = true;
-
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
-        self.read_many(keys, found)
+        self.walk_many::<true>(keys, found)
+    }
+
+    fn fetch_many(&self, keys: &[&[u8]]) -> Result<(), Fault> {
+        self.walk_many::<false>(keys, &mut |_, _| {})
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {

@@ -9,8 +9,9 @@ use index::Value;
 use pmem::{Fault, Link, Media};
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Reads all `keys`, of any length, and tells what was found of each.
-    pub(crate) fn read_many<'g>(
+    /// Reads all `keys`, of any length, and tells what was found of each; or only fetches what such reads look at.
+    #[inline(always)]
+    pub(crate) fn walk_many<'g, const READS: bool>(
         &'g self,
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
@@ -29,6 +30,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
                         self.prefetch_next(only, key, 0);
                     }
                 }
+            }
+            if !READS {
+                continue;
             }
             for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
                 found(group * GROUP + i, self.read_at(link, key)?);

@@ -2,6 +2,7 @@
 //! will look at is fetched beforehand, for as many of them as have come.
 
 mod admin;
+mod ahead;
 mod client;
 mod command;
 mod config;
@@ -26,6 +27,7 @@ use crate::clients::Client;
 use crate::connection::{Answered, ENOUGH, Protocol, Sink};
 use crate::counters::Counter;
 use crate::shared::Worker;
+use ahead::Ahead;
 use command::COMMANDS;
 use context::{Context, State};
 use parse::{Args, Limits, Parser, Step};
@@ -52,6 +54,7 @@ pub struct Redis {
     worker: Rc<Worker>,
     client: Arc<Client>,
     parser: Parser,
+    ahead: Ahead,
     state: State,
 }
 
@@ -68,6 +71,7 @@ impl Redis {
         };
         Redis {
             parser: Parser::new(limits(&worker)),
+            ahead: Ahead::default(),
             worker,
             client,
             state,
@@ -142,31 +146,30 @@ impl Redis {
         })
     }
 
-    /// Fetches what the next commands will look at, and says how many bytes these have. There is a whole one.
-    fn fetch(&self, input: &[u8]) -> usize {
-        let mut scout = Parser::new(limits(&self.worker));
+    /// Reads commands behind the one that `input` begins with, which has `used` bytes, and fetches what all of them will look at.
+    fn fetch(&mut self, input: &[u8], used: usize) {
         let mut keys = [&[][..]; strings::BATCH];
-        let (mut count, mut read) = (0, 0);
-        for _ in 0..keys.len() {
-            let Step::Command(more) = scout.next(&input[read..], false) else {
-                break;
-            };
-            if let Some(key) = scout.second(&input[read..])
-                && context::is_name(key)
-            {
+        let mut count = 0;
+        let mut note = |key| {
+            if context::is_name(key) {
                 keys[count] = key;
                 count += 1;
             }
-            read += more;
-        }
+        };
+        self.parser.second(input).into_iter().for_each(&mut note);
+        let scout = Parser::new(limits(&self.worker));
+        self.ahead.read(scout, &input[used..], strings::BATCH - 1, note);
         if count > 1 {
             self.state.store.fetch(&keys[..count]);
         }
-        read
     }
 
-    fn answer(&mut self, input: &[u8], sink: &mut Sink<'_>) {
-        let args: Args<'_> = self.parser.args(input);
+    /// Answers the command that `input` begins with, which was read ahead or not.
+    fn answer(&mut self, input: &[u8], ahead: bool, sink: &mut Sink<'_>) {
+        let args: Args<'_> = match ahead {
+            true => self.ahead.args(input),
+            false => self.parser.args(input),
+        };
         if args.len() == 0 {
             return; // An empty line, or an empty array: no command.
         }
@@ -202,31 +205,40 @@ impl Protocol for Redis {
         self.parser.set_limits(limits(&self.worker));
         let mut gets: Vec<&[u8]> = Vec::new();
         let mut used = 0;
-        // Up to where what commands look at has been fetched.
-        let mut fetched = 0;
+        self.ahead.clear();
         let want = loop {
             let input = &unread[used..];
             let stranger = !self.state.known;
-            let more = match self.parser.next(input, stranger) {
-                Step::Command(more) => more,
-                Step::More(want) => break Some(want),
-                Step::Wrong(text) => {
-                    self.finish(&mut gets, sink).await?;
-                    let three = self.state.three;
-                    Reply {
-                        out: &mut sink.out,
-                        three,
+            if stranger {
+                // It may send less than what was read.
+                self.ahead.clear();
+            }
+            let (more, ahead) = match self.ahead.take() {
+                Some(more) => (more, true),
+                None => match self.parser.next(input, stranger) {
+                    Step::Command(more) => (more, false),
+                    Step::More(want) => break Some(want),
+                    Step::Wrong(text) => {
+                        self.finish(&mut gets, sink).await?;
+                        let three = self.state.three;
+                        Reply {
+                            out: &mut sink.out,
+                            three,
+                        }
+                        .error(&text);
+                        break None;
                     }
-                    .error(&text);
-                    break None;
-                }
+                },
             };
-            let args = self.parser.args(input);
+            let (args, second) = match ahead {
+                true => (self.ahead.args(input), self.ahead.second(input)),
+                false => (self.parser.args(input), self.parser.second(input)),
+            };
             let plain = !stranger && self.state.queue.is_none();
             if plain
                 && args.len() == 2
                 && args.get(0).eq_ignore_ascii_case(b"get")
-                && let Some(key) = self.parser.second(input)
+                && let Some(key) = second
             {
                 gets.push(key);
                 if gets.len() == strings::BATCH {
@@ -234,10 +246,10 @@ impl Protocol for Redis {
                 }
             } else {
                 self.finish(&mut gets, sink).await?;
-                if plain && used >= fetched && more < input.len() {
-                    fetched = used + self.fetch(input);
+                if plain && !ahead && more < input.len() {
+                    self.fetch(input, more);
                 }
-                self.answer(input, sink);
+                self.answer(input, ahead, sink);
                 sink.send_if_enough().await?;
                 if self.state.closing {
                     break None;

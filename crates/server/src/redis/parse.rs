@@ -68,6 +68,11 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
+    /// The arguments that stand in these places.
+    pub fn new(bytes: &'a [u8], ranges: &'a [Range<usize>]) -> Args<'a> {
+        Args { bytes, ranges }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.ranges.len()
@@ -148,10 +153,14 @@ impl Parser {
         }
     }
 
+    /// Where in the input the arguments of the last command are, unless it was inline.
+    pub fn ranges(&self) -> Option<&[Range<usize>]> {
+        (!self.is_inline).then_some(&self.args)
+    }
+
     /// The second argument, of a command that is not inline.
     pub fn second<'b>(&self, input: &'b [u8]) -> Option<&'b [u8]> {
-        let range = self.args.get(1).filter(|_| !self.is_inline)?;
-        input.get(range.clone())
+        input.get(self.ranges()?.get(1)?.clone())
     }
 
     /// The next command in `input`, which begins where the last one ended. A client that has not said who it is,
