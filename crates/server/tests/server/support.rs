@@ -1,5 +1,6 @@
-//! A server over the reference index, in this process, on a free port; and a client of bytes.
+//! A server over the reference index or over a pool, in this process, on a free port; and a client of bytes.
 
+use crate::pool::Pool;
 use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
@@ -100,6 +101,12 @@ impl Running {
     /// A server of both protocols, with all databases.
     pub fn with_redis() -> Running {
         Running::over(with_redis(), Arc::new(Model::new()))
+    }
+
+    /// A server of both protocols over a new pool, as the program has it.
+    pub fn over_pool() -> Running {
+        let pool = Pool::new();
+        Running::over(pool.config(), pool.index())
     }
 
     pub fn connect_redis(&self) -> Client {

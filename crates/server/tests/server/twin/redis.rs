@@ -254,7 +254,7 @@ fn answer(client: &mut Client, request: &str) -> Vec<u8> {
 #[test]
 fn answers_are_rediss() {
     let real = real();
-    let ours = Running::with_redis();
+    let ours = Running::over_pool();
     let mut random = Random::seeded();
     for round in 0..rounds(60) {
         let mut clients = [Client::connect(real.address), ours.connect_redis()];
@@ -278,7 +278,7 @@ fn answers_are_rediss() {
 #[test]
 fn answers_to_malformed_input_are_rediss() {
     let real = real();
-    let ours = Running::with_redis();
+    let ours = Running::over_pool();
     for input in [
         "*x\r\n",
         "*3000000000\r\n",
