@@ -44,4 +44,10 @@ impl Pool {
             ..config()
         }
     }
+
+    /// Fails unless the pool is as it must be.
+    pub fn check(&self) {
+        let check = self.db.check().expect("it can be read");
+        assert!(check.is_clean(), "{check:?}");
+    }
 }

@@ -21,7 +21,7 @@ fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
         })),
         ..pool.config()
     };
-    Running::over(config, pool.index())
+    Running::over_this(pool, config)
 }
 
 /// Reads within a transaction see what it has written: by key, together, in order, and counted; across databases, with

@@ -272,6 +272,8 @@ fn answers_are_rediss() {
             assert_eq!(shown(&ours), shown(&theirs), "{commands:?}");
         }
     }
+    let report = ours.stop();
+    assert_eq!((report.failures, report.abandoned), (0, 0));
 }
 
 /// What is not the protocol has the answer that Redis gives, and the connection goes on or ends as there.
