@@ -22,4 +22,8 @@ if ((${#packages[@]})); then
     "${as_root[@]}" apt-get install -qq -y --no-install-recommends "${packages[@]}"
 fi
 
-exec cargo test --workspace "$@"
+failed=0
+cargo test --workspace "$@" || failed=$?
+# Typed maps are behind a feature.
+cargo test -p wollemi --features typed typed "$@" || failed=$?
+exit "$failed"

@@ -13,6 +13,7 @@
 #
 # Prints a line for each thing seen; exits with 0 if all were as they must be, with 1 if one was not, with 2 if it could not begin.
 set -euo pipefail
+trap 'exit 2' ERR # until the first boot
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
@@ -30,8 +31,12 @@ shift $((OPTIND - 1))
 for tool in qemu-system-x86_64 busybox apt-get dpkg-deb; do
     command -v "$tool" >/dev/null || { echo "$tool is missing" >&2 && exit 2; }
 done
-program=${1:-$target/release/wollemi}
-[ -x "$program" ] || (cd "$root" && cargo build --release -p wollemi-cli)
+program=${1:-}
+if [ -z "$program" ]; then
+    program=$target/release/wollemi
+    [ -x "$program" ] || (cd "$root" && cargo build --release -p wollemi-cli)
+fi
+[ -x "$program" ] || { echo "$program is no program" >&2 && exit 2; }
 
 # The guest's packages: the kernel that linux-image-amd64 stands for, mkfs.ext4, and the libraries of that and of the program.
 packages=$out/packages
@@ -75,7 +80,11 @@ for module in crc32c_generic crc16 mbcache jbd2 ext4 libnvdimm nfit nd_btt nd_pm
 done
 (cd "$tree" && find . | busybox cpio -o -H newc 2>/dev/null | gzip -1) >"$out/initrd.gz"
 
+trap - ERR
 failed=0
+machine=
+# However this ends, no emulator goes on.
+trap '[ -z "$machine" ] || kill -9 "$machine" 2>/dev/null' EXIT
 
 # boot NAME CPU DOMAIN 'WORDS FOR init.sh' [LINES]: starts the machine and waits until it has stopped; with LINES, cuts its
 # power as soon as the console has so many acknowledgements. DOMAIN is what the firmware says survives: mem-ctrl (memory: lines
@@ -88,7 +97,7 @@ boot() {
         -object "memory-backend-file,id=memory,share=on,mem-path=$out/nvdimm,size=512M" -device nvdimm,memdev=memory \
         -kernel "$kernel" -initrd "$out/initrd.gz" \
         -append "console=ttyS0 quiet panic=-1 no_timer_check $4" >"$out/$1.err" 2>&1 &
-    local machine=$!
+    machine=$!
     {
         while kill -0 $machine; do
             ticks=$((ticks + 1))
@@ -98,6 +107,7 @@ boot() {
             sleep 0.1
         done
         wait $machine || true
+        machine=
     } 2>/dev/null # the shell's own remark on the killing
     tr -d '\r' <"$log" | sed -n -E "s/^(ok|BAD|note) (.*)/\1\t$1: \2/p" | expand -t 5
     local shown

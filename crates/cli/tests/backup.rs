@@ -4,7 +4,10 @@ mod common;
 
 use common::{Pool, text};
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+use std::time::Duration;
 
 /// Two maps, held by different indexes, with keys enough for several pages.
 fn filled() -> Pool {
@@ -60,6 +63,31 @@ fn a_damaged_backup_makes_none() {
             .fails(5, &["not a backup"]);
         assert!(!pool.file("new.pool").exists());
     }
+}
+
+/// A restore that is killed leaves no pool, and the next one is as if it had not been.
+#[test]
+fn a_restore_that_is_killed_leaves_no_pool() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let mut restore = pool
+        .command(["restore", "-", "--pool", "new.pool"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut input = restore.stdin.take().expect("piped");
+    input.write_all(&whole[..whole.len() / 2]).expect("it reads");
+    input.flush().expect("it reads");
+    let part = pool.file("new.pool.restore");
+    while !part.exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    restore.kill().expect("it runs");
+    restore.wait().expect("it ends");
+    assert!(part.exists() && !pool.file("new.pool").exists());
+    pool.run_with(["restore", "-", "--pool", "new.pool"], &whole).ok();
+    assert!(contents(&pool, "new.pool") == contents(&pool, "wollemi.pool"));
+    assert!(!part.exists());
 }
 
 /// A pool that has lost most of what it held is small after compaction, and holds what it held.

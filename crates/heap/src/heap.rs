@@ -426,7 +426,10 @@ impl<M: Media> Inner<M> {
                         return Ok(claim);
                     }
                 }
-                Err(full) if !self.space.open_scanty(class) => return Err(full),
+                // Where there are none to open, another thread may have just opened them.
+                Err(full) if !self.space.open_scanty(class) => {
+                    return self.space.claim(class, in_pairs).ok_or(full);
+                }
                 Err(_) => {}
             }
         }

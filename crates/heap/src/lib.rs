@@ -34,7 +34,7 @@
 //! |---|---|
 //! | `heap` | drafts, retirement, access; new pages |
 //! | `local` | what a thread has claimed |
-//! | `space` | the pages' places: open pages of each class, frees |
+//! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `root` | the directory of named roots |
 //! | `attach` | DRAM state that belongs to a persistent object |
@@ -43,7 +43,7 @@
 //! | `shrink` | giving free pages back to the file system |
 //! | `stats`, `audit` | accounting |
 //!
-//! Locks, and so waiting, are short and in this order: roots; a class's open pages; a page; free runs; the pool's
+//! Locks, and so waiting, are short and in this order: roots; a class's open and scanty pages; a page; free runs; the pool's
 //! growth. No guard is pinned and no tracer runs under them.
 
 mod attach;

@@ -11,7 +11,7 @@
 //!    trace has met so far, and nothing of it is handed out.
 //! I2 A bit of `live` is set from the moment a thread claims the chunk until the chunk is free again; bits past the
 //!    last chunk are always set.
-//! I3 Locks are taken in this order: a class's open pages, one page, the free runs.
+//! I3 Locks are taken in this order: a class's open and scanty pages, one page, the free runs.
 
 use pmem::Media;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

@@ -306,6 +306,30 @@ fn a_full_pool_gives_its_last_chunks() {
     assert_adds_up(&heap, "full again");
 }
 
+/// A page that was full is claimed from again when a sixteenth of its chunks is free, and not before.
+#[test]
+fn a_page_opens_when_a_sixteenth_is_free() {
+    const CHUNKS: usize = PAGE as usize / 64;
+    let heap = anonymous(1 << 30, Hardware::detect());
+    let page = |offset: Offset| offset.get() / PAGE;
+    let first: Vec<Offset> = (0..CHUNKS).map(|_| allocate(&heap, 64, 7).unwrap()).collect();
+    assert!(first.iter().all(|&offset| page(offset) == page(first[0])));
+    let (last, few) = first[..CHUNKS / 16].split_last().unwrap();
+    for &offset in few {
+        retire(&heap, offset, 64);
+    }
+    settle(&heap);
+    let second: Vec<Offset> = (0..CHUNKS).map(|_| allocate(&heap, 64, 7).unwrap()).collect();
+    assert!(second.iter().all(|&offset| page(offset) == page(second[0])));
+    assert_ne!(page(first[0]), page(second[0]));
+    retire(&heap, *last, 64);
+    settle(&heap);
+    let third: BTreeSet<Offset> = (0..CHUNKS / 16)
+        .map(|_| allocate(&heap, 64, 7).unwrap())
+        .collect();
+    assert_eq!(third, first[..CHUNKS / 16].iter().copied().collect());
+}
+
 /// Where objects are replaced for long, the pool grows by a sixteenth, and by what waits to come back.
 #[test]
 fn replacing_grows_a_pool_by_little() {

@@ -30,8 +30,8 @@ const FIRST: usize = 4 << 10;
 const PARTING: Duration = Duration::from_secs(1);
 
 /// What so many bytes ask for is likely several requests; and after so many turns of the worker a connection's next comes
-/// where many are served. Then the answers are sent once those of the others are made that wait: a client that waits for
-/// several connections is woken once for all of them, not for each.
+/// where many are served. Then the answers, unless they are long, are sent once those of the others are made that wait: a
+/// client that waits for several connections is woken once for all of them, not for each.
 const PIPELINE: usize = 256;
 const CROWD: u64 = 4;
 
@@ -109,7 +109,7 @@ pub async fn serve(
     };
     let mut want = 1;
     // The number of the last turn.
-    let mut last = 0;
+    let mut last = worker.turn();
     loop {
         input.make_space(want, protocol.longest());
         let arrived = tokio::select! {
@@ -127,7 +127,8 @@ pub async fn serve(
         let turn = worker.turn();
         let crowded = turn - std::mem::replace(&mut last, turn) >= CROWD;
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
-        if crowded && answered.used >= PIPELINE {
+        let waits = (1..KEPT).contains(&sink.out.len());
+        if crowded && waits && answered.used >= PIPELINE {
             tokio::task::yield_now().await;
         }
         sink.send().await?;

@@ -57,19 +57,20 @@ impl Memcached {
         let mut scout = self.parser.clone();
         let mut keys = [&[][..]; BATCH];
         let (mut count, mut read) = (0, 0);
-        let mut next = Some(request.key());
-        while let Some(key) = next {
+        let mut key = request.key();
+        loop {
             if let Some(key) = key {
                 keys[count] = key;
                 count += 1;
             }
-            next = None;
-            if count < BATCH
-                && let Step::Request { used, request, .. } = scout.next(&input[read..])
-            {
-                read += used;
-                next = Some(request.key());
+            if count == BATCH {
+                break;
             }
+            let Step::Request { used, request, .. } = scout.next(&input[read..]) else {
+                break;
+            };
+            read += used;
+            key = request.key();
         }
         if count > 1 {
             let shared = self.session.shared();

@@ -12,6 +12,7 @@
 //! the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live ones may not
 //! go, a write that finds no room has the hand look at [`LOOK`] items; the next write goes on from there.
 
+use crate::config::Config;
 use crate::databases::Databases;
 use crate::frequency::Sketch;
 use crate::store::{Failure, Usage};
@@ -77,6 +78,12 @@ impl Memory {
         };
         memory.set_limit(limit);
         memory
+    }
+
+    /// Takes the limit over, and whether items go.
+    pub fn take_over(&self, config: &Config) {
+        self.set_limit(config.memory_limit.unwrap_or(0));
+        self.set_evicts(config.evicts);
     }
 
     /// What the stores count into.
@@ -207,7 +214,6 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use crate::memcached::Verb;
     use index::model::Model;
     use std::collections::{HashSet, VecDeque};

@@ -103,6 +103,7 @@ impl Shared {
     pub fn take(&self, config: &Config) {
         self.limits.take(config);
         self.slow.take(config);
+        self.databases.memory().take_over(config);
     }
 
     /// Begins to count anew.

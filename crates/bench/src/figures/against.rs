@@ -15,10 +15,13 @@ pub struct Against {
     pub nominal: f64,
     /// The share that does; none if nothing could be held against anything.
     pub share: Option<f64>,
-    /// How many do, of how many.
+    /// How many do, of how many ratios of times.
     pub met: usize,
     pub of: usize,
-    /// The same of those in whose runs the memory kept its pace.
+    /// The same of ratios of counts, most of which are as they were.
+    pub counts_met: usize,
+    pub counts_of: usize,
+    /// The same of those of times in whose runs the memory kept its pace.
     pub met_undrifted: usize,
     pub of_undrifted: usize,
     /// How far what was stated goes to either side: the middle one.
@@ -43,6 +46,8 @@ pub struct Held {
     pub stated: Interval,
     pub second: f64,
     pub met: bool,
+    /// Whether it is of times, not of counts.
+    pub timed: bool,
     /// Whether the calibration of a run behind either drifted.
     pub drifted: bool,
 }
@@ -74,13 +79,15 @@ pub fn hold(directory: &Path, first: &[Drawn], second: &[Drawn]) -> Against {
             stated,
             second: ratio.ratio,
             met: stated.contains(ratio.ratio),
+            timed: panel.timed,
             drifted: first.drifted + ratio.drifted > 0,
         });
     }
     missing += all(first).count() - ratios.len() - unstated;
     let count = |wanted: &dyn Fn(&Held) -> bool| ratios.iter().filter(|held| wanted(held)).count();
-    let (met, of) = (count(&|held| held.met), ratios.len());
-    let mut widths: Vec<f64> = ratios.iter().map(|held| held.stated.half_width()).collect();
+    let (met, of) = (count(&|held| held.timed && held.met), count(&|held| held.timed));
+    let timed = ratios.iter().filter(|held| held.timed);
+    let mut widths: Vec<f64> = timed.map(|held| held.stated.half_width()).collect();
     widths.sort_by(f64::total_cmp);
     Against {
         first: directory.to_owned(),
@@ -88,8 +95,10 @@ pub fn hold(directory: &Path, first: &[Drawn], second: &[Drawn]) -> Against {
         share: (of > 0).then(|| met as f64 / of as f64),
         met,
         of,
-        met_undrifted: count(&|held| held.met && !held.drifted),
-        of_undrifted: count(&|held| !held.drifted),
+        counts_met: count(&|held| !held.timed && held.met),
+        counts_of: count(&|held| !held.timed),
+        met_undrifted: count(&|held| held.timed && held.met && !held.drifted),
+        of_undrifted: count(&|held| held.timed && !held.drifted),
         half_width: widths.get(of / 2).copied(),
         unstated,
         missing,
@@ -114,6 +123,8 @@ impl Against {
         let Against {
             met,
             of,
+            counts_met,
+            counts_of,
             met_undrifted,
             of_undrifted,
             unstated,
@@ -124,9 +135,9 @@ impl Against {
             format!(" (half of the spreads are narrower than ±{:.1}%)", width * 100.0)
         });
         format!(
-            "{met} of {of} ratios{} lie within the spread stated before, which {:.0}% are to{width}; {met_undrifted} of \
-             {of_undrifted}{} where no calibration drifted; {unstated} without a stated spread, {missing} in one \
-             measurement only",
+            "{met} of {of} ratios of times{} lie within the spread stated before, which {:.0}% are to if rounds vary alike{width}; \
+             {met_undrifted} of {of_undrifted}{} where no calibration drifted; {counts_met} of {counts_of} ratios of counts; \
+             {unstated} without a stated spread, {missing} in one measurement only",
             percent(*met, *of),
             self.nominal * 100.0,
             percent(*met_undrifted, *of_undrifted),
@@ -222,7 +233,7 @@ mod tests {
         assert_eq!((against.met, against.of, against.share), (1, 2, Some(0.5)));
         let outside: Vec<&Held> = against.outside().collect();
         assert_eq!((outside.len(), &*outside[0].place), (1, "y"));
-        assert!(against.to_string().contains("1 of 2 ratios (50.0%)"));
+        assert!(against.to_string().contains("1 of 2 ratios of times (50.0%)"));
         let against = hold(Path::new("a"), &measured(&[[2.0, 4.0]]), &first);
         assert_eq!((against.of, against.unstated, against.share), (0, 2, None));
         let against = hold(Path::new("a"), &first, &measured(&[]));

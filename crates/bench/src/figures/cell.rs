@@ -122,9 +122,10 @@ impl Kept {
             .map_err(Error::Directory)
     }
 
-    /// Whether it has been run.
+    /// Whether it has been run. What failed is tried again.
     pub fn has(&self, cell: &Cell, round: usize) -> bool {
-        self.outcomes.contains_key(&(cell.clone(), round))
+        let kept = self.outcomes.get(&(cell.clone(), round));
+        kept.is_some_and(|(_, outcome)| matches!(outcome, Outcome::Printed(_)))
     }
 
     /// Keeps what came of a run.

@@ -20,9 +20,7 @@ pub struct Backup {
 
 /// The arguments of `restore`.
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "The pool must not be there: restore makes it, and leaves nothing where the backup is damaged."
-)]
+#[command(after_help = "The pool must not be there: restore makes it. It is there when it is whole.")]
 pub struct Restore {
     /// The file to read, `-` for the standard input
     file: PathBuf,
@@ -72,21 +70,12 @@ impl Backup {
             progress.finish_and_clear();
             return Ok(Outcome::Done);
         }
-        let part = beside(&self.file, ".part");
-        let fail = |path: &Path| {
-            let name = format!("'{}'", path.display());
-            move |error: io::Error| Failure::input(name.clone(), error)
-        };
-        let copied = in_a_new_file(&part, || {
-            let file = File::create(&part).map_err(fail(&part))?;
+        let copied = in_its_place(&self.file, ".part", |part| {
+            let file = File::create(part).map_err(failed(part))?;
             let mut out = BufWriter::with_capacity(1 << 18, file);
             let copied = snapshot.backup(&mut out, |copied| show(&progress, copied))?;
-            let file = out
-                .into_inner()
-                .map_err(|error| fail(&part)(error.into_error()))?;
-            file.sync_all().map_err(fail(&part))?;
-            fs::rename(&part, &self.file).map_err(fail(&self.file))?;
-            sync_folder(&self.file).map_err(fail(&self.file))?;
+            out.into_inner()
+                .map_err(|error| failed(part)(error.into_error()))?;
             Ok(copied)
         })?;
         progress.finish_and_clear();
@@ -113,8 +102,8 @@ impl Restore {
         };
         let started = Instant::now();
         let progress = spinner();
-        let copied = in_a_new_file(&pool, || {
-            let db = context.options().open(&pool)?;
+        let copied = in_its_place(&pool, ".restore", |part| {
+            let db = context.options().open(part)?;
             let mut input = BufReader::with_capacity(1 << 18, &mut input);
             Ok(db.restore(&mut input, |copied| show(&progress, copied))?)
         })?;
@@ -130,30 +119,17 @@ impl Compact {
         if self.in_place {
             return in_place(context);
         }
-        let part = beside(&pool, ".compact");
-        let fail = |error: io::Error| Failure::input(format!("'{}'", part.display()), error);
         let started = Instant::now();
         let progress = spinner();
+        // It stays locked until the new one has its name, so that nobody opens it meanwhile.
         let db = context.open_to_read()?;
-        let before = fs::metadata(&pool).map_err(fail)?.len();
-        // What an earlier one has left, if it was interrupted: nobody else makes a file of this name.
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(fail(error)),
-            _ => {}
-        }
-        let copied = in_a_new_file(&part, || {
-            let new: Db = context.options().page_size(db.stats()?.page_size).open(&part)?;
-            let copied = new.copy_from(&db.snapshot()?, |copied| show(&progress, copied))?;
-            // Closing writes it to the medium; that it did is asked once more, as dropping tells nobody.
-            drop(new);
-            File::open(&part).and_then(|file| file.sync_all()).map_err(fail)?;
-            // The old one stays locked until the new one has its name, so that nobody opens it meanwhile.
-            fs::rename(&part, &pool).map_err(fail)?;
-            sync_folder(&pool).map_err(fail)?;
-            Ok(copied)
+        let before = fs::metadata(&pool).map_err(failed(&pool))?.len();
+        let copied = in_its_place(&pool, ".compact", |part| {
+            let new: Db = context.options().page_size(db.stats()?.page_size).open(part)?;
+            Ok(new.copy_from(&db.snapshot()?, |copied| show(&progress, copied))?)
         })?;
         progress.finish_and_clear();
-        let after = fs::metadata(&pool).map_err(fail)?.len();
+        let after = fs::metadata(&pool).map_err(failed(&pool))?.len();
         summarize("compacted", copied, started, Some((before, after)), context.json)
     }
 }
@@ -174,14 +150,39 @@ fn in_place(context: &Context) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Does what makes a file; where that fails, the file goes.
-fn in_a_new_file(path: &Path, make: impl FnOnce() -> Result<Copied, Failure>) -> Result<Copied, Failure> {
-    let made = make();
+/// Makes a file under another name, and gives it its own when it is whole and on the medium, in the place of an older one. Where
+/// that fails, what there was stays.
+fn in_its_place(
+    path: &Path,
+    suffix: &str,
+    make: impl FnOnce(&Path) -> Result<Copied, Failure>,
+) -> Result<Copied, Failure> {
+    let part = &beside(path, suffix);
+    // What an earlier one has left, if it was interrupted: nobody else makes a file of this name.
+    match fs::remove_file(part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(part)(error)),
+        _ => {}
+    }
+    let made = make(part).and_then(|copied| {
+        // Closing a pool writes it to the medium; that it did is asked once more, as dropping tells nobody.
+        File::open(part)
+            .and_then(|file| file.sync_all())
+            .map_err(failed(part))?;
+        fs::rename(part, path).map_err(failed(path))?;
+        sync_folder(path).map_err(failed(path))?;
+        Ok(copied)
+    });
     if made.is_err() {
         // The failure is what there is to say; a file that is not there is none.
-        let _ = fs::remove_file(path);
+        let _ = fs::remove_file(part);
     }
     made
+}
+
+/// What went wrong with a file.
+fn failed(path: &Path) -> impl Fn(io::Error) -> Failure {
+    let name = format!("'{}'", path.display());
+    move |error| Failure::input(name.clone(), error)
 }
 
 /// What was done: as JSON on the standard output, or for a person on the error stream.

@@ -162,6 +162,8 @@ impl Args {
             idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
             slow_threshold: self.slow_log,
             slow_length: self.slow_log_length,
+            memory_limit: self.memory_limit,
+            evicts: !self.no_evict,
             ..config
         }
     }
@@ -196,8 +198,6 @@ impl Args {
             })),
             commit: Some(databases::commit(&db, name)),
             passwords: self.passwords,
-            memory_limit: self.memory_limit,
-            evicts: !self.no_evict,
             tls,
             allow_remote: self.allow_remote,
             threads: self.threads,

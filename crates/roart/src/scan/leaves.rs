@@ -99,9 +99,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         direction: Direction,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<ControlFlow<()>, Fault> {
+        let reverse = direction == Direction::Reverse;
         let start = queue.taken;
         let first = *queue.item(start);
         let mut total = first.leaves as usize;
+        self.read_leaves(leaves, 0..total, first.depth as usize, reverse)?;
         queue.take();
         // What lies along a bound is a run of its own.
         while queue.taken < queue.staged && total < RUN && first.edges.are_free() {
@@ -109,32 +111,38 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if !item.leads_to_leaves() || item.depth != first.depth || !item.edges.are_free() {
                 break;
             }
-            total += item.leaves as usize;
+            let end = total + item.leaves as usize;
+            if self
+                .read_leaves(leaves, total..end, item.depth as usize, reverse)
+                .is_err()
+            {
+                break; // Its turn has not come.
+            }
+            total = end;
             queue.take();
         }
-        let reverse = direction == Direction::Reverse;
-        self.read_run(leaves, total, first.depth as usize, reverse)?;
         let count = leaves.sort(queue, start..queue.taken, reverse);
         Ok(self.visit_leaves(leaves, count, first.edges, bounds, visit))
     }
 
-    /// Reads the next `total` leaves of the ring; the keys of each array share `depth` bytes.
+    /// Reads the next leaves of the ring, an item's, as these of the run; the keys of each array share `depth` bytes.
     #[inline(never)]
-    fn read_run<'g>(
+    fn read_leaves<'g>(
         &'g self,
         run: &mut Leaves<'g>,
-        total: usize,
+        places: Range<usize>,
         depth: usize,
         reverse: bool,
     ) -> Result<(), Fault> {
         let flip = if reverse { u64::MAX } else { 0 };
-        for i in 0..total {
+        let count = places.len();
+        for (i, place) in places.enumerate() {
             let leaf = LeafRef::at(&self.heap, run.ring[(run.taken + i) % RING])?;
             let bytes = sort::first_bytes(leaf.key(), depth) ^ flip;
-            run.words[i % BATCH] = bytes & !NUMBER | i as u64;
-            run.leaves[i % BATCH] = Some(leaf);
+            run.words[place % BATCH] = bytes & !NUMBER | place as u64;
+            run.leaves[place % BATCH] = Some(leaf);
         }
-        run.taken += total;
+        run.taken += count;
         Ok(())
     }
 

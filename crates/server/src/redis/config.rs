@@ -28,19 +28,18 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
             }
         }
         b"set" if args.len().is_multiple_of(2) => {
-            for i in (2..args.len()).step_by(2) {
-                let before = (2..i).step_by(2);
-                if before
-                    .into_iter()
-                    .any(|j| args.get(i).eq_ignore_ascii_case(args.get(j)))
-                {
-                    return Err(refused(args.get(i), "duplicate parameter"));
+            let mut named = Vec::new();
+            for name in args.from(2).step_by(2) {
+                let known = changeable(context, name)?;
+                if named.contains(&known) {
+                    return Err(refused(name, "duplicate parameter"));
                 }
+                named.push(known);
             }
             // All of them or none.
             for apply in [false, true] {
-                for i in (2..args.len()).step_by(2) {
-                    set(context, args.get(i), args.get(i + 1), apply)?;
+                for (name, i) in named.iter().zip((2..).step_by(2)) {
+                    set(context, name, args.get(i), args.get(i + 1), apply)?;
                 }
             }
             context.reply.ok();
@@ -127,7 +126,34 @@ fn refused(name: &[u8], why: &str) -> Wrong {
     ))
 }
 
-fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
+/// The parameters that can be changed.
+const CHANGEABLE: [&str; 7] = [
+    "maxclients",
+    "maxmemory",
+    "maxmemory-policy",
+    "proto-max-bulk-len",
+    "slowlog-log-slower-than",
+    "slowlog-max-len",
+    "timeout",
+];
+
+/// The parameter of this name, which can be changed.
+fn changeable(context: &Context<'_>, name: &[u8]) -> Result<&'static str, Wrong> {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if let Some(known) = CHANGEABLE.into_iter().find(|known| is(known)) {
+        return Ok(known);
+    }
+    if parameters(context).iter().any(|(known, _)| is(known)) {
+        return Err(refused(name, "can't set immutable config"));
+    }
+    let shown = String::from_utf8_lossy(name);
+    Err(Wrong(format!(
+        "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
+    )))
+}
+
+/// Checks a value for the parameter `known`, which the client has called `name`, and applies it.
+fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: bool) -> Done {
     let refused = |why: &str| refused(name, why);
     let within = |bounds: RangeInclusive<i64>| {
         let number =
@@ -140,19 +166,19 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
             ))),
         }
     };
-    let change: Box<dyn Fn(&Shared)> = match name.to_ascii_lowercase().as_slice() {
-        b"maxclients" => {
+    let change: Box<dyn Fn(&Shared)> = match known {
+        "maxclients" => {
             let most = within(1..=i64::from(u32::MAX))? as usize;
             Box::new(move |shared| {
                 files::allow(most);
                 shared.limits.set_connections(most);
             })
         }
-        b"maxmemory" => {
+        "maxmemory" => {
             let limit = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
             Box::new(move |shared| shared.databases.memory().set_limit(limit))
         }
-        b"maxmemory-policy" => {
+        "maxmemory-policy" => {
             let known = [false, true];
             let named = known
                 .into_iter()
@@ -162,35 +188,24 @@ fn set(context: &Context<'_>, name: &[u8], value: &[u8], apply: bool) -> Done {
             })?;
             Box::new(move |shared| shared.databases.memory().set_evicts(evicts))
         }
-        b"timeout" => {
+        "timeout" => {
             let idle = within(0..=i64::from(i32::MAX))?;
             let idle = (idle > 0).then(|| Duration::from_secs(idle.unsigned_abs()));
             Box::new(move |shared| shared.limits.set_idle(idle))
         }
-        b"proto-max-bulk-len" => {
+        "proto-max-bulk-len" => {
             let most = within(1 << 20..=crate::config::LARGEST_VALUE as i64)? as usize;
             Box::new(move |shared| shared.limits.set_bulk(most))
         }
-        b"slowlog-log-slower-than" => {
+        "slowlog-log-slower-than" => {
             let micros = within(-1..=i64::MAX)?;
             Box::new(move |shared| shared.slow.set_threshold(micros))
         }
-        b"slowlog-max-len" => {
+        "slowlog-max-len" => {
             let most = within(0..=i64::MAX)? as usize;
             Box::new(move |shared| shared.slow.set_length(most))
         }
-        _ if parameters(context)
-            .iter()
-            .any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes())) =>
-        {
-            return Err(refused("can't set immutable config"));
-        }
-        _ => {
-            let shown = String::from_utf8_lossy(name);
-            return Err(Wrong(format!(
-                "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
-            )));
-        }
+        _ => return Err(refused("can't set immutable config")),
     };
     if apply {
         change(context.shared());

@@ -16,6 +16,8 @@ pub struct DrawnPanel {
     pub series: Vec<Series>,
     /// Of each series to the first one at each place, where they say something.
     pub ratios: Vec<Ratio>,
+    /// Whether it shows times, or what is made of them; else it shows counts.
+    pub timed: bool,
     /// What was done when, where that is what is plotted; of the first round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<NamedTimeline>,
@@ -78,6 +80,7 @@ impl DrawnPanel {
             places,
             series,
             ratios,
+            timed: panel.points.iter().any(|point| point.measure.is_timed()),
             timelines,
             left_out,
             shape: panel.shape,

@@ -97,7 +97,7 @@ pub fn outside(page: &mut String, against: &Against) {
         escape(&against.first.display().to_string()),
         escape(&against.verdict())
     );
-    if against.met == against.of {
+    if against.outside().next().is_none() {
         return;
     }
     page.push_str(

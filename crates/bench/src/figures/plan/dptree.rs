@@ -227,7 +227,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                                     "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
                                 )),
                                 pick: vec![("after", "kill".into())],
-                                measure: Measure::Field("open_ms"),
+                                measure: Measure::Field("first_get_ms"),
                             }
                         })
                     })

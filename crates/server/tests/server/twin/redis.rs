@@ -186,6 +186,8 @@ const SHAPES: &[&str] = &[
     "CONFIG SET timeout x",
     "CONFIG SET maxclients 0",
     "CONFIG SET maxmemory 0 timeout 0 MAXMEMORY 1",
+    "CONFIG SET foo 1 foo 2",
+    "CONFIG SET maxclients x databases 1",
     "CLIENT bogus",
     "CLIENT LIST TYPE bogus",
     "CLIENT LIST TYPE pubsub",
