@@ -1,19 +1,24 @@
-"""Reads a closed pool by docs/format.md alone, and writes a map as lines of KEY TAB VALUE.
+"""Reads a closed pool by docs/format.md alone, and writes a map as lines of KEY TAB VALUE, any bytes as they are.
 
     read_pool.py POOL [MAP]
 
+The map must be a ROART, as maps are by default; roots of other kinds are passed over, and named on the standard error.
 It shares no code with Wollemi, and asserts what the page says of every byte it comes across.
 """
 
+import os
 import sys
 from struct import pack, unpack_from
 
 MASK = (1 << 64) - 1
 OFFSET = (1 << 48) - 16
-LEAF, ARRAY, N4, N16, N48, N256 = range(1, 7)
+ROART = 1  # the kind of a root
+LEAF, ARRAY, N4, N16, N48, N256, INLINE = range(1, 8)
 # Of each kind of node: its bytes, where its entries are, how many.
 NODES = {N4: (64, 32, 4), N16: (192, 64, 16), N48: (704, 320, 48), N256: (2112, 64, 256)}
 ARRAYS = [2, 6, 14, 30, 46, 64]
+# Of each class of inline leaf arrays, the lines at the end that are no key's home.
+SPARE = [0, 1, 1, 2, 2, 2, 2, 2]
 
 
 def crc16(data):
@@ -44,6 +49,17 @@ def checksum(data):
     for at in range(0, whole, 8):
         value = mix(value ^ int.from_bytes(data[at : at + 8], "little"))
     return mix(value ^ int.from_bytes(data[whole:], "little"))
+
+
+def place(key, first, text):
+    """Where among all keys of its inline leaf array a key belongs: below 65536."""
+    a, b = (key + bytes(9))[first : first + 2]
+    if not text:
+        return a << 8 | b
+    if a < 32:
+        return 0
+    a, b = (a - 32, min(max(b - 32, 0), 95)) if a < 128 else (95, 95)
+    return (a * 96 + b) * 455 // 64
 
 
 def size_classes(page):
@@ -80,15 +96,15 @@ class Pool:
         return value
 
     def roots(self):
-        """Names, and the links to the root objects."""
+        """Names, kinds, and the links to the root objects."""
         for entry in range(4096, self.page - 255, 256):
             link, about = self.word(entry), self.word(entry + 8)
             if link & ~1 == 0:
                 continue
             kind, name = about >> 32, self.bytes(entry + 16, about & 0xFF)
             check = fnv1a(pack("<IB", kind, len(name)) + name) >> 20 & 0xFFFFFF
-            assert check == about >> 8 & 0xFFFFFF and kind == 1
-            yield name, link
+            assert check == about >> 8 & 0xFFFFFF
+            yield name, kind, link
 
     def object(self, link, size):
         """Where an object is; its chunk must be where one of its class can be."""
@@ -103,6 +119,7 @@ class Pool:
 
     def leaf(self, link):
         """Key and value."""
+        assert link >> 1 & 7 == LEAF
         at = link & OFFSET
         header = self.word(at)
         key_len, value_len, in_word = header & 0xFFFF, header >> 16 & (1 << 27) - 1, header >> 43 & 1
@@ -117,13 +134,43 @@ class Pool:
         assert header >> 56 == checksum(key) & 0xFF and header >> 44 & 0xF == 0
         return key, value
 
+    def inline(self, link, path):
+        """Keys and values of an inline leaf array, to whose slot these bytes lead."""
+        shape = link >> 56
+        size_class, first, text = shape & 7, shape >> 3 & 7, shape >> 6
+        lines = 1 << size_class
+        at = self.object(link, 64 * lines)
+        assert first and text <= 1 and self.word(at + 8) & 0xFFFFFFFF == shape
+        keys, found, roomy = [], [], set()  # roomy: lines with an entry that was never used
+        for entry in range(1, 4 * lines):
+            word = self.word(at + 16 * entry)
+            if word == 0:
+                roomy.add(entry // 4)
+                continue
+            count, present = word >> 5 & 7, word >> 2 & 1
+            assert word >> 1 & 1 and not word >> 4 & 1 and bin(word & ~1).count("1") % 2 == 0
+            behind = word.to_bytes(8, "big")[:7]
+            assert not any(behind[count:])
+            key = path[:1] + behind[:count]
+            home, line = place(key, first, text) * (lines - SPARE[size_class]) >> 16, entry // 4
+            assert home <= line < home + 8 and roomy.isdisjoint(range(home, line))
+            assert key.startswith(path)
+            keys.append(key)
+            if present:
+                found.append((key, self.bytes(at + 16 * entry + 8, 8)))
+        assert found and len(set(keys)) == len(keys)
+        assert all(len(key) >= first and key[:first] == keys[0][:first] for key in keys)
+        return found
+
     def entries(self, root):
         """All keys below a root, in order, and their values."""
+        assert root >> 48 & 0xFF in (0, 2), "without entry compression"
         found = []
-        stack = [(root, None, None)]  # a link, and the level and the byte by which it hangs
+        stack = [(root, 0, b"")]  # a link, how many bytes lead to it, and the last of them
         while stack:
-            link, level, byte = stack.pop()
+            link, depth, path = stack.pop()
             kind, aux = link >> 1 & 7, link >> 56
+            leaves = []
             if kind == LEAF:
                 leaves = [link]
                 assert aux == 0
@@ -131,42 +178,52 @@ class Pool:
                 at = self.object(link, 16 + 8 * ARRAYS[aux])
                 assert self.word(at + 8) == aux
                 leaves = [entry for i in range(ARRAYS[aux]) if (entry := self.word(at + 16 + 8 * i)) & ~1]
+            elif kind == INLINE:
+                assert len(path) == depth
+                found += self.inline(link, path)
             else:
-                stack += self.children(link, level)
-                continue
+                stack += self.children(link, depth)
             for leaf in leaves:
                 key, value = self.leaf(leaf)
                 assert kind == LEAF or leaf >> 48 == checksum(key) >> 48
-                assert (None if len(key) == level else key[level]) == byte
+                assert len(key) >= depth and key[:depth].endswith(path)
                 found.append((key, value))
         return sorted(found)
 
-    def children(self, link, parent_level):
+    def children(self, link, depth):
         size, first, count = NODES[link >> 1 & 7]
         at = self.object(link, size)
         level = self.word(at + 8) & 0xFFFFFFFF
-        assert link >> 56 == (0 if parent_level is None else min(level - parent_level - 1, 255))
-        bytes_seen = set()
+        assert link >> 56 == min(level - depth, 255)
+        prefix = self.bytes(at + 24, 8)
+        assert not any(prefix[level:])
+        prefix = prefix[:level]
         if (ends := self.word(at + 16)) & ~1:
-            assert ends >> 48 & 0xFF == 0
-            yield ends, level, None
+            assert ends >> 48 & 0xFF == 0 and len(self.leaf(ends)[0]) == level
+            yield ends, level, prefix
+        bytes_seen = set()
         for i in range(count):
             if (entry := self.word(at + first + 8 * i)) & ~1:
                 byte = entry >> 48 & 0xFF
                 assert byte not in bytes_seen and (size != 2112 or byte == i)
                 bytes_seen.add(byte)
-                yield entry, level, byte
+                yield entry, level + 1, prefix + bytes([byte])
 
 
 def main(path, wanted="default"):
     with open(path, "rb") as file:
         pool = Pool(file.read())
-    for name, root in pool.roots():
-        if name == wanted.encode():
-            for key, value in pool.entries(root):
-                sys.stdout.buffer.write(key + b"\t" + value + b"\n")
-            return None
-    return f"no map '{wanted}'"
+    found = None
+    for name, kind, root in pool.roots():
+        if kind != ROART:
+            print(f"passed over {name!r}: kind {kind:#x}", file=sys.stderr)
+        elif name == os.fsencode(wanted):
+            found = pool.entries(root)
+    if found is None:
+        return f"no map '{wanted}' that is a ROART"
+    for key, value in found:
+        sys.stdout.buffer.write(key + b"\t" + value + b"\n")
+    return None
 
 
 if __name__ == "__main__":

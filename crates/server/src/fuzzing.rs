@@ -237,4 +237,28 @@ mod tests {
             redis(&input);
         }
     }
+
+    /// So is every input of a corpus. A failure says which one is not.
+    fn corpus(target: &str, read: fn(&[u8])) {
+        let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus");
+        let inputs = std::fs::read_dir(format!("{corpus}/{target}")).expect("the corpus");
+        let mut count = 0;
+        for input in inputs {
+            let path = input.expect("a file").path();
+            println!("{}", path.display());
+            read(&std::fs::read(path).expect("a file"));
+            count += 1;
+        }
+        assert!(count > 0, "no inputs for {target}");
+    }
+
+    #[test]
+    fn memcacheds_corpus_is_read_alike_however_it_is_cut() {
+        corpus("memcached", memcached);
+    }
+
+    #[test]
+    fn rediss_corpus_is_read_alike_however_it_is_cut() {
+        corpus("redis", redis);
+    }
 }

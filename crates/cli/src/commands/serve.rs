@@ -1,5 +1,6 @@
 //! `serve`: the pool for memcached and Redis clients.
 
+mod databases;
 mod notify;
 mod pool;
 mod ready;
@@ -12,14 +13,13 @@ use crate::log;
 use crate::settings::{self, Settings};
 use clap::builder::RangedU64ValueParser;
 use ready::{Ready, announce, count, heard_or_not, say_goodbye};
-use server::{Address, Commit, Config, Maps, Protocol, Server, Shutdown, Tls};
+use server::{Address, Config, Protocol, Server, Shutdown, Tls};
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use wollemi::{Db, Map};
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -193,8 +193,10 @@ impl Args {
                 true => Vec::new(),
                 false => addresses(&self.redis, self.redis_unix),
             },
-            maps: Some(maps(&db, name, self.new)),
-            commit: Some(commit(&db, name)),
+            maps: Some(databases::maps(&db, name, move |db, name| {
+                self.new.open(db, name)
+            })),
+            commit: Some(databases::commit(&db, name)),
             passwords: self.passwords,
             tls,
             allow_remote: self.allow_remote,
@@ -239,55 +241,6 @@ impl Args {
         }
         Ok(Outcome::Done)
     }
-}
-
-/// The maps of Redis's databases behind the first.
-fn maps(db: &Db, name: &str, new: NewMap) -> Maps {
-    let (db, name) = (db.clone(), name.to_owned());
-    Arc::new(move |number, create| {
-        let name = map_name(&name, number);
-        let map = match create {
-            true => new
-                .open(&db, &name)
-                .map(Some)
-                .map_err(|error| error.to_string())?,
-            false => db.find_map(&name).map_err(|error| error.to_string())?,
-        };
-        Ok(map.map(|map| map.index()))
-    })
-}
-
-/// The map of a database above 0.
-fn map_name(first: &str, number: usize) -> String {
-    format!("{first}-{number}")
-}
-
-/// What commits a transaction: a batch over the databases' maps.
-fn commit(db: &Db, name: &str) -> Commit {
-    let (db, name) = (db.clone(), name.to_owned());
-    Arc::new(move |changes| {
-        let mut maps: [Option<Map>; server::DATABASES] = Default::default();
-        let mut batch = db.batch();
-        for change in changes {
-            let map = match &mut maps[change.database] {
-                Some(map) => map,
-                none => {
-                    let name = match change.database {
-                        0 => name.clone(),
-                        number => map_name(&name, number),
-                    };
-                    let found = db.find_map(&name).map_err(|error| error.to_string())?;
-                    none.insert(found.ok_or_else(|| format!("map '{name}' is gone"))?)
-                }
-            };
-            match change.value {
-                Some(value) => batch.upsert(map, change.key, value),
-                None => batch.remove(map, change.key),
-            };
-        }
-        // Nothing was expected, so it is carried out.
-        batch.commit().map(drop).map_err(|error| error.to_string())
-    })
 }
 
 /// All that a protocol listens on.

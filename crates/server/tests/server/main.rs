@@ -1,4 +1,8 @@
-//! The server from outside: over the reference index, in this process, through sockets.
+//! The server from outside, in this process, through sockets: over the reference index, and, for what it must answer to
+//! real clients and as real servers do, over a pool.
+
+// The program's own files say `server`.
+extern crate wollemi_server as server;
 
 mod ahead;
 mod bounds;
@@ -11,6 +15,7 @@ mod metrics;
 mod order;
 mod passwords;
 mod persists;
+mod pool;
 mod pylibmc;
 mod pymemcache;
 mod python;

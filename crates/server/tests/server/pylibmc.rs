@@ -8,7 +8,7 @@ use std::process::Command;
 /// What the client offers, as its script checks it.
 #[test]
 fn pylibmc_reads_and_writes() {
-    let server = Running::start();
+    let server = Running::over_pool();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/pylibmc_all.py");
     run(Command::new(python()).arg(script).arg(server.address.to_string()));
     assert_eq!(server.stop().failures, 0);

@@ -8,7 +8,7 @@ use std::process::Command;
 /// The client's whole interface, as its script checks it.
 #[test]
 fn pymemcache_reads_and_writes() {
-    let server = Running::start();
+    let server = Running::over_pool();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/pymemcache_all.py");
     run(Command::new(python())
         .arg(script)

@@ -8,7 +8,7 @@ use std::process::Command;
 /// What the client offers for strings, keys, transactions and connections, as its script checks it, in both protocols.
 #[test]
 fn redis_py_reads_and_writes() {
-    let server = Running::with_redis();
+    let server = Running::over_pool();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/clients/redis_all.py");
     let port = server.redis.expect("it serves Redis clients").port().to_string();
     for protocol in ["2", "3"] {

@@ -1,5 +1,6 @@
-//! A server over the reference index, in this process, on a free port; and a client of bytes.
+//! A server over the reference index or over a pool, in this process, on a free port; and a client of bytes.
 
+use crate::pool::Pool;
 use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
@@ -18,6 +19,8 @@ pub struct Running {
     pub redis: Option<SocketAddr>,
     shutdown: Shutdown,
     thread: Option<JoinHandle<Report>>,
+    /// What it is over, if that is a pool.
+    pool: Option<Pool>,
 }
 
 /// A configuration for tests: any free port, two threads.
@@ -56,6 +59,16 @@ impl Running {
     }
 
     pub fn over(config: Config, index: Arc<dyn Index>) -> Running {
+        Running::over_either(config, index, None)
+    }
+
+    /// A server over this pool, with a configuration made of the pool's own.
+    pub fn over_this(pool: Pool, config: Config) -> Running {
+        let index = pool.index();
+        Running::over_either(config, index, Some(pool))
+    }
+
+    fn over_either(config: Config, index: Arc<dyn Index>, pool: Option<Pool>) -> Running {
         let server = Server::bind(config, index).expect("the server starts");
         let address = address(&server);
         let redis = match server.addresses(Protocol::Redis)[..] {
@@ -70,6 +83,7 @@ impl Running {
             redis,
             shutdown,
             thread: Some(thread),
+            pool,
         }
     }
 
@@ -83,14 +97,19 @@ impl Running {
         self.shutdown.stop_at_once();
     }
 
-    /// Stops the server and waits for it.
+    /// Stops the server and waits for it. A pool is then whole.
     pub fn stop(mut self) -> Report {
         self.shutdown.stop();
-        self.thread
+        let report = self
+            .thread
             .take()
             .expect("stopped once")
             .join()
-            .expect("the server does not panic")
+            .expect("the server does not panic");
+        if let Some(pool) = &self.pool {
+            pool.check();
+        }
+        report
     }
 
     pub fn connect(&self) -> Client {
@@ -100,6 +119,13 @@ impl Running {
     /// A server of both protocols, with all databases.
     pub fn with_redis() -> Running {
         Running::over(with_redis(), Arc::new(Model::new()))
+    }
+
+    /// A server of both protocols over a new pool, as the program has it.
+    pub fn over_pool() -> Running {
+        let pool = Pool::new();
+        let config = pool.config();
+        Running::over_this(pool, config)
     }
 
     pub fn connect_redis(&self) -> Client {

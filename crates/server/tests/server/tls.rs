@@ -1,5 +1,6 @@
 //! Encrypted connections.
 
+use crate::pool::Pool;
 use crate::python::{python, run};
 use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
@@ -44,11 +45,12 @@ impl Files {
     }
 
     fn server(&self) -> Running {
+        let pool = Pool::new();
         let encrypted = Config {
             tls: Some(self.tls()),
-            ..with_redis()
+            ..pool.config()
         };
-        Running::over(encrypted, Arc::new(Model::new()))
+        Running::over_this(pool, encrypted)
     }
 
     fn connect(&self, address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {

@@ -31,7 +31,7 @@ fn printed(program: &str, args: &[&str], input: &str) -> String {
 /// Everything that libmemcached asks of a server in text.
 #[test]
 fn memccapable_passes() {
-    let server = Running::start();
+    let server = Running::over_pool();
     let port = server.address.port().to_string();
     let text = printed(
         "memccapable",
@@ -70,7 +70,7 @@ impl Cli {
 /// Commands as arguments and as lines, in both protocols, by themselves and in a transaction.
 #[test]
 fn redis_cli_reads_and_writes() {
-    let server = Running::with_redis();
+    let server = Running::over_pool();
     let cli = Cli::to(&server);
     cli.ask(&["set", "key", "a b"], "OK\n");
     cli.ask(&["get", "key"], "a b\n");
@@ -97,7 +97,7 @@ fn redis_cli_reads_and_writes() {
 /// Many commands by `--pipe`, and their keys by `--scan`.
 #[test]
 fn redis_cli_inserts_and_scans() {
-    let server = Running::with_redis();
+    let server = Running::over_pool();
     let cli = Cli::to(&server);
     let set = |i: usize| {
         let key = format!("key-{i:05}");
@@ -116,7 +116,7 @@ fn redis_cli_inserts_and_scans() {
 /// Load by `redis-benchmark`, without an error, and all of it is there.
 #[test]
 fn redis_benchmark_is_served() {
-    let server = Running::with_redis();
+    let server = Running::over_pool();
     let cli = Cli::to(&server);
     let load = [
         "-t",

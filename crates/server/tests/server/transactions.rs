@@ -1,40 +1,27 @@
 //! Redis's transactions: what they see of themselves, and what is left of one that fails.
 
-use crate::support::{Running, with_redis};
-use index::Index;
-use index::model::Model;
+use crate::pool::Pool;
+use crate::support::Running;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use wollemi_server::Config;
 
-/// A server whose transactions are committed by these maps, unless they are to fail; and how many were.
+/// A server whose transactions are committed as the pool's batches, unless they are to fail; and how many were.
 fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
-    let maps: [Model; 16] = std::array::from_fn(|_| Model::new());
-    let (first, named) = (maps[0].clone(), maps.clone());
+    let pool = Pool::new();
     let (fails, committed) = (fails.clone(), committed.clone());
+    let commit = pool.commit();
     let config = Config {
-        maps: Some(Arc::new(move |number, create| {
-            let map = || Arc::new(named[number].clone()) as Arc<dyn Index>;
-            Ok(create.then(map))
-        })),
         commit: Some(Arc::new(move |changes| {
             if fails.load(Ordering::Relaxed) {
                 return Err("no room".to_owned());
             }
             committed.fetch_add(1, Ordering::Relaxed);
-            for change in changes {
-                let map = &maps[change.database];
-                let done = match change.value {
-                    Some(value) => map.upsert(change.key, value),
-                    None => map.remove(change.key).map(drop),
-                };
-                done.map_err(|error| error.to_string())?;
-            }
-            Ok(())
+            commit(changes)
         })),
-        ..with_redis()
+        ..pool.config()
     };
-    Running::over(config, Arc::new(first))
+    Running::over_this(pool, config)
 }
 
 /// Reads within a transaction see what it has written: by key, together, in order, and counted; across databases, with

@@ -59,7 +59,7 @@ impl Side {
 #[test]
 fn answers_are_memcacheds() {
     let real = real();
-    let ours = Running::start();
+    let ours = Running::over_pool();
     let mut random = Random::seeded();
     let mut sides = [Side::new(real.address), Side::new(ours.address)];
     for round in 0..rounds(3000) {

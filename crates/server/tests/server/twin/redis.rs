@@ -256,7 +256,7 @@ fn answer(client: &mut Client, request: &str) -> Vec<u8> {
 #[test]
 fn answers_are_rediss() {
     let real = real();
-    let ours = Running::with_redis();
+    let ours = Running::over_pool();
     let mut random = Random::seeded();
     for round in 0..rounds(60) {
         let mut clients = [Client::connect(real.address), ours.connect_redis()];
@@ -274,13 +274,15 @@ fn answers_are_rediss() {
             assert_eq!(shown(&ours), shown(&theirs), "{commands:?}");
         }
     }
+    let report = ours.stop();
+    assert_eq!((report.failures, report.abandoned), (0, 0));
 }
 
 /// What is not the protocol has the answer that Redis gives, and the connection goes on or ends as there.
 #[test]
 fn answers_to_malformed_input_are_rediss() {
     let real = real();
-    let ours = Running::with_redis();
+    let ours = Running::over_pool();
     for input in [
         "*x\r\n",
         "*3000000000\r\n",
