@@ -52,9 +52,7 @@ fn passwords_are_asked_for() {
     // What was read while the client was known counts no more when it is a stranger again.
     let eleven = format!("*11\r\n{}", "$1\r\nx\r\n".repeat(11));
     server.connect_redis().ask(
-        &format!(
-            "auth ann secret\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$5\r\nRESET\r\n{eleven}"
-        ),
+        &format!("auth ann secret\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$5\r\nRESET\r\n{eleven}"),
         "+OK\r\n+OK\r\n+RESET\r\n-ERR Protocol error: unauthenticated multibulk length\r\n",
     );
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
