@@ -1,4 +1,4 @@
-//! Finding the place of a write: the descent that compares every byte.
+//! Finding the place of a write: the descent that compares the key with every node's string.
 //!
 //! A node stands for one string for good: all keys of its subtree begin with the same `level` bytes. A writer
 //! that has compared them all may therefore lock the node later and still be right; what may have changed
