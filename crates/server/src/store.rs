@@ -14,6 +14,7 @@ mod count;
 mod edit;
 mod evict;
 mod pending;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -26,6 +27,8 @@ use edit::{Change, Remove};
 use index::{Action, Direction, Edit, Guard, Index, Upsert, Value};
 pub use pending::Changes;
 use pending::Pending;
+use seen::Removed;
+pub use seen::Seen;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,12 +98,8 @@ pub struct Store {
     record: Mutex<Record>,
     count: Count,
     usage: Arc<Usage>,
-    /// How often keys were removed, those of one hash together: what tells that an absent key was there meanwhile.
-    removals: Vec<AtomicU64>,
+    removed: Removed,
 }
-
-/// Slots for the counts of removals.
-const REMOVALS: usize = 1 << 12;
 
 /// What a scan calls for each key in order, with its item unless it is dead.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
@@ -147,7 +146,7 @@ impl Store {
             record: Mutex::new(record),
             count: Count::new(usage.clone()),
             usage,
-            removals: (0..REMOVALS).map(|_| AtomicU64::new(0)).collect(),
+            removed: Removed::new(),
         };
         store.reserve()?;
         store.tick(now)?;
@@ -311,37 +310,35 @@ impl Store {
 
     /// Removes the item if it is dead; whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
-        let mut was_dead = false;
+        let mut dead = None;
         let mut edit = Remove(|value: Option<&[u8]>| {
             let item = value.and_then(Item::read);
-            was_dead = item.is_some_and(|item| self.is_dead(&item.header, now));
-            was_dead
+            dead = item.filter(|item| self.is_dead(&item.header, now)).map(unique);
+            dead.is_some()
         });
         self.edit(key, &mut edit)?;
-        Ok(was_dead)
+        if let Some(unique) = dead {
+            self.removed.note(key, unique);
+        }
+        Ok(dead.is_some())
     }
 
     /// Removes the item.
     pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
-        let mut outcome = Outcome::NotFound;
+        let (mut outcome, mut removed) = (Outcome::NotFound, None);
         let mut edit = Remove(|value: Option<&[u8]>| {
             // Asked again, it answers anew.
-            let is_live = value
-                .is_some_and(|value| !Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)));
+            let item = value.and_then(Item::read);
+            let is_live = value.is_some() && !item.is_some_and(|item| self.is_dead(&item.header, now));
             outcome = if is_live { Outcome::Done } else { Outcome::NotFound };
+            removed = item.map(unique);
             value.is_some()
         });
         self.edit(key, &mut edit)?;
-        if outcome == Outcome::Done {
-            self.removals(key).fetch_add(1, Ordering::Release);
+        if let Some(unique) = removed {
+            self.removed.note(key, unique);
         }
         Ok(outcome)
-    }
-
-    /// A number that grows whenever a live item of this key, or of one of the same hash, is removed. A crash begins it
-    /// anew.
-    pub fn removals(&self, key: &[u8]) -> &AtomicU64 {
-        &self.removals[crate::access::hash(key) as usize % REMOVALS]
     }
 
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
@@ -426,16 +423,16 @@ impl Store {
             now,
             put: scratch,
             rule,
-            was_live: false,
+            old: None,
             outcome: None,
         };
         let action = self.edit(key, &mut change)?;
-        let was_live = change.was_live;
+        let old = change.old;
         let outcome = change.outcome.ok_or(Failure::Foreign)?;
-        match action {
-            Action::Put => self.usage.note(key),
-            Action::Remove if was_live => drop(self.removals(key).fetch_add(1, Ordering::Release)),
-            Action::Remove | Action::Keep => {}
+        match (action, old) {
+            (Action::Put, _) => self.usage.note(key),
+            (Action::Remove, Some(unique)) => self.removed.note(key, unique),
+            (Action::Remove | Action::Keep, _) => {}
         }
         Ok(outcome)
     }
@@ -469,6 +466,10 @@ impl Store {
         // The record changes only after the index has taken it, so it is whole whatever panicked.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unique(item: Item<'_>) -> u64 {
+    item.header.unique
 }
 
 fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {

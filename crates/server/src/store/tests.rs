@@ -8,10 +8,10 @@ use index::model::Model;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-const NOW: u64 = 1_800_000_000_000;
+pub const NOW: u64 = 1_800_000_000_000;
 const LARGEST: usize = 1000;
 
-fn open(index: &Model, now: u64) -> Store {
+pub fn open(index: &Model, now: u64) -> Store {
     Store::open(
         Arc::new(index.clone()),
         Arc::new(AtomicUsize::new(LARGEST)),
@@ -21,7 +21,7 @@ fn open(index: &Model, now: u64) -> Store {
     .expect("the index is empty or a store's")
 }
 
-fn set(store: &Store, key: &str, data: &str, expiry: u64, now: u64) {
+pub fn set(store: &Store, key: &str, data: &str, expiry: u64, now: u64) {
     let outcome = store.store(
         Verb::Set,
         key.as_bytes(),
