@@ -407,7 +407,7 @@ proptest! {
                         },
                     };
                     let counted = store.count(&[key], delta, up, now, &mut scratch);
-                prop_assert_eq!(counted.map(|(outcome, _)| outcome).ok(), Some(want));
+                    prop_assert_eq!(counted.map(|(outcome, _)| outcome).ok(), Some(want));
                 }
                 Step::Touch(key, lifetime) => {
                     let expiry = item::expiry(lifetime.into(), now);
