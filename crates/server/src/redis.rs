@@ -8,9 +8,11 @@ mod command;
 mod config;
 mod context;
 mod decimal;
+mod describe;
 mod expiry;
 mod glob;
 mod help;
+mod info;
 mod inline;
 mod keys;
 mod numbers;
@@ -19,6 +21,7 @@ mod reply;
 mod scan;
 mod slowlog;
 mod strings;
+mod table;
 mod transaction;
 
 pub use scan::Cursors;
@@ -28,13 +31,13 @@ use crate::connection::{Answered, ENOUGH, Protocol, Sink};
 use crate::counters::Counter;
 use crate::shared::Worker;
 use ahead::Ahead;
-use command::COMMANDS;
 use context::{Context, State};
 use parse::{Args, Limits, Parser, Step};
 use reply::Reply;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use table::COMMANDS;
 
 /// The Redis whose answers these are. Clients read there what they may ask.
 pub const VERSION: &str = "7.0.15";
@@ -80,7 +83,7 @@ impl Redis {
 
     fn context<'c>(
         worker: &'c Worker,
-        client: &'c Client,
+        client: &'c Arc<Client>,
         state: &'c mut State,
         out: &'c mut Vec<u8>,
         now: u64,

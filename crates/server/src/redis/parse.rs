@@ -84,6 +84,14 @@ impl<'a> Args<'a> {
         self.ranges.get(i).map_or(&[], |range| &bytes[range.clone()])
     }
 
+    /// Those from the `i`th on, as a command.
+    pub fn behind(&self, i: usize) -> Args<'a> {
+        Args {
+            bytes: self.bytes,
+            ranges: self.ranges.get(i..).unwrap_or_default(),
+        }
+    }
+
     /// Those from the `i`th on.
     pub fn from(&self, i: usize) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         let bytes = self.bytes;

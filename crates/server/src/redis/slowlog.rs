@@ -1,9 +1,10 @@
 //! `SLOWLOG`.
 
-use super::command::{self, Command, no_subcommand};
+use super::command::no_subcommand;
 use super::context::{Context, Done};
 use super::help::help;
 use super::parse::Args;
+use super::table::{Command, find};
 use crate::config::Protocol;
 use crate::latency;
 use crate::number;
@@ -56,9 +57,10 @@ fn most(count: Option<i64>) -> Result<usize, &'static str> {
 impl Context<'_> {
     /// Notes what `GET`s that were looked up together have taken.
     pub fn timed_gets(&self, keys: &[&[u8]]) {
-        let Some(get) = command::find(b"get") else {
+        let Some(get) = find(b"get") else {
             return;
         };
+        self.client.note_command(get.number);
         let took = self.worker.lap();
         let timed = get.timed();
         if self.worker.took(timed, took, keys.len() as u64) {

@@ -7,9 +7,11 @@
 //! I3 The commands of an `EXEC` change nothing before it is committed, which makes all their changes durable at once;
 //!    they see each other's changes (`store::pending`).
 
-use super::command::{self, Command};
+use super::command;
 use super::context::{Context, Done, Wrong, is_name};
 use super::parse::{Args, Kept};
+use super::table::Command;
+use crate::clients::Client;
 use crate::store::{Seen, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,9 +19,9 @@ use std::sync::Arc;
 /// The most bytes that wait between `MULTI` and `EXEC`.
 const MOST: usize = 64 << 20;
 
-/// The commands between `MULTI` and `EXEC`.
-#[derive(Default)]
+/// The commands between `MULTI` and `EXEC`. While there is one, others see so.
 pub struct Queue {
+    client: Arc<Client>,
     commands: Vec<(&'static Command, Kept)>,
     size: usize,
     /// Whether one was refused, so that none will be carried out.
@@ -27,6 +29,16 @@ pub struct Queue {
 }
 
 impl Queue {
+    fn new(client: Arc<Client>) -> Queue {
+        client.know(|known| known.queued = Some(0));
+        Queue {
+            client,
+            commands: Vec::new(),
+            size: 0,
+            refused: false,
+        }
+    }
+
     /// Notes that a command was refused.
     pub fn refuse(&mut self) {
         self.refused = true;
@@ -50,7 +62,14 @@ impl Queue {
         }
         self.size += kept.size();
         self.commands.push((command, kept));
+        self.client.know(|known| known.queued = Some(self.commands.len()));
         Ok(())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.client.know(|known| known.queued = None);
     }
 }
 
@@ -65,7 +84,7 @@ pub fn multi(context: &mut Context<'_>, _: Args<'_>) -> Done {
     if context.state.queue.is_some() {
         return Err("ERR MULTI calls can not be nested".into());
     }
-    context.state.queue = Some(Queue::default());
+    context.state.queue = Some(Queue::new(context.client.clone()));
     context.reply.ok();
     Ok(())
 }
