@@ -21,6 +21,7 @@ mod reply;
 mod scan;
 mod slowlog;
 mod strings;
+mod syntax;
 mod table;
 mod transaction;
 

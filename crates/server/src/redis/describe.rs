@@ -2,11 +2,11 @@
 
 use super::command::{no_subcommand, takes};
 use super::context::{Context, Done, SYNTAX};
-use super::glob;
 use super::help::help;
 use super::parse::Args;
 use super::reply::Reply;
 use super::table::{COMMANDS, Command, Kind, SUBCOMMANDS, find};
+use super::{glob, syntax};
 
 /// `COMMAND`, and what may follow it.
 pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
@@ -63,9 +63,14 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
             reply.map(COMMANDS.iter().filter(named).count());
             for command in COMMANDS.iter().filter(named) {
                 reply.bulk(command.name.as_bytes());
-                reply.map(2);
+                let args = syntax::of(command.name);
+                reply.map(2 + usize::from(!args.is_empty()));
                 for text in ["summary", command.about, "group", command.group] {
                     reply.bulk(text.as_bytes());
+                }
+                if !args.is_empty() {
+                    reply.bulk(b"arguments");
+                    syntax::tell(reply, args);
                 }
             }
         }

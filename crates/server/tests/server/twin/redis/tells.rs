@@ -20,6 +20,28 @@ fn form(reply: &Reply) -> Vec<char> {
     reply.parts.iter().map(|part| part.kind).collect()
 }
 
+/// What is told of arguments, in any order, but for since when they are there.
+fn without_since(reply: &Reply) -> Reply {
+    let mut parts: Vec<_> = reply.parts.iter().map(without_since).collect();
+    if parts.first().is_some_and(|first| first.text == "name") {
+        let mut pairs: Vec<_> = parts
+            .chunks_exact(2)
+            .filter(|pair| pair[0].text != "since")
+            .collect();
+        pairs.sort();
+        parts = pairs.concat();
+    }
+    Reply {
+        text: if parts.is_empty() {
+            reply.text.clone()
+        } else {
+            String::new()
+        },
+        parts,
+        ..*reply
+    }
+}
+
 /// Each command that Redis has too is described by the same name, arity and places of keys, in the same group, and in the same form.
 fn expect_described(clients: &mut [Client; 2]) {
     let [theirs, list] = ask(clients, &["COMMAND", "LIST"]);
@@ -53,6 +75,8 @@ fn expect_described(clients: &mut [Client; 2]) {
         let [theirs, ours] = docs.each_ref().map(|docs| docs.get(name).expect("it is told"));
         assert_eq!(ours.kind, theirs.kind, "{name}");
         assert_eq!(ours.get("group"), theirs.get("group"), "{name}");
+        let [theirs_args, ours_args] = [theirs, ours].map(|docs| docs.get("arguments").map(without_since));
+        assert_eq!(ours_args, theirs_args, "{name}");
         assert_eq!(ours.get("summary").map(|text| text.kind), Some('$'));
     }
 }
