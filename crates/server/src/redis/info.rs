@@ -94,7 +94,6 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             let more = more.map_or_else(Vec::new, |more| more());
             let all = [
                 line("loading", &0),
-                line("rdb_bgsave_in_progress", &0),
                 line("aof_enabled", &1),
                 line("aof_rewrite_in_progress", &0),
             ];

@@ -4,13 +4,16 @@ use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc::{Sender, channel};
 use wollemi_server::Config;
 
 const CLIENTS: usize = 8;
 /// How many of them are killed.
 const VICTIMS: usize = 4;
+/// Turns after which a client ends by itself, whatever the others do.
+const MOST: usize = 1 << 16;
 /// Commands that each sends at once.
 const COMMANDS: usize = 64;
 
@@ -31,8 +34,10 @@ fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
     let mut answers = BufReader::new(&client.socket);
     let commands = format!("incr {key}\r\n").repeat(COMMANDS);
     let mut come = 0;
-    // What was not taken from here was not carried out.
-    while socket.write_all(commands.as_bytes()).is_ok() {
+    for _ in 0..MOST {
+        if socket.write_all(commands.as_bytes()).is_err() {
+            break; // What was not taken from here was not carried out.
+        }
         for _ in 0..COMMANDS {
             let mut answer = String::new();
             match answers.read_line(&mut answer) {
@@ -58,12 +63,12 @@ fn expect_counted(server: &Running, told: &[usize]) {
     }
 }
 
-/// Counts as [`count`], and waits once for the others after the first turn.
-fn count_amid(client: &Client, key: usize, begun: &Barrier, ended: impl Fn() -> bool) -> usize {
+/// Counts as [`count`], and says so after the first turn.
+fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() -> bool) -> usize {
     let first = Cell::new(true);
     count(client, key, || {
         if first.replace(false) {
-            begun.wait();
+            begun.send(()).expect("somebody waits for it");
         }
         ended()
     })
@@ -75,14 +80,16 @@ fn count_amid(client: &Client, key: usize, begun: &Barrier, ended: impl Fn() -> 
 fn what_is_carried_out_is_told_when_the_server_stops() {
     let index = Model::new();
     let running = server(&index);
-    let begun = &Barrier::new(CLIENTS + 1);
+    let (begun, all_begun) = &channel();
     let clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
     let told: Vec<_> = std::thread::scope(|scope| {
         let counting = clients.iter().enumerate();
         let counting: Vec<_> = counting
             .map(|(key, client)| scope.spawn(move || count_amid(client, key, begun, || false)))
             .collect();
-        begun.wait();
+        for _ in 0..CLIENTS {
+            all_begun.recv_timeout(PATIENCE).expect("all begin");
+        }
         running.tell_to_stop();
         counting
             .into_iter()
@@ -97,7 +104,7 @@ fn what_is_carried_out_is_told_when_the_server_stops() {
 #[test]
 fn what_is_carried_out_is_told_to_who_is_killed() {
     let running = server(&Model::new());
-    let begun = &Barrier::new(CLIENTS + 1);
+    let (begun, all_begun) = &channel();
     let ended = &AtomicBool::new(false);
     let mut clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
     let ids: Vec<_> = clients
@@ -115,7 +122,9 @@ fn what_is_carried_out_is_told_to_who_is_killed() {
                 scope.spawn(move || count_amid(client, key, begun, ended))
             })
             .collect();
-        begun.wait();
+        for _ in 0..CLIENTS {
+            all_begun.recv_timeout(PATIENCE).expect("all begin");
+        }
         let others = counting.split_off(VICTIMS);
         let mut killer = running.connect_redis();
         for id in &ids[..VICTIMS] {
