@@ -293,3 +293,22 @@ fn who_kills_itself_is_answered_as_in_redis() {
     });
     assert_eq!(answers[1], answers[0]);
 }
+
+/// A slow command is kept in the same form, with the same words.
+#[test]
+fn slow_commands_are_told_as_in_redis() {
+    let (_real, _ours, mut clients) = both();
+    ask(&mut clients, &["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    ask(&mut clients, &["SLOWLOG", "RESET"]);
+    let long = "x".repeat(200);
+    ask(&mut clients, &["SET", "a", &long]);
+    ask(&mut clients, &[&["MGET"][..], &["a"; 40]].concat());
+    let [theirs, ours] = ask(&mut clients, &["SLOWLOG", "GET", "2"]);
+    assert_eq!(ours.parts.len(), theirs.parts.len());
+    for (ours, theirs) in ours.parts.iter().zip(&theirs.parts) {
+        assert_eq!(form(ours), form(theirs));
+        assert_eq!(ours.parts[3], theirs.parts[3]);
+    }
+    let [theirs, ours] = ask(&mut clients, &["SLOWLOG", "LEN"]);
+    assert_eq!(ours, theirs);
+}
