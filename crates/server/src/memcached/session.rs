@@ -4,6 +4,7 @@ mod lookups;
 mod meta;
 mod stats;
 mod timing;
+mod touch;
 
 use super::parse::{Body, MAX_KEY, MetaVerb, Request, Verb};
 use crate::access::Seen;
@@ -264,71 +265,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// The part of a `gat` for one key; whether the request goes on.
-    pub fn get_and_touch(
-        &self,
-        key: &[u8],
-        lifetime: i64,
-        unique: bool,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ()> {
-        let scratch = &mut *self.worker.scratch.borrow_mut();
-        let shared = self.shared().databases.shared();
-        let touched = self
-            .shared()
-            .databases
-            .first()
-            .tick(now)
-            .map_err(Failure::from)
-            .and_then(|()| self.touch(key, lifetime, now, scratch));
-        drop(shared);
-        self.add(Counter::Gets, 1);
-        match touched {
-            Ok(Outcome::Done) => {
-                self.add(Counter::GetHits, 1);
-                // What was put is still in the scratch space.
-                if let Some(item) = Item::read(scratch) {
-                    show(key, &item, unique, out);
-                }
-                Ok(())
-            }
-            Ok(_) => {
-                self.add(Counter::GetMisses, 1);
-                Ok(())
-            }
-            Err(failure) => {
-                self.fail(&failure, false, out);
-                Err(())
-            }
-        }
-    }
-
-    fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
-        let outcome =
-            self.shared()
-                .databases
-                .first()
-                .touch(key, item::expiry(lifetime, now), now, scratch)?;
-        self.count_touch(outcome == Outcome::Done);
-        if outcome == Outcome::Done {
-            self.note(key, true);
-        }
-        Ok(outcome)
-    }
-
-    fn count_touch(&self, hit: bool) {
-        self.add(Counter::Touches, 1);
-        self.add(
-            if hit {
-                Counter::TouchHits
-            } else {
-                Counter::TouchMisses
-            },
-            1,
-        );
     }
 
     /// The second, counted from the server's start.
