@@ -32,7 +32,7 @@ mod trace;
 mod tries;
 
 pub use build::{Child, Children};
-pub use bytes::{byte_at, index_word, named, naming, with_byte};
+pub use bytes::{byte_at, bytes_like, index_word, named, naming, with_byte};
 pub use check::report;
 pub use checksum::checksum;
 pub use compare::{Shared, common_prefix, same};

@@ -25,7 +25,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
                     // One candidate goes on as if it hung directly; more than one is rare and looked up
                     // below.
                     let array = ArrayRef::at(&self.heap, *link)?;
-                    if let Some(only) = array.candidate(&self.heap, key) {
+                    if !READS {
+                        if let Some(likely) = array.likely(&self.heap, key) {
+                            prefetch_leaf(&self.heap, likely, key);
+                        }
+                    } else if let Some(only) = array.candidate(&self.heap, key) {
                         *link = only;
                         self.prefetch_next(only, key, 0);
                     }
