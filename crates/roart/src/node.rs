@@ -147,6 +147,7 @@ impl N256 {
 
 impl N16 {
     /// Asks for the entries' lines beside the key bytes', which tell the entry.
+    #[inline(always)]
     fn hinted<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
         prefetch(&self.slots[0]);
         prefetch(&self.slots[8]);
@@ -189,7 +190,7 @@ impl N48 {
 
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
         InnerRef::at(heap, link).map(Node)
     }
@@ -213,7 +214,7 @@ impl<'g> Node<'g> {
     }
 
     /// The child for `byte`, and its slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Heap<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
         let media = heap.media();
         match self.0 {
@@ -241,6 +242,7 @@ impl<'g> Node<'g> {
     }
 
     /// The child for `byte`, for which no hint was found: there may have been none yet, after a restart.
+    #[inline(never)]
     fn find_anew<M: Media>(
         &self,
         heap: &Heap<M>,
