@@ -14,6 +14,7 @@ mod count;
 mod edit;
 mod evict;
 mod pending;
+mod puts;
 mod seen;
 #[cfg(test)]
 mod tests;
@@ -387,23 +388,27 @@ impl Store {
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
         Ok(self
             .count
-            .step(self.items.index(), limit, &|value| self.is_flushed(value))?)
+            .step(self.items.index(), limit, &|value| self.holds_flushed(value))?)
     }
 
     /// Whether the item in a value is older than a flush.
-    fn is_flushed(&self, value: &[u8]) -> bool {
-        let flushed = self.flushed.load(Ordering::Acquire);
-        Item::read(value).is_some_and(|item| item.header.unique < flushed)
+    fn holds_flushed(&self, value: &[u8]) -> bool {
+        Item::read(value).is_some_and(|item| self.is_flushed(&item.header))
+    }
+
+    #[inline]
+    fn is_flushed(&self, header: &Header) -> bool {
+        header.unique < self.flushed.load(Ordering::Acquire)
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         self.count
-            .edit(&self.items, key, edit, &|value| self.is_flushed(value))
+            .edit(&self.items, key, edit, &|value| self.holds_flushed(value))
     }
 
     #[inline]
     fn is_dead(&self, header: &Header, now: u64) -> bool {
-        header.unique < self.flushed.load(Ordering::Acquire) || (header.expiry != 0 && header.expiry <= now)
+        self.is_flushed(header) || (header.expiry != 0 && header.expiry <= now)
     }
 
     /// One edit of an item. `rule` is given the live item and a new unique, and decides; what it puts it fills into its
@@ -415,9 +420,7 @@ impl Store {
         scratch: &mut Vec<u8>,
         rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
     ) -> Result<T, Failure> {
-        if self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
-            self.reserve()?;
-        }
+        self.reserve_if_few()?;
         let mut change = Change {
             store: self,
             now,
@@ -435,6 +438,13 @@ impl Store {
             (Action::Remove | Action::Keep, _) => {}
         }
         Ok(outcome)
+    }
+
+    fn reserve_if_few(&self) -> Result<(), index::Error> {
+        match self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
+            true => self.reserve(),
+            false => Ok(()),
+        }
     }
 
     fn reserve(&self) -> Result<(), index::Error> {

@@ -2,6 +2,7 @@
 
 mod lookups;
 mod meta;
+mod sets;
 mod stats;
 mod timing;
 mod touch;
@@ -17,6 +18,7 @@ use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
 pub use lookups::{BATCH, Lookups};
+pub use sets::Sets;
 use std::rc::Rc;
 use std::sync::Arc;
 pub use timing::NAMES;
@@ -293,23 +295,27 @@ impl Session {
 
 /// The most bytes by which items may grow by a request.
 fn growth(request: &Request<'_>) -> u64 {
-    let item = |key: &[u8], data: usize| ITEM + (key.len() + item::HEADER + data) as u64;
     match request {
         Request::Store {
             body: Body::Classic { key, .. },
             data,
-        } => item(key, data.len()),
+        } => item_size(key, data.len()),
         Request::Store {
             body: Body::Meta(meta),
             data,
-        } => item(meta.key, data.len()),
+        } => item_size(meta.key, data.len()),
         // These may make an item.
         Request::Meta(meta) if meta.verb == MetaVerb::Count || meta.flags.vivify.is_some() => {
-            item(meta.key, NUMBER)
+            item_size(meta.key, NUMBER)
         }
         Request::Count { .. } => NUMBER as u64,
         _ => 0,
     }
+}
+
+/// What an item takes.
+fn item_size(key: &[u8], data: usize) -> u64 {
+    ITEM + (key.len() + item::HEADER + data) as u64
 }
 
 /// The bytes of the longest number.

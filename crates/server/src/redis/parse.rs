@@ -166,9 +166,9 @@ impl Parser {
         (!self.is_inline).then_some(&self.args)
     }
 
-    /// The second argument, of a command that is not inline.
-    pub fn second<'b>(&self, input: &'b [u8]) -> Option<&'b [u8]> {
-        input.get(self.ranges()?.get(1)?.clone())
+    /// One of these arguments, of a command that is not inline.
+    pub fn arg<'b>(&self, i: usize, input: &'b [u8]) -> Option<&'b [u8]> {
+        input.get(self.ranges()?.get(i)?.clone())
     }
 
     /// The next command in `input`, which begins where the last one ended. A client that has not said who it is,

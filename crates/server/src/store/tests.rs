@@ -358,7 +358,7 @@ proptest! {
         let unbounded = (Bound::Excluded(record::KEY), Bound::Unbounded);
         let guard = heap::pin();
         let counted = index.scan(unbounded.0, unbounded.1, Direction::Forward, &guard, &mut |_, value| {
-            kept += u64::from(!store.is_flushed(&value));
+            kept += u64::from(!store.holds_flushed(&value));
             ControlFlow::Continue(())
         });
         prop_assert!(counted.is_ok());
@@ -438,7 +438,7 @@ proptest! {
         let unbounded = (Bound::Excluded(record::KEY), Bound::Unbounded);
         let guard = heap::pin();
         let counted = index.scan(unbounded.0, unbounded.1, Direction::Forward, &guard, &mut |_, value| {
-            kept += u64::from(!store.is_flushed(&value));
+            kept += u64::from(!store.holds_flushed(&value));
             ControlFlow::Continue(())
         });
         prop_assert!(counted.is_ok());
