@@ -20,6 +20,14 @@ const fn shift(at: usize) -> u32 {
     (at % 8 * 8) as u32
 }
 
+/// The bytes of `word` that are `byte`, as their highest bits. Beyond the first there may be some that are not.
+#[inline(always)]
+pub const fn bytes_like(word: u64, byte: u8) -> u64 {
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    let apart = word ^ (EACH * byte as u64);
+    apart.wrapping_sub(EACH) & !apart & EACH << 7
+}
+
 /// Which word of a child index has the byte for a key byte.
 #[inline(always)]
 pub const fn index_word(byte: u8) -> usize {
@@ -45,6 +53,18 @@ pub const fn naming(word: u64, byte: u8, slot: Option<usize>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_found_in_words() {
+        let word = u64::from_le_bytes([7, 0, 255, 7, 1, 8, 128, 6]);
+        for (at, byte) in word.to_le_bytes().into_iter().enumerate() {
+            let found = bytes_like(word, byte);
+            assert_ne!(found & 0x80 << (8 * at), 0, "{byte}");
+            let first = found.trailing_zeros() as usize / 8;
+            assert_eq!(byte_at(word, first), byte);
+        }
+        assert_eq!(bytes_like(word, 2), 0);
+    }
 
     #[test]
     fn bytes_change_alone() {

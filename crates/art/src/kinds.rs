@@ -92,7 +92,7 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
     /// # Errors
     ///
     /// Where there cannot be one.
-    #[inline]
+    #[inline(always)]
     pub fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
         let offset = link
             .offset()

@@ -32,7 +32,7 @@ mod trace;
 mod tries;
 
 pub use build::{Child, Children};
-pub use bytes::{byte_at, index_word, named, naming, with_byte};
+pub use bytes::{byte_at, bytes_like, index_word, named, naming, with_byte};
 pub use check::report;
 pub use checksum::checksum;
 pub use compare::{Shared, common_prefix, same};
@@ -41,7 +41,7 @@ pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, LONG_SKIP, Tagged, child_tag, damaged, matching, same_object};
 pub use kinds::{Head, Inner, InnerRef, Kinds, draft_kind, draft_smallest};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
-pub use multi_get::{GROUP, address, prefetch_leaf, walk_together};
+pub use multi_get::{GROUP, Walks, address, prefetch_leaf, walk_together};
 pub use place::{Parent, Place};
 pub use pmem::{prefetch, prefetch_range};
 pub use publish::{publish_leaf, replace_value, retire};

@@ -8,6 +8,15 @@ use pmem::{Fault, LINE, Link, Media, Offset};
 /// Walks that go side by side: a little more than the misses that a core overlaps.
 pub const GROUP: usize = 32;
 
+/// Where walks of keys have come to.
+#[derive(Debug)]
+pub struct Walks {
+    /// The links that end them.
+    pub links: [Link; GROUP],
+    /// The links to the nodes above, and how many digits deep the walks were there.
+    pub above: [(Link, usize); GROUP],
+}
+
 /// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it.
 /// `step` goes from an inner node, so many digits deep, to what it has for the key; `ask` fetches what the
 /// next step will read.
@@ -21,8 +30,9 @@ pub fn walk_together(
     top: Link,
     step: impl Fn(Link, &[u8], &mut usize) -> Result<Link, Fault>,
     ask: impl Fn(Link, &[u8], usize),
-) -> Result<[Link; GROUP], Fault> {
+) -> Result<Walks, Fault> {
     let mut links = [top; GROUP];
+    let mut above = [(top, 0); GROUP];
     let mut depths = [0; GROUP];
     for key in keys {
         prefetch_range(key.as_ptr(), key.len());
@@ -30,15 +40,17 @@ pub fn walk_together(
     let mut busy = true;
     while busy {
         busy = false;
-        for ((link, depth), key) in links.iter_mut().zip(&mut depths).zip(keys) {
+        let walks = links.iter_mut().zip(&mut above).zip(&mut depths);
+        for (((link, above), depth), key) in walks.zip(keys) {
             if link.is_inner() {
+                *above = (*link, *depth);
                 *link = step(*link, key, depth)?;
                 ask(*link, key, *depth);
                 busy |= link.is_inner();
             }
         }
     }
-    Ok(links)
+    Ok(Walks { links, above })
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
@@ -51,7 +63,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
         let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            let links = walk_together(keys, self.top()?, step, ask)?;
+            let Walks { links, .. } = walk_together(keys, self.top()?, step, ask)?;
             for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
                 let leaf = self.leaf_of(link, key)?;
                 found(group * GROUP + i, leaf.map(|leaf| leaf.value(self.heap())));

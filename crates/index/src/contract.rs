@@ -1,7 +1,7 @@
 //! The trait.
 
 use crate::{
-    Action, CompareAndSwap, Edit, Error, Guard, Insert, Merges, Range, Remove, Update, Upsert, Value,
+    Action, CompareAndSwap, Edit, Edits, Error, Guard, Insert, Merges, Range, Remove, Update, Upsert, Value,
 };
 use std::ops::{Bound, ControlFlow};
 
@@ -82,6 +82,12 @@ pub trait Index: Send + Sync {
     /// Carries out an edit of one key, atomically and durably; returns what the edit decided. `Remove` of an absent
     /// key counts as `Keep`.
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
+
+    /// Carries out edits of several keys in their order, each as [`write`](Index::write) does; one that fails does not keep
+    /// the others back. Faster than as many writes where the index overlaps their cache misses.
+    fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
+        write_each(self, keys, edits);
+    }
 
     /// Visits the keys between the bounds in order, until the visitor breaks. Each key that is present all the
     /// while is visited once, none twice, and each value is one the key had during the scan; the whole is not one
@@ -167,5 +173,15 @@ pub trait Index: Send + Sync {
         Self: Sized,
     {
         Range::with_prefix(self, prefix, guard)
+    }
+}
+
+/// Carries out edits one by one.
+pub(crate) fn write_each<I: Index + ?Sized>(index: &I, keys: &[&[u8]], edits: &mut dyn Edits) {
+    for (i, key) in keys.iter().enumerate() {
+        let done = index.write(key, edits.edit(i));
+        if edits.done(i, done).is_break() {
+            return;
+        }
     }
 }

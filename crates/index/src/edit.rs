@@ -3,6 +3,9 @@
 //! Every write operation is one edit: the index finds the key, takes the lock on it, asks the edit once, and carries
 //! the answer out before it releases the lock.
 
+use crate::Error;
+use std::ops::ControlFlow;
+
 /// What to do with the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -23,6 +26,15 @@ pub trait Edit {
 
     /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].
     fn value(&self) -> &[u8];
+}
+
+/// Edits of several keys: see [`Index::write_many`](crate::Index::write_many).
+pub trait Edits {
+    /// The edit of the `i`-th key. Asked for when its turn has come, and again whenever it is to be looked at anew.
+    fn edit(&mut self, i: usize) -> &mut dyn Edit;
+
+    /// Told what came of it, before the next one begins; a break leaves out the others.
+    fn done(&mut self, i: usize, done: Result<Action, Error>) -> ControlFlow<()>;
 }
 
 /// Puts the value if the key is absent.

@@ -23,11 +23,11 @@ mod value;
 
 pub use ahead::{Batch, ReadAhead, prefix_bounds};
 pub use contract::{Direction, Faults, Index, Still, Visit};
-pub use edit::{Action, CompareAndSwap, Edit, Insert, Remove, Update, Upsert};
+pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
 pub use merges::Merges;
-pub use on_heap::OnHeap;
+pub use on_heap::{CarryOut, EachEdit, OnHeap};
 pub use range::Range;
 pub use root::create_root;
 pub use value::Value;

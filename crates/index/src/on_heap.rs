@@ -3,13 +3,21 @@
 //! The limits on keys and values, and the second try of a write that found the pool full while recovery was still
 //! looking for room, are the same for all of them.
 
+use crate::contract::write_each;
 use crate::{
-    Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Still, Value, Visit,
+    Action, Direction, Edit, Edits, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Still, Value,
+    Visit,
 };
 use heap::{Heap, Trace};
 use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
+
+/// Carries out the edit that it is given, of one key.
+pub type CarryOut<'c> = dyn FnMut(&mut dyn Edit) -> Result<Action, heap::Error> + 'c;
+
+/// Called with each key's number and what carries out the edit of it.
+pub type EachEdit<'e> = dyn FnMut(usize, &mut CarryOut<'_>) -> ControlFlow<()> + 'e;
 
 /// An index on a heap, under a root of its own. It gets [`Index`] by implementing this.
 ///
@@ -80,6 +88,17 @@ pub trait OnHeap: Send + Sync + Sized {
     ///
     /// Where the pool is full or makes no sense. Nothing was changed then.
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error>;
+
+    /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each.
+    fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
+        // Whoever edits will meet what is wrong.
+        let _ = self.fetch_many(keys);
+        for (i, key) in keys.iter().enumerate() {
+            if each(i, &mut |edit| self.edit(key, edit, guard)).is_break() {
+                return;
+            }
+        }
+    }
 
     /// Visits the keys between the bounds in order, as [`Index::scan`] does.
     ///
@@ -166,9 +185,45 @@ impl<I: OnHeap> Index for I {
         if action != Action::Keep {
             self.wrote();
         }
-        match edit.too_long {
-            Some(len) => Err(Error::ValueTooLong(len)),
-            None => Ok(action),
+        edit.done(action)
+    }
+
+    fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
+        if keys.len() < 2 || keys.iter().any(|key| check_key(key).is_err()) {
+            return write_each(self, keys, edits);
+        }
+        let (mut begin, mut changed) = (0, false);
+        while begin < keys.len() {
+            let mut full = None;
+            let first = begin;
+            begin = keys.len();
+            self.edit_many(&keys[first..], &heap::pin(), &mut |i, carry_out| {
+                let i = first + i;
+                let mut edit = Limited {
+                    edit: edits.edit(i),
+                    too_long: None,
+                };
+                let done = match carry_out(&mut edit) {
+                    // To be tried again without the guard.
+                    Err(heap::Error::Full { recovering: true, .. }) => {
+                        full = Some(i);
+                        return ControlFlow::Break(());
+                    }
+                    Ok(action) => edit.done(action),
+                    Err(error) => Err(error.into()),
+                };
+                changed |= matches!(done, Ok(Action::Put | Action::Remove));
+                edits.done(i, done)
+            });
+            if let Some(i) = full {
+                let done = self.write(keys[i], edits.edit(i));
+                if edits.done(i, done).is_continue() {
+                    begin = i + 1;
+                }
+            }
+        }
+        if changed {
+            self.wrote();
         }
     }
 
@@ -263,6 +318,16 @@ fn check_order(index: &impl OnHeap, faults: &mut Faults) {
 struct Limited<'a> {
     edit: &'a mut dyn Edit,
     too_long: Option<usize>,
+}
+
+impl Limited<'_> {
+    /// What came of it, if it could be carried out.
+    fn done(&self, action: Action) -> Result<Action, Error> {
+        match self.too_long {
+            Some(len) => Err(Error::ValueTooLong(len)),
+            None => Ok(action),
+        }
+    }
 }
 
 impl Edit for Limited<'_> {

@@ -7,9 +7,9 @@ use crate::befores::Befores;
 use crate::gate::{Closed, Gate};
 use crate::watch::Watches;
 use heap::{Guard, Heap};
-use index::{Action, Direction, Edit, Error, Faults, Index, Merges, Still, Value, Visit};
+use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
 use pmem::Media;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 /// What the maps of a database have in common.
@@ -48,6 +48,55 @@ impl<I: Index, M: Media> Guarded<I, M> {
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits at the gate.
         let _guard = heap::pin();
         self.write_alone(key, edit)
+    }
+}
+
+impl<I: Index, M: Media> Guarded<I, M> {
+    /// What follows a write, or some, that have changed something.
+    fn wrote(&self) {
+        self.index.rest();
+        // Behind the gate, so that no batch counts on what goes. Where it is shut, there is nothing to give.
+        if self.heap.has_too_much()
+            && let Ok(_pass) = self.traffic.gate.enter(self.heap.media())
+        {
+            self.heap.give_back_some();
+        }
+    }
+}
+
+/// Edits of several keys, on their way.
+struct Group<'e> {
+    edits: &'e mut dyn Edits,
+    /// The first of those behind the present pass of the gate.
+    first: usize,
+    /// How many are done.
+    done: usize,
+    changed: bool,
+    /// Whether the others are to be left out.
+    ended: bool,
+}
+
+impl Group<'_> {
+    fn end(&mut self, done: Result<Action, Error>) -> ControlFlow<()> {
+        self.changed |= matches!(done, Ok(Action::Put | Action::Remove));
+        let flow = self.edits.done(self.done, done);
+        self.done += 1;
+        self.ended = flow.is_break();
+        flow
+    }
+}
+
+impl Edits for Group<'_> {
+    fn edit(&mut self, i: usize) -> &mut dyn Edit {
+        self.edits.edit(self.first + i)
+    }
+
+    fn done(&mut self, _: usize, done: Result<Action, Error>) -> ControlFlow<()> {
+        match done {
+            // To be tried again without the guard.
+            Err(Error::Heap(heap::Error::Full { recovering: true, .. })) => ControlFlow::Break(()),
+            done => self.end(done),
+        }
     }
 }
 
@@ -101,15 +150,43 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             done => done?,
         };
         if action != Action::Keep {
-            self.index.rest();
-            // Behind the gate, so that no batch counts on what goes. Where it is shut, there is nothing to give.
-            if self.heap.has_too_much()
-                && let Ok(_pass) = self.traffic.gate.enter(self.heap.media())
-            {
-                self.heap.give_back_some();
-            }
+            self.wrote();
         }
         Ok(action)
+    }
+
+    fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
+        let Traffic {
+            gate,
+            befores,
+            watches,
+        } = &*self.traffic;
+        let mut group = Group {
+            edits,
+            first: 0,
+            done: 0,
+            changed: false,
+            ended: false,
+        };
+        while group.done < keys.len() && !group.ended {
+            // While a pass is held, no snapshot and no watch begins.
+            if let Ok(_pass) = gate.enter(self.heap.media())
+                && !befores.are_kept()
+                && !watches.are_there()
+            {
+                let _guard = heap::pin();
+                group.first = group.done;
+                self.index.write_many(&keys[group.first..], &mut group);
+            }
+            // What is noted or told, and what failed for want of room or may not be, goes by itself.
+            if group.done < keys.len() && !group.ended {
+                let done = self.write(keys[group.done], group.edits.edit(group.done));
+                let _ = group.end(done);
+            }
+        }
+        if group.changed {
+            self.wrote();
+        }
     }
 
     fn scan<'g>(

@@ -59,7 +59,7 @@ pub use expiring::{Expiring, Sweeper, Swept, WithLife};
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::Merges;
-pub use index::{Action, Edit, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
+pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use iter::{Entry, Iter};
 pub use map::Map;

@@ -184,6 +184,13 @@ impl<'g> ArrayRef<'g> {
         matching.next().is_none().then_some(only)
     }
 
+    /// The first leaf that `key`'s fingerprint leaves to look at, for prefetching.
+    pub(crate) fn likely<M: Media>(&self, heap: &Heap<M>, key: &[u8]) -> Option<Link> {
+        let wanted = leaf_tag(fingerprint(key));
+        let mut links = self.slots.iter().map(|slot| slot.peek(heap.media()));
+        links.find(|link| link.tag() == wanted)
+    }
+
     /// Asks for all leaves' first lines.
     pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Heap<M>) {
         let base = heap.pool().base().as_ptr();

@@ -28,8 +28,9 @@ mod trace;
 mod variant;
 mod write;
 
+use art::GROUP;
 use heap::{Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, Direction, EachEdit, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -39,6 +40,7 @@ pub use variant::{
     Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes,
     WithoutSmp,
 };
+use write::Writer;
 
 /// What the heap's root directory calls a ROART.
 pub const KIND: u32 = 1;
@@ -99,6 +101,25 @@ impl<M: Media, V: Variant> Roart<M, V> {
     pub fn heap(&self) -> &Heap<M> {
         &self.heap
     }
+
+    /// A writer of `key`, which may begin where a walk has been under the guard.
+    fn writer<'g>(
+        &'g self,
+        key: &'g [u8],
+        guard: &'g Guard,
+        above: Option<(Link, usize)>,
+    ) -> Writer<'g, M, V> {
+        Writer {
+            index: self,
+            heap: &self.heap,
+            guard,
+            key,
+            above: Cell::new(above),
+            begun_below: Cell::default(),
+            passed: Cell::default(),
+            looks: Cell::new(false),
+        }
+    }
 }
 
 /// The tag of a root: its byte tells the variants apart that cannot read each other's nodes.
@@ -136,23 +157,32 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
-        self.walk_many::<true>(keys, found)
+        self.read_many(keys, found)
     }
 
     fn fetch_many(&self, keys: &[&[u8]]) -> Result<(), Fault> {
-        self.walk_many::<false>(keys, &mut |_, _| {})
+        for keys in keys.chunks(GROUP) {
+            self.walk_group::<false>(keys)?;
+        }
+        Ok(())
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
-        let writer = write::Writer {
-            index: self,
-            heap: &self.heap,
-            guard,
-            key,
-            passed: Cell::default(),
-            looks: Cell::new(false),
-        };
-        writer.edit(edit)
+        self.writer(key, guard, None).edit(edit)
+    }
+
+    fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            // Who edits will meet what is wrong.
+            let walks = self.walk_group::<false>(keys).ok();
+            for (i, key) in keys.iter().enumerate() {
+                let above = walks.as_ref().map(|walks| walks.above[i]);
+                let mut carry_out = |edit: &mut dyn Edit| self.writer(key, guard, above).edit(edit);
+                if each(group * GROUP + i, &mut carry_out).is_break() {
+                    return;
+                }
+            }
+        }
     }
 
     fn visit_range<'g>(

@@ -7,6 +7,9 @@
 //! Bytes that a node's prefix has no room for stand in a leaf below it only. A writer that then finds its key has
 //! compared them with that. So the walk passes them, and only a writer that does not find its key looks at such a leaf
 //! ([`Writer::has_passed_rightly`]).
+//!
+//! For the same reason a walk may begin at any node that a read for the key has come to under the same guard, and so has
+//! come to without comparing: a writer that finds its key there is right. One that does not begins anew at the root.
 
 use crate::array::ArrayRef;
 use crate::node::Node;
@@ -22,10 +25,8 @@ pub(crate) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// The place of the key; `None` if a concurrent change was met and the walk must start anew.
     pub(crate) fn locate(&self) -> Result<Option<Place<'g>>, Fault> {
-        let mut at = self.index.root;
-        let mut node = Node::at(self.heap, at)?;
-        let mut level = 0;
         self.passed.set(None);
+        let (mut at, mut node, mut level) = self.top()?;
         loop {
             let (_, link) = node.slot::<V, M>(self.heap, self.key.get(level).copied());
             if level == self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
@@ -67,6 +68,20 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         }
     }
 
+    /// Where the walk begins.
+    fn top(&self) -> Result<(Link, Node<'g>, usize), Fault> {
+        if let Some((at, depth)) = self.above.take() {
+            let node = Node::at(self.heap, at)?;
+            let level = self.index.level_after(at, &node, depth);
+            if level <= self.key.len() {
+                self.begun_below.set(level > 0);
+                return Ok((at, node, level));
+            }
+        }
+        self.begun_below.set(false);
+        Ok((self.index.root, Node::at(self.heap, self.index.root)?, 0))
+    }
+
     /// Compares `key` with the string of `node` from byte `from` to the node's level, unless that is to be done later.
     fn shared(&self, node: Node<'g>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
@@ -95,8 +110,11 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     }
 
     /// Whether the key has the bytes that the walk has passed, if it has passed any. If not, or if that cannot be said, the next
-    /// walk will look at all.
+    /// walk will look at all; after one that has begun below the root it will begin there.
     pub(crate) fn has_passed_rightly(&self) -> Result<bool, Fault> {
+        if self.begun_below.get() {
+            return Ok(false);
+        }
         let Some((node, level)) = self.passed.take() else {
             return Ok(true);
         };

@@ -4,41 +4,49 @@ use crate::array::{ArrayRef, array_size};
 use crate::inline::InlineRef;
 use crate::inline::word::KeyWord;
 use crate::{Roart, Variant};
-use art::{GROUP, Kind, Tagged, address, prefetch, prefetch_leaf, prefetch_range, walk_together};
+use art::{GROUP, Kind, Tagged, Walks, address, prefetch, prefetch_leaf, prefetch_range, walk_together};
 use index::Value;
 use pmem::{Fault, Link, Media};
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Reads all `keys`, of any length, and tells what was found of each; or only fetches what such reads look at.
-    #[inline(always)]
-    pub(crate) fn walk_many<'g, const READS: bool>(
+    /// Reads all `keys`, of any length, and tells what was found of each.
+    #[inline]
+    pub(crate) fn read_many<'g>(
         &'g self,
         keys: &[&[u8]],
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
-        let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
-        let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            let mut links = walk_together(keys, self.root, step, ask)?;
-            for (link, key) in links.iter_mut().zip(keys) {
-                if link.kind() == Kind::Array {
-                    // One candidate goes on as if it hung directly; more than one is rare and looked up
-                    // below.
-                    let array = ArrayRef::at(&self.heap, *link)?;
-                    if let Some(only) = array.candidate(&self.heap, key) {
-                        *link = only;
-                        self.prefetch_next(only, key, 0);
-                    }
-                }
-            }
-            if !READS {
-                continue;
-            }
+            let Walks { links, .. } = self.walk_group::<true>(keys)?;
             for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
                 found(group * GROUP + i, self.read_at(link, key)?);
             }
         }
         Ok(())
+    }
+
+    /// Takes the walks of at most [`GROUP`] keys to their slots, and asks for what is there. To be read, a link to an array
+    /// is taken to the leaf that it must be, if there is but one.
+    #[inline(always)]
+    pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<Walks, Fault> {
+        let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
+        let ask = |link, key: &[u8], depth| self.prefetch_next(link, key, depth);
+        let mut walks = walk_together(keys, self.root, step, ask)?;
+        for (link, key) in walks.links.iter_mut().zip(keys) {
+            if link.kind() == Kind::Array {
+                let array = ArrayRef::at(&self.heap, *link)?;
+                if !READS {
+                    if let Some(likely) = array.likely(&self.heap, key) {
+                        prefetch_leaf(&self.heap, likely, key);
+                    }
+                } else if let Some(only) = array.candidate(&self.heap, key) {
+                    // It goes on as if it hung directly; more than one is rare and looked up later.
+                    *link = only;
+                    prefetch_leaf(&self.heap, only, key);
+                }
+            }
+        }
+        Ok(walks)
     }
 
     /// Asks for the lines that the next step from `link` reads.

@@ -3,9 +3,9 @@
 //! I1 An entry is one 8-byte word, key byte and link together; zero is empty; it changes by one store.
 //! I2 A non-zero entry names an object that was durable before that store.
 //! I3 A node's level and prefix never change. Its prefix is kept from the level backwards (`prefix`).
-//! I4 Child index and count mean something only while the lock's generation is the pool's. Even then the
-//!    index is only a hint: the entry that it names says itself for which byte it is. It names an entry
-//!    before the entry is published, so a key that a scan finds is found by a get too.
+//! I4 Key bytes, child index and count mean something only while the lock's generation is the pool's. Even then the
+//!    key bytes of an N16 and the index of an N48 are only hints: the entry that they name says itself for which byte it
+//!    is. They name an entry before the entry is published, so a key that a scan finds is found by a get too.
 //! I5 Under the lock entries change; an obsolete node's entries stay as they are.
 //!
 //! Not here: locks' meaning (`pmem::GenerationLock`), when nodes change kind (`grow`, `shrink`).
@@ -16,7 +16,10 @@ pub(crate) use build::{Layouts, children_of, draft_node, draft_root};
 
 use crate::Variant;
 use crate::prefix::Prefix;
-use art::{InnerRef, Kind, Kinds, Tagged, byte_at, child_tag, each_kind, index_word, matching, with_byte};
+use art::{
+    InnerRef, Kind, Kinds, Tagged, byte_at, bytes_like, child_tag, each_kind, index_word, matching, prefetch,
+    with_byte,
+};
 use heap::Heap;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Persistent, Purpose, VWord,
@@ -63,7 +66,7 @@ pub(crate) struct N4 {
 #[repr(C, align(64))]
 pub(crate) struct N16 {
     header: Header,
-    keys: [VWord; 2], // key bytes, used without entry compression only
+    keys: [VWord; 2], // a byte for each entry: its key byte
     count: VWord,     // used without selective metadata persistence only
     unused: VWord,
     slots: [PSlot; 16],
@@ -142,6 +145,31 @@ impl N256 {
     }
 }
 
+impl N16 {
+    /// Asks for the entries' lines beside the key bytes', which tell the entry.
+    #[inline(always)]
+    fn hinted<M: Media>(&self, media: &M, byte: u8) -> Option<(&PSlot, Link)> {
+        prefetch(&self.slots[0]);
+        prefetch(&self.slots[8]);
+        for (half, word) in self.keys.iter().enumerate() {
+            let mut places = bytes_like(word.load(media), byte);
+            while places != 0 {
+                let slot = self.slots.get(half * 8 + places.trailing_zeros() as usize / 8)?;
+                if let found @ Some(_) = matching(media, slot, byte) {
+                    return found;
+                }
+                places &= places - 1;
+            }
+        }
+        None
+    }
+
+    fn set_key<M: Media>(&self, media: &M, entry: usize, byte: u8) {
+        let word = &self.keys[entry / 8];
+        word.store(with_byte(word.load(media), entry, byte), media);
+    }
+}
+
 impl N48 {
     fn hint<M: Media>(&self, media: &M, byte: u8) -> usize {
         let word = self.index[index_word(byte)].load(media);
@@ -162,7 +190,7 @@ impl N48 {
 
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
         InnerRef::at(heap, link).map(Node)
     }
@@ -186,12 +214,11 @@ impl<'g> Node<'g> {
     }
 
     /// The child for `byte`, and its slot.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Heap<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
         let media = heap.media();
         match self.0 {
             InnerRef::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
-            InnerRef::N16(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
             InnerRef::N4(node) => {
                 // A key byte counts only with a pointer beside it, and was durable before that.
                 let keys = (node.header.meta.peek(media) >> 32) as u32;
@@ -200,27 +227,35 @@ impl<'g> Node<'g> {
                     .filter(|(key, _)| *key == byte)
                     .find_map(|(_, slot)| matching(media, slot, byte))
             }
-            InnerRef::N16(node) => {
-                let [low, high] = [0, 1].map(|i| node.keys[i].load(media).to_le_bytes());
-                let slots = low.into_iter().chain(high).zip(&node.slots);
-                slots
-                    .filter(|(key, _)| *key == byte)
-                    .find_map(|(_, slot)| matching(media, slot, byte))
-            }
-            InnerRef::N48(node) => node.hinted(media, byte).or_else(|| {
-                if node.header.lock.is_current(media, heap.generation()) {
-                    // The hint may have been read before a repair that had ended by now.
-                    return node.hinted(media, byte);
-                }
-                self.repair_at_first_touch(heap);
-                node.slots.iter().find_map(|slot| matching(media, slot, byte))
-            }),
+            InnerRef::N16(node) => node
+                .hinted(media, byte)
+                .or_else(|| self.find_anew(heap, byte, |media| node.hinted(media, byte))),
+            InnerRef::N48(node) => node
+                .hinted(media, byte)
+                .or_else(|| self.find_anew(heap, byte, |media| node.hinted(media, byte))),
             InnerRef::N256(node) => {
                 let slot = &node.slots[usize::from(byte)];
                 let link = slot.load(media);
                 (!link.is_null()).then_some((slot, link))
             }
         }
+    }
+
+    /// The child for `byte`, for which no hint was found: there may have been none yet, after a restart.
+    #[inline(never)]
+    fn find_anew<M: Media>(
+        &self,
+        heap: &Heap<M>,
+        byte: u8,
+        hinted: impl Fn(&M) -> Option<(&'g PSlot, Link)>,
+    ) -> Option<(&'g PSlot, Link)> {
+        let media = heap.media();
+        if self.header().lock.is_current(media, heap.generation()) {
+            // The hint may have been read before a repair that had ended by now.
+            return hinted(media);
+        }
+        self.repair_at_first_touch(heap);
+        self.slots().iter().find_map(|slot| matching(media, slot, byte))
     }
 
     /// The slot of the key whose byte at this level is `byte` (`None`: it ends here), and what it holds; the
@@ -285,9 +320,14 @@ impl<'g> Node<'g> {
     fn rebuild<M: Media>(&self, media: &M) {
         self.header().ends.settle(media);
         match self.0 {
-            InnerRef::N4(_) | InnerRef::N16(_) => self.slots().iter().for_each(|slot| {
+            InnerRef::N4(node) => node.slots.iter().for_each(|slot| {
                 slot.settle(media);
             }),
+            InnerRef::N16(node) => {
+                for (entry, slot) in node.slots.iter().enumerate() {
+                    node.set_key(media, entry, slot.settle(media).byte());
+                }
+            }
             InnerRef::N48(node) => {
                 let mut words = [0; 32];
                 let mut count = 0;
@@ -389,8 +429,10 @@ impl Vacant<'_> {
         if !V::EC {
             self.persist_key_byte(media);
         }
-        if let InnerRef::N48(inner) = node.0 {
-            inner.set_hint(media, byte, entry as u8 + 1);
+        match node.0 {
+            InnerRef::N16(inner) if V::EC => inner.set_key(media, entry, byte),
+            InnerRef::N48(inner) => inner.set_hint(media, byte, entry as u8 + 1),
+            _ => {}
         }
         let slot = &node.slots()[entry];
         let _durable = slot

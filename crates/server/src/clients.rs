@@ -36,6 +36,8 @@ pub struct Known {
     pub db: usize,
     /// Whether it speaks RESP3.
     pub three: bool,
+    /// How many commands wait for `EXEC`; `None`: it is in no transaction.
+    pub queued: Option<usize>,
 }
 
 impl Client {
@@ -49,7 +51,7 @@ impl Client {
         change(&mut self.lock());
     }
 
-    /// Notes the number of the command that it has sent.
+    /// Notes the number of the command that it has sent, those of subcommands included.
     pub fn note_command(&self, number: usize) {
         self.command.store(number + 1, Ordering::Relaxed);
     }

@@ -238,41 +238,4 @@ async fn within<T>(worker: &Worker, what: impl Future<Output = io::Result<T>>) -
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::pin::Pin;
-    use std::task::Context;
-    use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-    /// A client that takes nothing.
-    struct Deaf;
-
-    impl AsyncRead for Deaf {
-        fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-            Poll::Pending
-        }
-    }
-
-    impl AsyncWrite for Deaf {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-            Poll::Pending
-        }
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Pending
-        }
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Pending
-        }
-    }
-
-    /// A client that takes nothing does not keep a connection from its end.
-    #[test]
-    fn the_end_of_a_connection_comes() {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .expect("a runtime");
-        let ended = runtime.block_on(part(&mut Deaf));
-        assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
-    }
-}
+mod tests;

@@ -1,5 +1,6 @@
-//! memcached's protocol on a connection: consecutive `get`s are looked up together, all else is answered one by one. What
-//! writes will look at is fetched beforehand, for as many of them as have come.
+//! memcached's protocol on a connection: consecutive `get`s are looked up together, consecutive `set`s carried out together,
+//! and all else is answered one by one. What other writes will look at is fetched beforehand, for as many of them as have
+//! come.
 
 pub mod parse;
 mod session;
@@ -13,7 +14,7 @@ use crate::shared::{Shared, Worker};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use parse::{Limits, MAX_KEY, Meta, MetaVerb, Parser, Request, Step};
-use session::{BATCH, Lookups, Next, Session};
+use session::{BATCH, Lookups, Next, Session, Sets};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -33,6 +34,15 @@ impl Memcached {
             parser: Parser::new(limits(&worker.shared)),
             session: Session::new(worker, client),
         }
+    }
+
+    /// Carries out all `set`s.
+    async fn finish_sets(&self, sets: &mut Sets<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
+        if !sets.is_empty() {
+            self.session.set_all(sets, sink.now, &mut sink.out);
+            sink.send_if_enough().await?;
+        }
+        Ok(())
     }
 
     /// Answers all lookups.
@@ -116,6 +126,8 @@ impl Protocol for Memcached {
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
         self.parser.set_limits(limits(self.session.shared()));
         let mut lookups = Lookups::default();
+        // Of these and lookups only one kind waits.
+        let mut sets = Sets::default();
         let mut used = 0;
         // Up to where what requests look at has been fetched.
         let mut fetched = 0;
@@ -139,6 +151,14 @@ impl Protocol for Memcached {
                 }
                 continue;
             }
+            if sets.is_full() {
+                self.finish_sets(&mut sets, sink).await?;
+            }
+            if sets.take(&request, noreply) {
+                self.finish(&mut lookups, sink).await?;
+                continue;
+            }
+            self.finish_sets(&mut sets, sink).await?;
             match request {
                 Request::Get { mut keys, unique } => {
                     let mut next = keys.next();
@@ -168,6 +188,7 @@ impl Protocol for Memcached {
             }
         };
         self.finish(&mut lookups, sink).await?;
+        self.finish_sets(&mut sets, sink).await?;
         Ok(Answered { used, want })
     }
 }

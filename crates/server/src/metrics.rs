@@ -148,7 +148,7 @@ fn own(shared: &Shared) -> Vec<Metric> {
 }
 
 /// Bytes of memory that are resident.
-fn resident() -> Option<f64> {
+pub fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kibibytes: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;

@@ -1,5 +1,6 @@
-//! Redis's protocol on a connection: consecutive `GET`s are looked up together, all else is answered one by one. What writes
-//! will look at is fetched beforehand, for as many of them as have come.
+//! Redis's protocol on a connection: consecutive `GET`s are looked up together, and consecutive `SET`s without options are
+//! carried out together; all else is answered one by one. What other writes will look at is fetched beforehand, for as many
+//! of them as have come.
 
 mod admin;
 mod ahead;
@@ -8,9 +9,11 @@ mod command;
 mod config;
 mod context;
 mod decimal;
+mod describe;
 mod expiry;
 mod glob;
 mod help;
+mod info;
 mod inline;
 mod keys;
 mod numbers;
@@ -19,6 +22,8 @@ mod reply;
 mod scan;
 mod slowlog;
 mod strings;
+mod syntax;
+mod table;
 mod transaction;
 
 pub use scan::Cursors;
@@ -28,13 +33,13 @@ use crate::connection::{Answered, ENOUGH, Protocol, Sink};
 use crate::counters::Counter;
 use crate::shared::Worker;
 use ahead::Ahead;
-use command::COMMANDS;
 use context::{Context, State};
 use parse::{Args, Limits, Parser, Step};
 use reply::Reply;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use table::COMMANDS;
 
 /// The Redis whose answers these are. Clients read there what they may ask.
 pub const VERSION: &str = "7.0.15";
@@ -47,6 +52,22 @@ pub fn name(number: usize) -> &'static str {
 /// How many commands there are.
 pub fn count() -> usize {
     COMMANDS.len()
+}
+
+/// Consecutive commands of one kind: `GET`s, of which the keys are kept, or `SET`s, with their data.
+#[derive(Default)]
+struct Together<'b> {
+    /// What the client has called the first.
+    name: &'b [u8],
+    keys: Vec<&'b [u8]>,
+    data: Vec<&'b [u8]>,
+}
+
+impl Together<'_> {
+    /// Whether one with such data, or none, is of their kind.
+    fn takes(&self, data: Option<&[u8]>) -> bool {
+        self.keys.is_empty() || self.data.is_empty() == data.is_none()
+    }
 }
 
 /// One Redis connection.
@@ -80,7 +101,7 @@ impl Redis {
 
     fn context<'c>(
         worker: &'c Worker,
-        client: &'c Client,
+        client: &'c Arc<Client>,
         state: &'c mut State,
         out: &'c mut Vec<u8>,
         now: u64,
@@ -95,24 +116,50 @@ impl Redis {
         }
     }
 
-    /// Answers the `GET`s that wait.
-    async fn finish(&mut self, keys: &mut Vec<&[u8]>, sink: &mut Sink<'_>) -> io::Result<()> {
+    /// Answers the commands that wait.
+    async fn finish(&mut self, together: &mut Together<'_>, sink: &mut Sink<'_>) -> io::Result<()> {
+        let Together { name, keys, data } = together;
         if keys.is_empty() {
             return Ok(());
         }
         self.worker.add(Counter::Commands, keys.len() as u64);
         let mut left = keys.as_slice();
         while !left.is_empty() {
-            let replied = self.get_some(left, sink);
+            let replied = match data.is_empty() {
+                true => self.get_some(name, left, sink),
+                false => self.set_all(name, left, data, sink),
+            };
             left = &left[replied..];
             sink.send_if_enough().await?;
         }
         keys.clear();
+        data.clear();
         Ok(())
     }
 
+    /// Answers these `SET`s; how many they are.
+    fn set_all(&mut self, name: &[u8], keys: &[&[u8]], data: &[&[u8]], sink: &mut Sink<'_>) -> usize {
+        let _shared = self.worker.shared.databases.shared();
+        let mut context = Self::context(
+            &self.worker,
+            &self.client,
+            &mut self.state,
+            &mut sink.out,
+            sink.now,
+        );
+        match context.state.store.tick(sink.now) {
+            Ok(()) => strings::set_each(&mut context, keys, data),
+            Err(error) => {
+                let context::Wrong(text) = error.into();
+                keys.iter().for_each(|_| context.reply.error(&text));
+            }
+        }
+        context.timed_together(name, keys, data);
+        keys.len()
+    }
+
     /// Answers the first of these `GET`s, until there are enough answers to send; of how many.
-    fn get_some(&mut self, keys: &[&[u8]], sink: &mut Sink<'_>) -> usize {
+    fn get_some(&mut self, name: &[u8], keys: &[&[u8]], sink: &mut Sink<'_>) -> usize {
         let done = {
             let _shared = self.worker.shared.databases.shared();
             let begin = sink.out.len();
@@ -128,7 +175,7 @@ impl Redis {
                 .map_err(context::Wrong::from)
                 .and_then(|()| strings::mget_each(&mut context, keys, ENOUGH));
             match &done {
-                Ok(replied) => context.timed_gets(&keys[..*replied]),
+                Ok(replied) => context.timed_together(name, &keys[..*replied], &[]),
                 Err(_) => context.reply.out.truncate(begin),
             }
             done
@@ -156,7 +203,7 @@ impl Redis {
                 count += 1;
             }
         };
-        self.parser.second(input).into_iter().for_each(&mut note);
+        self.parser.arg(1, input).into_iter().for_each(&mut note);
         let scout = Parser::new(limits(&self.worker));
         self.ahead.read(scout, &input[used..], strings::BATCH - 1, note);
         if count > 1 {
@@ -203,7 +250,7 @@ impl Protocol for Redis {
 
     async fn answer_all(&mut self, unread: &[u8], sink: &mut Sink<'_>) -> io::Result<Answered> {
         self.parser.set_limits(limits(&self.worker));
-        let mut gets: Vec<&[u8]> = Vec::new();
+        let mut together = Together::default();
         let mut used = 0;
         self.ahead.clear();
         let want = loop {
@@ -219,7 +266,7 @@ impl Protocol for Redis {
                     Step::Command(more) => (more, false),
                     Step::More(want) => break Some(want),
                     Step::Wrong(text) => {
-                        self.finish(&mut gets, sink).await?;
+                        self.finish(&mut together, sink).await?;
                         let three = self.state.three;
                         Reply {
                             out: &mut sink.out,
@@ -230,22 +277,34 @@ impl Protocol for Redis {
                     }
                 },
             };
-            let (args, second) = match ahead {
-                true => (self.ahead.args(input), self.ahead.second(input)),
-                false => (self.parser.args(input), self.parser.second(input)),
+            let (count, [name, key, data]) = match ahead {
+                true => (
+                    self.ahead.args(input).len(),
+                    [0, 1, 2].map(|i| self.ahead.arg(i, input)),
+                ),
+                false => (
+                    self.parser.args(input).len(),
+                    [0, 1, 2].map(|i| self.parser.arg(i, input)),
+                ),
             };
             let plain = !stranger && self.state.queue.is_none();
-            if plain
-                && args.len() == 2
-                && args.get(0).eq_ignore_ascii_case(b"get")
-                && let Some(key) = second
-            {
-                gets.push(key);
-                if gets.len() == strings::BATCH {
-                    self.finish(&mut gets, sink).await?;
+            let name = name.filter(|_| plain).unwrap_or_default();
+            let (key, data) = match count {
+                2 if name.eq_ignore_ascii_case(b"get") => (key, None),
+                3 if name.eq_ignore_ascii_case(b"set") => (key.filter(|key| context::is_name(key)), data),
+                _ => (None, None),
+            };
+            if let Some(key) = key {
+                if together.keys.len() == strings::BATCH || !together.takes(data) {
+                    self.finish(&mut together, sink).await?;
                 }
+                if together.keys.is_empty() {
+                    together.name = name;
+                }
+                together.keys.push(key);
+                together.data.extend(data);
             } else {
-                self.finish(&mut gets, sink).await?;
+                self.finish(&mut together, sink).await?;
                 if plain && !ahead && more < input.len() {
                     self.fetch(input, more);
                 }
@@ -257,7 +316,7 @@ impl Protocol for Redis {
             }
             used += more;
         };
-        self.finish(&mut gets, sink).await?;
+        self.finish(&mut together, sink).await?;
         Ok(Answered { used, want })
     }
 }

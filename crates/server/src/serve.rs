@@ -3,26 +3,18 @@
 
 mod thread;
 
-use crate::access::Access;
-use crate::clients::Clients;
 use crate::config::{Address, Config, Protocol};
-use crate::counters::{self, Counter, Counters};
-use crate::databases::Databases;
-use crate::latency::Latencies;
-use crate::limits::Limits;
+use crate::counters::{self, Counter};
 use crate::listen::Listening;
-use crate::passwords::Passwords;
-use crate::redis::Cursors;
 use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals};
-use crate::slow::SlowLog;
 use crate::tls::Encryption;
 use crate::{Error, listen, metrics, sweep};
 use index::Index;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 use thread::Thread;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
@@ -74,38 +66,17 @@ impl Server {
     /// index.
     pub fn bind(config: Config, index: Arc<dyn Index>) -> Result<Server, Error> {
         config.check()?;
-        let passwords = match &config.passwords {
-            Some(path) => Passwords::read(path)?,
-            None => Passwords::default(),
-        };
-        let limits = Limits::new(&config);
-        let databases = Databases::open(index, &config, limits.value_kept())?;
-        let workers = config.workers();
+        let shared = Arc::new(Shared::open(config, index)?);
+        let config = &shared.config;
         let of = |protocol, addresses: &[Address]| {
             let bound = addresses
                 .iter()
-                .map(|address| Listening::bind(protocol, address, workers));
+                .map(|address| Listening::bind(protocol, address, shared.workers.len()));
             bound.collect::<Result<Vec<_>, _>>()
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
         let metrics = config.metrics.map(listen::one).transpose()?;
-        let shared = Arc::new(Shared {
-            databases,
-            limits,
-            slow: SlowLog::new(&config),
-            latencies: (0..workers).map(|_| Latencies::default()).collect(),
-            passwords,
-            encryption: config.tls.clone().map(Encryption::read).transpose()?,
-            cursors: Cursors::default(),
-            access: Access::default(),
-            config,
-            workers: (0..workers).map(|_| Counters::default()).collect(),
-            clients: Arc::new(Clients::default()),
-            rejected: AtomicU64::new(0),
-            swept: AtomicU64::new(0),
-            started: Instant::now(),
-        });
         Ok(Server {
             listening,
             metrics,

@@ -1,5 +1,6 @@
 //! What all workers share, and what each has to itself.
 
+use crate::Error;
 use crate::access::Access;
 use crate::clients::Clients;
 use crate::config::Config;
@@ -11,6 +12,7 @@ use crate::passwords::Passwords;
 use crate::redis::Cursors;
 use crate::slow::SlowLog;
 use crate::tls::Encryption;
+use index::Index;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -99,6 +101,32 @@ impl Worker {
 }
 
 impl Shared {
+    /// What a server of this configuration has, over the items in `index`.
+    pub fn open(config: Config, index: Arc<dyn Index>) -> Result<Shared, Error> {
+        let passwords = match &config.passwords {
+            Some(path) => Passwords::read(path)?,
+            None => Passwords::default(),
+        };
+        let limits = Limits::new(&config);
+        let workers = config.workers();
+        Ok(Shared {
+            databases: Databases::open(index, &config, limits.value_kept())?,
+            limits,
+            slow: SlowLog::new(&config),
+            latencies: (0..workers).map(|_| Latencies::default()).collect(),
+            passwords,
+            encryption: config.tls.clone().map(Encryption::read).transpose()?,
+            cursors: Cursors::default(),
+            access: Access::default(),
+            config,
+            workers: (0..workers).map(|_| Counters::default()).collect(),
+            clients: Arc::new(Clients::default()),
+            rejected: AtomicU64::new(0),
+            swept: AtomicU64::new(0),
+            started: Instant::now(),
+        })
+    }
+
     /// Takes over what of a configuration may change while the server runs.
     pub fn take(&self, config: &Config) {
         self.limits.take(config);

@@ -14,6 +14,8 @@ mod count;
 mod edit;
 mod evict;
 mod pending;
+mod puts;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -26,6 +28,8 @@ use edit::{Change, Remove};
 use index::{Action, Direction, Edit, Guard, Index, Upsert, Value};
 pub use pending::Changes;
 use pending::Pending;
+use seen::Removed;
+pub use seen::Seen;
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,12 +99,8 @@ pub struct Store {
     record: Mutex<Record>,
     count: Count,
     usage: Arc<Usage>,
-    /// How often keys were removed, those of one hash together: what tells that an absent key was there meanwhile.
-    removals: Vec<AtomicU64>,
+    removed: Removed,
 }
-
-/// Slots for the counts of removals.
-const REMOVALS: usize = 1 << 12;
 
 /// What a scan calls for each key in order, with its item unless it is dead.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
@@ -147,7 +147,7 @@ impl Store {
             record: Mutex::new(record),
             count: Count::new(usage.clone()),
             usage,
-            removals: (0..REMOVALS).map(|_| AtomicU64::new(0)).collect(),
+            removed: Removed::new(),
         };
         store.reserve()?;
         store.tick(now)?;
@@ -311,37 +311,35 @@ impl Store {
 
     /// Removes the item if it is dead; whether it was.
     pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
-        let mut was_dead = false;
+        let mut dead = None;
         let mut edit = Remove(|value: Option<&[u8]>| {
             let item = value.and_then(Item::read);
-            was_dead = item.is_some_and(|item| self.is_dead(&item.header, now));
-            was_dead
+            dead = item.filter(|item| self.is_dead(&item.header, now)).map(unique);
+            dead.is_some()
         });
         self.edit(key, &mut edit)?;
-        Ok(was_dead)
+        if let Some(unique) = dead {
+            self.removed.note(key, unique);
+        }
+        Ok(dead.is_some())
     }
 
     /// Removes the item.
     pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
-        let mut outcome = Outcome::NotFound;
+        let (mut outcome, mut removed) = (Outcome::NotFound, None);
         let mut edit = Remove(|value: Option<&[u8]>| {
             // Asked again, it answers anew.
-            let is_live = value
-                .is_some_and(|value| !Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)));
+            let item = value.and_then(Item::read);
+            let is_live = value.is_some() && !item.is_some_and(|item| self.is_dead(&item.header, now));
             outcome = if is_live { Outcome::Done } else { Outcome::NotFound };
+            removed = item.map(unique);
             value.is_some()
         });
         self.edit(key, &mut edit)?;
-        if outcome == Outcome::Done {
-            self.removals(key).fetch_add(1, Ordering::Release);
+        if let Some(unique) = removed {
+            self.removed.note(key, unique);
         }
         Ok(outcome)
-    }
-
-    /// A number that grows whenever a live item of this key, or of one of the same hash, is removed. A crash begins it
-    /// anew.
-    pub fn removals(&self, key: &[u8]) -> &AtomicU64 {
-        &self.removals[crate::access::hash(key) as usize % REMOVALS]
     }
 
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
@@ -390,23 +388,27 @@ impl Store {
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
         Ok(self
             .count
-            .step(self.items.index(), limit, &|value| self.is_flushed(value))?)
+            .step(self.items.index(), limit, &|value| self.holds_flushed(value))?)
     }
 
     /// Whether the item in a value is older than a flush.
-    fn is_flushed(&self, value: &[u8]) -> bool {
-        let flushed = self.flushed.load(Ordering::Acquire);
-        Item::read(value).is_some_and(|item| item.header.unique < flushed)
+    fn holds_flushed(&self, value: &[u8]) -> bool {
+        Item::read(value).is_some_and(|item| self.is_flushed(&item.header))
+    }
+
+    #[inline]
+    fn is_flushed(&self, header: &Header) -> bool {
+        header.unique < self.flushed.load(Ordering::Acquire)
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         self.count
-            .edit(&self.items, key, edit, &|value| self.is_flushed(value))
+            .edit(&self.items, key, edit, &|value| self.holds_flushed(value))
     }
 
     #[inline]
     fn is_dead(&self, header: &Header, now: u64) -> bool {
-        header.unique < self.flushed.load(Ordering::Acquire) || (header.expiry != 0 && header.expiry <= now)
+        self.is_flushed(header) || (header.expiry != 0 && header.expiry <= now)
     }
 
     /// One edit of an item. `rule` is given the live item and a new unique, and decides; what it puts it fills into its
@@ -418,26 +420,31 @@ impl Store {
         scratch: &mut Vec<u8>,
         rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
     ) -> Result<T, Failure> {
-        if self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
-            self.reserve()?;
-        }
+        self.reserve_if_few()?;
         let mut change = Change {
             store: self,
             now,
             put: scratch,
             rule,
-            was_live: false,
+            old: None,
             outcome: None,
         };
         let action = self.edit(key, &mut change)?;
-        let was_live = change.was_live;
+        let old = change.old;
         let outcome = change.outcome.ok_or(Failure::Foreign)?;
-        match action {
-            Action::Put => self.usage.note(key),
-            Action::Remove if was_live => drop(self.removals(key).fetch_add(1, Ordering::Release)),
-            Action::Remove | Action::Keep => {}
+        match (action, old) {
+            (Action::Put, _) => self.usage.note(key),
+            (Action::Remove, Some(unique)) => self.removed.note(key, unique),
+            (Action::Remove | Action::Keep, _) => {}
         }
         Ok(outcome)
+    }
+
+    fn reserve_if_few(&self) -> Result<(), index::Error> {
+        match self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
+            true => self.reserve(),
+            false => Ok(()),
+        }
     }
 
     fn reserve(&self) -> Result<(), index::Error> {
@@ -469,6 +476,10 @@ impl Store {
         // The record changes only after the index has taken it, so it is whole whatever panicked.
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unique(item: Item<'_>) -> u64 {
+    item.header.unique
 }
 
 fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {

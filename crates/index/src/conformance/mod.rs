@@ -51,6 +51,7 @@ mod recorded;
 mod restarts;
 pub mod steps;
 mod store;
+mod together;
 mod waiting;
 
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};

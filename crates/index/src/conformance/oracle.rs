@@ -1,7 +1,7 @@
 //! A `BTreeMap` beside the index: every operation is done on both, and both must answer alike.
 
 use super::{Brief, Random, assert_sound, done};
-use crate::{Action, Direction, Edit, Index, Range, Value};
+use crate::{Action, Direction, Edit, Edits, Error, Index, Range, Value};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -34,6 +34,33 @@ impl Edit for Spy<'_> {
         );
         self.valued.set(true);
         self.value
+    }
+}
+
+/// Edits of several keys that are checked as they are done.
+struct Spies<'o> {
+    oracle: &'o mut Oracle,
+    keys: &'o [&'o [u8]],
+    edits: Vec<Spy<'o>>,
+    done: usize,
+    /// After which to break off.
+    last: usize,
+}
+
+impl Edits for Spies<'_> {
+    fn edit(&mut self, i: usize) -> &mut dyn Edit {
+        &mut self.edits[i]
+    }
+
+    fn done(&mut self, i: usize, action: Result<Action, Error>) -> ControlFlow<()> {
+        assert_eq!(i, self.done, "edits are done in their order");
+        self.done += 1;
+        let took = done(action, "write_many");
+        self.oracle.check_edit(self.keys[i], &self.edits[i], took);
+        match i == self.last {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -115,10 +142,15 @@ impl Oracle {
             valued: Cell::new(false),
         };
         let took = done(index.write(key, &mut spy), "write");
+        self.check_edit(key, &spy, took);
+    }
+
+    /// Whether an edit was carried out as it should be; then it is so here, too.
+    fn check_edit(&mut self, key: &[u8], spy: &Spy<'_>, took: Action) {
         let current = self.map.get(key).cloned();
-        let expected = match (action, &current) {
+        let expected = match (spy.action, &current) {
             (Action::Remove, None) => Action::Keep,
-            _ => action,
+            (action, _) => action,
         };
         assert_eq!(took, expected, "write {:?} returns what it did", Brief(key));
         assert_eq!(
@@ -128,14 +160,46 @@ impl Oracle {
             Brief(key)
         );
         assert!(
-            action == Action::Put || !spy.valued.get(),
+            spy.action == Action::Put || !spy.valued.get(),
             "a value is asked for only to be put"
         );
         match expected {
             Action::Keep => {}
-            Action::Put => drop(self.map.insert(key.to_vec(), value.to_vec())),
+            Action::Put => drop(self.map.insert(key.to_vec(), spy.value.to_vec())),
             Action::Remove => drop(self.map.remove(key)),
         }
+    }
+
+    /// Edits of several keys, of which the last may be left out.
+    fn edit_many(&mut self, index: &dyn Index, keys: &[Vec<u8>], removing: usize, random: &mut Random) {
+        let count = random.below(80);
+        let some: Vec<_> = (0..count).map(|_| near(keys, random)).collect();
+        let some: Vec<&[u8]> = some.iter().map(Vec::as_slice).collect();
+        let values: Vec<_> = some.iter().map(|_| value(random)).collect();
+        let last = match random.one_in(4) {
+            true => random.below(count + 1),
+            false => count,
+        };
+        let edits = values.iter().map(|value| Spy {
+            action: match random.below(16) {
+                0 => Action::Keep,
+                other if other <= removing => Action::Remove,
+                _ => Action::Put,
+            },
+            value,
+            seen: Vec::new(),
+            valued: Cell::new(false),
+        });
+        let mut spies = Spies {
+            edits: edits.collect(),
+            oracle: self,
+            keys: &some,
+            done: 0,
+            last,
+        };
+        index.write_many(&some, &mut spies);
+        let expected = count.min(last + 1);
+        assert_eq!(spies.done, expected, "a write of several ends where it shall");
     }
 
     fn multi_get(&self, index: &dyn Index, keys: &[&[u8]]) {
@@ -263,6 +327,7 @@ impl Oracle {
                 let some: Vec<_> = (0..count).map(|_| &random.pick(keys)[..]).collect();
                 self.multi_get(index, &some);
             }
+            2 if random.one_in(8) => self.edit_many(index, keys, removing, random),
             _ => self.step_at(index, &keys[random.below(keys.len())], removing, random),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::crew::{Dawdling, crew, decode, decode_read, encode};
 use super::linearizability::{Event, Operation, Outcome, linearizable};
+use super::together::write_somehow;
 use super::{Brief, Family, Plan, Random, Reopen, Subject, assert_emptied, assert_sound, done, keys};
 use crate::{Action, CompareAndSwap, Direction, Edit, Index, Insert, Range, Remove, Update, Upsert, Value};
 use std::collections::BTreeMap;
@@ -46,7 +47,12 @@ impl Recorder<'_> {
     fn write(&self, index: &dyn Index, log: &mut Log, at: usize, operation: Operation, random: &mut Random) {
         let key = &self.keys[at][..];
         let start = self.now();
-        let put = |edit: &mut dyn Edit| Outcome::Did(done(index.write(key, edit), "write") != Action::Keep);
+        // The edits dawdle by the same random numbers.
+        let mut own = Random::new(random.number());
+        let mut put = |edit: &mut dyn Edit| {
+            let written = write_somehow(index, self.keys, key, edit, &mut own);
+            Outcome::Did(done(written, "write") != Action::Keep)
+        };
         let outcome = match operation {
             Operation::Get => {
                 let guard = heap::pin();

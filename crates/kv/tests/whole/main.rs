@@ -5,4 +5,5 @@ mod batch;
 mod expiring;
 mod shrink;
 mod snapshot;
+mod together;
 mod watch;

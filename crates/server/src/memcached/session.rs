@@ -2,8 +2,10 @@
 
 mod lookups;
 mod meta;
+mod sets;
 mod stats;
 mod timing;
+mod touch;
 
 use super::parse::{Body, MAX_KEY, MetaVerb, Request, Verb};
 use crate::access::Seen;
@@ -16,6 +18,7 @@ use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
 pub use lookups::{BATCH, Lookups};
+pub use sets::Sets;
 use std::rc::Rc;
 use std::sync::Arc;
 pub use timing::NAMES;
@@ -266,71 +269,6 @@ impl Session {
         Ok(())
     }
 
-    /// The part of a `gat` for one key; whether the request goes on.
-    pub fn get_and_touch(
-        &self,
-        key: &[u8],
-        lifetime: i64,
-        unique: bool,
-        now: u64,
-        out: &mut Vec<u8>,
-    ) -> Result<(), ()> {
-        let scratch = &mut *self.worker.scratch.borrow_mut();
-        let shared = self.shared().databases.shared();
-        let touched = self
-            .shared()
-            .databases
-            .first()
-            .tick(now)
-            .map_err(Failure::from)
-            .and_then(|()| self.touch(key, lifetime, now, scratch));
-        drop(shared);
-        self.add(Counter::Gets, 1);
-        match touched {
-            Ok(Outcome::Done) => {
-                self.add(Counter::GetHits, 1);
-                // What was put is still in the scratch space.
-                if let Some(item) = Item::read(scratch) {
-                    show(key, &item, unique, out);
-                }
-                Ok(())
-            }
-            Ok(_) => {
-                self.add(Counter::GetMisses, 1);
-                Ok(())
-            }
-            Err(failure) => {
-                self.fail(&failure, false, out);
-                Err(())
-            }
-        }
-    }
-
-    fn touch(&self, key: &[u8], lifetime: i64, now: u64, scratch: &mut Vec<u8>) -> Result<Outcome, Failure> {
-        let outcome =
-            self.shared()
-                .databases
-                .first()
-                .touch(key, item::expiry(lifetime, now), now, scratch)?;
-        self.count_touch(outcome == Outcome::Done);
-        if outcome == Outcome::Done {
-            self.note(key, true);
-        }
-        Ok(outcome)
-    }
-
-    fn count_touch(&self, hit: bool) {
-        self.add(Counter::Touches, 1);
-        self.add(
-            if hit {
-                Counter::TouchHits
-            } else {
-                Counter::TouchMisses
-            },
-            1,
-        );
-    }
-
     /// The second, counted from the server's start.
     fn second(&self) -> u64 {
         self.shared().started.elapsed().as_secs()
@@ -357,23 +295,27 @@ impl Session {
 
 /// The most bytes by which items may grow by a request.
 fn growth(request: &Request<'_>) -> u64 {
-    let item = |key: &[u8], data: usize| ITEM + (key.len() + item::HEADER + data) as u64;
     match request {
         Request::Store {
             body: Body::Classic { key, .. },
             data,
-        } => item(key, data.len()),
+        } => item_size(key, data.len()),
         Request::Store {
             body: Body::Meta(meta),
             data,
-        } => item(meta.key, data.len()),
+        } => item_size(meta.key, data.len()),
         // These may make an item.
         Request::Meta(meta) if meta.verb == MetaVerb::Count || meta.flags.vivify.is_some() => {
-            item(meta.key, NUMBER)
+            item_size(meta.key, NUMBER)
         }
         Request::Count { .. } => NUMBER as u64,
         _ => 0,
     }
+}
+
+/// What an item takes.
+fn item_size(key: &[u8], data: usize) -> u64 {
+    ITEM + (key.len() + item::HEADER + data) as u64
 }
 
 /// The bytes of the longest number.

@@ -59,9 +59,9 @@ impl Ahead {
         Args::new(input, self.taken_ranges())
     }
 
-    /// The second of these.
-    pub fn second<'b>(&self, input: &'b [u8]) -> Option<&'b [u8]> {
-        input.get(self.taken_ranges().get(1)?.clone())
+    /// One of these.
+    pub fn arg<'b>(&self, i: usize, input: &'b [u8]) -> Option<&'b [u8]> {
+        input.get(self.taken_ranges().get(i)?.clone())
     }
 
     fn taken_ranges(&self) -> &[Range<usize>] {

@@ -1,7 +1,7 @@
 //! Commands on connections.
 
 use super::VERSION;
-use super::command::no_subcommand;
+use super::command::{full_name, no_subcommand};
 use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
 use super::help::help;
 use super::parse::Args;
@@ -240,13 +240,20 @@ fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
     clients
 }
 
+/// What is told of a client: Redis's fields, in its order. There is no file number to tell, and buffers are not measured.
 fn line(client: &Client) -> String {
     let known = client.known();
+    let flags = match (known.queued, client.local.starts_with('/')) {
+        (Some(_), true) => "xU",
+        (Some(_), false) => "x",
+        (None, true) => "U",
+        (None, false) => "N",
+    };
     let mut text = String::new();
     // Writing into memory does not fail.
-    let _ = writeln!(
+    let _ = write!(
         text,
-        "id={} addr={} laddr={} name={} age={} idle={} flags=N db={} cmd={} user=default resp={} lib-name={} lib-ver={}",
+        "id={} addr={} laddr={} fd=-1 name={} age={} idle={} flags={flags} db={} sub=0 psub=0 ssub=0 multi={}",
         client.id,
         client.peer,
         client.local,
@@ -254,7 +261,13 @@ fn line(client: &Client) -> String {
         client.age(),
         client.idle(),
         known.db,
-        client.command().map_or("", super::name),
+        known.queued.map_or(-1, |queued| queued as i64),
+    );
+    let _ = writeln!(
+        text,
+        " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user=default \
+         redir=-1 resp={} lib-name={} lib-ver={}",
+        client.command().map_or_else(|| "NULL".to_owned(), full_name),
         if known.three { 3 } else { 2 },
         known.lib_name,
         known.lib_version,
@@ -269,7 +282,8 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
         let addressed = clients
             .iter()
             .find(|client| client.peer.as_bytes() == args.get(2));
-        addressed.ok_or("ERR No such client")?.kill();
+        let addressed = addressed.ok_or("ERR No such client")?;
+        end(context, addressed);
         context.reply.ok();
         return Ok(());
     }
@@ -304,7 +318,15 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
     }
     doomed.retain(|client| !skip_me || client.id != context.client.id);
-    doomed.iter().for_each(|client| client.kill());
+    doomed.iter().for_each(|client| end(context, client));
     context.reply.int(doomed.len() as i64);
     Ok(())
+}
+
+/// Ends a client's connection; its own, once it has the answer.
+fn end(context: &mut Context<'_>, client: &Client) {
+    match client.id == context.client.id {
+        true => context.state.closing = true,
+        false => client.kill(),
+    }
 }

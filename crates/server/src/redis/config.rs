@@ -9,6 +9,7 @@ use crate::config::Address;
 use crate::files;
 use crate::number;
 use crate::shared::Shared;
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -58,15 +59,12 @@ pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
 
 fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
     let shared = context.shared();
-    let tcp = shared.config.redis.iter().filter_map(|address| match address {
-        Address::Tcp(address) => Some(*address),
-        Address::Unix(_) => None,
-    });
+    let tcp = tcp(&shared.config.redis);
     let unix = shared.config.redis.iter().find_map(|address| match address {
         Address::Unix(path) => Some(path.display().to_string()),
         Address::Tcp(_) => None,
     });
-    let bound: Vec<_> = tcp.clone().map(|address| address.ip().to_string()).collect();
+    let bound: Vec<_> = tcp.map(|address| address.ip().to_string()).collect();
     let limits = &shared.limits;
     let memory = shared.databases.memory();
     vec![
@@ -77,10 +75,7 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
         ("maxclients", limits.connections().to_string()),
         ("maxmemory", memory.limit().to_string()),
         ("maxmemory-policy", policy(memory.evicts()).to_owned()),
-        (
-            "port",
-            tcp.clone().next().map_or(0, |address| address.port()).to_string(),
-        ),
+        ("port", port(&shared.config.redis).to_string()),
         ("proto-max-bulk-len", limits.bulk().to_string()),
         ("save", String::new()),
         ("slowlog-log-slower-than", shared.slow.threshold().to_string()),
@@ -91,6 +86,18 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
         ),
         ("unixsocket", unix.unwrap_or_default()),
     ]
+}
+
+fn tcp(addresses: &[Address]) -> impl Iterator<Item = SocketAddr> {
+    addresses.iter().filter_map(|address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    })
+}
+
+/// The first port of these; 0: none.
+pub fn port(addresses: &[Address]) -> u16 {
+    tcp(addresses).next().map_or(0, |address| address.port())
 }
 
 /// What Redis calls the two ways to keep the limit.
@@ -116,7 +123,11 @@ fn bytes(text: &[u8]) -> Option<u64> {
         "gb" => 1 << 30,
         _ => return None,
     };
-    number.parse::<u64>().ok()?.checked_mul(unit)
+    let number = match number {
+        "" => 0, // There as here.
+        number => number.parse::<u64>().ok()?,
+    };
+    number.checked_mul(unit)
 }
 
 fn refused(name: &[u8], why: &str) -> Wrong {
@@ -194,8 +205,15 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
             Box::new(move |shared| shared.limits.set_idle(idle))
         }
         "proto-max-bulk-len" => {
-            let most = within(1 << 20..=crate::config::LARGEST_VALUE as i64)? as usize;
-            Box::new(move |shared| shared.limits.set_bulk(most))
+            let bounds = 1 << 20..=crate::config::LARGEST_VALUE as u64;
+            let most = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
+            if !bounds.contains(&most) {
+                let (least, most) = (bounds.start(), bounds.end());
+                return Err(refused(&format!(
+                    "argument must be between {least} and {most} inclusive"
+                )));
+            }
+            Box::new(move |shared| shared.limits.set_bulk(most as usize))
         }
         "slowlog-log-slower-than" => {
             let micros = within(-1..=i64::MAX)?;

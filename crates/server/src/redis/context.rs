@@ -26,7 +26,7 @@ pub struct State {
 /// A command at work.
 pub struct Context<'c> {
     pub worker: &'c Worker,
-    pub client: &'c Client,
+    pub client: &'c Arc<Client>,
     pub state: &'c mut State,
     pub reply: Reply<'c>,
     /// The millisecond it is.

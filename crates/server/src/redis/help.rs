@@ -41,6 +41,10 @@ const TOPICS: &[(&str, &[(&str, &str)])] = &[
             ("(no subcommand)", "Return details about all commands."),
             ("COUNT", "Return the total number of commands in this server."),
             ("DOCS [<command-name> ...]", "Return what commands are for."),
+            (
+                "GETKEYS <full-command>",
+                "Return the keys from a full Redis command.",
+            ),
             ("INFO [<command-name> ...]", "Return details about commands."),
             (
                 "LIST [FILTERBY PATTERN <pattern>]",
@@ -96,7 +100,7 @@ pub fn help(context: &mut Context<'_>, command: &str) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redis::command::SUBCOMMANDS;
+    use crate::redis::table::SUBCOMMANDS;
 
     /// Each word that may follow a command is told.
     #[test]

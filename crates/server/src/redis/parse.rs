@@ -84,6 +84,14 @@ impl<'a> Args<'a> {
         self.ranges.get(i).map_or(&[], |range| &bytes[range.clone()])
     }
 
+    /// Those from the `i`th on, as a command.
+    pub fn behind(&self, i: usize) -> Args<'a> {
+        Args {
+            bytes: self.bytes,
+            ranges: self.ranges.get(i..).unwrap_or_default(),
+        }
+    }
+
     /// Those from the `i`th on.
     pub fn from(&self, i: usize) -> impl Iterator<Item = &'a [u8]> + Clone + use<'a> {
         let bytes = self.bytes;
@@ -158,9 +166,9 @@ impl Parser {
         (!self.is_inline).then_some(&self.args)
     }
 
-    /// The second argument, of a command that is not inline.
-    pub fn second<'b>(&self, input: &'b [u8]) -> Option<&'b [u8]> {
-        input.get(self.ranges()?.get(1)?.clone())
+    /// One of these arguments, of a command that is not inline.
+    pub fn arg<'b>(&self, i: usize, input: &'b [u8]) -> Option<&'b [u8]> {
+        input.get(self.ranges()?.get(i)?.clone())
     }
 
     /// The next command in `input`, which begins where the last one ended. A client that has not said who it is,

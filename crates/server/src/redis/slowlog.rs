@@ -1,9 +1,10 @@
 //! `SLOWLOG`.
 
-use super::command::{self, Command, no_subcommand};
+use super::command::no_subcommand;
 use super::context::{Context, Done};
 use super::help::help;
 use super::parse::Args;
+use super::table::{Command, find};
 use crate::config::Protocol;
 use crate::latency;
 use crate::number;
@@ -54,15 +55,21 @@ fn most(count: Option<i64>) -> Result<usize, &'static str> {
 }
 
 impl Context<'_> {
-    /// Notes what `GET`s that were looked up together have taken.
-    pub fn timed_gets(&self, keys: &[&[u8]]) {
-        let Some(get) = command::find(b"get") else {
+    /// Notes what commands that were carried out together have taken, which the client called so: `GET`s of these keys, or `SET`s,
+    /// with their data.
+    pub fn timed_together(&self, name: &[u8], keys: &[&[u8]], data: &[&[u8]]) {
+        let Some(command) = find(name) else {
             return;
         };
+        self.client.note_command(command.number);
         let took = self.worker.lap();
-        let timed = get.timed();
+        let timed = command.timed();
         if self.worker.took(timed, took, keys.len() as u64) {
-            let words: Vec<&[u8]> = [&b"get"[..]].iter().chain(keys).copied().collect();
+            let mut words = vec![name];
+            for (i, key) in keys.iter().enumerate() {
+                words.push(key);
+                words.extend(data.get(i));
+            }
             let slow = &self.shared().slow;
             slow.note(timed, took, self.now, self.client, words.into_iter());
         }

@@ -4,7 +4,8 @@ use super::context::{Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPL
 use super::expiry;
 use super::parse::Args;
 use crate::counters::Counter;
-use crate::item::{Header, Item};
+use crate::item::{HEADER, Header, Item};
+use crate::memory::ITEM;
 use crate::number;
 use crate::store::Decision;
 
@@ -153,6 +154,52 @@ fn store(
         fresh(unique, options.expiry.unwrap_or(kept), &[data], put);
         Decision::Put((true, shown))
     })
+}
+
+/// Stores keys' data without expiries, in their order, and replies to each as `SET` does. Nobody is kept away, no
+/// transaction runs, and all are names.
+pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
+    let worker = context.worker;
+    let databases = &worker.shared.databases;
+    let growth = match databases.memory().limit() {
+        0 => 0,
+        _ => {
+            keys.iter().chain(data).map(|part| part.len() as u64).sum::<u64>()
+                + keys.len() as u64 * (ITEM + HEADER as u64)
+        }
+    };
+    let _room = match databases.room(growth, context.now) {
+        Ok(room) => room,
+        Err(failure) => match keys.len() {
+            1 => return context.reply.error(&Wrong::from(failure).0),
+            // The first of them may have room.
+            _ => {
+                for (key, data) in keys.iter().zip(data) {
+                    set_each(context, &[key], &[data]);
+                }
+                return;
+            }
+        },
+    };
+    context.add(Counter::Sets, keys.len() as u64);
+    let scratch = &mut *worker.scratch.borrow_mut();
+    let store = context.state.store.clone();
+    let reply = &mut context.reply;
+    let stored = store.put_many(
+        keys,
+        scratch,
+        |i, unique, put| fresh(unique, 0, &[data[i]], put),
+        |_, done| match done {
+            Ok(()) => reply.ok(),
+            Err(failure) => reply.error(&Wrong::from(failure).0),
+        },
+    );
+    // Space for one large value is not kept.
+    scratch.shrink_to(64 << 10);
+    if let Err(failure) = stored {
+        let Wrong(text) = failure.into();
+        keys.iter().for_each(|_| context.reply.error(&text));
+    }
 }
 
 pub fn setnx(context: &mut Context<'_>, args: Args<'_>) -> Done {

@@ -1,27 +1,27 @@
 //! `MULTI`, `EXEC`, `DISCARD`, `WATCH`, `UNWATCH`.
 //!
 //! I1 Between two commands of an `EXEC` nobody else does anything: it holds the databases' gate.
-//! I2 A watched key has changed if its item's unique has, or if it has come or gone: every change of an item by a Redis
-//!    command gives it a new unique, and no unique is given twice. One that was removed meanwhile has changed; so may
-//!    seem one in thousands that was not.
+//! I2 A watched key has changed if its item's unique has, or if it has come or gone, or both (`store::seen`): every change
+//!    of an item by a Redis command gives it a new unique, and no unique is given twice.
 //!
 //! I3 The commands of an `EXEC` change nothing before it is committed, which makes all their changes durable at once;
 //!    they see each other's changes (`store::pending`).
 
-use super::command::{self, Command};
+use super::command;
 use super::context::{Context, Done, Wrong, is_name};
 use super::parse::{Args, Kept};
-use crate::store::Store;
+use super::table::Command;
+use crate::clients::Client;
+use crate::store::{Seen, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// The most bytes that wait between `MULTI` and `EXEC`.
 const MOST: usize = 64 << 20;
 
-/// The commands between `MULTI` and `EXEC`.
-#[derive(Default)]
+/// The commands between `MULTI` and `EXEC`. While there is one, others see so.
 pub struct Queue {
+    client: Arc<Client>,
     commands: Vec<(&'static Command, Kept)>,
     size: usize,
     /// Whether one was refused, so that none will be carried out.
@@ -29,6 +29,16 @@ pub struct Queue {
 }
 
 impl Queue {
+    fn new(client: Arc<Client>) -> Queue {
+        client.know(|known| known.queued = Some(0));
+        Queue {
+            client,
+            commands: Vec::new(),
+            size: 0,
+            refused: false,
+        }
+    }
+
     /// Notes that a command was refused.
     pub fn refuse(&mut self) {
         self.refused = true;
@@ -52,7 +62,14 @@ impl Queue {
         }
         self.size += kept.size();
         self.commands.push((command, kept));
+        self.client.know(|known| known.queued = Some(self.commands.len()));
         Ok(())
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.client.know(|known| known.queued = None);
     }
 }
 
@@ -60,15 +77,14 @@ impl Queue {
 pub struct Watched {
     store: Arc<Store>,
     key: Vec<u8>,
-    unique: Option<u64>,
-    removals: u64,
+    seen: Seen,
 }
 
 pub fn multi(context: &mut Context<'_>, _: Args<'_>) -> Done {
     if context.state.queue.is_some() {
         return Err("ERR MULTI calls can not be nested".into());
     }
-    context.state.queue = Some(Queue::default());
+    context.state.queue = Some(Queue::new(context.client.clone()));
     context.reply.ok();
     Ok(())
 }
@@ -95,8 +111,8 @@ pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let here = old.filter(|old| Arc::ptr_eq(&old.store, &store));
     let mut known: HashSet<Vec<u8>> = here.map(|old| old.key.clone()).collect();
     for key in args.from(1) {
-        // What was seen first counts.
-        if known.contains(key) {
+        // What was seen first counts, and what is no name is never there.
+        if known.contains(key) || !is_name(key) {
             continue;
         }
         bytes += key.len();
@@ -104,14 +120,11 @@ pub fn watch(context: &mut Context<'_>, args: Args<'_>) -> Done {
             return Err("ERR too many keys are watched".into());
         }
         known.insert(key.to_vec());
-        let store = store.clone();
-        let removals = store.removals(key).load(Ordering::Acquire);
-        let unique = context.read(key, |item| item.header.unique)?;
+        let seen = store.see(key, context.now)?;
         context.state.watched.push(Watched {
-            store,
+            store: store.clone(),
             key: key.to_vec(),
-            unique,
-            removals,
+            seen,
         });
     }
     context.reply.ok();
@@ -161,18 +174,8 @@ pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
 
 /// Whether a watched key is not as it was.
 fn changed(context: &Context<'_>) -> Result<bool, Wrong> {
-    for watched in &context.state.watched {
-        let Watched {
-            store,
-            key,
-            unique,
-            removals,
-        } = watched;
-        let unique_now = match is_name(key) {
-            true => store.read(key, context.now, |item| item.header.unique)?,
-            false => None,
-        };
-        if unique_now != *unique || store.removals(key).load(Ordering::Acquire) != *removals {
+    for Watched { store, key, seen } in &context.state.watched {
+        if !store.is_as_seen(key, *seen, context.now)? {
             return Ok(true);
         }
     }

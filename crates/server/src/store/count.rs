@@ -13,7 +13,7 @@
 use super::pending::Pending;
 use super::usage::Usage;
 use crate::memory::ITEM;
-use crossbeam_utils::sync::ShardedLock;
+use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
 use index::{Action, Direction, Edit, Error, Index};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
@@ -128,8 +128,7 @@ impl Count {
         edit: &mut dyn Edit,
         is_flushed: &dyn Fn(&[u8]) -> bool,
     ) -> Result<Action, Error> {
-        let cursor = self.cursor.read().unwrap_or_else(PoisonError::into_inner);
-        let counted = self.through.load(Ordering::Acquire) || key <= cursor.as_slice();
+        let counting = self.hold();
         let mut watched = Watched {
             edit,
             is_flushed,
@@ -137,24 +136,53 @@ impl Count {
             length: None,
         };
         let action = items.write(key, &mut watched)?;
-        let before = watched.length.map_or(0, |length| size(key, length));
-        let bytes = match action {
-            Action::Keep => 0,
-            Action::Put => size(key, watched.value().len()) - before,
-            Action::Remove => -before,
-        };
-        let change = match (watched.present, action) {
-            (false, Action::Put) => 1,
-            (true, Action::Remove) => -1,
-            _ => 0,
-        };
-        if counted && change != 0 {
-            self.items.fetch_add(change, Ordering::Relaxed);
-        }
-        if counted && bytes != 0 {
-            self.add_bytes(bytes);
-        }
+        let before = (watched.present, watched.length);
+        counting.note(
+            key,
+            before,
+            action,
+            match action {
+                Action::Put => watched.value().len(),
+                Action::Keep | Action::Remove => 0,
+            },
+        );
         Ok(action)
+    }
+
+    /// Keeps a step of the count, and a flush, from coming between edits.
+    pub fn hold(&self) -> Counting<'_> {
+        Counting {
+            count: self,
+            cursor: self.cursor.read().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+}
+
+/// A count that does not go on.
+pub struct Counting<'c> {
+    count: &'c Count,
+    cursor: ShardedLockReadGuard<'c, Vec<u8>>,
+}
+
+impl Counting<'_> {
+    /// Notes an edit: whether an item was there that no flush has dropped, how long what was there was, and how long what was
+    /// put is.
+    pub fn note(&self, key: &[u8], (present, length): (bool, Option<usize>), action: Action, put: usize) {
+        if !self.count.through.load(Ordering::Acquire) && key > self.cursor.as_slice() {
+            return;
+        }
+        let before = length.map_or(0, |length| size(key, length));
+        let (items, bytes) = match action {
+            Action::Keep => return,
+            Action::Put => (i64::from(!present), size(key, put) - before),
+            Action::Remove => (-i64::from(present), -before),
+        };
+        if items != 0 {
+            self.count.items.fetch_add(items, Ordering::Relaxed);
+        }
+        if bytes != 0 {
+            self.count.add_bytes(bytes);
+        }
     }
 }
 

@@ -30,8 +30,8 @@ pub struct Change<'s, R, T> {
     pub put: &'s mut Vec<u8>,
     /// Given the live item and a new unique, fills the value to put, or says why there is none.
     pub rule: R,
-    /// Whether there was a live item.
-    pub was_live: bool,
+    /// The unique of the item that was there, dead or alive.
+    pub old: Option<u64>,
     /// What came of it; `None` where the value is no item.
     pub outcome: Option<T>,
 }
@@ -46,8 +46,8 @@ where
             Some(Some(item)) => Some(item),
             None => None,
         };
+        self.old = old.map(|item| item.header.unique);
         let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
-        self.was_live = live.is_some();
         let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
         let (action, outcome) = match (self.rule)(live, unique, self.put) {
             Decision::Put(outcome) => (Action::Put, outcome),

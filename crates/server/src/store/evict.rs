@@ -5,7 +5,6 @@ use super::{Failure, Store};
 use crate::item::Item;
 use index::{Action, Direction};
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::Ordering;
 
 /// What a step has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +68,7 @@ impl Store {
                     .is_some_and(|item| item.header.unique == *unique)
             };
             if self.edit(key, &mut Remove(is_same))? == Action::Remove {
-                self.removals(key).fetch_add(1, Ordering::Release);
+                self.removed.note(key, *unique);
                 gone.evicted += 1;
             }
         }

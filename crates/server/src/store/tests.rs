@@ -8,10 +8,10 @@ use index::model::Model;
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-const NOW: u64 = 1_800_000_000_000;
+pub const NOW: u64 = 1_800_000_000_000;
 const LARGEST: usize = 1000;
 
-fn open(index: &Model, now: u64) -> Store {
+pub fn open(index: &Model, now: u64) -> Store {
     Store::open(
         Arc::new(index.clone()),
         Arc::new(AtomicUsize::new(LARGEST)),
@@ -21,7 +21,7 @@ fn open(index: &Model, now: u64) -> Store {
     .expect("the index is empty or a store's")
 }
 
-fn set(store: &Store, key: &str, data: &str, expiry: u64, now: u64) {
+pub fn set(store: &Store, key: &str, data: &str, expiry: u64, now: u64) {
     let outcome = store.store(
         Verb::Set,
         key.as_bytes(),
@@ -358,7 +358,7 @@ proptest! {
         let unbounded = (Bound::Excluded(record::KEY), Bound::Unbounded);
         let guard = heap::pin();
         let counted = index.scan(unbounded.0, unbounded.1, Direction::Forward, &guard, &mut |_, value| {
-            kept += u64::from(!store.is_flushed(&value));
+            kept += u64::from(!store.holds_flushed(&value));
             ControlFlow::Continue(())
         });
         prop_assert!(counted.is_ok());
@@ -407,7 +407,7 @@ proptest! {
                         },
                     };
                     let counted = store.count(&[key], delta, up, now, &mut scratch);
-                prop_assert_eq!(counted.map(|(outcome, _)| outcome).ok(), Some(want));
+                    prop_assert_eq!(counted.map(|(outcome, _)| outcome).ok(), Some(want));
                 }
                 Step::Touch(key, lifetime) => {
                     let expiry = item::expiry(lifetime.into(), now);
@@ -438,7 +438,7 @@ proptest! {
         let unbounded = (Bound::Excluded(record::KEY), Bound::Unbounded);
         let guard = heap::pin();
         let counted = index.scan(unbounded.0, unbounded.1, Direction::Forward, &guard, &mut |_, value| {
-            kept += u64::from(!store.is_flushed(&value));
+            kept += u64::from(!store.holds_flushed(&value));
             ControlFlow::Continue(())
         });
         prop_assert!(counted.is_ok());

@@ -2,11 +2,11 @@
 
 use crate::support::{Running, config, shown, with_redis};
 use index::model::Model;
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
+use index::{Action, Direction, Edit, Edits, Error, Faults, Guard, Index, Value, Visit};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 
-/// An index that notes which keys it is told to fetch.
+/// An index that notes which keys it is told to fetch, or to write, together.
 #[derive(Default)]
 struct Noting {
     index: Model,
@@ -20,6 +20,10 @@ impl Index for Noting {
     fn fetch(&self, keys: &[&[u8]], _guard: &Guard) {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
         self.fetched.lock().expect("no panic").push(keys);
+    }
+    fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
+        self.fetch(keys, &heap::pin());
+        self.index.write_many(keys, edits);
     }
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         self.index.write(key, edit)

@@ -27,4 +27,5 @@ mod support;
 mod tls;
 mod tools;
 mod transactions;
+mod turns;
 mod twin;

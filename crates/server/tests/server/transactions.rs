@@ -146,3 +146,37 @@ fn a_transaction_that_fails_selects_nothing() {
     );
     client.ask("select 0\r\nget a\r\n", "+OK\r\n$4\r\nzero\r\n");
 }
+
+/// A watched key that was absent, came and went has changed, however it went; one that nobody gave anything has not.
+#[test]
+fn a_watched_key_that_came_and_went_is_noticed() {
+    let server = Running::over_pool();
+    let (mut watcher, mut other) = (server.connect_redis(), server.connect_redis());
+    for (changes, answer, end) in [
+        ("set k x\r\ndel k\r\n", "+OK\r\n:1\r\n", "*-1\r\n"),
+        ("set k x\r\nflushdb\r\n", "+OK\r\n+OK\r\n", "*-1\r\n"),
+        (
+            "set k x\r\nflushall\r\nget k\r\n",
+            "+OK\r\n+OK\r\n$-1\r\n",
+            "*-1\r\n",
+        ),
+        ("set k x\r\nrename k other\r\n", "+OK\r\n+OK\r\n", "*-1\r\n"),
+        (
+            "multi\r\nset k x\r\ndel k\r\nexec\r\n",
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:1\r\n",
+            "*-1\r\n",
+        ),
+        (
+            "multi\r\nset k x\r\nflushdb\r\nexec\r\n",
+            "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n+OK\r\n",
+            "*-1\r\n",
+        ),
+        ("flushall\r\ndel k\r\n", "+OK\r\n:0\r\n", "*1\r\n+PONG\r\n"),
+        ("get k\r\nset other x\r\n", "$-1\r\n+OK\r\n", "*1\r\n+PONG\r\n"),
+    ] {
+        watcher.ask("watch k\r\n", "+OK\r\n");
+        other.ask(changes, answer);
+        watcher.ask("multi\r\nping\r\nexec\r\n", &format!("+OK\r\n+QUEUED\r\n{end}"));
+    }
+    assert_eq!(server.stop().failures, 0);
+}

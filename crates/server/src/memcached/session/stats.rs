@@ -47,6 +47,7 @@ impl Session {
         line("max_connections", &shared.limits.connections());
         line("curr_connections", &shared.clients.count());
         line("rejected_connections", &shared.rejected.load(Ordering::Relaxed));
+        line("accepting_conns", &1);
         let (items, exact) = shared.databases.first().items();
         line("curr_items", &items);
         line("curr_items_exact", if exact { &"yes" } else { &"no" });
@@ -54,6 +55,7 @@ impl Session {
         line("bytes", &memory.used());
         line("limit_maxbytes", &memory.limit());
         line("evictions", &memory.evicted());
+        line("store_no_memory", &memory.refused());
         line("swept_items", &shared.swept.load(Ordering::Relaxed));
         for (name, sum) in counters::sums(shared.workers.iter()) {
             line(name, &sum);

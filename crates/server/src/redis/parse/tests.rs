@@ -62,27 +62,44 @@ fn encoded(args: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What a new parser makes of the bytes.
-fn parser_of(bytes: &str) -> Step {
-    Parser::new(LIMITS).next(bytes.as_bytes(), false)
+/// What a new parser makes of bytes that come so many at a time: it is asked whenever as many are there as it has wanted, until
+/// it wants more than there are.
+fn read(limits: Limits, bytes: &str, piece: usize) -> Step {
+    let mut parser = Parser::new(limits);
+    let mut step = Step::More(1);
+    let ends = (0..bytes.len())
+        .step_by(piece)
+        .map(|begin| (begin + piece).min(bytes.len()));
+    for end in ends {
+        if let Step::More(want) = step
+            && want <= end
+        {
+            step = parser.next(&bytes.as_bytes()[..end], false);
+        }
+    }
+    step
 }
 
 proptest! {
     /// A length is read as a strict number is, whatever way it is read.
     #[test]
     fn lengths_are_strict_numbers(word in "[0-9]{0,6}|[-+0-9 x]{0,6}", end in "\r[\n\rx]") {
-        let mut parser = Parser::new(Limits { bulk: usize::MAX / 4, command: usize::MAX / 2 });
-        let step = parser.next(format!("*1\r\n${word}{end}").as_bytes(), false);
-        match number::strict(word.as_bytes()).and_then(|length| usize::try_from(length).ok()) {
-            Some(length) => prop_assert_eq!(step, Step::More(4 + 1 + word.len() + 2 + length + 2)),
-            None => prop_assert_eq!(step, wrong("invalid bulk length")),
-        }
-        let step = parser_of(&format!("*{word}{end}"));
-        match number::strict(word.as_bytes()) {
-            Some(..=0) => prop_assert_eq!(step, Step::Command(1 + word.len() + 2)),
-            Some(_) => prop_assert_eq!(step, Step::More(1 + word.len() + 2 + 1)),
-            None => prop_assert_eq!(step, wrong("invalid multibulk length")),
-        }
+        let wide = Limits { bulk: usize::MAX / 4, command: usize::MAX / 2 };
+        let bulk = format!("*1\r\n${word}{end}");
+        let step = match number::strict(word.as_bytes()).and_then(|length| usize::try_from(length).ok()) {
+            Some(length) => Step::More(bulk.len() + length + 2),
+            None => wrong("invalid bulk length"),
+        };
+        prop_assert_eq!(&read(wide, &bulk, bulk.len()), &step);
+        prop_assert_eq!(&read(wide, &bulk, 1), &step);
+        let count = format!("*{word}{end}");
+        let step = match number::strict(word.as_bytes()) {
+            Some(..=0) => Step::Command(count.len()),
+            Some(_) => Step::More(count.len() + 1),
+            None => wrong("invalid multibulk length"),
+        };
+        prop_assert_eq!(&read(LIMITS, &count, count.len()), &step);
+        prop_assert_eq!(&read(LIMITS, &count, 1), &step);
     }
 
     /// However the bytes are cut into pieces, the commands are the same.

@@ -71,3 +71,93 @@ fn answers_are_memcacheds() {
     let report = ours.stop();
     assert_eq!((report.failures, report.abandoned), (0, 0));
 }
+
+/// What this server alone tells.
+const OUR_OWN: &[&str] = &[
+    "wollemi_version",
+    "curr_items_exact",
+    "swept_items",
+    "server_errors",
+    "redis_commands",
+    "slowlog_micros",
+    "slowlog_length",
+    // There only with a limit to idle time.
+    "idle_kicks",
+];
+
+/// What programs look for that watch a memcached.
+const WATCHED: &[&str] = &[
+    "pid",
+    "uptime",
+    "time",
+    "version",
+    "max_connections",
+    "curr_connections",
+    "total_connections",
+    "rejected_connections",
+    "accepting_conns",
+    "cmd_get",
+    "cmd_set",
+    "cmd_flush",
+    "cmd_touch",
+    "get_hits",
+    "get_misses",
+    "delete_hits",
+    "delete_misses",
+    "incr_hits",
+    "incr_misses",
+    "decr_hits",
+    "decr_misses",
+    "cas_hits",
+    "cas_misses",
+    "cas_badval",
+    "touch_hits",
+    "touch_misses",
+    "store_too_large",
+    "store_no_memory",
+    "bytes_read",
+    "bytes_written",
+    "limit_maxbytes",
+    "threads",
+    "bytes",
+    "curr_items",
+    "evictions",
+];
+
+/// Statistics, and settings, by name.
+fn statistics(client: &mut Client, request: &str) -> Vec<(String, String)> {
+    client.send(request.as_bytes());
+    let text = String::from_utf8(client.until(b"END\r\n")).expect("text");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("STAT "));
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// Statistics and settings have memcached's names, and numbers where it has numbers; and those are told that are looked for.
+#[test]
+fn statistics_are_memcacheds() {
+    let real = real();
+    let ours = Running::over_pool();
+    let mut clients = [Client::connect(real.address), ours.connect()];
+    for client in &mut clients {
+        client.ask("set a 0 0 1\r\nx\r\n", "STORED\r\n");
+    }
+    for request in ["stats\r\n", "stats settings\r\n", "stats items\r\n"] {
+        let [theirs, ours] = clients.each_mut().map(|client| statistics(client, request));
+        for (name, value) in ours.iter().filter(|(name, _)| !OUR_OWN.contains(&name.as_str())) {
+            // All items are of one class here.
+            let there = |theirs: &str| theirs.split(':').next_back() == name.split(':').next_back();
+            let there = theirs.iter().find(|(theirs, _)| there(theirs));
+            let (_, there) = there.unwrap_or_else(|| panic!("{name}"));
+            let is_number = |value: &str| value.parse::<f64>().is_ok();
+            assert_eq!(is_number(value), is_number(there), "{name}: {value}, {there}");
+        }
+        if request == "stats\r\n" {
+            for wanted in WATCHED {
+                assert!(ours.iter().any(|(name, _)| name == wanted), "{wanted}");
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Writes of several keys at once (`Index::write_many`) beside snapshots and watches.
+
+use std::ops::ControlFlow;
+use wollemi::{Action, Db, Edit, Edits, Error, Event, IndexError, Map, Snapshot};
+
+const KEYS: usize = 40;
+
+/// Gives every key one value, but removes each fifth where the value is odd.
+struct Round {
+    value: [u8; 8],
+    odd: bool,
+    now: usize,
+}
+
+impl Round {
+    fn new(round: u64) -> Round {
+        Round {
+            value: round.to_be_bytes(),
+            odd: round % 2 == 1,
+            now: 0,
+        }
+    }
+
+    fn keeps(&self, i: usize) -> bool {
+        !self.odd || !i.is_multiple_of(5)
+    }
+}
+
+impl Edit for Round {
+    fn decide(&mut self, _: Option<&[u8]>) -> Action {
+        match self.keeps(self.now) {
+            true => Action::Put,
+            false => Action::Remove,
+        }
+    }
+    fn value(&self) -> &[u8] {
+        &self.value
+    }
+}
+
+impl Edits for Round {
+    fn edit(&mut self, i: usize) -> &mut dyn Edit {
+        self.now = i;
+        self
+    }
+    fn done(&mut self, i: usize, done: Result<Action, IndexError>) -> ControlFlow<()> {
+        assert_eq!(i, self.now);
+        let expected = if self.keeps(i) {
+            Action::Put
+        } else {
+            Action::Remove
+        };
+        assert_eq!(done.expect("there is room"), expected);
+        ControlFlow::Continue(())
+    }
+}
+
+fn key(i: usize) -> Vec<u8> {
+    format!("a key of more than eight bytes, {i:02}").into_bytes()
+}
+
+/// What stands under each key after so many rounds, and the first keys of the next.
+fn expected(i: usize, round: u64, next: usize) -> Option<Vec<u8>> {
+    let round = Round::new(round + u64::from(i < next));
+    round.keeps(i).then(|| round.value.to_vec())
+}
+
+/// How far a snapshot shows the writes: after so many rounds, and of the next so many keys.
+fn shown(snapshot: &Snapshot, map: &Map, least: u64) -> Result<(u64, usize), Error> {
+    let view = snapshot.view(map)?;
+    let held: Vec<_> = (0..KEYS).map(|i| view.get(key(i))).collect::<Result<_, _>>()?;
+    let fits = |&(round, next): &(u64, usize)| {
+        held.iter()
+            .enumerate()
+            .all(|(i, held)| *held == expected(i, round, next))
+    };
+    let moments = (least..).flat_map(|round| (0..KEYS).map(move |next| (round, next)));
+    Ok(moments
+        .take(500 * KEYS)
+        .find(fits)
+        .expect("a snapshot shows one moment of writes that come one after the other"))
+}
+
+/// A snapshot shows the first of them and not the others, never something between; each later one at least as much.
+#[test]
+fn a_snapshot_shows_the_first_of_several_writes() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let keys: Vec<_> = (0..KEYS).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    map.index().write_many(&keys, &mut Round::new(2));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for round in 3..=400 {
+                map.index().write_many(&keys, &mut Round::new(round));
+            }
+        });
+        let mut last = (2, 0);
+        while !writer.is_finished() {
+            let moment = shown(&db.snapshot()?, &map, last.0)?;
+            assert!(moment >= last, "{moment:?} after {last:?}");
+            last = moment;
+        }
+        writer.join().expect("no panic");
+        assert_eq!(shown(&db.snapshot()?, &map, last.0)?, (400, 0));
+        Ok(())
+    })
+}
+
+/// Whoever watches is told of each of them, in their order.
+#[test]
+fn each_of_several_writes_is_told() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let keys: Vec<_> = (0..KEYS).map(key).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    map.index().write_many(&keys, &mut Round::new(2));
+    let mut watch = map.watch("a key", usize::MAX)?;
+    for round in 3..=4 {
+        map.index().write_many(&keys, &mut Round::new(round));
+        for (i, key) in keys.iter().enumerate() {
+            let told = Event::Changed {
+                key: key.to_vec(),
+                value: expected(i, round, 0),
+            };
+            assert_eq!(watch.try_next(), Some(told));
+        }
+    }
+    assert_eq!(watch.try_next(), None);
+    Ok(())
+}

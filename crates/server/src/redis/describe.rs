@@ -1,0 +1,125 @@
+//! `COMMAND`: what commands there are, and where their keys stand.
+
+use super::command::{no_subcommand, takes};
+use super::context::{Context, Done, SYNTAX};
+use super::help::help;
+use super::parse::Args;
+use super::reply::Reply;
+use super::table::{COMMANDS, Command, Kind, SUBCOMMANDS, find};
+use super::{glob, syntax};
+
+/// `COMMAND`, and what may follow it.
+pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let reply = &mut context.reply;
+    match (args.get(1).to_ascii_lowercase().as_slice(), args.len()) {
+        (_, 1) => {
+            reply.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|command| describe(context, command));
+        }
+        (b"count", 2) => reply.int(COMMANDS.len() as i64),
+        (b"list", 2) => {
+            reply.array(COMMANDS.len());
+            COMMANDS
+                .iter()
+                .for_each(|command| reply.bulk(command.name.as_bytes()));
+        }
+        (b"list", 5) if args.get(2).eq_ignore_ascii_case(b"filterby") => {
+            let pattern = args.get(4).to_ascii_lowercase();
+            let by_pattern = match args.get(3).to_ascii_lowercase().as_slice() {
+                b"pattern" => true,
+                b"module" => false, // There are none.
+                _ => return Err(SYNTAX.into()),
+            };
+            let fits = |command: &&Command| by_pattern && glob::fits(&pattern, command.name.as_bytes());
+            reply.array(COMMANDS.iter().filter(fits).count());
+            COMMANDS
+                .iter()
+                .filter(fits)
+                .for_each(|command| reply.bulk(command.name.as_bytes()));
+        }
+        (b"info", 2) => {
+            reply.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|command| describe(context, command));
+        }
+        (b"info", _) => {
+            reply.array(args.len() - 2);
+            for name in args.from(2) {
+                match find(name) {
+                    Some(command) => describe(context, command),
+                    None => context.reply.null(),
+                }
+            }
+        }
+        (b"list", _) => return Err(SYNTAX.into()),
+        (b"getkeys", _) => return keys(context, args.behind(2)),
+        (b"help", _) => return help(context, "command"),
+        (b"docs", _) => {
+            let named = |command: &&Command| {
+                args.len() == 2
+                    || args
+                        .from(2)
+                        .any(|name| name.eq_ignore_ascii_case(command.name.as_bytes()))
+            };
+            reply.map(COMMANDS.iter().filter(named).count());
+            for command in COMMANDS.iter().filter(named) {
+                reply.bulk(command.name.as_bytes());
+                let args = syntax::of(command.name);
+                reply.map(2 + usize::from(!args.is_empty()));
+                for text in ["summary", command.about, "group", command.group] {
+                    reply.bulk(text.as_bytes());
+                }
+                if !args.is_empty() {
+                    reply.bulk(b"arguments");
+                    syntax::tell(reply, args);
+                }
+            }
+        }
+        _ => return Err(no_subcommand("command", args)),
+    }
+    Ok(())
+}
+
+/// Replies the keys of a command that is not to be carried out.
+fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let command = find(args.get(0)).ok_or("ERR Invalid command specified")?;
+    if command.keys.0 == 0 {
+        return Err("ERR The command has no key arguments".into());
+    }
+    if !takes(command.arity, args.len()) {
+        return Err("ERR Invalid number of arguments specified for command".into());
+    }
+    context.reply.array(command.keys(args).count());
+    command.keys(args).for_each(|key| context.reply.bulk(key));
+    Ok(())
+}
+
+fn describe(context: &mut Context<'_>, command: &Command) {
+    let reply = &mut context.reply;
+    head(reply, command.name, command.arity, command.kind, command.keys);
+    let subcommands = || SUBCOMMANDS.iter().filter(|(of, ..)| *of == command.name);
+    match subcommands().count() {
+        0 => reply.set(0),
+        count => reply.array(count),
+    }
+    for (of, word, arity) in subcommands() {
+        head(reply, &format!("{of}|{word}"), *arity, Kind::Neither, (0, 0, 0));
+        reply.set(0);
+    }
+}
+
+/// All of a description but the subcommands.
+fn head(reply: &mut Reply<'_>, name: &str, arity: i64, kind: Kind, (first, last, step): (i64, i64, i64)) {
+    reply.array(10);
+    reply.bulk(name.as_bytes());
+    reply.int(arity);
+    let flag = match kind {
+        Kind::Neither => "fast",
+        Kind::Read => "readonly",
+        Kind::Write | Kind::Alone => "write",
+    };
+    reply.set(1);
+    reply.simple(flag);
+    [first, last, step].into_iter().for_each(|place| reply.int(place));
+    // Categories of ACLs, hints, and where keys are beyond that: not told.
+    (0..3).for_each(|_| reply.set(0));
+}

@@ -1,0 +1,141 @@
+//! Clients of one worker that send much at once, and what they have been promised when they are cut short.
+
+use crate::support::{Client, PATIENCE, Running, with_redis};
+use index::model::Model;
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use wollemi_server::Config;
+
+const CLIENTS: usize = 8;
+/// How many of them are killed.
+const VICTIMS: usize = 4;
+/// Turns after which a client ends by itself, whatever the others do.
+const MOST: usize = 1 << 16;
+/// Commands that each sends at once.
+const COMMANDS: usize = 64;
+
+/// A server of one worker.
+fn server(index: &Model) -> Running {
+    let one = Config {
+        threads: 1,
+        drain_timeout: PATIENCE,
+        ..with_redis()
+    };
+    Running::over(one, Arc::new(index.clone()))
+}
+
+/// Counts `key` up, many commands at once, until the connection ends or after a turn somebody says so. How many answers have
+/// come, each of which is the next number.
+fn count(client: &Client, key: usize, after_turn: impl Fn() -> bool) -> usize {
+    let mut socket = client.socket.try_clone().expect("a socket");
+    let mut answers = BufReader::new(&client.socket);
+    let commands = format!("incr {key}\r\n").repeat(COMMANDS);
+    let mut come = 0;
+    for _ in 0..MOST {
+        if socket.write_all(commands.as_bytes()).is_err() {
+            break; // What was not taken from here was not carried out.
+        }
+        for _ in 0..COMMANDS {
+            let mut answer = String::new();
+            match answers.read_line(&mut answer) {
+                Ok(1..) => come += 1,
+                Ok(0) => return come,
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return come,
+                Err(error) => panic!("no answer: {error}"),
+            }
+            assert_eq!(answer, format!(":{come}\r\n"));
+        }
+        if after_turn() {
+            break;
+        }
+    }
+    come
+}
+
+/// Fails unless each key was counted as often as its client was told.
+fn expect_counted(server: &Running, told: &[usize]) {
+    let mut client = server.connect_redis();
+    for (key, told) in told.iter().enumerate() {
+        client.ask(&format!("incrby {key} 0\r\n"), &format!(":{told}\r\n"));
+    }
+}
+
+/// Counts as [`count`], and says so after the first turn.
+fn count_amid(client: &Client, key: usize, begun: &Sender<()>, ended: impl Fn() -> bool) -> usize {
+    let first = Cell::new(true);
+    count(client, key, || {
+        if first.replace(false) {
+            begun.send(()).expect("somebody waits for it");
+        }
+        ended()
+    })
+}
+
+/// Of clients that are amid their commands when the server stops, each has been told of all that was carried out, in order,
+/// and once.
+#[test]
+fn what_is_carried_out_is_told_when_the_server_stops() {
+    let index = Model::new();
+    let running = server(&index);
+    let (begun, all_begun) = &channel();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
+    let told: Vec<_> = std::thread::scope(|scope| {
+        let counting = clients.iter().enumerate();
+        let counting: Vec<_> = counting
+            .map(|(key, client)| scope.spawn(move || count_amid(client, key, begun, || false)))
+            .collect();
+        for _ in 0..CLIENTS {
+            all_begun.recv_timeout(PATIENCE).expect("all begin");
+        }
+        running.tell_to_stop();
+        counting
+            .into_iter()
+            .map(|told| told.join().expect("in order"))
+            .collect()
+    });
+    assert_eq!(running.stop().abandoned, 0);
+    expect_counted(&server(&index), &told);
+}
+
+/// So has each that is killed amid its commands; the others go on.
+#[test]
+fn what_is_carried_out_is_told_to_who_is_killed() {
+    let running = server(&Model::new());
+    let (begun, all_begun) = &channel();
+    let ended = &AtomicBool::new(false);
+    let mut clients: Vec<_> = (0..CLIENTS).map(|_| running.connect_redis()).collect();
+    let ids: Vec<_> = clients
+        .iter_mut()
+        .map(|client| {
+            client.send(b"client id\r\n");
+            client.line().split_off(1)
+        })
+        .collect();
+    let told: Vec<_> = std::thread::scope(|scope| {
+        let counting = clients.iter().enumerate();
+        let mut counting: Vec<_> = counting
+            .map(|(key, client)| {
+                let ended = || ended.load(Ordering::Relaxed);
+                scope.spawn(move || count_amid(client, key, begun, ended))
+            })
+            .collect();
+        for _ in 0..CLIENTS {
+            all_begun.recv_timeout(PATIENCE).expect("all begin");
+        }
+        let others = counting.split_off(VICTIMS);
+        let mut killer = running.connect_redis();
+        for id in &ids[..VICTIMS] {
+            killer.ask(&format!("client kill id {id}\r\n"), ":1\r\n");
+        }
+        let victims = counting.into_iter().map(|told| told.join().expect("in order"));
+        let mut told: Vec<_> = victims.collect();
+        ended.store(true, Ordering::Relaxed);
+        told.extend(others.into_iter().map(|told| told.join().expect("in order")));
+        told
+    });
+    assert!(told[VICTIMS..].iter().all(|told| told.is_multiple_of(COMMANDS)));
+    expect_counted(&running, &told);
+}

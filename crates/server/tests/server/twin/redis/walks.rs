@@ -1,0 +1,109 @@
+//! What goes through all keys, in another order there: `KEYS`, `SCAN`, `RANDOMKEY`.
+
+use super::reply::Reply;
+use super::{Client, Random, Running, real, rounds};
+
+/// What keys and patterns are made of.
+const LETTERS: &[&str] = &["a", "b", "c", "*", "?", "[", "]", "^", "-", "\\", "\0", "\u{e9}"];
+
+fn word(random: &mut Random, longest: usize) -> String {
+    let length = 1 + random.below(longest);
+    (0..length).map(|_| random.of(LETTERS)).collect()
+}
+
+/// A pattern, without ranges that end in a byte above 127: there these have a sign, or not, as the machine will.
+fn pattern(random: &mut Random) -> String {
+    let pattern = word(random, 6);
+    match pattern.is_ascii() {
+        true => pattern,
+        false => pattern.replace('-', ""),
+    }
+}
+
+/// What both reply to a command.
+fn both(clients: &mut [Client; 2], words: &[&str]) -> [Reply; 2] {
+    clients.each_mut().map(|client| Reply::to(client, words))
+}
+
+fn expect_same(clients: &mut [Client; 2], words: &[&str]) {
+    let [theirs, ours] = both(clients, words);
+    assert_eq!(ours, theirs, "{words:?}");
+}
+
+/// All keys that a scan with these options comes by.
+fn scan(client: &mut Client, options: &[&str]) -> Vec<Reply> {
+    let (mut cursor, mut keys) = ("0".to_owned(), Vec::new());
+    loop {
+        let mut reply = Reply::to(client, &[&["SCAN", &cursor], options].concat());
+        assert_eq!(reply.parts.len(), 2, "{reply:?}");
+        keys.append(&mut reply.parts[1].parts);
+        cursor.clone_from(&reply.parts[0].text);
+        if cursor == "0" {
+            keys.sort();
+            keys.dedup();
+            return keys;
+        }
+    }
+}
+
+/// All patterns fit the same keys; a scan that goes on to its end comes by all of them, whatever its steps; a random key is one
+/// of them; and after each way to remove keys, there are as many as there.
+#[test]
+fn walks_are_rediss() {
+    let real = real();
+    let ours = Running::over_pool();
+    let mut random = Random::seeded();
+    for round in 0..rounds(20) {
+        let mut clients = [Client::connect(real.address), ours.connect_redis()];
+        if round % 2 == 1 {
+            both(&mut clients, &["HELLO", "3"]);
+        }
+        let mut made: Vec<String> = Vec::new();
+        for _ in 0..random.below(60) {
+            let key = word(&mut random, 5);
+            match random.below(12) {
+                0 => expect_same(&mut clients, &["DEL", &key]),
+                1 => expect_same(&mut clients, &["RENAMENX", &key, &word(&mut random, 5)]),
+                2 if !made.is_empty() => {
+                    let from = &made[random.below(made.len())];
+                    expect_same(&mut clients, &["RENAME", from, &key]);
+                }
+                _ => expect_same(&mut clients, &["SET", &key, "x"]),
+            }
+            made.push(key);
+        }
+        expect_same(&mut clients, &["DBSIZE"]);
+        let [theirs, ours] = both(&mut clients, &["KEYS", "*"]).map(Reply::into_set);
+        assert_eq!(ours, theirs);
+        for client in &mut clients {
+            let random = Reply::to(client, &["RANDOMKEY"]);
+            assert!(
+                ours.parts.contains(&random) || ours.parts.is_empty(),
+                "{random:?}"
+            );
+        }
+        for _ in 0..40 {
+            let pattern = pattern(&mut random);
+            let [theirs, ours] = both(&mut clients, &["KEYS", &pattern]).map(Reply::into_set);
+            assert_eq!(ours, theirs, "KEYS {pattern}");
+            let count = (1 + random.below(30)).to_string();
+            let kind = random.of(&["string", "STRING", "hash", "nonesuch"]);
+            for options in [
+                &["COUNT", &count, "MATCH", &pattern][..],
+                &["TYPE", kind, "COUNT", &count],
+                &["MATCH", &pattern, "TYPE", kind],
+            ] {
+                let [theirs, ours] = clients.each_mut().map(|client| scan(client, options));
+                assert_eq!(ours, theirs, "SCAN {options:?}");
+            }
+        }
+        if random.below(2) == 0 {
+            let flush = random.of(&["FLUSHDB", "FLUSHALL"]);
+            expect_same(&mut clients, &[flush]);
+            expect_same(&mut clients, &["DBSIZE"]);
+            expect_same(&mut clients, &["RANDOMKEY"]);
+            expect_same(&mut clients, &["KEYS", "*"]);
+        }
+    }
+    assert_eq!(ours.stop().failures, 0);
+}
