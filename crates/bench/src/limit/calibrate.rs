@@ -3,8 +3,6 @@
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
 //!    once, in order.
 //! I2 It runs on the core on which the first thread of a run does: cores differ, in what they share with whom.
-//!
-//! Caches that are shared keep a part of small memory, as they keep that of an index of this size.
 
 use super::{Misses, Pace};
 use crate::random::{Random, mix};
@@ -31,13 +29,17 @@ const LAPS: usize = 50;
 /// Lines missed in each lap.
 const STEPS: u64 = 2_000;
 
-/// Over at most so many bytes, if nothing else is said: more than caches hold, and made within a tenth of a second.
+/// Over at least so many bytes, if nothing else is said: of less, a shared cache holds what its other users leave, and that
+/// changes all the time.
+const LEAST: u64 = 64 << 20;
+
+/// Over at most so many bytes, if nothing else is said: made within a tenth of a second.
 const MOST: u64 = 256 << 20;
 
 impl Calibrator {
-    /// About as much memory as an index of so many keys takes: two lines each, up to 256 MiB.
+    /// About as much memory as an index of so many keys takes: two lines each, from 64 to 256 MiB.
     pub fn for_keys(keys: usize, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
-        let footprint = (keys as u64).saturating_mul(2 * LINE as u64).min(MOST);
+        let footprint = (keys as u64).saturating_mul(2 * LINE as u64).clamp(LEAST, MOST);
         Calibrator::new(footprint, place, huge_pages)
     }
 

@@ -191,7 +191,7 @@ fn every_workload_is_calibrated() {
     let directory = tempfile::tempdir().unwrap();
     let pool = directory.path().join("pool");
     let line = format!(
-        "--workload load,get,remove --keys 20k --no-counts --pool {}",
+        "--workload load,get,remove --keys 600k --ops 1k --no-counts --pool {}",
         pool.display()
     );
     let mut before = None;
@@ -200,7 +200,7 @@ fn every_workload_is_calibrated() {
         // Nothing happens between two workloads.
         assert_eq!(*before.get_or_insert(pace.before), pace.before);
         before = Some(pace.after);
-        assert_eq!(pace.footprint, 20_000 * 2 * 64);
+        assert_eq!(pace.footprint, 600_000 * 2 * 64);
         for misses in [pace.before, pace.after] {
             assert!(misses.dependent_ns > 0.0 && misses.parallel_ns > 0.0);
         }
