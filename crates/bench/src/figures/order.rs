@@ -20,7 +20,7 @@ pub fn cells(figures: &[Figure], round: usize) -> Vec<Cell> {
             }
             let first = (round - 1) / 2 % here.len();
             here.rotate_left(first);
-            if round % 2 == 0 {
+            if round.is_multiple_of(2) {
                 here.reverse();
             }
             cells.extend(here.into_iter().cloned());
