@@ -24,7 +24,7 @@ pub struct Calibrator {
 
 /// A measurement is the median of so many laps, each much shorter than a thread's turn on its core: those that were
 /// interrupted count for nothing.
-const LAPS: usize = 50;
+const LAPS: usize = 25;
 
 /// Lines missed in each lap.
 const STEPS: u64 = 2_000;
