@@ -29,17 +29,21 @@ const LAPS: usize = 25;
 /// Lines missed in each lap.
 const STEPS: u64 = 2_000;
 
-/// Over at least so many bytes, if nothing else is said: of less, a shared cache holds what its other users leave, and that
-/// changes all the time.
-const LEAST: u64 = 64 << 20;
+/// Over so many bytes, if an index is smaller and nothing else is said: of less, a shared cache holds what its other users
+/// leave, and that changes all the time. But no more than [`MOST_LINES`] a key, lest small runs take longer to calibrate than
+/// to run.
+const BEYOND_CACHES: u64 = 64 << 20;
+const MOST_LINES: u64 = 32;
 
 /// Over at most so many bytes, if nothing else is said: made within a tenth of a second.
 const MOST: u64 = 256 << 20;
 
 impl Calibrator {
-    /// About as much memory as an index of so many keys takes: two lines each, from 64 to 256 MiB.
+    /// About as much memory as an index of so many keys takes, two lines each, up to 256 MiB; for small ones more.
     pub fn for_keys(keys: usize, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
-        let footprint = (keys as u64).saturating_mul(2 * LINE as u64).clamp(LEAST, MOST);
+        let lines = |each: u64| (keys as u64).saturating_mul(each * LINE as u64);
+        let beyond_caches = lines(MOST_LINES).min(BEYOND_CACHES);
+        let footprint = lines(2).max(beyond_caches).min(MOST);
         Calibrator::new(footprint, place, huge_pages)
     }
 
