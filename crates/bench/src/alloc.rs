@@ -1,7 +1,8 @@
 //! `bench alloc`: the allocator alone (ROART §4.4, Fig. 22): chunks of 64 bytes, allocated, written and persisted.
 //!
 //! DCMM beside libpmemobj, where the system has it, and beside the C library's `malloc`, whose chunks are written back
-//! and fenced alike but would be lost in a crash. Nothing is freed while the time runs.
+//! and fenced alike but would be lost in a crash. Nothing is freed while the time runs. None of them asks for huge pages,
+//! since libpmemobj and `malloc` do not by themselves.
 
 mod pmemobj;
 
@@ -63,12 +64,12 @@ struct Chunk([u8; CHUNK]);
 pub fn run(args: &AllocArgs) -> Result<(), Error> {
     let library = Pmemobj::find();
     let progress = Progress::new();
-    let mut calibrator = Calibrator::for_keys(args.chunks, &args.pool)?;
+    let mut calibrator = Calibrator::for_keys(args.chunks, &args.pool, false)?;
     let misses = calibrator.misses()?;
     let (mut dcmm, mut pmemobj, mut malloc) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=args.rounds {
         progress.say(format_args!("round {round} of {}", args.rounds));
-        let heap = args.pool.create(Hardware::as_persistent())?;
+        let heap = Heap::new(args.pool.pool(Hardware::as_persistent(), false)?)?;
         let _remove = args.pool.remove_at_end();
         dcmm.push(seconds(args.threads, args.chunks, |chunks| {
             from_heap(&heap, chunks)

@@ -52,6 +52,14 @@ pub enum Error {
         /// What became of reading it.
         why: std::io::Error,
     },
+    /// No figure is called so.
+    #[error("no figure's id begins with '{id}'; there are {all}")]
+    NoFigure {
+        /// What was asked for.
+        id: String,
+        /// The ids of all figures.
+        all: String,
+    },
     /// The result could not be printed.
     #[error("cannot print: {0}")]
     Output(std::io::Error),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::fs;
+use std::sync::OnceLock;
 
 /// What a figure must be read beside.
 #[derive(Clone, Debug, Serialize)]
@@ -86,15 +87,17 @@ fn kib(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Binds the calling thread to the `i`th core that it may use; where that is not allowed, it runs where it likes.
+/// Binds the calling thread to the `i`th core of those that this process might use when it first asked for one, whatever
+/// core the calling thread has by now; where that is not allowed, it runs where it likes.
 pub fn pin_thread(i: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return;
-    };
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&core| allowed.is_set(core))
-        .collect();
+    static CORES: OnceLock<Vec<usize>> = OnceLock::new();
+    let cores = CORES.get_or_init(|| match sched_getaffinity(None) {
+        Ok(allowed) => (0..CpuSet::MAX_CPU)
+            .filter(|&core| allowed.is_set(core))
+            .collect(),
+        Err(_) => Vec::new(),
+    });
     if cores.is_empty() {
         return;
     }

@@ -101,7 +101,7 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
             return Err(Error::Exists(args.pool.clone()));
         }
         let _remove = Remove(&args.pool);
-        let mut calibrator = Calibrator::for_keys(keys, &Place::File(args.pool.clone()))?;
+        let mut calibrator = Calibrator::for_keys(keys, &Place::File(args.pool.clone()), true)?;
         let misses = calibrator.misses()?;
         let (mut killed, mut closed) = (Vec::new(), Vec::new());
         for round in 1..=args.rounds {

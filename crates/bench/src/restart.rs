@@ -1,6 +1,6 @@
 //! `bench restart`: from the start of a process to its first answer, after a kill, for our indexes and for peers.
 //!
-//! For each engine and size another process fills a directory and is killed with it open; then a process is started
+//! For each engine, size and round another process fills a directory of its own and is killed with it open; then a process is started
 //! that opens it, asks for one key and says so. What is timed is all of that, the start of the process included. Ours is
 //! what a user gets, with the write-backs and fences that the pool's level needs and no others.
 
@@ -80,12 +80,13 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     let mut reports = Vec::new();
     for (engine, setting) in engines {
         for &keys in &args.keys {
-            let directory = crate::directory(args.dir.as_deref())?;
-            let place = Place::File(directory.path().join("pool"));
-            let mut calibrator = Calibrator::for_keys(keys, &place)?;
+            let beside = crate::directory(args.dir.as_deref())?;
+            let place = Place::File(beside.path().join("pool"));
+            let mut calibrator = Calibrator::for_keys(keys, &place, true)?;
             let misses = calibrator.misses()?;
             let mut times = Vec::new();
             for round in 1..=args.rounds {
+                let directory = crate::directory(args.dir.as_deref())?;
                 progress.say(format_args!(
                     "{engine}, {keys} keys, round {round} of {}",
                     args.rounds

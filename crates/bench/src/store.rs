@@ -26,7 +26,7 @@ pub fn open<M: Compiled>(index: IndexKind, heap: &Heap<M>) -> Result<Box<dyn Ind
 /// Where the pool is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In memory, on huge pages where they are allowed.
+    /// In memory.
     Anonymous,
     /// In a new file, which is removed afterwards.
     File(PathBuf),
@@ -75,10 +75,10 @@ impl Place {
         self.file().map(Remove)
     }
 
-    /// A new pool here. A file that exists is an error, and stays.
-    pub fn pool<M: Media>(&self, media: M) -> Result<Pool<M>, Error> {
+    /// A new pool here, on huge pages if it is to ask for them. A file that exists is an error, and stays.
+    pub fn pool<M: Media>(&self, media: M, huge_pages: bool) -> Result<Pool<M>, Error> {
         let options = PoolOptions {
-            huge_pages: true,
+            huge_pages,
             ..PoolOptions::default()
         };
         Ok(match self {
@@ -87,9 +87,9 @@ impl Place {
         })
     }
 
-    /// A heap in a new pool here.
+    /// A heap in a new pool here, on huge pages where they are allowed.
     pub fn create<M: Media>(&self, media: M) -> Result<Heap<M>, Error> {
-        Ok(Heap::new(self.pool(media)?)?)
+        Ok(Heap::new(self.pool(media, true)?)?)
     }
 
     /// The heap made here before, with recovery under way. Memory holds none.

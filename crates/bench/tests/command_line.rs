@@ -137,10 +137,10 @@ fn open_refuses_a_file_that_exists(pool: &Path) {
 
 /// `figures` writes one page that needs nothing else, from runs that are not made again.
 fn figures_write_a_page_once(directory: &Path) {
-    let line = "figures --scale smoke --only wort-7,roart-2 --json --out";
+    let line = "figures --scale smoke --only wort-7,roart-2,limit --json --out";
     let figures = objects(line, &[directory]);
-    // WORT's figure 7, and ROART's 20 to 22.
-    assert_eq!(figures.len(), 4);
+    // WORT's figure 7, ROART's 20 to 22, and the limit.
+    assert_eq!(figures.len(), 5);
     for figure in &figures {
         assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
         for series in figure["panels"][0]["series"].as_array().expect("series") {
@@ -161,6 +161,52 @@ fn figures_write_a_page_once(directory: &Path) {
     assert_eq!(objects(line, &[directory]), figures);
     assert_eq!(cells(), before);
     figures_are_held_against_others(directory);
+    figures_show_timelines(directory);
+    #[cfg(feature = "peers")]
+    figures_show_peers(directory);
+    let output = program("figures --scale smoke --only wort-7,roart-99 --out", &[directory]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && said.contains("'roart-99'") && said.contains("dptree-13"),
+        "{said}"
+    );
+}
+
+/// What merges and recovery hold up is shown over time, of both indexes.
+fn figures_show_timelines(directory: &Path) {
+    let figures = objects("figures --scale smoke --only stalls --json --out", &[directory]);
+    let [figure] = &figures[..] else {
+        panic!("{} figures", figures.len())
+    };
+    assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
+    for panel in figure["panels"].as_array().expect("panels") {
+        let timelines = panel["timelines"].as_array().expect("timelines");
+        let names = timelines.iter().map(|timeline| &timeline["name"]);
+        assert!(names.eq(["roart", "dptree"]), "{panel}");
+    }
+}
+
+/// Peers stand beside ours in every panel.
+#[cfg(feature = "peers")]
+fn figures_show_peers(directory: &Path) {
+    let figures = objects("figures --scale smoke --only peers --json --out", &[directory]);
+    let [figure] = &figures[..] else {
+        panic!("{} figures", figures.len())
+    };
+    assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
+    for series in figure["panels"]
+        .as_array()
+        .expect("panels")
+        .iter()
+        .flat_map(|panel| {
+            let series = panel["series"].as_array().expect("series");
+            assert!(series.len() > 3, "{panel}");
+            series
+        })
+    {
+        let values = series["values"].as_array().expect("values");
+        assert!(values.iter().all(|value| value["median"].is_f64()), "{series}");
+    }
 }
 
 /// What is held against itself finds each ratio where it was, once there are rounds to state a spread.

@@ -26,6 +26,9 @@ pub struct Persists {
     pub lines: u64,
     /// Blocks of 256 bytes that the fences waited for, each once a fence.
     pub blocks: u64,
+    /// Bytes stored into lines that their thread wrote back for it by its next fence, or, if it did not write them back,
+    /// before a fence for it. Hints that recovery ignores are a node's.
+    pub bytes: u64,
 }
 
 /// What passed through a [`Counting`] media.
@@ -39,7 +42,8 @@ pub struct Counts {
     pub log: Persists,
     /// Stores past the cache.
     pub non_temporal: u64,
-    /// Bytes stored into persistent words and drafts; words of the current generation only are not counted.
+    /// Bytes stored into persistent words and drafts, also those that no fence has followed; words of the current generation
+    /// only are not counted.
     pub bytes: u64,
 }
 
@@ -58,6 +62,7 @@ impl Add for Persists {
             fences: self.fences + other.fences,
             lines: self.lines + other.lines,
             blocks: self.blocks + other.blocks,
+            bytes: self.bytes + other.bytes,
         }
     }
 }
@@ -71,6 +76,7 @@ impl Sub for Persists {
             fences: self.fences - earlier.fences,
             lines: self.lines - earlier.lines,
             blocks: self.blocks - earlier.blocks,
+            bytes: self.bytes - earlier.bytes,
         }
     }
 }
@@ -115,6 +121,7 @@ struct Shard {
     fences: [AtomicU64; PURPOSES],
     lines: [AtomicU64; PURPOSES],
     blocks: [AtomicU64; PURPOSES],
+    bytes_for: [AtomicU64; PURPOSES],
     non_temporal: AtomicU64,
     bytes: AtomicU64,
 }
@@ -156,6 +163,7 @@ impl<M: Media> Counting<M> {
             fences: sum(&|shard| &shard.fences[purpose as usize]),
             lines: sum(&|shard| &shard.lines[purpose as usize]),
             blocks: sum(&|shard| &shard.blocks[purpose as usize]),
+            bytes: sum(&|shard| &shard.bytes_for[purpose as usize]),
         };
         Counts {
             node: persists(Purpose::Node),
@@ -172,14 +180,20 @@ impl Watch for Counter {
     fn after(&self, step: &Step) {
         let Counter(counters) = self;
         match step.what {
-            What::Store
-            | What::StoreUnpersisted
-            | What::Exchange
-            | What::ExchangeUnpersisted
-            | What::Drafted => add(&counters.shard().bytes, step.len as u64),
+            What::Store | What::Exchange | What::Drafted => {
+                add(&counters.shard().bytes, step.len as u64);
+                counters.recent.note_stored(step.start, step.len);
+            }
+            // Hints in nodes, which need no fence.
+            What::StoreUnpersisted | What::ExchangeUnpersisted => {
+                let shard = counters.shard();
+                add(&shard.bytes, step.len as u64);
+                add(&shard.bytes_for[Purpose::Node as usize], step.len as u64);
+            }
             What::StoreNt => {
                 add(&counters.shard().non_temporal, 1);
                 add(&counters.shard().bytes, step.len as u64);
+                counters.recent.note_stored(step.start, step.len);
                 counters.recent.note(step.start, Purpose::Node);
             }
             What::WriteBack(purpose) | What::WriteBackJoined(purpose) => {
@@ -189,6 +203,9 @@ impl Watch for Counter {
             What::Fence(purpose) => {
                 let shard = counters.shard();
                 add(&shard.fences[purpose as usize], 1);
+                counters.recent.stored(purpose, |purpose, bytes| {
+                    add(&shard.bytes_for[purpose as usize], bytes);
+                });
                 counters.recent.fence(|purpose, new_block| {
                     add(&shard.lines[purpose as usize], 1);
                     add(&shard.blocks[purpose as usize], u64::from(new_block));
@@ -214,7 +231,7 @@ mod tests {
         block.0[word].as_ptr().cast()
     }
 
-    /// Write-backs and fences are counted for what they are for; a line and a block are counted once a fence.
+    /// Write-backs, fences and bytes are counted for what they are for; a line and a block are counted once a fence.
     #[test]
     fn counts_are_split() {
         let media = Counting::new(Hardware::detect());
@@ -225,23 +242,29 @@ mod tests {
             media.write_back(at(&memory, word), Purpose::Node);
         }
         media.fence(Purpose::Node);
+        media.store_unpersisted(&memory.0[2], 1);
+        media.drafted(at(&memory, 7), 16);
         media.write_back(at(&memory, 0), Purpose::Alloc);
         media.fence(Purpose::Alloc);
         media.store_nt(&memory.0[0], 2);
+        media.store(&memory.0[40], 3);
         media.fence(Purpose::Log);
+        media.store(&memory.0[0], 2);
         let counts = media.counts();
-        let persists = |write_backs, fences, lines, blocks| Persists {
+        let persists = |write_backs, fences, lines, blocks, bytes| Persists {
             write_backs,
             fences,
             lines,
             blocks,
+            bytes,
         };
-        // The non-temporal store's line is the fourth of the nodes.
-        assert_eq!(counts.node, persists(4, 1, 4, 3));
-        assert_eq!(counts.alloc, persists(1, 1, 1, 1));
-        assert_eq!(counts.log, persists(0, 1, 0, 0));
-        assert_eq!(counts.total(), persists(5, 3, 5, 4));
-        assert_eq!((counts.non_temporal, counts.bytes), (1, 5 * 8));
+        // The non-temporal store's line is the fourth of the nodes; half of the draft lies in a line that is not written back,
+        // and the last store has no fence.
+        assert_eq!(counts.node, persists(4, 1, 4, 3, 4 * 8 + 8 + 8));
+        assert_eq!(counts.alloc, persists(1, 1, 1, 1, 16));
+        assert_eq!(counts.log, persists(0, 1, 0, 0, 8));
+        assert_eq!(counts.total(), persists(5, 3, 5, 4, 9 * 8));
+        assert_eq!((counts.non_temporal, counts.bytes), (1, 10 * 8));
         assert_eq!(memory.0[0].load(Ordering::Relaxed), 2);
     }
 
@@ -288,6 +311,7 @@ mod tests {
             fences: 400,
             lines: 400,
             blocks: 400,
+            bytes: 0,
         };
         assert_eq!(media.counts().node, expected);
         assert_eq!(inner.counts(), media.counts());

@@ -1,4 +1,4 @@
-//! What each thread has written back since its last fence, for media that look at distinct lines.
+//! What each thread has written back and stored since its last fence, for media that look at distinct lines.
 //!
 //! A line written back twice before one fence reaches the memory once at best, and lines of one block of 256 bytes,
 //! the unit of Optane's medium, are written together. Each media that wants to know keeps a [`Recent`]; the lists
@@ -14,10 +14,17 @@ const BLOCK: usize = 256;
 /// Lists that a thread keeps at most; older ones belong to media that are gone.
 const KEPT: usize = 16;
 
-type Lines = Vec<(usize, Purpose)>;
+/// Since a thread's last fence.
+#[derive(Debug, Default)]
+struct List {
+    /// Lines written back, and what for.
+    lines: Vec<(usize, Purpose)>,
+    /// Lines stored into, and bytes.
+    stored: Vec<(usize, u64)>,
+}
 
 thread_local! {
-    static LISTS: RefCell<Vec<(u64, Lines)>> = const { RefCell::new(Vec::new()) };
+    static LISTS: RefCell<Vec<(u64, List)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The key to one media's lists.
@@ -32,12 +39,38 @@ impl Recent {
 
     /// The line that holds `at` is on its way.
     pub(crate) fn note(&self, at: *const u8, purpose: Purpose) {
-        self.with(|lines| lines.push((at.addr() / LINE, purpose)));
+        self.with(|list| list.lines.push((at.addr() / LINE, purpose)));
+    }
+
+    /// These bytes have been stored.
+    pub(crate) fn note_stored(&self, start: *const u8, len: usize) {
+        self.with(|list| {
+            let (mut at, end) = (start.addr(), start.addr() + len);
+            while at < end {
+                let next = (at / LINE + 1) * LINE;
+                list.stored.push((at / LINE, (next.min(end) - at) as u64));
+                at = next;
+            }
+        });
+    }
+
+    /// Before [`fence`](Recent::fence): tells of all bytes stored what their line was first noted for, or, if it was not,
+    /// what the fence is for.
+    pub(crate) fn stored(&self, fence: Purpose, mut bytes: impl FnMut(Purpose, u64)) {
+        self.with(|list| {
+            // It keeps the order of equals.
+            list.lines.sort_by_key(|&(line, _)| line);
+            for (line, count) in list.stored.drain(..) {
+                let first = list.lines.partition_point(|&(other, _)| other < line);
+                let noted = list.lines.get(first).filter(|(other, _)| *other == line);
+                bytes(noted.map_or(fence, |&(_, purpose)| purpose), count);
+            }
+        });
     }
 
     /// The thread's fence: tells each distinct line noted before it, and whether it is the first of its block.
     pub(crate) fn fence(&self, mut line: impl FnMut(Purpose, bool)) {
-        self.with(|lines| {
+        self.with(|List { lines, .. }| {
             lines.sort_by_key(|&(line, _)| line);
             lines.dedup_by_key(|&mut (line, _)| line);
             let mut last = None;
@@ -48,7 +81,7 @@ impl Recent {
         });
     }
 
-    fn with(&self, f: impl FnOnce(&mut Lines)) {
+    fn with(&self, f: impl FnOnce(&mut List)) {
         // A thread that is ending has lost its lists, and what it writes now is not looked at.
         let _ = LISTS.try_with(|lists| {
             let mut lists = lists.borrow_mut();
@@ -59,7 +92,7 @@ impl Recent {
                     if lists.len() == KEPT {
                         lists.remove(0);
                     }
-                    lists.push((self.0, Lines::new()));
+                    lists.push((self.0, List::default()));
                     lists.len() - 1
                 });
             f(&mut lists[place].1);

@@ -130,7 +130,7 @@ fn compare(
         memory: HugePages::default(),
         pace: Vec::with_capacity(rounds),
     };
-    let mut calibrator = Calibrator::for_keys(count, &Place::Anonymous)?;
+    let mut calibrator = Calibrator::for_keys(count, &Place::Anonymous, true)?;
     for round in 1..=rounds {
         let ops = args.ops.min(count);
         let directory = crate::directory(args.dir.as_deref())?;

@@ -135,7 +135,7 @@ impl Against {
             format!(" (half of the spreads are narrower than ±{:.1}%)", width * 100.0)
         });
         format!(
-            "{met} of {of} ratios of times{} lie within the spread stated before, which {:.0}% are to if rounds vary alike{width}; \
+            "{met} of {of} ratios of times{} lie within the spread stated before, which {:.0}% are to{width}; \
              {met_undrifted} of {of_undrifted}{} where no calibration drifted; {counts_met} of {counts_of} ratios of counts; \
              {unstated} without a stated spread, {missing} in one measurement only",
             percent(*met, *of),

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 pub struct Build {
     /// The date in UTC.
     pub date: String,
-    /// The commit of the checkout, and whether its files differed from that.
+    /// The commit that the program was built from, and whether its sources differed from that.
     pub commit: String,
 }
 
 impl Build {
-    /// Of the directory that this runs in, now.
+    /// This program, now.
     pub fn now() -> Build {
         Build {
             date: today(),
-            commit: commit(),
+            commit: env!("WOLLEMI_COMMIT").into(),
         }
     }
 
@@ -26,17 +26,6 @@ impl Build {
             date: today(),
             commit: self.commit.clone(),
         }
-    }
-}
-
-/// The commit of the directory that this runs in, if it is of a checkout, and whether its files are others.
-fn commit() -> String {
-    let output = std::process::Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"])
-        .output();
-    match output {
-        Ok(output) if output.status.success() => String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-        _ => "unknown".into(),
     }
 }
 

@@ -1,8 +1,9 @@
 //! `bench figures`: what the papers plot, of every index, on one page.
 //!
 //! I1 Every number comes from a run of `wollemi bench` as a process of its own, whose command line the page shows.
-//! I2 Runs of one round follow each other figure by figure, indexes side by side, and rounds come one after the other,
-//!    so that a slow minute meets the indexes alike; medians and extremes are over the rounds.
+//! I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow minute
+//!    meets them alike; every other round has them the other way round, so that none always comes first (`order`).
+//!    Medians and extremes are over the rounds.
 //! I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is given
 //!    again; the page says of each figure with what it was run.
 //! I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
@@ -12,6 +13,7 @@ mod against;
 mod build;
 mod cell;
 mod draw;
+mod order;
 mod page;
 mod plan;
 mod ratio;
@@ -53,6 +55,29 @@ pub struct FiguresArgs {
     json: bool,
 }
 
+impl FiguresArgs {
+    /// Those asked for; what names none is an error.
+    fn picked(&self, mut figures: Vec<Figure>) -> Result<Vec<Figure>, Error> {
+        let named = |id: &str, figure: &Figure| figure.id.starts_with(id);
+        if let Some(id) = self
+            .only
+            .iter()
+            .find(|id| !figures.iter().any(|figure| named(id, figure)))
+        {
+            return Err(Error::NoFigure {
+                id: id.clone(),
+                all: figures
+                    .iter()
+                    .map(|figure| figure.id)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            });
+        }
+        figures.retain(|figure| self.only.is_empty() || self.only.iter().any(|id| named(id, figure)));
+        Ok(figures)
+    }
+}
+
 /// What the page was made on.
 #[derive(Debug, Serialize)]
 struct Conditions {
@@ -66,15 +91,10 @@ struct Conditions {
 
 /// Runs what has not been run, and writes the page, the numbers and each plot.
 pub fn run(args: &FiguresArgs) -> Result<(), Error> {
-    std::fs::create_dir_all(&args.out).map_err(Error::Directory)?;
     let machine = Machine::detect();
     let rounds = args.rounds.unwrap_or(args.scale.rounds());
-    let figures: Vec<Figure> = plan::figures(args.scale, machine.cores)
-        .into_iter()
-        .filter(|figure| {
-            args.only.is_empty() || args.only.iter().any(|id| figure.id.starts_with(id.as_str()))
-        })
-        .collect();
+    let figures = args.picked(plan::figures(args.scale, machine.cores))?;
+    std::fs::create_dir_all(&args.out).map_err(Error::Directory)?;
     let mut kept = Kept::open(&args.out.join("cells.jsonl"))?;
     let build = Build::now();
     run_cells(args, &figures, rounds, &build, &mut kept)?;
@@ -130,7 +150,7 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
     ))
 }
 
-/// Every cell of the figures in the order of its first use, in rounds.
+/// Every cell of the figures, in rounds.
 fn run_cells(
     args: &FiguresArgs,
     figures: &[Figure],
@@ -138,19 +158,12 @@ fn run_cells(
     build: &Build,
     kept: &mut Kept,
 ) -> Result<(), Error> {
-    let mut cells: Vec<Cell> = Vec::new();
-    let mut met = std::collections::HashSet::new();
-    for point in figures
-        .iter()
-        .flat_map(|figure| &figure.panels)
-        .flat_map(|panel| &panel.points)
-    {
-        if met.insert(&point.cell) {
-            cells.push(point.cell.clone());
-        }
-    }
     let due: Vec<(usize, Cell)> = (1..=rounds)
-        .flat_map(|round| cells.iter().map(move |cell| (round, cell.clone())))
+        .flat_map(|round| {
+            order::cells(figures, round)
+                .into_iter()
+                .map(move |cell| (round, cell))
+        })
         .filter(|(round, cell)| !kept.has(cell, *round))
         .collect();
     let (progress, start, count) = (Progress::new(), Instant::now(), due.len());

@@ -5,7 +5,7 @@ use crate::Error;
 use crate::counters::{self, Counters};
 use crate::engine::Ours;
 use crate::keys::{KeyKind, Keys};
-use crate::limit::{Cache, Calibrator, Pace, Path};
+use crate::limit::{Cache, Calibrator, Misses, Pace, Path};
 use crate::machine::HugePages;
 use crate::pass::{self, Pass};
 use crate::progress::Progress;
@@ -129,6 +129,8 @@ struct Measure<'r> {
     counts: &'r dyn Fn() -> Counts,
     /// When the run is for time.
     calibrator: Option<Calibrator>,
+    /// What a miss took after the last workload: before the next one, since nothing happens between them.
+    misses: Option<Misses>,
 }
 
 impl Measure<'_> {
@@ -143,7 +145,10 @@ impl Measure<'_> {
             "{} on {}: {workload}",
             self.args.index, self.args.keys
         ));
-        let misses = self.calibrator.as_mut().map(Calibrator::misses).transpose()?;
+        let misses = match (self.misses, &mut self.calibrator) {
+            (None, Some(calibrator)) => Some(calibrator.misses()?),
+            (known, _) => known,
+        };
         warm_up()?;
         let before = (self.counts)();
         let counters = Counters::start();
@@ -151,7 +156,9 @@ impl Measure<'_> {
         let (hardware, counts) = (counters.read(), (self.counts)() - before);
         let mut pace = None;
         if let (Some(misses), Some(calibrator)) = (misses, &mut self.calibrator) {
-            pace = Some(calibrator.since(misses)?);
+            let since = calibrator.since(misses)?;
+            self.misses = Some(since.after);
+            pace = Some(since);
         }
         Ok(Phase {
             workload,
@@ -210,6 +217,7 @@ impl RunArgs {
             progress: Progress::new(),
             counts: &|| counts(heap.media()),
             calibrator,
+            misses: None,
         };
         let (phases, space) = measure.phases(&Ours(&*index), &|| Space::of(heap))?;
         Ok(Measured {

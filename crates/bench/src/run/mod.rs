@@ -152,8 +152,8 @@ fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
         false => (vec![None; args.workload.len()], None),
     };
     let calibrator = match reserved {
-        Some(reserved) => Calibrator::new(reserved, &args.pool)?,
-        None => Calibrator::for_keys(args.keys, &args.pool)?,
+        Some(reserved) => Calibrator::new(reserved, &args.pool, true)?,
+        None => Calibrator::for_keys(args.keys, &args.pool, true)?,
     };
     let (place, calibrator) = (&args.pool, Some(calibrator));
     let mut timed = match args.media {

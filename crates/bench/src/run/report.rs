@@ -90,6 +90,7 @@ pub struct PersistsPerOp {
     pub fences: f64,
     pub lines: f64,
     pub blocks: f64,
+    pub bytes: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -108,6 +109,7 @@ impl Split {
             fences: persists.fences as f64 / ops,
             lines: persists.lines as f64 / ops,
             blocks: persists.blocks as f64 / ops,
+            bytes: persists.bytes as f64 / ops,
         };
         Split {
             node: per_op(counts.node),

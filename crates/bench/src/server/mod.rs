@@ -5,6 +5,7 @@
 //! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
 //!    round, and its median and extremes over the rounds are reported.
 //! I3 Every answer is compared with what it must be.
+//! I4 What a miss takes is measured before and after each round, and a round in which that changed is marked.
 //!
 //! Not here: the words (`words`), the loop (`client`), the processes (`started`), what is printed (`report`).
 
@@ -14,9 +15,11 @@ mod started;
 mod words;
 
 use crate::Error;
+use crate::limit::Calibrator;
 use crate::machine::{self, Machine};
 use crate::progress::Progress;
 use crate::random::Random;
+use crate::store::Place;
 use client::{Client, Plan};
 use report::{Figure, Figures};
 use started::Started;
@@ -124,6 +127,8 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
         progress.say(format_args!("storing {} keys in {}", args.keys, who.0));
         load(args, client)?;
     }
+    let mut calibrator = Calibrator::for_keys(args.keys, &Place::Anonymous, true)?;
+    let mut misses = calibrator.misses()?;
     let mut figures = Figures::default();
     for round in 0..args.rounds {
         progress.say(format_args!("round {} of {}", round + 1, args.rounds));
@@ -137,6 +142,9 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
                 }
             }
         }
+        let pace = calibrator.since(misses)?;
+        misses = pace.after;
+        figures.paces.push(pace);
     }
     progress.clear();
     report::print(args, &servers, &figures, &machine)

@@ -4,6 +4,7 @@ use super::started::{OURS, Started};
 use super::words::{Operation, Protocol};
 use super::{ServerArgs, Who};
 use crate::Error;
+use crate::limit::Pace;
 use crate::machine::Machine;
 use crate::summary::Summary;
 use crate::table;
@@ -24,7 +25,11 @@ pub struct Figure {
 
 /// What all measurements gave, in their order.
 #[derive(Default)]
-pub struct Figures(Vec<Case>);
+pub struct Figures {
+    cases: Vec<Case>,
+    /// What a miss took around each round.
+    pub paces: Vec<Pace>,
+}
 
 struct Case {
     who: Who,
@@ -36,8 +41,8 @@ struct Case {
 impl Figures {
     pub fn note(&mut self, who: Who, operation: Operation, pipeline: usize, figure: Figure) {
         match self.position(who, operation, pipeline) {
-            Some(at) => self.0[at].rounds.push(figure),
-            None => self.0.push(Case {
+            Some(at) => self.cases[at].rounds.push(figure),
+            None => self.cases.push(Case {
                 who,
                 operation,
                 pipeline,
@@ -47,7 +52,7 @@ impl Figures {
     }
 
     fn position(&self, who: Who, operation: Operation, pipeline: usize) -> Option<usize> {
-        self.0
+        self.cases
             .iter()
             .position(|case| (case.who, case.operation, case.pipeline) == (who, operation, pipeline))
     }
@@ -109,6 +114,8 @@ enum Record<'r> {
         connections: usize,
         seconds: f64,
         rounds: usize,
+        /// What a miss took before and after each round.
+        pace: &'r [Pace],
         machine: &'r Machine,
     },
 }
@@ -122,7 +129,7 @@ pub fn print(
 ) -> Result<(), Error> {
     let records = records(figures);
     if !args.json {
-        return print_table(args, servers, &records, machine);
+        return print_table(args, servers, &records, &figures.paces, machine);
     }
     let about = servers.iter().map(|server| Record::About {
         server: server.name,
@@ -135,6 +142,7 @@ pub fn print(
         connections: args.connections,
         seconds: args.seconds,
         rounds: args.rounds,
+        pace: &figures.paces,
         machine,
     };
     for record in records.into_iter().chain(about).chain([conditions]) {
@@ -146,7 +154,7 @@ pub fn print(
 /// Each case, and behind a peer's how ours stands to it.
 fn records(figures: &Figures) -> Vec<Record<'_>> {
     let mut records = Vec::new();
-    for case in &figures.0 {
+    for case in &figures.cases {
         let (name, protocol) = case.who;
         let (operation, pipeline) = (case.operation, case.pipeline);
         if let (Some(kops), Some(p50_us), Some(p99_us)) = (
@@ -165,7 +173,7 @@ fn records(figures: &Figures) -> Vec<Record<'_>> {
             });
         }
         let ours = figures.position((OURS, protocol), operation, pipeline);
-        let Some(ours) = ours.map(|at| &figures.0[at]).filter(|_| name != OURS) else {
+        let Some(ours) = ours.map(|at| &figures.cases[at]).filter(|_| name != OURS) else {
             continue;
         };
         if let (Some(throughput), Some(p99)) = (
@@ -194,6 +202,7 @@ fn print_table(
     args: &ServerArgs,
     servers: &[Started],
     records: &[Record<'_>],
+    paces: &[Pace],
     machine: &Machine,
 ) -> Result<(), Error> {
     let mut rows: Vec<Vec<String>> = Vec::new();
@@ -259,8 +268,12 @@ fn print_table(
         .iter()
         .map(|server| format!("{}: {}\n", server.version, server.promise))
         .collect();
+    let paces: String = (1..)
+        .zip(paces)
+        .map(|(round, pace)| format!("round {round}: {pace}\n"))
+        .collect();
     crate::print(&format!(
-        "\n{about}{} rounds of {} s a figure, {} connections, {} keys, values of {} bytes\n{machine}",
+        "\n{about}{paces}{} rounds of {} s a figure, {} connections, {} keys, values of {} bytes\n{machine}",
         args.rounds, args.seconds, args.connections, args.keys, args.value
     ))
 }

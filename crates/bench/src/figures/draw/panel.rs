@@ -2,7 +2,7 @@
 
 use crate::figures::cell::Kept;
 use crate::figures::plan::{Panel, Point};
-use crate::figures::ratio::{self, Ratio};
+use crate::figures::ratio::{self, Ratio, Row};
 use crate::figures::sample::{Sample, Value, samples, timeline};
 use crate::figures::svg::{self, Series, Shape};
 use crate::latency::Timeline;
@@ -36,7 +36,7 @@ pub struct NamedTimeline {
 
 impl DrawnPanel {
     /// With what the runs gave.
-    pub fn new(panel: &Panel, kept: &Kept) -> DrawnPanel {
+    pub fn new<'p>(panel: &'p Panel, kept: &Kept) -> DrawnPanel {
         let places = distinct(panel.points.iter().map(|point| &point.place));
         let names = distinct(panel.points.iter().map(|point| &point.series));
         let at = |name: &str, place: &str| -> Vec<Sample> {
@@ -47,19 +47,27 @@ impl DrawnPanel {
         let mut series: Vec<Series> = names
             .iter()
             .map(|name| Series {
-                name: name.clone(),
+                name: (*name).clone(),
                 values: places.iter().map(|place| Value::of(&at(name, place))).collect(),
             })
             .collect();
-        let mut ratios = Vec::new();
-        if let Some((first, others)) = names.split_first() {
-            for place in &places {
-                let base = at(first, place);
-                let of = |name: &String| Ratio::of(place, (name, &at(name, place)), (first, &base));
-                ratios.extend(others.iter().filter_map(of));
-            }
-        }
-        ratio::state(&mut ratios);
+        let row = |place: &&'p String| Row {
+            place,
+            series: names
+                .iter()
+                .map(|name| (name.as_str(), at(name, place)))
+                .collect(),
+            cells: distinct(
+                panel
+                    .points
+                    .iter()
+                    .filter(|point| point.place == **place)
+                    .map(|point| &point.cell),
+            ),
+        };
+        let rows: Vec<Row<'_>> = places.iter().map(row).collect();
+        let timed = panel.points.iter().any(|point| point.measure.is_timed());
+        let ratios = ratio::ratios(&rows, timed);
         let empty = series.iter().all(|one| one.values.iter().all(Option::is_none));
         let left_out = (empty && panel.points.iter().any(|point| point.measure.is_hardware()))
             .then_some("left out: this machine gives no counters");
@@ -77,10 +85,10 @@ impl DrawnPanel {
         DrawnPanel {
             title: panel.title.clone(),
             unit: panel.unit,
-            places,
+            places: places.into_iter().cloned().collect(),
             series,
             ratios,
-            timed: panel.points.iter().any(|point| point.measure.is_timed()),
+            timed,
             timelines,
             left_out,
             shape: panel.shape,
@@ -97,12 +105,12 @@ impl DrawnPanel {
 }
 
 /// In the order of their first use.
-fn distinct<'n>(names: impl Iterator<Item = &'n String>) -> Vec<String> {
-    let mut all: Vec<String> = Vec::new();
-    for name in names {
-        if !all.contains(name) {
-            all.push(name.clone());
+fn distinct<'p, T: PartialEq>(all: impl Iterator<Item = &'p T>) -> Vec<&'p T> {
+    let mut once: Vec<&T> = Vec::new();
+    for one in all {
+        if !once.contains(&one) {
+            once.push(one);
         }
     }
-    all
+    once
 }

@@ -44,13 +44,7 @@ impl Maker {
                 .map(move |workload| point(index, workload, &cell, workload, measure))
                 .collect::<Vec<_>>()
         });
-        let points = points.collect();
-        Panel {
-            title: title.into(),
-            shape: Shape::Bars,
-            unit,
-            points,
-        }
+        panel(title, Shape::Bars, unit, points)
     }
 
     /// Throughput of workloads that share a cell: those that scan in a panel of their own, for their other scale.
@@ -99,13 +93,7 @@ impl Maker {
             };
             places.iter().map(point).collect::<Vec<_>>()
         });
-        let points = points.collect();
-        Panel {
-            title: title.into(),
-            shape,
-            unit,
-            points,
-        }
+        panel(title, shape, unit, points)
     }
 
     /// The allocators, by threads.
@@ -120,14 +108,9 @@ impl Maker {
             pick: vec![("allocator", allocator.into())],
             measure: Measure::Path(&["mops", "median"]),
         };
-        Panel {
-            title: "by threads".into(),
-            shape: Shape::Lines,
-            unit: "M chunks/s",
-            points: threads
-                .flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)))
-                .collect(),
-        }
+        let points =
+            threads.flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)));
+        panel("by threads", Shape::Lines, "M chunks/s", points)
     }
 
     /// Numbers of keys up to the scale's, as places.
@@ -142,6 +125,15 @@ impl Maker {
                 )
             })
             .collect()
+    }
+}
+
+fn panel(title: &str, shape: Shape, unit: &'static str, points: impl Iterator<Item = Point>) -> Panel {
+    Panel {
+        title: title.into(),
+        shape,
+        unit,
+        points: points.collect(),
     }
 }
 

@@ -12,22 +12,25 @@ const WITHOUT_MO: (&str, &str) = ("roart-without-inline", "roart-without-mo");
 const WITHOUT_LC: (&str, &str) = ("roart-without-inline", "roart-without-lc");
 
 // Why ours may differ.
-const READS: &str = "A lookup is misses, which take another time on this memory, and more of them hit the cache with \
-    fewer keys.";
-const WRITES: &str = "Write-backs and fences take another share of a write on this memory; P-ART has a fence more where \
-    a node has 16 or 48 entries, and updates in place as ROART does.";
+const READS: &str = "A lookup of P-ART has a quarter more cold lines than one of ROART (figure limit); with one thread, which \
+    that figure has, it takes up to half longer. Two threads on two cores that others use too vary by as much.";
+const WRITES: &str = "Of an insert P-ART has as many write-backs as ROART or fewer, and a fence more only where a node has 16 or 48 \
+    entries (figures recipe-4 and roart-16); both update in place, by one write-back and one fence, so that what is left is the way \
+    down.";
 const SCANS: &str = "Leaves of a scan are asked for before they are needed, which compact leaf arrays allow and single \
-    leaves less.";
-const TIMES: &str = "Another machine, another memory, and fewer threads than the paper's 16.";
-const CONTENDED: &str = "As many threads as cores: with few, and a machine that others use too, who waits for a lock \
-    is luck.";
-const PERSISTS: &str =
-    "It saves write-backs or fences, which cost less on this memory; the panels below count them.";
-const SPLITS: &str = "It saves a fence in internal splits, which are rare with these keys, and fences cost less on this \
-    memory.";
-const ENTRIES: &str =
-    "Nodes are few above compact leaf arrays, so that few inserts and removals write a node's entry at all.";
-const COMPACTION: &str = "Fewer levels save misses; with fewer keys more of these levels are in the cache.";
+    leaves do not: their ratio here is that of roart-without-inline to roart-without-lc, and more.";
+const TIMES: &str = "Another memory, and as many threads as cores instead of 16: means are near to the paper's. The 99th percentile \
+    is of calls during which a thread lost its core, on a machine that others use too: its rounds differ by up to twice.";
+const CONTENDED: &str = "Rounds differ by more than the two indexes do: the spread holds the paper's ratio, and 1, where there is \
+    quiet enough to state one.";
+const PERSISTS: &str = "It saves one write-back of twenty and one fence of twelve of an insert, one of seven of both of a removal \
+    (panels below), which is what a time can gain at most where nearly all of it were persists.";
+const SPLITS: &str = "It saves a fence in internal splits, which these keys bring so rarely that the fences of an insert are the \
+    same to three digits (panel below): what the times show is noise.";
+const ENTRIES: &str = "Above compact leaf arrays few inserts and removals write a node's entry: write-backs and fences are the same \
+    to three digits (panels below), and what the times show is noise.";
+const COMPACTION: &str = "It saves a level, whose node is a miss: the write-backs and fences are nearly the same (panels below), so \
+    that all it gains is gained on the way down, which takes more of a write on this memory.";
 
 pub fn figures(maker: &Maker) -> Vec<Figure> {
     let four = maker.threads(4);
@@ -253,7 +256,8 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             paper: "Chunks are allocated, written and persisted: DCMM is ahead of PMDK, nvm_malloc and Makalu, and scales.",
             panels: vec![maker.allocators()],
             claims: vec![],
-            differs: "Beside libpmemobj where the system has it, which is PMDK's, and malloc, which persists nothing of its own.",
+            differs: "Beside libpmemobj where the system has it, which is PMDK's, and malloc, which persists nothing of its own; \
+                none asks for huge pages.",
         },
     ]
 }

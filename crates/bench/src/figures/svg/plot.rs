@@ -83,7 +83,7 @@ fn bars(
     }
 }
 
-/// Points in whose runs the memory changed its pace are hollow.
+/// Thin upright lines are the extremes; points in whose runs the memory changed its pace are hollow.
 fn line(svg: &mut String, i: usize, series: &Series, x: &dyn Fn(usize) -> f64, y: &dyn Fn(f64) -> f64) {
     let known = series
         .values
@@ -102,7 +102,16 @@ fn line(svg: &mut String, i: usize, series: &Series, x: &dyn Fn(usize) -> f64, y
         colour(i)
     );
     for (place, Value { summary, drifted }) in known {
-        let (colour, median) = (colour(i), summary.median);
+        let (colour, Summary { median, least, most }) = (colour(i), summary);
+        if most > least {
+            let _ = writeln!(
+                svg,
+                "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\" stroke=\"{colour}\" stroke-width=\"1\"/>",
+                y(least),
+                y(most),
+                x = x(place),
+            );
+        }
         let fill = if drifted > 0 { "#fff" } else { colour };
         let _ = writeln!(
             svg,
@@ -149,6 +158,7 @@ mod tests {
         assert_eq!(bars.matches(DRIFTED).count(), 1);
         assert!(bars.contains("a&lt;b") && !bars.contains("a<b"));
         let lines = plot(Shape::Lines, "Mops/s", &places, &series);
+        let upright = |svg: &str, colour: &str| svg.matches(&format!("stroke=\"{colour}\"")).count();
         assert_eq!(
             (
                 lines.matches("<circle").count(),
@@ -156,6 +166,8 @@ mod tests {
             ),
             (3, 2)
         );
+        // A line, and for each point its rim and its extremes.
+        assert_eq!([0, 1].map(|series| upright(&lines, colour(series))), [5, 3]);
         assert_eq!(lines.matches("fill=\"#fff\"").count(), 1);
     }
 }

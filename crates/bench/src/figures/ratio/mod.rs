@@ -1,0 +1,177 @@
+//! Ratios between series, and within what a further measurement is to find them.
+//!
+//! A ratio is formed within each round, whose runs follow each other closely. What is stated of it is a prediction
+//! interval: where the mean of so many rounds of another measurement lies in 95 of 100 cases (`spread`).
+
+mod spread;
+
+pub use spread::NOMINAL;
+
+use super::cell::Cell;
+use super::sample::Sample;
+use serde::Serialize;
+use spread::Spread;
+
+/// A series' ratio to another one at a place.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ratio {
+    pub place: String,
+    pub over: String,
+    pub under: String,
+    /// The geometric mean of the rounds' ratios.
+    pub ratio: f64,
+    pub rounds: usize,
+    /// In how many of the rounds the calibration of either run drifted.
+    pub drifted: usize,
+    /// Within which a measurement of as many rounds is to find it; one round states nothing.
+    pub stated: Option<Interval>,
+    /// Of all ratios of the panel.
+    #[serde(skip)]
+    spread: Option<Spread>,
+}
+
+/// From the least to the most that is to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+/// What one place of a panel compares.
+#[derive(Debug)]
+pub struct Row<'p> {
+    pub place: &'p str,
+    /// The others are set in ratio to the first.
+    pub series: Vec<(&'p str, Vec<Sample>)>,
+    /// The runs behind it.
+    pub cells: Vec<&'p Cell>,
+}
+
+/// A ratio to less says nothing.
+const LEAST_BASE: f64 = 0.01;
+
+/// The ratios of a panel, of times or of counts, with what they state.
+pub fn ratios(rows: &[Row<'_>], timed: bool) -> Vec<Ratio> {
+    let spread = Spread::of(rows, timed);
+    let mut all = Vec::new();
+    for row in rows {
+        if let Some(((under, base), others)) = row.series.split_first() {
+            let to_base = |(over, samples): &(&str, Vec<Sample>)| {
+                Ratio::of(row.place, (over, samples), (under, base), spread)
+            };
+            all.extend(others.iter().filter_map(to_base));
+        }
+    }
+    all
+}
+
+impl Ratio {
+    /// Of the rounds that both series have; `None` if there are none, or if it says nothing.
+    fn of(
+        place: &str,
+        over: (&str, &[Sample]),
+        under: (&str, &[Sample]),
+        spread: Option<Spread>,
+    ) -> Option<Ratio> {
+        let in_both = |one: &Sample| {
+            let other = under.1.iter().find(|other| other.round == one.round)?;
+            (one.number > 0.0 && other.number >= LEAST_BASE)
+                .then(|| ((one.number / other.number).ln(), one.drifted || other.drifted))
+        };
+        let rounds: Vec<(f64, bool)> = over.1.iter().filter_map(in_both).collect();
+        let mut ratio = Ratio {
+            place: place.to_owned(),
+            over: over.0.to_owned(),
+            under: under.0.to_owned(),
+            ratio: mean(rounds.iter().map(|(logarithm, _)| *logarithm))?.exp(),
+            rounds: rounds.len(),
+            drifted: rounds.iter().filter(|(_, drifted)| *drifted).count(),
+            stated: None,
+            spread,
+        };
+        ratio.stated = ratio.interval(ratio.rounds);
+        Some(ratio)
+    }
+
+    /// Within which the mean of so many rounds of another measurement is to lie.
+    pub fn interval(&self, further: usize) -> Option<Interval> {
+        let factor = self.spread?.half_width(self.rounds, further).exp();
+        Some(Interval {
+            low: self.ratio / factor,
+            high: self.ratio * factor,
+        })
+    }
+}
+
+impl Interval {
+    /// Whether it was met.
+    pub fn contains(&self, ratio: f64) -> bool {
+        (self.low..=self.high).contains(&ratio)
+    }
+
+    /// How far it goes to either side, as a share.
+    pub fn half_width(&self) -> f64 {
+        (self.high / self.low).sqrt() - 1.0
+    }
+}
+
+/// None of none.
+fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
+    let count = numbers.len();
+    (count > 0).then(|| numbers.sum::<f64>() / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples(numbers: &[f64]) -> Vec<Sample> {
+        let sample = |(round, &number)| Sample {
+            round,
+            number,
+            drifted: round == 2,
+        };
+        (1..).zip(numbers).map(sample).collect()
+    }
+
+    /// Ratios to ones at a place for each of these.
+    fn to_ones(rows: &[&[f64]], timed: bool) -> Vec<Ratio> {
+        let row = |numbers: &&[f64]| Row {
+            place: "place",
+            series: vec![
+                ("ones", samples(&vec![1.0; numbers.len()])),
+                ("a", samples(numbers)),
+            ],
+            cells: vec![],
+        };
+        ratios(&rows.iter().map(row).collect::<Vec<_>>(), timed)
+    }
+
+    /// Rounds are paired by their numbers, drift of either counts, and what one round gives states nothing.
+    #[test]
+    fn ratios_are_formed_within_rounds() {
+        let (over, under) = (samples(&[2.0, 8.0]), samples(&[1.0, 2.0, 9.0]));
+        let of = |over: &[Sample], under: &[Sample]| Ratio::of("place", ("a", over), ("b", under), None);
+        let ratio = of(&over, &under).unwrap();
+        assert!((ratio.ratio - 8f64.sqrt()).abs() < 1e-9);
+        assert_eq!((ratio.rounds, ratio.drifted), (2, 1));
+        assert_eq!(of(&over[1..], &under[..1]), None);
+        assert_eq!(of(&over, &samples(&[0.001])), None);
+        assert_eq!(to_ones(&[&[2.0]], true)[0].stated, None);
+    }
+
+    /// Counts that never vary are to be found again as they are; times no nearer than measurements differ; what varies,
+    /// within the spread of the whole panel, and more rounds nearer.
+    #[test]
+    fn intervals_are_of_the_panels_spread() {
+        let steady: [&[f64]; 2] = [&[3.0, 3.0], &[2.0, 2.0]];
+        let stated = to_ones(&steady, false)[0].stated.unwrap();
+        assert!(stated.contains(3.0) && !stated.contains(3.03) && !stated.contains(2.97));
+        let stated = to_ones(&steady, true)[0].stated.unwrap();
+        assert!(stated.contains(3.3) && stated.contains(2.7) && !stated.contains(4.0));
+        let varying = to_ones(&[&[3.0, 3.3], &[2.0, 2.0]], false);
+        assert!(varying[1].stated.unwrap().contains(2.1));
+        assert_eq!(varying[0].stated, varying[0].interval(2));
+        assert!(varying[0].interval(1).unwrap().half_width() > varying[0].interval(2).unwrap().half_width());
+    }
+}
