@@ -4,6 +4,7 @@
 mod thread;
 
 use crate::access::Access;
+use crate::backup::Backups;
 use crate::clients::Clients;
 use crate::config::{Address, Config, Protocol};
 use crate::counters::{self, Counter, Counters};
@@ -99,6 +100,7 @@ impl Server {
             encryption: config.tls.clone().map(Encryption::read).transpose()?,
             cursors: Cursors::default(),
             access: Access::default(),
+            backups: Backups::new(config.backup_to.clone()),
             config,
             workers: (0..workers).map(|_| Counters::default()).collect(),
             clients: Arc::new(Clients::default()),
@@ -177,6 +179,7 @@ impl Server {
         }
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
+        shared.backups.wait();
         started.map(|()| report(&shared, abandoned))
     }
 }
@@ -240,6 +243,8 @@ async fn wait(
         }
     }
     drop(tasks);
+    // A connection may wait for it.
+    shared.backups.give_up();
     tokio::select! {
         _ = worked.recv() => {}
         () = signals.stop.next() => shutdown.stop_at_once(),

@@ -1,6 +1,7 @@
 //! What all workers share, and what each has to itself.
 
 use crate::access::Access;
+use crate::backup::Backups;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
@@ -32,6 +33,7 @@ pub struct Shared {
     pub encryption: Option<Encryption>,
     pub cursors: Cursors,
     pub access: Access,
+    pub backups: Backups,
     pub config: Config,
     pub workers: Vec<Counters>,
     /// How long commands took, for each worker.
@@ -104,6 +106,7 @@ impl Shared {
         self.limits.take(config);
         self.slow.take(config);
         self.databases.memory().take_over(config);
+        self.backups.take(config.backup_to.clone());
     }
 
     /// Begins to count anew.

@@ -100,7 +100,12 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
         "persistence" => {
             let more = shared.config.more_stats.as_ref();
             let more = more.map_or_else(Vec::new, |more| more());
-            [line("loading", &0)].into_iter().chain(more).collect()
+            let backups = super::backup::lines(context);
+            [line("loading", &0)]
+                .into_iter()
+                .chain(backups)
+                .chain(more)
+                .collect()
         }
         "stats" => vec![
             line("total_connections_received", &sum(counters::Counter::Connections)),

@@ -2,7 +2,7 @@
 
 use super::context::{Context, Done, Wrong};
 use super::parse::Args;
-use super::{admin, client, config, expiry, keys, numbers, scan, slowlog, strings, transaction};
+use super::{admin, backup, client, config, expiry, keys, numbers, scan, slowlog, strings, transaction};
 use crate::config::LARGEST_VALUE;
 use crate::item::HEADER;
 use crate::memory::ITEM;
@@ -65,6 +65,7 @@ const fn numbered<const COUNT: usize>(mut all: [Command; COUNT]) -> [Command; CO
 commands! {
     "append" 3 Write ONE strings::append, "Appends a string to the value of a key.";
     "auth" -2 Neither NONE client::auth, "Authenticates the connection.";
+    "bgsave" -1 Neither NONE backup::bgsave, "Asynchronously saves the database(s) to disk.";
     "client" -2 Neither NONE client::client, "A container for client connection commands.";
     "command" -1 Neither NONE admin::command, "Returns detailed information about all commands.";
     "config" -2 Neither NONE config::config, "A container for server configuration commands.";
@@ -94,6 +95,7 @@ commands! {
     "keys" 2 Read NONE scan::keys, "Returns all key names that match a pattern.";
     "kprefix" -2 Read NONE scan::kprefix, "Returns the keys that start with a prefix, in order. Not in Redis.";
     "krange" -3 Read NONE scan::krange, "Returns the keys between two bounds, in order. Not in Redis.";
+    "lastsave" 1 Neither NONE backup::lastsave, "Returns the Unix timestamp of the last successful save to disk.";
     "mget" -2 Read ALL strings::mget, "Atomically returns the string values of one or more keys.";
     "mset" -3 Alone PAIRS strings::mset, "Atomically creates or modifies the string values of one or more keys.";
     "msetnx" -3 Alone PAIRS strings::msetnx, "Atomically modifies the string values of one or more keys only when all keys don't exist.";
@@ -110,6 +112,7 @@ commands! {
     "rename" 3 Alone TWO keys::rename, "Renames a key and overwrites the destination.";
     "renamenx" 3 Alone TWO keys::renamenx, "Renames a key only when the target key name doesn't exist.";
     "reset" 1 Neither NONE client::reset, "Resets the connection.";
+    "save" 1 Neither NONE backup::save, "Synchronously saves the database(s) to disk.";
     "scan" -2 Read NONE scan::scan, "Iterates over the key names in the database.";
     "select" 2 Neither NONE client::select, "Changes the selected database.";
     "set" -3 Write ONE strings::set, "Sets the string value of a key, ignoring its type.";
@@ -349,6 +352,9 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<&'static Command, Wron
     check_subcommand(command, args)?;
     if !context.state.known && !command.needs_no_name() {
         return Err("NOAUTH Authentication required.".into());
+    }
+    if command.name == "save" && context.state.queue.is_some() {
+        return Err("ERR Command not allowed inside a transaction".into());
     }
     let writes = matches!(command.kind, Kind::Write | Kind::Alone);
     if writes && command.keys(args).any(<[u8]>::is_empty) {

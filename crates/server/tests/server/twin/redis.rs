@@ -205,6 +205,10 @@ const SHAPES: &[&str] = &[
     "SLOWLOG GET x",
     "SLOWLOG GET -2",
     "SLOWLOG HELP x",
+    "BGSAVE bogus",
+    "BGSAVE SCHEDULE V",
+    "SAVE V",
+    "LASTSAVE V",
 ];
 
 fn command(random: &mut Random) -> Vec<String> {
