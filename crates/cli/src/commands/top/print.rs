@@ -18,6 +18,7 @@ pub fn print(out: &mut impl Write, look: &Look) -> io::Result<()> {
     line("pool", pool(look))?;
     line("resident", bytes(look.resident))?;
     line("recovery", recovery(look))?;
+    line("backup", backup(look))?;
     writeln!(out)?;
     let [protocol, command, rate, p50, p99, p999, total] = HEADS;
     writeln!(
@@ -96,6 +97,20 @@ pub fn recovery(look: &Look) -> String {
             count(recovery.pages)
         ),
         state => state.to_owned(),
+    }
+}
+
+/// How far a backup is, or how old the last is.
+pub fn backup(look: &Look) -> String {
+    let backup = &look.backup;
+    let last = match (backup.running, backup.age) {
+        (true, _) => format!("running, {} of {} items", count(backup.items), count(look.items)),
+        (false, Some(age)) => format!("{} ago", duration(age)),
+        (false, None) => "none".to_owned(),
+    };
+    match backup.ok {
+        true => last,
+        false => format!("{last}, the last one failed"),
     }
 }
 
