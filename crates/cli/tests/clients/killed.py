@@ -249,7 +249,7 @@ def verify(clients, path):
         unfit = lambda key: not any(all(fits(item, *look) for look in seen[key]) for item in may[key])
         wrong.append([f"{key} is {seen[key]}, not one of {may[key]}" for key in may if unfit(key)])
     best = min(wrong, key=len)
-    print("\n".join(best[:20]), f"{len(seen)} keys, {len(best)} wrong")
+    print(*best[:20], f"{len(seen)} keys, {len(best)} wrong", sep="\n")
     with open(path, "a") as ledger:
         for key, ((in_memcached, _, _), (in_redis, _, _)) in seen.items():
             item = None
