@@ -223,7 +223,7 @@ mod tests {
             "3 of 10",
             "50.0 %",
             "75.0 %",
-            "running, 6 of 12 items",
+            "running, 50.0 %",
             "3 MiB used",
             "2 MiB of 4 MiB, 5 evicted",
             "5 MiB of the process",

@@ -100,17 +100,17 @@ pub fn recovery(look: &Look) -> String {
     }
 }
 
-/// How far a backup is, or how old the last is.
+/// How far a backup is, or whether the last one failed, and how old the last is that did not.
 pub fn backup(look: &Look) -> String {
     let backup = &look.backup;
-    let last = match (backup.running, backup.age) {
-        (true, _) => format!("running, {} of {} items", count(backup.items), count(look.items)),
-        (false, Some(age)) => format!("{} ago", duration(age)),
-        (false, None) => "none".to_owned(),
-    };
-    match backup.ok {
-        true => last,
-        false => format!("{last}, the last one failed"),
+    let last = backup
+        .age
+        .map_or("none".to_owned(), |age| format!("{} ago", duration(age)));
+    match (backup.running, backup.ok) {
+        (true, _) if look.items > 0.0 => format!("running, {}", share((backup.items / look.items).min(1.0))),
+        (true, _) => "running".to_owned(),
+        (false, true) => last,
+        (false, false) => format!("failed; last: {last}"),
     }
 }
 
