@@ -6,9 +6,12 @@
 //!
 //! I1 A snapshot's note of a key is what the key held when the snapshot began, and never changes.
 //! I2 Who reads a key in the index and then finds no note of it has read what the key held when the snapshot began: a
-//!    change that it could have seen was noted before it could be seen.
+//!    change that it could have seen was noted before it could be seen. Not so once the snapshot is outgrown, which is
+//!    looked at after that.
 
-use index::{Action, Edit};
+use crate::Error;
+use crate::iter::BATCH_BYTES;
+use index::{Action, Direction, Edit};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
 use std::ops::Bound;
@@ -23,9 +26,18 @@ type Notes = BTreeMap<Box<[u8]>, Before>;
 /// What a note takes beside its bytes, roughly.
 const NOTE: u64 = 2 * size_of::<(Box<[u8]>, Before)>() as u64;
 
+/// The most notes that are looked at under one lock.
+const SOME: usize = 512;
+
 /// One snapshot's notes.
-#[derive(Debug, Default)]
-pub(crate) struct Kept(Mutex<Inner>);
+#[derive(Debug)]
+pub(crate) struct Kept {
+    inner: Mutex<Inner>,
+    /// The most bytes that they may take.
+    most: u64,
+    /// Whether there was no room for one: from then on none is made, and nothing that is read is sure.
+    outgrown: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -34,18 +46,46 @@ struct Inner {
 }
 
 impl Kept {
-    // A note is one insert: whatever panicked, what is there is whole.
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(most: u64) -> Kept {
+        Kept {
+            inner: Mutex::default(),
+            most,
+            outgrown: AtomicBool::new(false),
+        }
     }
 
-    fn note(&self, map: &Arc<str>, key: &[u8], before: impl FnOnce() -> Before) {
+    // A note is one insert: whatever panicked, what is there is whole.
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, map: &Arc<str>, key: &[u8], current: Option<&[u8]>, shared: &mut Option<Before>) {
         let inner = &mut *self.lock();
         let notes = inner.maps.entry(map.clone()).or_default();
-        if !notes.contains_key(key) {
-            let before = before();
-            inner.bytes += NOTE + (key.len() + before.as_ref().map_or(0, |bytes| bytes.len())) as u64;
-            notes.insert(key.into(), before);
+        if self.outgrown.load(Relaxed) || notes.contains_key(key) {
+            return;
+        }
+        let bytes = inner.bytes + NOTE + (key.len() + current.map_or(0, <[u8]>::len)) as u64;
+        if bytes > self.most {
+            // What is noted goes with the snapshot: giving it back here would hold the writer up.
+            self.outgrown.store(true, Relaxed);
+            return;
+        }
+        inner.bytes = bytes;
+        let before = shared.get_or_insert_with(|| current.map(Arc::from)).clone();
+        notes.insert(key.into(), before);
+    }
+
+    /// Asked after the index and the notes: whether what these have shown is so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SnapshotOutgrown`]
+    pub fn is_whole(&self) -> Result<(), Error> {
+        // Who has seen a change that was not noted has taken the notes' lock after the writer, and so sees this, too.
+        match self.outgrown.load(Relaxed) {
+            true => Err(Error::SnapshotOutgrown(self.most)),
+            false => Ok(()),
         }
     }
 
@@ -54,11 +94,29 @@ impl Kept {
         self.lock().maps.get(map)?.get(key).cloned()
     }
 
-    /// Shows the notes between two bounds that do not cross, in order.
-    pub fn between(&self, map: &str, bounds: (Bound<&[u8]>, Bound<&[u8]>), show: impl FnOnce(Range<'_>)) {
-        static NONE: Notes = Notes::new();
+    /// The first notes between two bounds that do not cross, in order from one end, and whether there are more. However
+    /// many there are, writers do not wait for long.
+    pub fn some(
+        &self,
+        map: &str,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> (Vec<(Vec<u8>, Before)>, bool) {
         let inner = self.lock();
-        show(inner.maps.get(map).unwrap_or(&NONE).range::<[u8], _>(bounds));
+        let (mut some, mut bytes) = (Vec::new(), 0);
+        let mut range = inner.maps.get(map).map(|notes| notes.range::<[u8], _>(bounds));
+        let mut next = || match direction {
+            Direction::Forward => range.as_mut()?.next(),
+            Direction::Reverse => range.as_mut()?.next_back(),
+        };
+        while let Some((key, before)) = next() {
+            if some.len() == SOME || bytes >= BATCH_BYTES {
+                return (some, true);
+            }
+            bytes += key.len() + before.as_ref().map_or(0, |bytes| bytes.len());
+            some.push((key.to_vec(), before.clone()));
+        }
+        (some, false)
     }
 
     /// Bytes that the notes take, roughly.
@@ -66,9 +124,6 @@ impl Kept {
         self.lock().bytes
     }
 }
-
-/// Notes in order.
-pub(crate) type Range<'n> = std::collections::btree_map::Range<'n, Box<[u8]>, Before>;
 
 /// All snapshots' notes.
 #[derive(Debug, Default)]
@@ -84,9 +139,9 @@ impl Befores {
         self.any.load(Relaxed)
     }
 
-    /// Begins a snapshot. The gate is closed.
-    pub fn begin(&self) -> Arc<Kept> {
-        let kept = Arc::new(Kept::default());
+    /// Begins a snapshot whose notes may take so many bytes. The gate is closed.
+    pub fn begin(&self, most: u64) -> Arc<Kept> {
+        let kept = Arc::new(Kept::new(most));
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
         all.push(kept.clone());
         self.any.store(true, Relaxed);
@@ -113,8 +168,7 @@ impl Befores {
     fn note(&self, map: &Arc<str>, key: &[u8], current: Option<&[u8]>) {
         let mut shared = None;
         for kept in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
-            let before = || shared.get_or_insert_with(|| current.map(Arc::from)).clone();
-            kept.note(map, key, before);
+            kept.note(map, key, current, &mut shared);
         }
     }
 }

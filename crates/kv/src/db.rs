@@ -178,7 +178,18 @@ impl<M: Media> Db<M> {
     ///
     /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
     pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
-        Snapshot::new(self.clone())
+        self.snapshot_within(u64::MAX)
+    }
+
+    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `most` bytes of memory for what is changed while
+    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and who reads it is told
+    /// [`Error::SnapshotOutgrown`].
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Db::snapshot).
+    pub fn snapshot_within(&self, most: u64) -> Result<Snapshot<M>, Error> {
+        Snapshot::new(self.clone(), most)
     }
 
     pub(crate) fn store(&self) -> &Store<M> {

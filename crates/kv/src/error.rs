@@ -52,6 +52,10 @@ pub enum Error {
     /// The map holds values that were not put by an [`Expiring`](crate::Expiring).
     #[error("map '{0}': a value was put that says nothing of its end")]
     NotExpiring(String),
+    /// What a [bounded](crate::Db::snapshot_within) snapshot would have to keep takes more bytes than it may: it shows
+    /// nothing any more. Drop it, which gives the memory back.
+    #[error("snapshot: to keep what was changed since takes more than the {0} bytes that it may")]
+    SnapshotOutgrown(u64),
     /// A backup could not be read or written.
     #[error("backup: {0}")]
     Backup(#[source] std::io::Error),

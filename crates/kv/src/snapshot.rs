@@ -3,10 +3,11 @@
 //! Nothing is copied to begin one. What is changed while a snapshot lives has what it was noted in memory first
 //! (`befores`), and who reads the snapshot reads the index and then the notes, which take precedence.
 
-use crate::befores::Kept;
+use crate::befores::{Before, Kept};
 use crate::iter::{BATCH_BYTES, Entry};
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
 use index::{Batch, Direction, ReadAhead};
+use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -15,9 +16,9 @@ use std::sync::Arc;
 /// It shows every write that was acknowledged before, none that began after, and each batch whole or not at all.
 ///
 /// While it lives, the first change of each key makes a copy of what the key held (key, value and some 80 bytes), in
-/// memory and for each snapshot that has none; dropping the snapshot gives all of that back. Writers do not wait for its
-/// readers for longer than it takes to look at the notes of one batch of entries. Taking it waits for the writes
-/// that are under way, and no map can be dropped before it is.
+/// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot gives
+/// all of that back. Writers do not wait for its readers for longer than it takes to look at 512 of these notes, or at
+/// a megabyte of them. Taking it waits for the writes that are under way, and no map can be dropped before it is.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -42,11 +43,11 @@ pub struct Snapshot<M: Media = Hardware> {
 }
 
 impl<M: Media> Snapshot<M> {
-    pub(crate) fn new(db: Db<M>) -> Result<Snapshot<M>, Error> {
+    pub(crate) fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
         let _closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;
-        let kept = store.traffic.befores.begin();
+        let kept = store.traffic.befores.begin(most);
         Ok(Snapshot {
             kept,
             maps,
@@ -127,7 +128,9 @@ impl<'s> View<'s> {
         let key = key.as_ref();
         // In this order: see `befores`.
         let now = self.map.get(key)?;
-        Ok(match self.kept.of(self.map.name(), key) {
+        let noted = self.kept.of(self.map.name(), key);
+        self.kept.is_whole()?;
+        Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
             None => now,
         })
@@ -149,6 +152,7 @@ impl<'s> View<'s> {
         ViewIter {
             view: self.clone(),
             ahead: ReadAhead::new(lower, upper),
+            outgrown: false,
         }
     }
 
@@ -175,10 +179,10 @@ impl<'s> View<'s> {
             if !ordered(low, high) {
                 return Ok(false);
             }
-            let (found, full) = self.read_now(low, high, direction, limit)?;
+            let (mut found, full) = self.read_now(low, high, direction, limit)?;
             // How far the index has been read.
-            let reached = found.last().filter(|_| full).map(|(key, _)| key.clone());
-            let covered = match (&reached, direction) {
+            let read = found.last().filter(|_| full).map(|(key, _)| key.clone());
+            let covered = match (&read, direction) {
                 (None, _) => (low, high),
                 (Some(key), Direction::Forward) => (low, Bound::Included(&**key)),
                 (Some(key), Direction::Reverse) => (Bound::Included(&**key), high),
@@ -187,7 +191,16 @@ impl<'s> View<'s> {
                 let what = "a key out of order";
                 return Err(heap::Error::Damaged { what, offset: 0 }.into());
             }
-            self.overlay(found, covered, direction, entries);
+            let (notes, more) = self.kept.some(self.map.name(), covered, direction);
+            let reached = match notes.last().filter(|_| more) {
+                None => read,
+                // What lies behind the last of these notes is read again, with the notes there.
+                Some((last, _)) => {
+                    found.truncate(found.partition_point(|(key, _)| !comes_first(last, key, direction)));
+                    Some(last.clone())
+                }
+            };
+            merge(found, notes, direction, entries);
             match (reached, direction) {
                 (None, _) => return Ok(false),
                 (Some(_), _) if !entries.is_empty() => return Ok(true),
@@ -221,43 +234,31 @@ impl<'s> View<'s> {
             })?;
         Ok((found, full))
     }
+}
 
-    /// Puts what was found between two bounds into `entries`, with the notes in its place, in the order of the scan.
-    fn overlay(
-        &self,
-        found: Vec<Entry>,
-        covered: (Bound<&[u8]>, Bound<&[u8]>),
-        direction: Direction,
-        entries: &mut std::collections::VecDeque<Entry>,
-    ) {
-        self.kept.between(self.map.name(), covered, |notes| {
-            let forward = direction == Direction::Forward;
-            let mut notes: Box<dyn Iterator<Item = _>> = if forward {
-                Box::new(notes)
-            } else {
-                Box::new(notes.rev())
-            };
-            let mut note = notes.next();
-            for (key, value) in found {
-                // Notes that come before the key, of keys that are gone by now.
-                while let Some((other, before)) = note
-                    && ((forward && **other < *key) || (!forward && **other > *key))
-                {
-                    entries.extend(before.as_ref().map(|bytes| (other.to_vec(), bytes.to_vec())));
-                    note = notes.next();
-                }
-                match note {
-                    Some((other, before)) if **other == *key => {
-                        entries.extend(before.as_ref().map(|bytes| (key, bytes.to_vec())));
-                        note = notes.next();
-                    }
-                    _ => entries.push_back((key, value)),
-                }
-            }
-            for (other, before) in note.into_iter().chain(notes) {
-                entries.extend(before.as_ref().map(|bytes| (other.to_vec(), bytes.to_vec())));
-            }
-        });
+/// Puts what was found, with the notes in its place, in the order of the scan.
+fn merge(
+    found: Vec<Entry>,
+    notes: Vec<(Vec<u8>, Before)>,
+    direction: Direction,
+    entries: &mut VecDeque<Entry>,
+) {
+    let mut found = found.into_iter().peekable();
+    for (key, before) in notes {
+        while let Some(entry) = found.next_if(|(other, _)| comes_first(other, &key, direction)) {
+            entries.push_back(entry);
+        }
+        found.next_if(|(other, _)| *other == key);
+        entries.extend(before.map(|bytes| (key, bytes.to_vec())));
+    }
+    entries.extend(found);
+}
+
+/// Whether a scan comes to `key` before `other`.
+fn comes_first(key: &[u8], other: &[u8], direction: Direction) -> bool {
+    match direction {
+        Direction::Forward => key < other,
+        Direction::Reverse => key > other,
     }
 }
 
@@ -279,13 +280,19 @@ fn ordered(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
 pub struct ViewIter<'s> {
     view: View<'s>,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
+    /// Whether it has been told that the snapshot is outgrown.
+    outgrown: bool,
 }
 
 impl ViewIter<'_> {
     fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
         let view = &self.view;
         let entry = self.ahead.next(direction, |batch| view.fill(batch, direction));
-        entry.map(|entry| Ok(entry?))
+        match view.kept.is_whole() {
+            Ok(()) => entry.map(|entry| Ok(entry?)),
+            Err(_) if std::mem::replace(&mut self.outgrown, true) => None,
+            Err(outgrown) => Some(Err(outgrown)),
+        }
     }
 }
 

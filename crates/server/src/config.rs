@@ -1,6 +1,7 @@
 //! How the server is set up.
 
 use crate::Error;
+use crate::backup::Copying;
 use crate::metrics::MoreMetrics;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -10,8 +11,8 @@ use std::time::Duration;
 /// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
 pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 
-/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits: connections, sizes
-/// of requests, idle time, the slow log.
+/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits (connections, sizes
+/// of requests, idle time, the slow log) and where backups go.
 pub type Reload = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
 /// The map of database `number` above 0, made if it is not there and the second argument says so; or why it cannot be
@@ -31,6 +32,23 @@ pub struct Change<'c> {
 
 /// Makes changes, of no key two: all of them, durably, or none, whatever crash comes; or says why none was made.
 pub type Commit = Arc<dyn Fn(&[Change<'_>]) -> Result<(), String> + Send + Sync>;
+
+/// Where backups go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupTo {
+    /// The file. A new one takes its place when it is whole and durable.
+    pub file: PathBuf,
+    /// The most bytes of memory that a backup may take for what clients change while it is written.
+    pub memory: u64,
+}
+
+/// Takes hold of what all maps hold at this moment, or says why that cannot be. It is called while no transaction runs, and
+/// shall not take long.
+pub type Backup = Arc<dyn Fn(&BackupTo) -> Result<Moment, String> + Send + Sync>;
+
+/// Writes what was taken hold of, while clients are served, and lets go of it; or says why it could not, and then has left
+/// the file that there was.
+pub type Moment = Box<dyn FnOnce(&Copying) -> Result<(), String>>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;
@@ -119,6 +137,10 @@ pub struct Config {
     pub maps: Option<Maps>,
     /// What commits a transaction; without it, a crash may come between two changes of one.
     pub commit: Option<Commit>,
+    /// What makes backups; without it there are none.
+    pub backup: Option<Backup>,
+    /// Where they go; without it there are none either. A reload may change it.
+    pub backup_to: Option<BackupTo>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,
     /// With it, connections from the internet are encrypted; unix sockets and metrics are not.
@@ -166,6 +188,8 @@ impl Default for Config {
             redis: Vec::new(),
             maps: None,
             commit: None,
+            backup: None,
+            backup_to: None,
             passwords: None,
             tls: None,
             allow_remote: false,
@@ -221,6 +245,7 @@ impl std::fmt::Debug for Config {
         f.debug_struct("Config")
             .field("memcached", &self.memcached)
             .field("redis", &self.redis)
+            .field("backup_to", &self.backup_to)
             .field("passwords", &self.passwords)
             .field("tls", &self.tls)
             .field("allow_remote", &self.allow_remote)

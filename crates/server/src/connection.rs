@@ -193,6 +193,18 @@ impl Sink<'_> {
         Ok(())
     }
 
+    /// Sends the answers, and waits for something that has no limit of time.
+    pub async fn wait<T>(&mut self, what: impl Future<Output = T>) -> io::Result<T> {
+        self.send().await?;
+        let done = tokio::select! {
+            done = what => done,
+            () = self.client.killed() => return Err(io::ErrorKind::ConnectionAborted.into()),
+        };
+        self.now = now();
+        self.worker.begin();
+        Ok(done)
+    }
+
     async fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.out.len() {

@@ -92,6 +92,11 @@ impl Databases {
         numbered.filter_map(|(i, store)| Some((i, store?))).collect()
     }
 
+    /// How many edits there were in all since the start, those that changed nothing included.
+    pub fn edits(&self) -> u64 {
+        self.all().iter().map(|(_, store)| store.edits()).sum()
+    }
+
     fn find(&self, number: usize, create: bool) -> Result<Option<Arc<Store>>, Error> {
         let mut opened = self.opened();
         let Some(slot) = opened.get_mut(number) else {

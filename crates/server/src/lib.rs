@@ -22,6 +22,7 @@
 //! | `memcached`  | bytes to requests (`parse`), requests to answers (`session`) |
 //! | `redis`      | Redis: bytes to commands (`parse`), and the commands       |
 //! | `databases`  | the items of each database, and the gate before them       |
+//! | `backup`     | backups while clients are served                           |
 //! | `memory`     | how much the items may take, and who goes (`frequency`)     |
 //! | `passwords`  | who may come in                                            |
 //! | `limits`     | what may change while the server runs                      |
@@ -41,6 +42,7 @@
 //! | `sweep`      | removing dead items                                        |
 
 mod access;
+mod backup;
 mod clients;
 mod config;
 mod connection;
@@ -71,8 +73,10 @@ mod store;
 mod sweep;
 mod tls;
 
+pub use backup::Copying;
 pub use config::{
-    Address, Change, Commit, Config, LARGEST_VALUE, MAX_THREADS, Maps, MoreStats, Protocol, Reload, Tls,
+    Address, Backup, BackupTo, Change, Commit, Config, LARGEST_VALUE, MAX_THREADS, Maps, Moment, MoreStats,
+    Protocol, Reload, Tls,
 };
 pub use databases::COUNT as DATABASES;
 pub use error::Error;

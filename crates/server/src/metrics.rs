@@ -132,6 +132,7 @@ fn own(shared: &Shared) -> Vec<Metric> {
             memory.refused() as f64,
         ),
     ]);
+    all.extend(backups(shared));
     all.extend(resident().map(|bytes| {
         let help = "Memory of the process that is resident, the pool's part included.";
         plain("process_resident_memory_bytes", help, bytes)
@@ -145,6 +146,58 @@ fn own(shared: &Shared) -> Vec<Metric> {
     let told = counters::METRICS.iter().zip(sums);
     all.extend(told.map(|((name, help), (_, sum))| plain(name, help, sum as f64)));
     all
+}
+
+fn backups(shared: &Shared) -> [Metric; 8] {
+    let look = shared.backups.look(shared);
+    let gauges = [
+        (
+            "wollemi_backup_running",
+            "Whether a backup is under way.",
+            f64::from(u8::from(look.running.is_some())),
+        ),
+        (
+            "wollemi_backup_items",
+            "Items that the backup under way has written.",
+            look.entries as f64,
+        ),
+        (
+            "wollemi_backup_bytes",
+            "Bytes that the backup under way has written.",
+            look.bytes as f64,
+        ),
+        (
+            "wollemi_backup_memory_bytes",
+            "What the backup under way takes to keep what is changed meanwhile.",
+            look.memory as f64,
+        ),
+        (
+            "wollemi_backups_total",
+            "Backups since the start.",
+            look.done.made as f64,
+        ),
+        (
+            "wollemi_failed_backups_total",
+            "Backups that failed since the start.",
+            look.done.failed as f64,
+        ),
+        (
+            "wollemi_last_backup_ok",
+            "Whether the last backup that was begun did not fail.",
+            f64::from(u8::from(look.done.well)),
+        ),
+        (
+            "wollemi_last_backup_timestamp_seconds",
+            "When the last backup was done, or else the server started, in seconds since 1970.",
+            look.done.time as f64,
+        ),
+    ];
+    gauges.map(|(name, help, value)| Metric {
+        name,
+        help,
+        labels: Vec::new(),
+        value,
+    })
 }
 
 /// Bytes of memory that are resident.

@@ -4,6 +4,7 @@
 
 mod admin;
 mod ahead;
+mod backup;
 mod client;
 mod command;
 mod config;
@@ -33,7 +34,7 @@ use crate::connection::{Answered, ENOUGH, Protocol, Sink};
 use crate::counters::Counter;
 use crate::shared::Worker;
 use ahead::Ahead;
-use context::{Context, State};
+use context::{Context, Saving, State};
 use parse::{Args, Limits, Parser, Step};
 use reply::Reply;
 use std::io;
@@ -89,6 +90,8 @@ impl Redis {
             queue: None,
             watched: Vec::new(),
             closing: false,
+            executing: false,
+            saving: None,
         };
         Redis {
             parser: Parser::new(limits(&worker)),
@@ -191,6 +194,20 @@ impl Redis {
             }
             keys.len()
         })
+    }
+
+    /// Waits for the end of a backup, and answers the `SAVE` that has asked for it.
+    async fn saved(&self, saving: Saving, sink: &mut Sink<'_>) -> io::Result<()> {
+        let made = sink.wait(saving).await?;
+        let mut reply = Reply {
+            out: &mut sink.out,
+            three: self.state.three,
+        };
+        match made.unwrap_or_else(|_| Err("the backup has ended without a word".into())) {
+            Ok(()) => reply.ok(),
+            Err(why) => reply.error(&format!("ERR {why}")),
+        }
+        Ok(())
     }
 
     /// Reads commands behind the one that `input` begins with, which has `used` bytes, and fetches what all of them will look at.
@@ -309,6 +326,9 @@ impl Protocol for Redis {
                     self.fetch(input, more);
                 }
                 self.answer(input, ahead, sink);
+                if let Some(saving) = self.state.saving.take() {
+                    self.saved(saving, sink).await?;
+                }
                 sink.send_if_enough().await?;
                 if self.state.closing {
                     break None;

@@ -148,6 +148,7 @@ impl Server {
         }
         shutdown.stop();
         let abandoned = threads.into_iter().map(|thread| thread.join().unwrap_or(0)).sum();
+        shared.backups.wait();
         started.map(|()| report(&shared, abandoned))
     }
 }
@@ -211,6 +212,8 @@ async fn wait(
         }
     }
     drop(tasks);
+    // A connection may wait for it.
+    shared.backups.give_up();
     tokio::select! {
         _ = worked.recv() => {}
         () = signals.stop.next() => shutdown.stop_at_once(),

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::access::Access;
+use crate::backup::Backups;
 use crate::clients::Clients;
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
@@ -34,6 +35,7 @@ pub struct Shared {
     pub encryption: Option<Encryption>,
     pub cursors: Cursors,
     pub access: Access,
+    pub backups: Backups,
     pub config: Config,
     pub workers: Vec<Counters>,
     /// How long commands took, for each worker.
@@ -118,6 +120,7 @@ impl Shared {
             encryption: config.tls.clone().map(Encryption::read).transpose()?,
             cursors: Cursors::default(),
             access: Access::default(),
+            backups: Backups::new(config.backup_to.clone()),
             config,
             workers: (0..workers).map(|_| Counters::default()).collect(),
             clients: Arc::new(Clients::default()),
@@ -132,6 +135,7 @@ impl Shared {
         self.limits.take(config);
         self.slow.take(config);
         self.databases.memory().take_over(config);
+        self.backups.take(config.backup_to.clone());
     }
 
     /// Begins to count anew.

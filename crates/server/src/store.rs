@@ -89,8 +89,9 @@ pub struct Store {
     items: Pending,
     /// The largest value, in bytes. It may change.
     largest: Arc<AtomicUsize>,
-    /// The next unique.
+    /// The next unique, and the one of the first edit.
     next: AtomicU64,
+    first: u64,
     /// As in the record, for those who only look.
     reserved: AtomicU64,
     flushed: AtomicU64,
@@ -141,6 +142,7 @@ impl Store {
             items: Pending::new(index),
             largest,
             next: AtomicU64::new(next),
+            first: next,
             reserved: AtomicU64::new(next),
             flushed: AtomicU64::new(record.flushed),
             flush_at: AtomicU64::new(record.flush_at),
@@ -376,6 +378,11 @@ impl Store {
             removed += usize::from(self.bury(key, now)?);
         }
         Ok(Swept { seen, removed })
+    }
+
+    /// How many edits there were since it was opened, those that changed nothing included.
+    pub fn edits(&self) -> u64 {
+        self.next.load(Ordering::Relaxed) - self.first
     }
 
     /// How many items there are, dead ones that nobody has met included; and whether that is exact, as it is once

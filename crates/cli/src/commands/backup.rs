@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wollemi::{Copied, Db};
+use wollemi::{Copied, Db, Snapshot};
 
 /// The arguments of `backup`.
 #[derive(Debug, clap::Args)]
@@ -70,13 +70,9 @@ impl Backup {
             progress.finish_and_clear();
             return Ok(Outcome::Done);
         }
-        let copied = in_its_place(&self.file, ".part", |part| {
-            let file = File::create(part).map_err(failed(part))?;
-            let mut out = BufWriter::with_capacity(1 << 18, file);
-            let copied = snapshot.backup(&mut out, |copied| show(&progress, copied))?;
-            out.into_inner()
-                .map_err(|error| failed(part)(error.into_error()))?;
-            Ok(copied)
+        let pool = context.pool();
+        let copied = to_file(&snapshot, &pool, &self.file, &|| false, |copied| {
+            show(&progress, copied)
         })?;
         progress.finish_and_clear();
         summarize("backed up", copied, started, None, context.json)
@@ -148,6 +144,57 @@ fn in_place(context: &Context) -> Result<Outcome, Failure> {
         let _ = writeln!(io::stderr(), "gave {} back", BinaryBytes(given_back));
     }
     Ok(Outcome::Done)
+}
+
+/// Writes a snapshot of a pool to a file, which it replaces when it is whole and on the medium; until then a crash or an error
+/// leaves it as it was. It fails soon after `ended` says so.
+pub fn to_file(
+    snapshot: &Snapshot,
+    pool: &Path,
+    file: &Path,
+    ended: &dyn Fn() -> bool,
+    progress: impl FnMut(&Copied),
+) -> Result<Copied, Failure> {
+    let pool = fs::canonicalize(pool).map_err(failed(pool))?;
+    for name in [file, &beside(file, PART)] {
+        // What is not there is not the pool.
+        if fs::canonicalize(name).is_ok_and(|name| name == pool) {
+            let name = name.display();
+            return Err(Failure::Usage(format!(
+                "'{name}' is the pool: a backup needs a file of its own"
+            )));
+        }
+    }
+    in_its_place(file, PART, |part| {
+        let file = File::create(part).map_err(failed(part))?;
+        let mut out = BufWriter::with_capacity(1 << 18, Ending { file, ended });
+        let copied = snapshot.backup(&mut out, progress)?;
+        out.into_inner()
+            .map_err(|error| failed(part)(error.into_error()))?;
+        Ok(copied)
+    })
+}
+
+/// What a backup's file has behind its name until it is whole.
+const PART: &str = ".part";
+
+/// A file that is written until somebody says that it is enough.
+struct Ending<'e> {
+    file: File,
+    ended: &'e dyn Fn() -> bool,
+}
+
+impl Write for Ending<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match (self.ended)() {
+            true => Err(io::Error::other("given up, as the server ends")),
+            false => self.file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Makes a file under another name, and gives it its own when it is whole and on the medium, in the place of an older one. Where

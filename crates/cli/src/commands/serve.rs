@@ -1,5 +1,6 @@
 //! `serve`: the pool for memcached and Redis clients.
 
+mod backup;
 mod databases;
 mod notify;
 mod pool;
@@ -13,7 +14,7 @@ use crate::log;
 use crate::settings::{self, Settings};
 use clap::builder::RangedU64ValueParser;
 use ready::{Ready, announce, count, heard_or_not, say_goodbye};
-use server::{Address, Config, Protocol, Server, Shutdown, Tls};
+use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Tls};
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
@@ -28,7 +29,7 @@ use std::time::Duration;
 Redis's database 0 is that map, database N the map `memcached-N`. \
 SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once. \
 SIGHUP reads the settings again and takes the limits over: --max-connections, --max-value, --max-bulk, --idle-timeout, \
---slow-log, --slow-log-length.
+--slow-log, --slow-log-length, --memory-limit, --no-evict; and --backup, --backup-memory.
 
 Every option but --config, --print-config and --after-power-loss can also be set in the environment, \
 as WOLLEMI_MAX_CONNECTIONS=5000 (lists with commas, switches with true or false), and in the file of --config, as \
@@ -75,6 +76,13 @@ pub struct Args {
     /// Refuse what there is no room for within the limit, and drop nothing
     #[arg(short = 'M', long)]
     no_evict: bool,
+    /// Where Redis's BGSAVE and SAVE write a backup of all databases, for `wollemi restore`. A new one takes the file's place when it
+    /// is whole
+    #[arg(long, value_name = "FILE")]
+    backup: Option<PathBuf>,
+    /// The most memory that a backup may take for what clients change while it is written; one that needs more is given up
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    backup_memory: u64,
     /// Also serve memcached clients on a unix socket, whose file is made for its owner alone
     #[arg(long, value_name = "PATH")]
     unix: Vec<PathBuf>,
@@ -152,7 +160,7 @@ pub fn run() -> Result<Outcome, Failure> {
 }
 
 impl Args {
-    /// A configuration with the limits of these arguments.
+    /// A configuration with what of these arguments a reload takes over.
     fn limits(&self, config: Config) -> Config {
         let bytes = |size: u64| usize::try_from(size).unwrap_or(usize::MAX);
         Config {
@@ -164,6 +172,10 @@ impl Args {
             slow_length: self.slow_log_length,
             memory_limit: self.memory_limit,
             evicts: !self.no_evict,
+            backup_to: self.backup.clone().map(|file| BackupTo {
+                file,
+                memory: self.backup_memory,
+            }),
             ..config
         }
     }
@@ -197,6 +209,7 @@ impl Args {
                 self.new.open(db, name)
             })),
             commit: Some(databases::commit(&db, name)),
+            backup: Some(backup::of(&db, &path)),
             passwords: self.passwords,
             tls,
             allow_remote: self.allow_remote,

@@ -4,24 +4,36 @@
     killed.py verify MEMCACHED_PORT REDIS_PORT LEDGER   exits with 1 where anything acknowledged is lost
 
 The ledger has a line of JSON for each operation that begins, and one for each that is acknowledged:
-[acknowledged, client, key, value]. Each client has its own keys: plain ones that live for LIFE seconds, a counter, and a
-number that is only changed by compare-and-swap.
+[acknowledged, client, key, item]. An item is its data, its flags, and between which milliseconds since 1970 it ends, the
+second of which is not known before it is acknowledged; null where it does not end. No item: the key is absent. No key: all
+are flushed. What was found by `verify` stands there as acknowledged, too.
+
+Each client has its own keys: plain ones that live long, short-lived ones, ones that are set and deleted, a counter, and a number
+that is only changed by compare-and-swap. Now and then one of them flushes all, while the other waits.
 """
 
+import contextlib
 import json
 import sys
 import threading
+import time
 
 import pymemcache
 import redis
 
 LIFE = 1000
 KEYS = 50
+BETWEEN_FLUSHES = 15
 GONE = (OSError, EOFError, pymemcache.MemcacheError, redis.RedisError)
+
+
+def now():
+    return time.time_ns() // 1_000_000
 
 
 class Memcached:
     name = "m"
+    short = 1000
 
     def __init__(self, port):
         self.client = pymemcache.Client(("127.0.0.1", port), default_noreply=False, timeout=60)
@@ -29,11 +41,14 @@ class Memcached:
     def get(self, key):
         return self.client.get(key)
 
-    def set(self, key, value):
-        return self.client.set(key, value, expire=LIFE)
+    def set(self, key, value, flags, life):
+        return self.client.set(key, value, expire=life // 1000, flags=flags)
 
     def add(self, key, value):
         return self.client.add(key, value)
+
+    def delete(self, key):
+        return self.client.delete(key)
 
     def count(self, key):
         return self.client.incr(key, 1)
@@ -43,9 +58,19 @@ class Memcached:
         assert int(found) == old, (key, found, old)
         return self.client.cas(key, str(new), unique)
 
+    def flush(self):
+        return self.client.flush_all()
+
+    def look(self, key):
+        """Data, flags, and when it ends, which this client cannot tell."""
+        head = self.client.raw_command(f"mg {key} f", end_tokens=b"\r\n")
+        found = self.client.get(key)
+        return None if head == b"EN" or found is None else (found.decode(), int(head.split()[1][1:]), None)
+
 
 class Redis:
     name = "r"
+    short = 300
 
     def __init__(self, port):
         self.client = redis.Redis(port=port, socket_timeout=60, retry=None)
@@ -53,11 +78,15 @@ class Redis:
     def get(self, key):
         return self.client.get(key)
 
-    def set(self, key, value):
-        return self.client.set(key, value, ex=LIFE)
+    def set(self, key, value, flags, life):
+        assert flags == 0
+        return self.client.set(key, value, px=life)
 
     def add(self, key, value):
         return self.client.set(key, value, nx=True)
+
+    def delete(self, key):
+        return self.client.delete(key) == 1
 
     def count(self, key):
         return self.client.incr(key)
@@ -71,72 +100,177 @@ class Redis:
             pipe.set(key, new)
             return pipe.execute() == [True]
 
+    def flush(self):
+        return self.client.flushall()
 
-def work(client, ledger, lock):
-    def note(acknowledged, key, value):
-        with lock:
-            ledger.write(json.dumps([acknowledged, client.name, key, value]) + "\n")
-            ledger.flush()
+    def look(self, key):
+        """Data, flags, which this client cannot tell, and when it ends; -1: never."""
+        found, ends = self.client.pipeline(transaction=True).get(key).pexpiretime(key).execute()
+        return None if found is None else (found.decode(), None, ends)
 
-    def do(key, value, what):
-        note(False, key, value)
+
+class Gate:
+    """Held by one alone, or shared."""
+
+    def __init__(self):
+        self.changed, self.within, self.closed, self.flushes = threading.Condition(), 0, False, 0
+
+    @contextlib.contextmanager
+    def shared(self):
+        with self.changed:
+            self.changed.wait_for(lambda: not self.closed)
+            self.within += 1
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.within -= 1
+                self.changed.notify_all()
+
+    @contextlib.contextmanager
+    def alone(self):
+        with self.changed:
+            self.changed.wait_for(lambda: not self.closed)
+            self.closed = True
+            self.changed.wait_for(lambda: self.within == 0)
+        try:
+            yield
+        finally:
+            with self.changed:
+                self.closed = False
+                self.changed.notify_all()
+
+
+class Worker:
+    def __init__(self, client, ledger, lock, gate):
+        self.client, self.ledger, self.lock, self.gate = client, ledger, lock, gate
+        self.counter, self.number = f"{client.name}:counter", f"{client.name}:number"
+
+    def note(self, acknowledged, key, item):
+        with self.lock:
+            self.ledger.write(json.dumps([acknowledged, self.client.name, key, item]) + "\n")
+            self.ledger.flush()
+
+    def do(self, key, what, data=None, flags=0, life=None):
+        """Does something that leaves the key with this item."""
+        item = None if data is None else [data, flags, None, None]
+        if life is not None:
+            item[2] = now() + life
+        self.note(False, key, item)
         assert what(), key
-        note(True, key, value)
+        if life is not None:
+            item[3] = now() + life
+        self.note(True, key, item)
 
-    counter, number = f"{client.name}:counter", f"{client.name}:number"
-    try:
-        for key in (counter, number):
-            client.add(key, "0")
-        counted, swapped = int(client.get(counter)), int(client.get(number))
-        n = 0
-        while True:
-            n += 1
-            # No value comes twice.
-            do(f"{client.name}:{n % KEYS}", f"{counted}-{n}", lambda: client.set(f"{client.name}:{n % KEYS}", f"{counted}-{n}"))
-            do(counter, str(counted + 1), lambda: client.count(counter) == counted + 1)
-            counted += 1
-            do(number, str(swapped + 1), lambda: client.swap(number, swapped, swapped + 1))
-            swapped += 1
-    except GONE:
-        pass
+    def set(self, key, flags, life):
+        value = str(time.time_ns())  # None comes twice.
+        self.do(key, lambda: self.client.set(key, value, flags, life), value, flags, life)
+
+    def begin(self):
+        """The counter and the number as they are, or from nought."""
+        self.flushes = self.gate.flushes
+        for key in (self.counter, self.number):
+            if self.client.get(key) is None:
+                self.do(key, lambda: self.client.add(key, "0"), "0")
+        self.counted, self.swapped = (int(self.client.get(key)) for key in (self.counter, self.number))
+
+    def round(self, n):
+        client, name, number = self.client, self.client.name, n % KEYS
+        if self.flushes != self.gate.flushes:
+            self.begin()
+        self.set(f"{name}:{number}", n % 1000 if name == "m" else 0, LIFE * 1000)
+        self.set(f"{name}:short{number}", 0, client.short)
+        self.set(f"{name}:gone{number}", 0, LIFE * 1000)
+        self.do(f"{name}:gone{number}", lambda: client.delete(f"{name}:gone{number}"))
+        self.counted += 1
+        self.do(self.counter, lambda: client.count(self.counter) == self.counted, str(self.counted))
+        old, self.swapped = self.swapped, self.swapped + 1
+        self.do(self.number, lambda: client.swap(self.number, old, old + 1), str(old + 1))
+
+    def work(self):
+        with contextlib.suppress(*GONE):
+            with self.gate.shared():
+                self.begin()
+            n = 0
+            while True:
+                n += 1
+                with self.gate.shared():
+                    self.round(n)
+                if n % BETWEEN_FLUSHES == 0:
+                    with self.gate.alone():
+                        self.do(None, self.client.flush)
+                        self.gate.flushes += 1
 
 
-def verify(memcached, database, path):
-    # What each key may hold: the last value acknowledged, or one that was under way after it.
-    may = {}
+def replay(path):
+    """What each key may hold; and what, if a flush that was under way at the end was carried out. The last item acknowledged,
+    or one that was under way after it."""
+    may, flushed = {}, {}
     with open(path) as ledger:
         for line in ledger:
-            acknowledged, _, key, value = json.loads(line)
-            if acknowledged:
-                may[key] = [value]
-            else:
-                may.setdefault(key, ["0" if key[2].isalpha() else None]).append(value)
-    wrong = 0
-    for key, values in may.items():
-        for found in (memcached.get(key), database.get(key)):
-            found = None if found is None else found.decode()
-            if found not in values:
-                wrong += 1
-                print(f"{key} is {found}, not one of {values}")
-        left = database.client.ttl(key)
-        lives = found is None or (left == -1 if key[2].isalpha() else 0 < left <= LIFE)
-        if not lives:
-            wrong += 1
-            print(f"{key} has {left} seconds left")
-    print(f"{len(may)} keys, {wrong} wrong")
-    return wrong
+            acknowledged, _, key, item = json.loads(line)
+            if key is None:
+                if not acknowledged:
+                    flushed = {key: [None] for key in may}
+                may = dict(flushed) if acknowledged else may
+                continue
+            for one in (may, flushed):
+                one[key] = [item] if acknowledged else one.get(key, [None]) + [item]
+    return may, flushed
+
+
+def fits(item, look, before, after):
+    """Whether this may be what was seen of an item between two milliseconds."""
+    if item is None:
+        return look is None
+    data, flags, least, most = item
+    if look is None:
+        return least is not None and least <= after
+    found, its_flags, ends = look
+    if found != data or its_flags not in (None, flags):
+        return False
+    if ends is None:
+        return most is None or before < most
+    return ends == -1 if least is None else max(least, before + 1) <= ends <= (most or ends)
+
+
+def verify(clients, path):
+    seen = {}
+    alternatives = replay(path)
+    for key in alternatives[0]:
+        looks = []
+        for client in clients:
+            before = now()
+            look = client.look(key)
+            looks.append((look, before, now()))
+        seen[key] = looks
+    wrong = []
+    for may in alternatives:
+        unfit = lambda key: not any(all(fits(item, *look) for look in seen[key]) for item in may[key])
+        wrong.append([f"{key} is {seen[key]}, not one of {may[key]}" for key in may if unfit(key)])
+    best = min(wrong, key=len)
+    print(*best[:20], f"{len(seen)} keys, {len(best)} wrong", sep="\n")
+    with open(path, "a") as ledger:
+        for key, ((in_memcached, _, _), (in_redis, _, _)) in seen.items():
+            item = None
+            if in_memcached and in_redis:
+                ends = None if in_redis[2] == -1 else in_redis[2]
+                item = [in_redis[0], in_memcached[1], ends, ends]
+            ledger.write(json.dumps([True, "verify", key, item]) + "\n")
+    return len(best)
 
 
 def main():
     what, memcached, database, path = sys.argv[1:]
     clients = [Memcached(int(memcached)), Redis(int(database))]
     if what == "verify":
-        sys.exit(verify(*clients, path) > 0)
-    lock = threading.Lock()
+        sys.exit(verify(clients, path) > 0)
+    lock, gate = threading.Lock(), Gate()
     failed = []
     threading.excepthook = lambda args: (failed.append(args), threading.__excepthook__(args))
     with open(path, "a") as ledger:
-        threads = [threading.Thread(target=work, args=(client, ledger, lock)) for client in clients]
+        workers = [Worker(client, ledger, lock, gate) for client in clients]
+        threads = [threading.Thread(target=worker.work) for worker in workers]
         for thread in threads:
             thread.start()
         for thread in threads:

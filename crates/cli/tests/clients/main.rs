@@ -1,5 +1,5 @@
-//! Clients that people use, at work until the server is killed: what they were told is there afterwards, items that expire,
-//! counters and numbers changed by compare-and-swap among it.
+//! Clients that people use, at work until the server is killed: what they were told is there afterwards; and at work while
+//! backups are made: each is one moment of theirs.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,13 +19,17 @@ const KILLS: usize = 4;
 /// Operations of each client that are acknowledged before a kill.
 const BEFORE_A_KILL: usize = 150;
 
-fn clients(what: &str, server: &Server, ledger: &Path) -> Command {
+/// How long the server is down after a kill: longer than the short-lived items may live.
+const DOWN: Duration = Duration::from_millis(1100);
+
+fn clients(script: &str, what: &str, server: &Server, file: &Path) -> Command {
     let port = |of| server.address(of).rsplit(':').next().expect("a port").to_owned();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients");
     let mut command = Command::new(python());
     command
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/killed.py"))
+        .arg(folder.join(script))
         .args([what, &port("memcached"), &port("redis")])
-        .arg(ledger);
+        .arg(file);
     command
 }
 
@@ -36,7 +40,8 @@ fn acknowledged(ledger: &Path, client: &str) -> usize {
     text.lines().filter(|line| line.starts_with(&begin)).count()
 }
 
-/// Whatever both clients were told before the server was killed amid their work is true of the next server.
+/// Whatever both clients were told before the server was killed amid their work is true of the next server: data, flags, counts;
+/// what was deleted or flushed stays away, what has an end ends when it was to, and be it while no server runs.
 #[test]
 fn what_clients_were_told_outlives_a_killed_server() {
     let pool = Pool::new();
@@ -44,7 +49,9 @@ fn what_clients_were_told_outlives_a_killed_server() {
     for _ in 0..KILLS {
         let mut server = Server::start(&pool);
         let before = ["m", "r"].map(|client| (client, acknowledged(&ledger, client)));
-        let mut working = clients("work", &server, &ledger).spawn().expect("python runs");
+        let mut working = clients("killed.py", "work", &server, &ledger)
+            .spawn()
+            .expect("python runs");
         let started = Instant::now();
         while !before
             .iter()
@@ -57,10 +64,32 @@ fn what_clients_were_told_outlives_a_killed_server() {
         server.child.wait().expect("ends");
         let ended = working.wait().expect("python ends");
         assert!(ended.success(), "a client had a wrong answer: {ended}");
+        std::thread::sleep(DOWN);
 
         let server = Server::start(&pool);
-        run(&mut clients("verify", &server, &ledger));
+        run(&mut clients("killed.py", "verify", &server, &ledger));
         assert_eq!(server.terminate(), Some(0));
     }
     pool.check();
+}
+
+/// Backups that are made while clients write, one asked for twice, each hold one moment between the request for it and its
+/// end: what moves together has moved together, in all databases, and nothing that was told before is missing.
+#[test]
+fn a_backup_is_one_moment_of_clients_at_work() {
+    let pool = Pool::new();
+    let server = Server::start_with(&pool, &["--backup", "all.backup"]);
+    let mut work = clients("backed_up.py", "work", &server, &pool.file("."));
+    run(work.arg(pool.file("all.backup")));
+    assert_eq!(server.terminate(), Some(0));
+    pool.check();
+    for number in 0..3 {
+        let (backup, new) = (format!("{number}.backup"), format!("{number}.pool"));
+        pool.ok(["restore", &backup, "--pool", &new]);
+        pool.ok(["check", "--pool", &new]);
+        let server = Server::start_with(&pool, &["--pool", &new]);
+        let bounds = pool.file(&format!("{number}.json"));
+        run(&mut clients("backed_up.py", "verify", &server, &bounds));
+        assert_eq!(server.terminate(), Some(0));
+    }
 }

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod backup;
 mod load;
 mod logs;
 mod metrics;

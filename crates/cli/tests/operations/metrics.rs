@@ -23,6 +23,7 @@ fn one_look_is_printed() {
         "version     0.1.0\n",
         "connections 1 of 1024\n",
         "items       1\n",
+        "backup      none\n",
     ] {
         assert!(printed.contains(words), "no '{words}' in:\n{printed}");
     }

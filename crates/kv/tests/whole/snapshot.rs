@@ -178,6 +178,87 @@ fn memory_is_taken_for_changes_alone() -> Outcome {
     Ok(())
 }
 
+/// However much of what there was is gone, and more than is looked at together, a snapshot shows all of it, from either end and
+/// from both; values that are large together as well.
+#[test]
+fn what_is_removed_meanwhile_is_shown() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let key = |i: u32| i.to_be_bytes();
+    let all: Vec<Entry> = (0..3000u32)
+        .map(|i| {
+            (
+                key(i).to_vec(),
+                vec![i as u8; if i % 100 == 0 { 100_000 } else { 3 }],
+            )
+        })
+        .collect();
+    map.load(all.iter().map(|(key, value)| (key, value)))?;
+    let snapshot = db.snapshot()?;
+    for i in (0..3000).filter(|i| i % 700 != 0) {
+        map.remove(key(i))?;
+    }
+    map.load((3000..4000u32).map(|i| (key(i), "new")))?;
+
+    let view = snapshot.view(&map)?;
+    assert!(view.iter().collect::<Result<Vec<_>, _>>()? == all);
+    let mut reversed = view.iter().rev().collect::<Result<Vec<_>, _>>()?;
+    reversed.reverse();
+    assert!(reversed == all);
+    let (mut both, mut front, mut back) = (view.iter(), Vec::new(), Vec::new());
+    while let Some(entry) = both.next().transpose()? {
+        front.push(entry);
+        for _ in 0..3 {
+            back.extend(both.next_back().transpose()?);
+        }
+    }
+    front.extend(back.into_iter().rev());
+    assert!(front == all);
+    Ok(())
+}
+
+/// What a bounded snapshot may take it does not exceed. Where it would have to, writers go on and readers are told; others
+/// that are not bounded so stay what they are.
+#[test]
+fn a_bounded_snapshot_takes_no_more() -> Outcome {
+    const MOST: u64 = 10_000;
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    map.load((0..100u32).map(|i| (i.to_be_bytes(), vec![1; 1000])))?;
+    let bounded = db.snapshot_within(MOST)?;
+    let whole = db.snapshot()?;
+    map.upsert(0u32.to_be_bytes(), "new")?;
+    let (view, mut begun) = (bounded.view(&map)?, bounded.view(&map)?.iter());
+    assert_eq!(view.get(0u32.to_be_bytes())?, Some(vec![1; 1000]));
+    assert_eq!(
+        begun.next().transpose()?.map(|(_, value)| value),
+        Some(vec![1; 1000])
+    );
+
+    for i in 0..100u32 {
+        map.upsert(i.to_be_bytes(), "newer")?;
+    }
+    assert!((1000..=MOST).contains(&bounded.memory()), "{}", bounded.memory());
+    assert!(whole.memory() > MOST);
+    let is_outgrown = |error: &Error| matches!(error, Error::SnapshotOutgrown(MOST));
+    assert!(
+        view.get(99u32.to_be_bytes())
+            .is_err_and(|error| is_outgrown(&error))
+    );
+    for mut iter in [view.iter(), begun] {
+        assert!(
+            iter.next()
+                .is_some_and(|next| next.is_err_and(|error| is_outgrown(&error)))
+        );
+        assert!(iter.next().is_none() && iter.next_back().is_none());
+    }
+    let backup = bounded.backup(&mut Vec::new(), |_| {});
+    assert!(backup.is_err_and(|error| is_outgrown(&error)));
+    assert_eq!(whole.view(&map)?.get(99u32.to_be_bytes())?, Some(vec![1; 1000]));
+    assert_eq!(map.get(99u32.to_be_bytes())?, Some(b"newer".to_vec()));
+    Ok(())
+}
+
 /// A snapshot names the maps that there were; one made since is empty in it; none is dropped under it.
 #[test]
 fn maps_stay_while_a_snapshot_lives() -> Outcome {

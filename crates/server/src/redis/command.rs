@@ -181,6 +181,9 @@ fn check(context: &Context<'_>, args: Args<'_>) -> Result<(&'static Command, usi
     if !context.state.known && !command.needs_no_name() {
         return Err("NOAUTH Authentication required.".into());
     }
+    if command.name == "save" && context.state.queue.is_some() {
+        return Err("ERR Command not allowed inside a transaction".into());
+    }
     let writes = matches!(command.kind, Kind::Write | Kind::Alone);
     if writes && command.keys(args).any(<[u8]>::is_empty) {
         return Err("ERR the empty key is the server's own".into());

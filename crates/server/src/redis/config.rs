@@ -1,5 +1,6 @@
 //! `CONFIG`: what there is to tell of the configuration, and what of it may change while the server runs.
 
+use super::backup;
 use super::command::no_subcommand;
 use super::context::{Context, Done, SYNTAX, Wrong};
 use super::glob;
@@ -67,10 +68,13 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
     let bound: Vec<_> = tcp.map(|address| address.ip().to_string()).collect();
     let limits = &shared.limits;
     let memory = shared.databases.memory();
+    let (folder, file) = backup::place(context);
     vec![
         ("appendonly", "yes".to_owned()),
         ("bind", bound.join(" ")),
         ("databases", shared.databases.count().to_string()),
+        ("dbfilename", file),
+        ("dir", folder),
         ("io-threads", shared.workers.len().to_string()),
         ("maxclients", limits.connections().to_string()),
         ("maxmemory", memory.limit().to_string()),

@@ -2,6 +2,7 @@
 
 use super::reply::Reply;
 use super::transaction::{Queue, Watched};
+use crate::backup::Outcome;
 use crate::clients::Client;
 use crate::counters::Counter;
 use crate::item::{Header, Item};
@@ -9,6 +10,7 @@ use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Decision, Failure, Store};
 use std::sync::Arc;
+use tokio::sync::oneshot;
 
 /// What a connection remembers between two commands.
 pub struct State {
@@ -21,7 +23,14 @@ pub struct State {
     pub queue: Option<Queue>,
     pub watched: Vec<Watched>,
     pub closing: bool,
+    /// Whether an `EXEC` is being carried out.
+    pub executing: bool,
+    /// The backup that the connection waits for.
+    pub saving: Option<Saving>,
 }
+
+/// What comes of a backup, once it has ended.
+pub type Saving = oneshot::Receiver<Outcome>;
 
 /// A command at work.
 pub struct Context<'c> {

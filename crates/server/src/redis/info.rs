@@ -97,7 +97,8 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
                 line("aof_enabled", &1),
                 line("aof_rewrite_in_progress", &0),
             ];
-            all.into_iter().chain(more).collect()
+            let backups = super::backup::lines(context);
+            all.into_iter().chain(backups).chain(more).collect()
         }
         "stats" => vec![
             line("total_connections_received", &sum(Counter::Connections)),

@@ -125,6 +125,7 @@ const SYNTAX: &[(&[&str], &[Arg])] = &[
         ],
         &[KEY],
     ),
+    (&["bgsave"], &[token("schedule", "SCHEDULE").optional()]),
     (&["decrby"], &[KEY, integer("decrement")]),
     (
         &["del", "exists", "mget", "touch", "unlink", "watch"],

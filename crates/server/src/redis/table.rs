@@ -3,7 +3,7 @@
 use super::context::{Context, Done};
 use super::parse::Args;
 use super::{
-    admin, client, config, describe, expiry, info, keys, numbers, scan, slowlog, strings, transaction,
+    admin, backup, client, config, describe, expiry, info, keys, numbers, scan, slowlog, strings, transaction,
 };
 
 /// A command.
@@ -64,6 +64,7 @@ const fn numbered<const COUNT: usize>(mut all: [Command; COUNT]) -> [Command; CO
 commands! {
     "append" 3 Write ONE "string" strings::append, "Appends a string to the value of a key.";
     "auth" -2 Neither NONE "connection" client::auth, "Authenticates the connection.";
+    "bgsave" -1 Neither NONE "server" backup::bgsave, "Asynchronously saves the database(s) to disk.";
     "client" -2 Neither NONE "connection" client::client, "A container for client connection commands.";
     "command" -1 Neither NONE "server" describe::command, "Returns detailed information about all commands.";
     "config" -2 Neither NONE "server" config::config, "A container for server configuration commands.";
@@ -93,6 +94,7 @@ commands! {
     "keys" 2 Read NONE "generic" scan::keys, "Returns all key names that match a pattern.";
     "kprefix" -2 Read NONE "generic" scan::kprefix, "Returns the keys that start with a prefix, in order. Not in Redis.";
     "krange" -3 Read NONE "generic" scan::krange, "Returns the keys between two bounds, in order. Not in Redis.";
+    "lastsave" 1 Neither NONE "server" backup::lastsave, "Returns the Unix timestamp of the last successful save to disk.";
     "mget" -2 Read ALL "string" strings::mget, "Atomically returns the string values of one or more keys.";
     "mset" -3 Alone PAIRS "string" strings::mset, "Atomically creates or modifies the string values of one or more keys.";
     "msetnx" -3 Alone PAIRS "string" strings::msetnx, "Atomically modifies the string values of one or more keys only when all keys don't exist.";
@@ -109,6 +111,7 @@ commands! {
     "rename" 3 Alone TWO "generic" keys::rename, "Renames a key and overwrites the destination.";
     "renamenx" 3 Alone TWO "generic" keys::renamenx, "Renames a key only when the target key name doesn't exist.";
     "reset" 1 Neither NONE "connection" client::reset, "Resets the connection.";
+    "save" 1 Neither NONE "server" backup::save, "Synchronously saves the database(s) to disk.";
     "scan" -2 Read NONE "generic" scan::scan, "Iterates over the key names in the database.";
     "select" 2 Neither NONE "connection" client::select, "Changes the selected database.";
     "set" -3 Write ONE "string" strings::set, "Sets the string value of a key, ignoring its type.";

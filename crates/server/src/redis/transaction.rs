@@ -164,12 +164,14 @@ pub fn exec(context: &mut Context<'_>, _: Args<'_>) -> Done {
     }
     context.reply.array(queue.commands.len());
     let begin = context.reply.out.len();
-    for (command, kept) in &queue.commands {
+    context.state.executing = true;
+    let done = queue.commands.iter().try_for_each(|(command, kept)| {
         command::run(context, command, kept.args());
         // A reply that is too long to be given takes back what was carried out.
-        context.bounded(begin)?;
-    }
-    Ok(())
+        context.bounded(begin)
+    });
+    context.state.executing = false;
+    done
 }
 
 /// Whether a watched key is not as it was.

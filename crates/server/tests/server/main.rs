@@ -5,6 +5,7 @@
 extern crate wollemi_server as server;
 
 mod ahead;
+mod backup;
 mod bounds;
 mod crowds;
 mod dialogues;

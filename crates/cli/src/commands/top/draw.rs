@@ -99,11 +99,16 @@ fn clients(frame: &mut Frame<'_>, area: Rect, look: &Look) {
         print::bytes(look.written_bytes_per_second)
     );
     let warned = if full { Style::new().yellow() } else { Style::new() };
+    let failed = match look.backup.ok {
+        true => Style::new(),
+        false => Style::new().red(),
+    };
     let lines = vec![
         pair("connections", print::connections(look), warned),
         pair("hit rate", hits, Style::new().bold()),
         pair("items", print::count(look.items), Style::new()),
         pair("traffic", traffic, Style::new()),
+        pair("backup", print::backup(look), failed),
     ];
     frame.render_widget(Paragraph::new(lines).block(boxed("clients")), area);
 }
@@ -218,6 +223,7 @@ mod tests {
             "3 of 10",
             "50.0 %",
             "75.0 %",
+            "running, 50.0 %",
             "3 MiB used",
             "2 MiB of 4 MiB, 5 evicted",
             "5 MiB of the process",

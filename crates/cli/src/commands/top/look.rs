@@ -31,6 +31,7 @@ pub struct Look {
     pub resident: f64,
     pub pool: Pool,
     pub recovery: Recovery,
+    pub backup: Backup,
     /// Those that have ever come, those that came most in the interval first.
     pub commands: Vec<Row>,
 }
@@ -62,6 +63,20 @@ pub struct Recovery {
     pub state: String,
     pub pages_swept: f64,
     pub pages: f64,
+}
+
+/// What there is to say of backups.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Backup {
+    pub running: bool,
+    /// Items that the one under way has written.
+    pub items: f64,
+    /// Backups since the server was started.
+    pub made: f64,
+    /// Whether the last did not fail.
+    pub ok: bool,
+    /// Seconds since the last that was made; nothing where none was.
+    pub age: Option<f64>,
 }
 
 /// A command. Times are in seconds; nothing where it did not come in the interval.
@@ -140,6 +155,16 @@ impl Look {
                 state: state(now).unwrap_or_default(),
                 pages_swept: one("wollemi_recovery_swept_pages"),
                 pages: one("wollemi_recovery_pages"),
+            },
+            backup: Backup {
+                running: one("wollemi_backup_running") > 0.0,
+                items: one("wollemi_backup_items"),
+                made: one("wollemi_backups_total"),
+                ok: now.one("wollemi_last_backup_ok") != Some(0.0),
+                age: (one("wollemi_backups_total") > 0.0).then(|| {
+                    let now = one("process_start_time_seconds") + uptime;
+                    (now - one("wollemi_last_backup_timestamp_seconds")).max(0.0)
+                }),
             },
             commands,
         }
@@ -253,6 +278,8 @@ pub mod tests {
                  wollemi_pool_bytes{{state=\"unswept\"}} 0\nwollemi_pool_max_bytes 1073741824\n\
                  process_resident_memory_bytes 5242880\n\
                  wollemi_recovery_state{{state=\"running\"}} 1\nwollemi_recovery_state{{state=\"done\"}} 0\n\
+                 process_start_time_seconds 1000\nwollemi_backup_running 1\nwollemi_backup_items 6\n\
+                 wollemi_backups_total 2\nwollemi_last_backup_ok 1\nwollemi_last_backup_timestamp_seconds 1040\n\
                  wollemi_recovery_pages 200\nwollemi_recovery_swept_pages 50\n\
                  {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"0.001\"}} {gets}\n\
                  {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"0.002\"}} {}\n\
@@ -286,6 +313,11 @@ pub mod tests {
         assert_eq!(
             (look.version.as_str(), look.recovery.state.as_str()),
             ("1.2.3", "running")
+        );
+        let backup = &look.backup;
+        assert_eq!(
+            (backup.running, backup.items, backup.age),
+            (true, 6.0, Some(62.0))
         );
         let row = &look.commands[0];
         assert_eq!(row.total, 1200.0);

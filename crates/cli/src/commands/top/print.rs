@@ -18,6 +18,7 @@ pub fn print(out: &mut impl Write, look: &Look) -> io::Result<()> {
     line("pool", pool(look))?;
     line("resident", bytes(look.resident))?;
     line("recovery", recovery(look))?;
+    line("backup", backup(look))?;
     writeln!(out)?;
     let [protocol, command, rate, p50, p99, p999, total] = HEADS;
     writeln!(
@@ -96,6 +97,20 @@ pub fn recovery(look: &Look) -> String {
             count(recovery.pages)
         ),
         state => state.to_owned(),
+    }
+}
+
+/// How far a backup is, or whether the last one failed, and how old the last is that did not.
+pub fn backup(look: &Look) -> String {
+    let backup = &look.backup;
+    let last = backup
+        .age
+        .map_or("none".to_owned(), |age| format!("{} ago", duration(age)));
+    match (backup.running, backup.ok) {
+        (true, _) if look.items > 0.0 => format!("running, {}", share((backup.items / look.items).min(1.0))),
+        (true, _) => "running".to_owned(),
+        (false, true) => last,
+        (false, false) => format!("failed; last: {last}"),
     }
 }
 

@@ -230,6 +230,10 @@ const SHAPES: &[&str] = &[
     "SLOWLOG GET x",
     "SLOWLOG GET -2",
     "SLOWLOG HELP x",
+    "BGSAVE bogus",
+    "BGSAVE SCHEDULE V",
+    "SAVE V",
+    "LASTSAVE V",
 ];
 
 /// A random command.

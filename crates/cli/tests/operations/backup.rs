@@ -1,0 +1,252 @@
+//! Backups of a server that runs, and pools made of them.
+
+use crate::common::Pool;
+use crate::common::server::{Client, Server};
+use crate::{log, wait_until};
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+use std::fs;
+use std::process::Command;
+
+const BACKUP: &[&str] = &["--backup", "all.backup"];
+
+/// A server over the pool that a backup makes.
+fn restored(pool: &Pool, name: &str) -> Server {
+    pool.ok(["restore", "all.backup", "--pool", name]);
+    pool.ok(["check", "--pool", name]);
+    Server::start_with(pool, &["--pool", name])
+}
+
+/// A line of an answer, and those behind it.
+fn lines(client: &mut Client, request: &str, more: usize) -> Vec<String> {
+    let first = client.ask(request).expect("an answer");
+    let rest = (0..more).map(|_| client.line().expect("a line"));
+    [first].into_iter().chain(rest).collect()
+}
+
+fn ask(client: &mut Client, request: &str) -> String {
+    client.ask(&format!("{request}\r\n")).expect("an answer")
+}
+
+fn set(client: &mut Client, key: &str, flags: u32, expires: u32, value: &str) {
+    let request = format!("set {key} {flags} {expires} {}\r\n{value}", value.len());
+    assert_eq!(ask(client, &request), "STORED");
+}
+
+/// Whether a backup is under way.
+fn runs(client: &mut Client) -> bool {
+    let head = ask(client, "INFO persistence");
+    let length: usize = head.trim_start_matches('$').parse().expect("a length");
+    let (mut read, mut found) = (0, None);
+    while read < length {
+        let line = client.line().expect("a line");
+        read += line.len() + 2;
+        found = found.or(line.strip_prefix("rdb_bgsave_in_progress:").map(|is| is == "1"));
+    }
+    assert_eq!(client.line().as_deref(), Some(""));
+    found.expect("it tells")
+}
+
+/// All that can be asked of items that were put in many ways.
+fn all(server: &Server) -> Vec<Vec<String>> {
+    let (mut cached, mut redis) = (server.client(), server.redis_client());
+    let mut all = vec![
+        lines(&mut cached, "gets plain timed big counted\r\n", 8),
+        lines(&mut cached, "mg stale f c v\r\n", 1),
+    ];
+    for (db, keys) in [(0, 5), (3, 2), (15, 1), (7, 0)] {
+        assert_eq!(ask(&mut redis, &format!("SELECT {db}")), "+OK");
+        all.push(lines(&mut redis, "KEYS *\r\n", 2 * keys));
+        assert_eq!(all.last().map(|lines| &lines[0]), Some(&format!("*{keys}")));
+        for key in ["plain", "timed", "k"] {
+            all.push(lines(&mut redis, &format!("PEXPIRETIME {key}\r\n"), 0));
+        }
+    }
+    all.push(lines(&mut redis, "SELECT 3\r\nGET k\r\n", 2));
+    all
+}
+
+/// A pool that is made of a backup holds what there was at its moment, in all databases: data, flags, uniques, times, marks;
+/// nothing of what came later; and uniques that have been given are not given again.
+#[test]
+fn a_backup_is_exactly_what_there_was() {
+    let pool = Pool::new();
+    let server = Server::start_with(&pool, BACKUP);
+    let (mut cached, mut redis) = (server.client(), server.redis_client());
+    set(&mut cached, "plain", 7, 0, "alpha");
+    set(&mut cached, "timed", u32::MAX, 100_000, "beta");
+    set(&mut cached, "big", 0, 0, &"x".repeat(300_000));
+    set(&mut cached, "stale", 5, 0, "old");
+    set(&mut cached, "gone", 5, 0, "deleted");
+    assert_eq!(ask(&mut cached, "md stale I T1000"), "HD");
+    // Who asks first is told to replace it.
+    assert!(ask(&mut cached, "mg stale").contains(" W"));
+    assert_eq!(ask(&mut cached, "delete gone"), "DELETED");
+    assert_eq!(ask(&mut redis, "INCRBY counted 41"), ":41");
+    assert_eq!(ask(&mut redis, "SELECT 3"), "+OK");
+    assert_eq!(ask(&mut redis, "SET k three PX 100000000"), "+OK");
+    assert_eq!(ask(&mut redis, "MSET timed 1 plain 2"), "+OK");
+    assert_eq!(ask(&mut redis, "DEL plain"), ":1");
+    assert_eq!(ask(&mut redis, "SELECT 15"), "+OK");
+    assert_eq!(ask(&mut redis, "SET k fifteen"), "+OK");
+    assert_eq!(ask(&mut redis, "SELECT 7"), "+OK");
+    assert_eq!(ask(&mut redis, "SET k flushed"), "+OK");
+    assert_eq!(ask(&mut redis, "FLUSHDB"), "+OK");
+    let then = all(&server);
+    assert_eq!(ask(&mut redis, "SAVE"), "+OK");
+
+    // The last unique that was given.
+    set(&mut cached, "plain", 8, 0, "later");
+    let unique = |of: &[String]| {
+        let last = of[0].rsplit(' ').next().expect("words");
+        last.parse::<u64>().expect("a unique")
+    };
+    assert_eq!(ask(&mut redis, "SELECT 3"), "+OK");
+    assert_eq!(ask(&mut redis, "SET new v"), "+OK");
+    assert_eq!(ask(&mut redis, "FLUSHALL"), "+OK");
+    server.kill();
+    let server = restored(&pool, "new.pool");
+    assert_eq!(all(&server), then);
+    let mut cached = server.client();
+    let plain = unique(&then[0]);
+    assert_eq!(
+        ask(&mut cached, &format!("cas plain 7 0 5 {plain}\r\nother")),
+        "STORED"
+    );
+    let given = unique(&lines(&mut cached, "gets plain\r\n", 2));
+    let before = then[0].iter().filter(|line| line.starts_with("VALUE "));
+    for item in before {
+        assert!(given > unique(std::slice::from_ref(item)), "{given} and {item}");
+    }
+    assert_eq!(server.terminate(), Some(0));
+    // The pool itself goes on with what came later.
+    let server = Server::start(&pool);
+    assert_eq!(server.client().get("plain"), None);
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// Where a backup goes is a setting, which SIGHUP takes over. One that cannot be written says why, and the older one stays:
+/// where there is no such folder, where something is in the way, where the disk is full, where the place is the pool's.
+#[test]
+fn a_backup_that_fails_leaves_the_older_one() {
+    let pool = Pool::new();
+    let set_to = |file: &str| {
+        fs::write(pool.file("w.toml"), format!("backup = \"{file}\"\n")).expect("a file");
+    };
+    set_to("nowhere/all.backup");
+    // A file that grows beyond its limit is then an error, as on a full disk, and no signal.
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "trap '' XFSZ; exec \"$0\" \"$@\"",
+            env!("CARGO_BIN_EXE_wollemi"),
+        ])
+        .args(["serve", "--json", "--config", "w.toml"])
+        .current_dir(pool.file("."))
+        .env_remove("WOLLEMI_POOL");
+    let server = Server::run(&mut command, &pool);
+    let (mut cached, mut redis) = (server.client(), server.redis_client());
+    let mut fails = |words: &[&str]| {
+        let answer = ask(&mut redis, "SAVE");
+        let is_so = answer.starts_with("-ERR ") && words.iter().all(|word| answer.contains(word));
+        assert!(is_so, "{words:?}: {answer}");
+    };
+    let reload = |file: &str| {
+        let before = log(&pool).matches("limits reloaded").count();
+        set_to(file);
+        server.signal(Signal::HUP);
+        wait_until("a reload", || {
+            log(&pool).matches("limits reloaded").count() > before
+        });
+    };
+    let is_made = || {
+        assert_eq!(ask(&mut server.redis_client(), "SAVE"), "+OK");
+        fs::read(pool.file("all.backup")).expect("it is there")
+    };
+    for i in 0..300 {
+        set(&mut cached, &format!("k{i}"), 0, 0, &"x".repeat(1000));
+    }
+    fails(&["nowhere/all.backup"]);
+    reload("all.backup");
+    let whole = is_made();
+    assert!(whole.len() > 300_000);
+
+    let part = pool.file("all.backup.part");
+    fs::create_dir(&part).expect("a folder");
+    fails(&["all.backup.part"]);
+    assert!(fs::read(pool.file("all.backup")).expect("it is there") == whole);
+    fs::remove_dir(&part).expect("it is empty");
+
+    let limit = |bytes| {
+        let limit = Rlimit {
+            current: bytes,
+            maximum: None,
+        };
+        let pid = Pid::from_child(&server.child);
+        prlimit(Some(pid), Resource::Fsize, limit).expect("it is ours");
+    };
+    limit(Some(100_000));
+    fails(&["too large"]);
+    limit(None);
+    assert!(!part.exists());
+    assert!(fs::read(pool.file("all.backup")).expect("it is there") == whole);
+    set(&mut cached, "k0", 0, 0, &"y".repeat(1000));
+    let newer = is_made();
+    assert!(newer != whole && newer.len() == whole.len());
+
+    reload("./wollemi.pool");
+    fails(&["is the pool"]);
+    assert_eq!(cached.get("k1").map(|value| value.len()), Some(1000));
+    assert_eq!(server.terminate(), Some(0));
+    let told = log(&pool);
+    assert_eq!(
+        told.matches("backup failed, the one before stays").count(),
+        4,
+        "{told}"
+    );
+    assert_eq!(told.matches("backup done").count(), 2, "{told}");
+    pool.check();
+    pool.run(["backup", "wollemi.pool"]).fails(2, &["is the pool"]);
+    pool.check();
+}
+
+/// A server that ends amid a backup, by `kill -9` or in order, leaves the older one or the newer one, whole; and what a kill has
+/// left half done is not in the way of the next.
+#[test]
+fn a_server_that_ends_amid_a_backup_leaves_a_whole_one() {
+    let pool = Pool::new();
+    let part = pool.file("all.backup.part");
+    for (round, in_order) in [false, true, false, true].into_iter().enumerate() {
+        let server = Server::start_with(&pool, BACKUP);
+        let (mut cached, mut redis) = (server.client(), server.redis_client());
+        let old = format!("{round}-old");
+        set(&mut cached, "marker", 0, 0, &old);
+        for i in 0..100 {
+            set(&mut cached, &format!("k{i}"), 0, 0, &"x".repeat(100_000));
+        }
+        assert_eq!(ask(&mut redis, "SAVE"), "+OK");
+        assert!(!part.exists());
+        let new = format!("{round}-new");
+        set(&mut cached, "marker", 0, 0, &new);
+        assert_eq!(ask(&mut redis, "BGSAVE"), "+Background saving started");
+        wait_until("a file that is not whole, or the end", || {
+            part.exists() || !runs(&mut redis)
+        });
+        match in_order {
+            true => {
+                assert_eq!(server.terminate(), Some(0));
+                assert!(!part.exists());
+            }
+            false => server.kill(),
+        }
+        pool.check();
+        let name = format!("{round}.pool");
+        let server = restored(&pool, &name);
+        let mut cached = server.client();
+        let marker = cached.get("marker").expect("it was there");
+        assert!(marker == old || marker == new, "{marker}");
+        assert_eq!(cached.get("k99").map(|value| value.len()), Some(100_000));
+        assert_eq!(server.terminate(), Some(0));
+        fs::remove_file(pool.file(&name)).expect("it is there");
+    }
+}

@@ -1,0 +1,58 @@
+//! What a snapshot takes of the program's memory, as its allocator counts it. A program of its own: nobody else allocates.
+
+use cap::Cap;
+use std::alloc::System;
+use wollemi::{Db, Options};
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+const KEYS: u32 = 2000;
+const VALUE: usize = 4000;
+
+/// What all copies take at least, and what may be left of anything.
+const COPIES: usize = KEYS as usize * VALUE;
+const LITTLE: usize = COPIES / 16;
+
+/// Each snapshot takes memory for what is changed while it lives, as it says itself, and gives it back when it is dropped: also
+/// where others live on, where some of it was being read, and where it was outgrown.
+#[test]
+fn a_dropped_snapshot_gives_its_memory_back() -> Result<(), Box<dyn std::error::Error>> {
+    let db: Db = Options::new().recovery_threads(0).anonymous()?;
+    let map = db.map("m")?;
+    let change = |value: u8| map.load((0..KEYS).map(|i| (i.to_be_bytes(), vec![value; VALUE])));
+    change(1)?;
+    change(2)?;
+    let before = ALLOCATOR.allocated();
+    let taken = || ALLOCATOR.allocated().saturating_sub(before);
+
+    for round in 0..3 {
+        let first = db.snapshot()?;
+        change(3)?;
+        let of_first = taken();
+        assert!((COPIES..COPIES * 2).contains(&of_first), "{of_first}");
+        assert!((COPIES..COPIES * 2).contains(&(first.memory() as usize)));
+
+        let (second, bounded) = (db.snapshot()?, db.snapshot_within(COPIES as u64 / 2)?);
+        change(4)?;
+        // What two snapshots keep of one change they share; the third has its notes alone.
+        let of_all = taken() - of_first;
+        assert!((COPIES..COPIES * 2).contains(&of_all), "{of_all}");
+        assert!(bounded.view(&map)?.get([]).is_err());
+        drop(bounded);
+
+        let view = first.view(&map)?;
+        let half: Vec<_> = view.iter().take(KEYS as usize / 2).collect::<Result<_, _>>()?;
+        assert!(
+            half.iter()
+                .all(|(_, value)| *value == [if round == 0 { 2 } else { 4 }; VALUE])
+        );
+        drop(half);
+        drop(first);
+        let left = taken();
+        assert!((COPIES..COPIES + COPIES / 2).contains(&left), "{left}");
+        drop(second);
+        assert!(taken() < LITTLE, "{} bytes are left", taken());
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! Backups of all databases while clients are served: one at a time, each on a thread of its own.
+//!
+//! I1 What a backup holds is one moment of all databases, between the request for it and its end, with each transaction
+//!    whole or not at all: the moment is taken while nobody acts alone.
+//! I2 No worker waits for a backup. Who asks with `SAVE` waits, and nobody else.
+//! I3 A server that has ended has no backup under way.
+//!
+//! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands (`redis::backup`).
+
+use crate::config::{Backup, BackupTo};
+use crate::shared::{Shared, now};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// A backup under way: how far it is, and whether it shall go on.
+#[derive(Debug, Default)]
+pub struct Copying {
+    entries: AtomicU64,
+    bytes: AtomicU64,
+    memory: AtomicU64,
+    given_up: AtomicBool,
+}
+
+impl Copying {
+    /// Tells how far it is: entries and bytes written, and bytes of memory that it takes for what was changed since its
+    /// moment.
+    pub fn reached(&self, entries: u64, bytes: u64, memory: u64) {
+        self.entries.store(entries, Relaxed);
+        self.bytes.store(bytes, Relaxed);
+        self.memory.store(memory, Relaxed);
+    }
+
+    /// Whether the server ends: the backup is then to fail, soon, and to leave what there was.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.load(Relaxed)
+    }
+}
+
+/// What comes of a backup; or why none was made.
+pub type Outcome = Result<(), String>;
+
+/// The backups of a server.
+#[derive(Debug)]
+pub struct Backups(Mutex<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    to: Option<BackupTo>,
+    running: Option<Running>,
+    /// The thread of the last.
+    thread: Option<JoinHandle<()>>,
+    ended: bool,
+    done: Done,
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    since: Instant,
+    /// The edits before its moment.
+    edits: u64,
+    copying: Arc<Copying>,
+}
+
+/// What there is to say of the backups that have ended.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// How many there are.
+    pub made: u64,
+    /// How many failed.
+    pub failed: u64,
+    /// The second since 1970 at which the last was done; at first, that at which the server started.
+    pub time: u64,
+    /// Whether the last that was begun was done.
+    pub well: bool,
+    /// How long the last took.
+    pub took: Option<Duration>,
+    /// The edits before the last that was done.
+    edits: u64,
+}
+
+/// What there is to say of backups now.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub done: Done,
+    /// Edits since the last, those that changed nothing included.
+    pub edits: u64,
+    /// Since when one is under way.
+    pub running: Option<Duration>,
+    /// How far it is, or else nothing.
+    pub entries: u64,
+    pub bytes: u64,
+    pub memory: u64,
+    /// Where it goes.
+    pub file: Option<PathBuf>,
+}
+
+impl Backups {
+    pub fn new(to: Option<BackupTo>) -> Backups {
+        Backups(Mutex::new(Inner {
+            to,
+            running: None,
+            thread: None,
+            ended: false,
+            done: Done {
+                made: 0,
+                failed: 0,
+                time: now() / 1000,
+                well: true,
+                took: None,
+                edits: 0,
+            },
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Each change is one or several assignments, none of which panics.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes where the next goes.
+    pub fn take(&self, to: Option<BackupTo>) {
+        self.lock().to = to;
+    }
+
+    /// What there is to say.
+    pub fn look(&self, shared: &Shared) -> Look {
+        let inner = self.lock();
+        let running = inner.running.as_ref();
+        let of = |count: fn(&Copying) -> &AtomicU64| {
+            running.map_or(0, |running| count(&running.copying).load(Relaxed))
+        };
+        Look {
+            edits: shared.databases.edits().saturating_sub(inner.done.edits),
+            running: running.map(|running| running.since.elapsed()),
+            entries: of(|copying| &copying.entries),
+            bytes: of(|copying| &copying.bytes),
+            memory: of(|copying| &copying.memory),
+            file: inner.to.as_ref().map(|to| to.file.clone()),
+            done: inner.done.clone(),
+        }
+    }
+
+    /// Begins a backup; who wants to know what comes of it waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// There is one already, none can be made here, or the server ends: the error's text.
+    pub fn begin(shared: &Arc<Shared>) -> Result<oneshot::Receiver<Outcome>, String> {
+        let mut inner = shared.backups.lock();
+        let backup = shared.config.backup.clone();
+        let backup = backup.ok_or("this server has nothing that makes backups")?;
+        let to = inner.to.clone().ok_or(
+            "no file for backups is set: start the server with --backup FILE, or set backup = \"FILE\" in its \
+             settings and send it SIGHUP",
+        )?;
+        if inner.running.is_some() {
+            return Err("Background save already in progress".into());
+        }
+        if inner.ended {
+            return Err("the server ends".into());
+        }
+        let running = Running {
+            since: Instant::now(),
+            edits: shared.databases.edits(),
+            copying: Arc::default(),
+        };
+        let (tell, told) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("backup".into()).spawn({
+            let (shared, copying) = (shared.clone(), running.copying.clone());
+            move || {
+                tracing::info!(file = %to.file.display(), "backup begun");
+                let made = catch_unwind(AssertUnwindSafe(|| make(&shared, &backup, &to, &copying)));
+                let made = made.unwrap_or_else(|_| Err("the backup's thread has panicked".into()));
+                shared.backups.end(&made);
+                // Who has asked may be gone.
+                let _ = tell.send(made);
+            }
+        });
+        let thread = thread.map_err(|error| format!("no thread for the backup: {error}"))?;
+        if let Some(before) = inner.thread.replace(thread) {
+            // It has ended, but for its last step, and has told its panics.
+            let _ = before.join();
+        }
+        inner.running = Some(running);
+        Ok(told)
+    }
+
+    fn end(&self, made: &Outcome) {
+        let inner = &mut *self.lock();
+        let Some(running) = inner.running.take() else {
+            return;
+        };
+        let took = running.since.elapsed();
+        let (done, copying) = (&mut inner.done, &running.copying);
+        done.well = made.is_ok();
+        done.took = Some(took);
+        match made {
+            Ok(()) => {
+                done.made += 1;
+                done.time = now() / 1000;
+                done.edits = running.edits;
+                let (entries, bytes) = (copying.entries.load(Relaxed), copying.bytes.load(Relaxed));
+                tracing::info!(entries, bytes, seconds = took.as_secs_f64(), "backup done");
+            }
+            Err(why) => {
+                done.failed += 1;
+                tracing::error!(why, "backup failed, the one before stays");
+            }
+        }
+    }
+
+    /// Gives up the backup that is under way, and begins no more.
+    pub fn give_up(&self) {
+        let mut inner = self.lock();
+        inner.ended = true;
+        if let Some(running) = &inner.running {
+            running.copying.given_up.store(true, Relaxed);
+        }
+    }
+
+    /// Gives up the backup that is under way, and waits until it has ended.
+    pub fn wait(&self) {
+        self.give_up();
+        let thread = self.lock().thread.take();
+        if let Some(thread) = thread {
+            // Its panics have been caught, and told.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Makes one.
+fn make(shared: &Shared, backup: &Backup, to: &BackupTo, copying: &Copying) -> Outcome {
+    let moment = {
+        let _shared = shared.databases.shared();
+        backup(to)?
+    };
+    moment(copying)
+}

@@ -1,0 +1,268 @@
+//! `BGSAVE`, `SAVE` and `LASTSAVE`, where the test says how long a backup takes and what comes of it.
+
+use crate::support::{Client, PATIENCE, Running, with_redis};
+use index::model::Model;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use wollemi_server::{Backup, BackupTo, Config, Copying, Moment};
+
+type Outcome = Result<(), String>;
+
+/// What makes the backups of a test.
+struct Maker {
+    /// Tells how a backup ends: each waits for it.
+    ends: Sender<Outcome>,
+    /// Backups that have been given up.
+    given_up: Arc<AtomicUsize>,
+}
+
+/// A server with a place for backups, and what makes them.
+fn server() -> (Running, Maker) {
+    let (config, maker) = config();
+    (Running::over(config, Arc::new(Model::new())), maker)
+}
+
+fn config() -> (Config, Maker) {
+    let (ends, ended) = channel();
+    let given_up = Arc::new(AtomicUsize::new(0));
+    let maker = Maker {
+        ends,
+        given_up: given_up.clone(),
+    };
+    let ended = Arc::new(Mutex::new(ended));
+    let backup: Backup = Arc::new(move |to: &BackupTo| {
+        assert_eq!(to.memory, 1 << 20);
+        let (ended, given_up) = (ended.clone(), given_up.clone());
+        let moment: Moment = Box::new(move |copying: &Copying| {
+            copying.reached(7, 700, 70);
+            wait(&ended.lock().expect("one at a time"), copying, &given_up)
+        });
+        Ok(moment)
+    });
+    let config = Config {
+        backup: Some(backup),
+        backup_to: Some(BackupTo {
+            file: PathBuf::from("/somewhere/all.backup"),
+            memory: 1 << 20,
+        }),
+        ..with_redis()
+    };
+    (config, maker)
+}
+
+/// Waits until the test or the server ends the backup.
+fn wait(ended: &Receiver<Outcome>, copying: &Copying, given_up: &AtomicUsize) -> Outcome {
+    loop {
+        match ended.recv_timeout(Duration::from_millis(1)) {
+            Ok(outcome) => return outcome,
+            Err(RecvTimeoutError::Disconnected) => return Err("the test has ended".into()),
+            Err(RecvTimeoutError::Timeout) if copying.is_given_up() => {
+                given_up.fetch_add(1, SeqCst);
+                return Err("given up".into());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// A line of `INFO`.
+fn info(client: &mut Client, name: &str) -> String {
+    client.send(b"INFO persistence\r\nPING\r\n");
+    let text = String::from_utf8(client.until(b"+PONG\r\n")).expect("UTF-8");
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
+}
+
+/// Waits until a line of `INFO` says this.
+fn wait_until(client: &mut Client, name: &str, value: &str) {
+    let begin = Instant::now();
+    while info(client, name) != value {
+        assert!(begin.elapsed() < PATIENCE, "{name} is not {value}");
+    }
+}
+
+fn wait_until_idle(client: &mut Client) {
+    wait_until(client, "rdb_bgsave_in_progress", "0");
+}
+
+fn wait_until_busy(client: &mut Client) {
+    wait_until(client, "rdb_bgsave_in_progress", "1");
+}
+
+/// A backup runs beside the clients, one at a time; it is told how far it is, and what came of it.
+#[test]
+fn one_backup_runs_beside_the_clients() {
+    let (server, maker) = server();
+    let mut client = server.connect_redis();
+    client.ask("SET k v\r\n", "+OK\r\n");
+    assert_eq!(info(&mut client, "rdb_changes_since_last_save"), "1");
+    client.ask("BGSAVE\r\n", "+Background saving started\r\n");
+    for again in ["BGSAVE\r\n", "BGSAVE SCHEDULE\r\n", "SAVE\r\n"] {
+        client.ask(again, "-ERR Background save already in progress\r\n");
+    }
+    client.ask("SET k w\r\nGET k\r\n", "+OK\r\n$1\r\nw\r\n");
+    assert_eq!(info(&mut client, "rdb_bgsave_in_progress"), "1");
+    wait_until(&mut client, "current_save_keys_processed", "7");
+    assert_eq!(info(&mut client, "current_cow_size"), "70");
+    assert_eq!(info(&mut client, "rdb_last_bgsave_time_sec"), "-1");
+
+    maker.ends.send(Ok(())).expect("it runs");
+    wait_until_idle(&mut client);
+    let done = [
+        ("rdb_saves", "1"),
+        ("rdb_last_bgsave_status", "ok"),
+        ("rdb_changes_since_last_save", "1"),
+        ("current_save_keys_processed", "0"),
+    ];
+    for (name, value) in done {
+        assert_eq!(info(&mut client, name), value, "{name}");
+    }
+    let time = info(&mut client, "rdb_last_save_time");
+    client.ask("LASTSAVE\r\n", &format!(":{time}\r\n"));
+
+    client.ask("bgsave Schedule\r\n", "+Background saving started\r\n");
+    maker.ends.send(Err("the disk is full".into())).expect("it runs");
+    wait_until_idle(&mut client);
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "err");
+    assert_eq!(info(&mut client, "rdb_saves"), "1");
+    client.ask("LASTSAVE\r\n", &format!(":{time}\r\n"));
+    client.ask(
+        "CONFIG GET d*\r\n",
+        "*6\r\n$9\r\ndatabases\r\n$2\r\n16\r\n$10\r\ndbfilename\r\n$10\r\nall.backup\r\n$3\r\ndir\r\n$10\r\n/somewhere\r\n",
+    );
+    server.stop();
+}
+
+/// `SAVE` waits, with what its client has sent behind it, and nobody else does; a client that is ended meanwhile leaves
+/// the backup alone.
+#[test]
+fn save_holds_up_its_own_connection_alone() {
+    let (config, maker) = config();
+    // So all share a thread.
+    let one = Config { threads: 1, ..config };
+    let server = Running::over(one, Arc::new(Model::new()));
+    let mut saver = server.connect_redis();
+    let mut other = server.connect_redis();
+    saver.ask(
+        "SET k v\r\nSAVE\r\nSET k w\r\nCLIENT ID\r\n",
+        // What came before is answered at once.
+        "+OK\r\n",
+    );
+    wait_until_busy(&mut other);
+    other.ask("GET k\r\n", "$1\r\nv\r\n");
+    server.connect().ask("get k\r\n", "VALUE k 0 1\r\nv\r\nEND\r\n");
+    maker.ends.send(Ok(())).expect("it runs");
+    saver.expect(b"+OK\r\n+OK\r\n:");
+    let id = saver.line();
+    other.ask("GET k\r\n", "$1\r\nw\r\n");
+
+    saver.send(b"SAVE\r\n");
+    maker.ends.send(Err("no room\r\nat all".into())).expect("it runs");
+    saver.expect(b"-ERR no room  at all\r\n");
+
+    saver.send(b"SAVE\r\n");
+    wait_until_busy(&mut other);
+    other.ask(&format!("CLIENT KILL ID {id}\r\n"), ":1\r\n");
+    saver.expect_end();
+    assert_eq!(info(&mut other, "rdb_bgsave_in_progress"), "1");
+    maker.ends.send(Ok(())).expect("it runs");
+    wait_until_idle(&mut other);
+    assert_eq!(info(&mut other, "rdb_saves"), "2");
+    server.stop();
+}
+
+/// A transaction cannot wait; a backup that it asks for begins when it has been carried out.
+#[test]
+fn a_transaction_asks_for_a_backup_after_it() {
+    let (server, maker) = server();
+    let mut client = server.connect_redis();
+    client.ask("MULTI\r\n", "+OK\r\n");
+    client.ask("SAVE\r\n", "-ERR Command not allowed inside a transaction\r\n");
+    client.ask(
+        "EXEC\r\n",
+        "-EXECABORT Transaction discarded because of previous errors.\r\n",
+    );
+    client.ask(
+        "MULTI\r\nSET k v\r\nBGSAVE\r\nBGSAVE\r\nSET k w\r\nEXEC\r\n",
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*4\r\n+OK\r\n+Background saving scheduled\r\n\
+         -ERR Background save already in progress\r\n+OK\r\n",
+    );
+    maker.ends.send(Ok(())).expect("it runs");
+    wait_until_idle(&mut client);
+    client.ask("BGSAVE\r\n", "+Background saving started\r\n");
+    maker.ends.send(Ok(())).expect("it runs");
+    wait_until_idle(&mut client);
+    server.stop();
+}
+
+/// A server that stops gives up the backup that runs, tells who waits for it, and has none when it has ended.
+#[test]
+fn stopping_gives_a_backup_up() {
+    let (server, maker) = server();
+    let mut saver = server.connect_redis();
+    let mut other = server.connect_redis();
+    saver.send(b"SAVE\r\n");
+    wait_until_busy(&mut other);
+    server.tell_to_stop();
+    saver.expect(b"-ERR given up\r\n");
+    saver.expect_end();
+    assert_eq!(server.stop().abandoned, 0);
+    assert_eq!(maker.given_up.load(SeqCst), 1);
+}
+
+/// A backup that panics has failed, and the next one may be made.
+#[test]
+fn a_backup_that_panics_has_failed() {
+    let (config, maker) = config();
+    let times = Arc::new(AtomicUsize::new(0));
+    let backup = config.backup.clone().expect("there is one");
+    let at_first: Backup = Arc::new(move |to: &BackupTo| {
+        assert!(times.fetch_add(1, SeqCst) > 0, "the first panics");
+        backup(to)
+    });
+    let config = Config {
+        backup: Some(at_first),
+        ..config
+    };
+    let server = Running::over(config, Arc::new(Model::new()));
+    let mut client = server.connect_redis();
+    client.ask("SAVE\r\n", "-ERR the backup's thread has panicked\r\n");
+    maker.ends.send(Ok(())).expect("it will run");
+    client.ask("SAVE\r\n", "+OK\r\n");
+    server.stop();
+}
+
+/// Without a file, or without what makes backups, there are none, and the error says so.
+#[test]
+fn backups_need_a_place() {
+    let (config, _maker) = config();
+    let nowhere = Config {
+        backup_to: None,
+        ..config
+    };
+    let server = Running::over(nowhere, Arc::new(Model::new()));
+    let mut client = server.connect_redis();
+    for command in ["SAVE", "BGSAVE"] {
+        client.send(format!("{command}\r\n").as_bytes());
+        let line = client.line();
+        assert!(line.starts_with("-ERR no file for backups is set: "), "{line}");
+        assert!(line.contains("--backup FILE"), "{line}");
+    }
+    client.ask(
+        "CONFIG GET dbfilename\r\n",
+        "*2\r\n$10\r\ndbfilename\r\n$0\r\n\r\n",
+    );
+    server.stop();
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    client.ask(
+        "BGSAVE\r\n",
+        "-ERR this server has nothing that makes backups\r\n",
+    );
+    server.stop();
+}
