@@ -453,9 +453,7 @@ impl<M: Media> Inner<M> {
             return taken;
         }
         self.recovery.wait_for_room();
-        for _ in 0..3 {
-            crate::pin().flush();
-        }
+        crate::flush_retired();
         loop {
             let running = self.recovery.is_running();
             let taken = take();

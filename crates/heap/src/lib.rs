@@ -77,6 +77,14 @@ pub use trace::{Trace, Tracers};
 /// A pin of the current epoch: what it protects is not reused until it is dropped.
 pub use crossbeam_epoch::Guard;
 
+/// Has what was retired come back, as far as nobody holds a guard of then. Of use under no guard only.
+pub(crate) fn flush_retired() {
+    // An epoch goes by with each, and garbage is two old when it goes.
+    for _ in 0..3 {
+        pin().flush();
+    }
+}
+
 /// Whether this thread holds a guard: then it does not wait for what waits for guards.
 pub fn is_pinned() -> bool {
     crossbeam_epoch::is_pinned()

@@ -313,10 +313,16 @@ impl<M: Media> Heap<M> {
         Some(TracePause(Arc::clone(recovery)))
     }
 
-    /// For who was told that the pool is full: if recovery is under way, waits until it has ended, and says that it is
-    /// worth trying again. Returns `false` at once to a thread that holds a guard.
+    /// For who was told that the pool is full: if recovery is under way, waits until it has ended; has what was retired come
+    /// back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns `false` at once to a
+    /// thread that holds a guard.
     pub fn wait_for_room(&self) -> bool {
-        self.inner.recovery.wait_for_room()
+        if crate::is_pinned() {
+            return false;
+        }
+        self.inner.recovery.wait_for_room();
+        crate::flush_retired();
+        true
     }
 
     fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {

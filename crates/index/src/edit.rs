@@ -20,7 +20,7 @@ pub enum Action {
 /// A read-modify-write of one key.
 pub trait Edit {
     /// Decides, given the key's current value (`None`: absent). Called under the lock on the key: keep it short, and do
-    /// not use the index in it. Called once; but where the pool was full and recovery has made room since, once more,
+    /// not use the index in it. Called once; but where the pool was full and room has been made since, once more,
     /// and only the last answer counts.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 

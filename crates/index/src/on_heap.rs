@@ -176,8 +176,9 @@ impl<I: OnHeap> Index for I {
         let mut edit = Limited { edit, too_long: None };
         let done = self.edit(key, &mut edit, &heap::pin());
         let action = match done {
-            // Nothing was changed, and what recovery finds may make room. It waits for guards, so ours had to go first.
-            Err(heap::Error::Full { recovering: true, .. }) if self.heap().wait_for_room() => {
+            // Nothing was changed, and what recovery finds, or was retired lately, may make room. Both wait for guards, so ours
+            // had to go first.
+            Err(heap::Error::Full { .. }) if self.heap().wait_for_room() => {
                 self.edit(key, &mut edit, &heap::pin())?
             }
             done => done?,
@@ -204,8 +205,8 @@ impl<I: OnHeap> Index for I {
                     too_long: None,
                 };
                 let done = match carry_out(&mut edit) {
-                    // To be tried again without the guard.
-                    Err(heap::Error::Full { recovering: true, .. }) => {
+                    // To be tried again without the guard, which keeps back what the others have retired.
+                    Err(heap::Error::Full { .. }) => {
                         full = Some(i);
                         return ControlFlow::Break(());
                     }

@@ -5,7 +5,7 @@
 //! come by here.
 //!
 //! I1 While somebody holds [`Closed`], no [`Pass`] is held.
-//! I2 A pass is held for one write. Its holder waits for nothing that waits for guards: it is pinned, and so the heap
+//! I2 A pass is held for one write, or for several in one call, none of which waits. Its holder waits for nothing that waits for guards: it is pinned, and so the heap
 //!    does not let it wait for recovery. Hence whoever waits here, with a guard or without, waits for a bounded time.
 //! I3 A gate whose closer has gone without finishing what it had begun stays shut for as long as the database is open.
 

@@ -93,8 +93,8 @@ impl Edits for Group<'_> {
 
     fn done(&mut self, _: usize, done: Result<Action, Error>) -> ControlFlow<()> {
         match done {
-            // To be tried again without the guard.
-            Err(Error::Heap(heap::Error::Full { recovering: true, .. })) => ControlFlow::Break(()),
+            // To be tried again without the guard, which keeps back what the others have retired.
+            Err(Error::Heap(heap::Error::Full { .. })) => ControlFlow::Break(()),
             done => self.end(done),
         }
     }
@@ -144,7 +144,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let action = match self.try_write(key, edit) {
-            Err(Error::Heap(heap::Error::Full { recovering: true, .. })) if self.heap.wait_for_room() => {
+            Err(Error::Heap(heap::Error::Full { .. })) if self.heap.wait_for_room() => {
                 self.try_write(key, edit)?
             }
             done => done?,
