@@ -8,7 +8,7 @@ use std::time::Duration;
 pub enum Missed {
     /// It was not where it should be: it has just been moved, or the pool is damaged.
     Lost,
-    /// It is where another thread is about to publish what it has built.
+    /// It is where another thread is about to publish what it has built; or the next walk will come to it another way.
     Busy,
 }
 

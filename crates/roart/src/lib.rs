@@ -28,7 +28,7 @@ mod trace;
 mod variant;
 mod write;
 
-use art::GROUP;
+use art::{GROUP, Kind, Tagged, Walks};
 use heap::{Heap, Trace};
 use index::{Action, Direction, EachEdit, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
@@ -176,7 +176,10 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
             // Who edits will meet what is wrong.
             let walks = self.walk_group::<false>(keys).ok();
             for (i, key) in keys.iter().enumerate() {
-                let above = walks.as_ref().map(|walks| walks.above[i]);
+                // Who does not find the key there has to begin anew.
+                let likely = |walks: &&Walks| matches!(walks.links[i].kind(), Kind::Leaf | Kind::Array);
+                let found = walks.as_ref().filter(likely);
+                let above = found.map(|walks| walks.above[i]);
                 let mut carry_out = |edit: &mut dyn Edit| self.writer(key, guard, above).edit(edit);
                 if each(group * GROUP + i, &mut carry_out).is_break() {
                     return;

@@ -26,7 +26,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
     }
 
     /// Takes the walks of at most [`GROUP`] keys to their slots, and asks for what is there. To be read, a link to an array
-    /// is taken to the leaf that it must be, if there is but one.
+    /// is taken to the leaf that it must be, if there is but one; else it becomes null where none can be the key's.
     #[inline(always)]
     pub(crate) fn walk_group<const READS: bool>(&self, keys: &[&[u8]]) -> Result<Walks, Fault> {
         let step = |link, key: &[u8], depth: &mut usize| self.step(link, key, depth);
@@ -36,8 +36,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
             if link.kind() == Kind::Array {
                 let array = ArrayRef::at(&self.heap, *link)?;
                 if !READS {
-                    if let Some(likely) = array.likely(&self.heap, key) {
-                        prefetch_leaf(&self.heap, likely, key);
+                    match array.likely(&self.heap, key) {
+                        Some(likely) => prefetch_leaf(&self.heap, likely, key),
+                        None => *link = Link::NULL,
                     }
                 } else if let Some(only) = array.candidate(&self.heap, key) {
                     // It goes on as if it hung directly; more than one is rare and looked up later.
