@@ -1,13 +1,13 @@
 //! Backups of all databases while clients are served: one at a time, each on a thread of its own.
 //!
-//! I1 What a backup holds is one moment of all databases, between the request for it and its end, with each transaction
-//!    whole or not at all: the moment is taken while nobody acts alone.
+//! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each transaction
+//!    whole or not at all: the moment is taken while nobody acts alone. Of one that a transaction asks for it is after that.
 //! I2 No worker waits for a backup. Who asks with `SAVE` waits, and nobody else.
 //! I3 A server that has ended has no backup under way.
 //!
 //! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands (`redis::backup`).
 
-use crate::config::{Backup, BackupTo};
+use crate::config::BackupTo;
 use crate::shared::{Shared, now};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -145,12 +145,13 @@ impl Backups {
         }
     }
 
-    /// Begins a backup; who wants to know what comes of it waits for the answer.
+    /// Begins a backup, of this moment, in which nobody acts alone, or else of a later one; who wants to know what comes of it
+    /// waits for the answer.
     ///
     /// # Errors
     ///
     /// There is one already, none can be made here, or the server ends: the error's text.
-    pub fn begin(shared: &Arc<Shared>) -> Result<oneshot::Receiver<Outcome>, String> {
+    pub fn begin(shared: &Arc<Shared>, now: bool) -> Result<oneshot::Receiver<Outcome>, String> {
         let mut inner = shared.backups.lock();
         let backup = shared.config.backup.clone();
         let backup = backup.ok_or("this server has nothing that makes backups")?;
@@ -169,13 +170,34 @@ impl Backups {
             edits: shared.databases.edits(),
             copying: Arc::default(),
         };
+        let take = || {
+            catch_unwind(AssertUnwindSafe(|| backup(&to)))
+                .unwrap_or_else(|_| Err("the backup has panicked".into()))
+        };
+        let moment = match now.then(take).transpose() {
+            Ok(moment) => moment,
+            Err(why) => {
+                inner.done.failed += 1;
+                inner.done.well = false;
+                return Err(why);
+            }
+        };
         let (tell, told) = oneshot::channel();
         let thread = std::thread::Builder::new().name("backup".into()).spawn({
             let (shared, copying) = (shared.clone(), running.copying.clone());
             move || {
                 tracing::info!(file = %to.file.display(), "backup begun");
-                let made = catch_unwind(AssertUnwindSafe(|| make(&shared, &backup, &to, &copying)));
-                let made = made.unwrap_or_else(|_| Err("the backup's thread has panicked".into()));
+                let made = catch_unwind(AssertUnwindSafe(|| {
+                    let moment = match moment {
+                        Some(moment) => moment,
+                        None => {
+                            let _shared = shared.databases.shared();
+                            backup(&to)?
+                        }
+                    };
+                    moment(&copying)
+                }));
+                let made = made.unwrap_or_else(|_| Err("the backup has panicked".into()));
                 shared.backups.end(&made);
                 // Who has asked may be gone.
                 let _ = tell.send(made);
@@ -232,13 +254,4 @@ impl Backups {
             let _ = thread.join();
         }
     }
-}
-
-/// Makes one.
-fn make(shared: &Shared, backup: &Backup, to: &BackupTo, copying: &Copying) -> Outcome {
-    let moment = {
-        let _shared = shared.databases.shared();
-        backup(to)?
-    };
-    moment(copying)
 }

@@ -48,7 +48,7 @@ pub type Backup = Arc<dyn Fn(&BackupTo) -> Result<Moment, String> + Send + Sync>
 
 /// Writes what was taken hold of, while clients are served, and lets go of it; or says why it could not, and then has left
 /// the file that there was.
-pub type Moment = Box<dyn FnOnce(&Copying) -> Result<(), String>>;
+pub type Moment = Box<dyn FnOnce(&Copying) -> Result<(), String> + Send>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::item::HEADER;

@@ -26,7 +26,8 @@ pub fn save(context: &mut Context<'_>, _: Args<'_>) -> Done {
 }
 
 fn begin(context: &Context<'_>) -> Result<Saving, Wrong> {
-    Backups::begin(&context.worker.shared).map_err(|why| Wrong(format!("ERR {why}")))
+    Backups::begin(&context.worker.shared, !context.state.executing)
+        .map_err(|why| Wrong(format!("ERR {why}")))
 }
 
 pub fn lastsave(context: &mut Context<'_>, _: Args<'_>) -> Done {
