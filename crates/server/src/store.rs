@@ -38,8 +38,8 @@ pub use usage::Usage;
 /// Uniques reserved by one write of the record.
 const BLOCK: u64 = 1 << 24;
 
-/// A new block is reserved when no more than this many are left: far more than there are threads that could each take
-/// one meanwhile.
+/// A new block is reserved when no more than this many are left: far more than all threads could take meanwhile, each some
+/// for what it stores together.
 const LOW: u64 = 1 << 16;
 
 /// What came of a request.

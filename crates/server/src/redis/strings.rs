@@ -159,30 +159,24 @@ fn store(
 /// Stores keys' data without expiries, in their order, and replies to each as `SET` does. Nobody is kept away, no
 /// transaction runs, and all are names.
 pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
-    let worker = context.worker;
-    let databases = &worker.shared.databases;
-    let growth = match databases.memory().limit() {
-        0 => 0,
-        _ => {
-            keys.iter().chain(data).map(|part| part.len() as u64).sum::<u64>()
-                + keys.len() as u64 * (ITEM + HEADER as u64)
+    let databases = &context.worker.shared.databases;
+    if databases.memory().limit() == 0 {
+        return put_all(context, keys, data);
+    }
+    context.state.store.fetch(keys);
+    for (key, data) in keys.iter().zip(data) {
+        let growth = ITEM + (key.len() + HEADER + data.len()) as u64;
+        match databases.room(growth, context.now) {
+            Ok(_room) => put_all(context, &[key], &[data]),
+            Err(failure) => context.reply.error(&Wrong::from(failure).0),
         }
-    };
-    let _room = match databases.room(growth, context.now) {
-        Ok(room) => room,
-        Err(failure) => match keys.len() {
-            1 => return context.reply.error(&Wrong::from(failure).0),
-            // The first of them may have room.
-            _ => {
-                for (key, data) in keys.iter().zip(data) {
-                    set_each(context, &[key], &[data]);
-                }
-                return;
-            }
-        },
-    };
+    }
+}
+
+/// Stores what there is room for.
+fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
     context.add(Counter::Sets, keys.len() as u64);
-    let scratch = &mut *worker.scratch.borrow_mut();
+    let scratch = &mut *context.worker.scratch.borrow_mut();
     let store = context.state.store.clone();
     let reply = &mut context.reply;
     let stored = store.put_many(

@@ -87,23 +87,25 @@ impl Session {
 
     fn set_some(&self, keys: &[&[u8]], items: &[Set<'_>], now: u64, out: &mut Vec<u8>) {
         let databases = &self.shared().databases;
-        let sizes = keys.iter().zip(items);
-        let growth = sizes.map(|(key, item)| item_size(key, item.data.len())).sum();
-        let _room = match databases.room(growth, now) {
-            Ok(room) => room,
-            Err(failure) if keys.len() == 1 => {
-                // As in memcached, a `set` that fails leaves no older value behind.
-                let lost = databases.first().delete(keys[0], now);
-                return self.fail_each(items, &lost.err().unwrap_or(failure), out);
-            }
-            // There may be room for some of them.
-            Err(_) => {
-                for i in 0..keys.len() {
-                    self.set_some(&keys[i..=i], &items[i..=i], now, out);
+        if databases.memory().limit() == 0 {
+            return self.put_all(keys, items, now, out);
+        }
+        databases.first().fetch(keys);
+        for i in 0..keys.len() {
+            let (keys, items) = (&keys[i..=i], &items[i..=i]);
+            match databases.room(item_size(keys[0], items[0].data.len()), now) {
+                Ok(_room) => self.put_all(keys, items, now, out),
+                Err(failure) => {
+                    // As in memcached, a `set` that fails leaves no older value behind.
+                    let lost = databases.first().delete(keys[0], now);
+                    self.fail_each(items, &lost.err().unwrap_or(failure), out);
                 }
-                return;
             }
-        };
+        }
+    }
+
+    /// Stores what there is room for.
+    fn put_all(&self, keys: &[&[u8]], items: &[Set<'_>], now: u64, out: &mut Vec<u8>) {
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let fill = |i: usize, unique, put: &mut Vec<u8>| {
             let Set {
@@ -121,7 +123,9 @@ impl Session {
             header.begin(put);
             put.extend_from_slice(data);
         };
-        let done = databases
+        let done = self
+            .shared()
+            .databases
             .first()
             .put_many(keys, scratch, fill, |i, done| match done {
                 Ok(()) => {
@@ -133,6 +137,8 @@ impl Session {
                 }
                 Err(failure) => self.fail(&failure, items[i].noreply, out),
             });
+        // Space for one large value is not kept.
+        scratch.shrink_to(64 << 10);
         if let Err(failure) = done {
             self.fail_each(items, &failure, out);
         }
