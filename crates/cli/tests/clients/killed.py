@@ -8,8 +8,8 @@ The ledger has a line of JSON for each operation that begins, and one for each t
 second of which is not known before it is acknowledged; null where it does not end. No item: the key is absent. No key: all
 are flushed. What was found by `verify` stands there as acknowledged, too.
 
-Each client has its own keys: plain ones that live long, short-lived ones, ones that are set and deleted, a counter, and a number
-that is only changed by compare-and-swap. Now and then one of them flushes all, while the other waits.
+Each client has its own keys: plain ones that live long, short-lived ones, ones that are set and deleted, some that are set together,
+a counter, and a number that is only changed by compare-and-swap. Now and then one of them flushes all, while the other waits.
 """
 
 import contextlib
@@ -23,6 +23,7 @@ import redis
 
 LIFE = 1000
 KEYS = 50
+MANY = 24
 BETWEEN_FLUSHES = 15
 GONE = (OSError, EOFError, pymemcache.MemcacheError, redis.RedisError)
 
@@ -43,6 +44,9 @@ class Memcached:
 
     def set(self, key, value, flags, life):
         return self.client.set(key, value, expire=life // 1000, flags=flags)
+
+    def set_many(self, values):
+        return self.client.set_many(values) == []
 
     def add(self, key, value):
         return self.client.add(key, value)
@@ -81,6 +85,12 @@ class Redis:
     def set(self, key, value, flags, life):
         assert flags == 0
         return self.client.set(key, value, px=life)
+
+    def set_many(self, values):
+        pipe = self.client.pipeline(transaction=False)
+        for key, value in values.items():
+            pipe.set(key, value)
+        return all(pipe.execute())
 
     def add(self, key, value):
         return self.client.set(key, value, nx=True)
@@ -166,6 +176,16 @@ class Worker:
         value = str(time.time_ns())  # None comes twice.
         self.do(key, lambda: self.client.set(key, value, flags, life), value, flags, life)
 
+    def set_many(self, keys):
+        """Sets all of them at once, in one pipeline; twice."""
+        for _ in range(2):
+            values = {key: str(time.time_ns()) for key in keys}
+            for key, value in values.items():
+                self.note(False, key, [value, 0, None, None])
+            assert self.client.set_many(values), keys
+            for key, value in values.items():
+                self.note(True, key, [value, 0, None, None])
+
     def begin(self):
         """The counter and the number as they are, or from nought."""
         self.flushes = self.gate.flushes
@@ -182,6 +202,7 @@ class Worker:
         self.set(f"{name}:short{number}", 0, client.short)
         self.set(f"{name}:gone{number}", 0, LIFE * 1000)
         self.do(f"{name}:gone{number}", lambda: client.delete(f"{name}:gone{number}"))
+        self.set_many([f"{name}:many{number % 5}:{i}" for i in range(MANY)])
         self.counted += 1
         self.do(self.counter, lambda: client.count(self.counter) == self.counted, str(self.counted))
         old, self.swapped = self.swapped, self.swapped + 1

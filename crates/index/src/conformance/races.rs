@@ -3,8 +3,9 @@
 use super::crew::{Dawdling, crew, decode, encode};
 use super::oracle::Oracle;
 use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, assert_sound, done, keys};
-use crate::{Action, Edit, Insert};
+use crate::{Action, Edit, Edits, Error, Insert};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 const THREADS: usize = 4;
 
@@ -26,6 +27,19 @@ impl Edit for Increment {
     }
 }
 
+/// Several increments.
+struct Each(Vec<Increment>);
+
+impl Edits for Each {
+    fn edit(&mut self, i: usize) -> &mut dyn Edit {
+        &mut self.0[i]
+    }
+    fn done(&mut self, _: usize, action: Result<Action, Error>) -> ControlFlow<()> {
+        assert_eq!(done(action, "write_many"), Action::Put);
+        ControlFlow::Continue(())
+    }
+}
+
 /// Counters that all threads increment hold the sum in the end, and no two increments give one number.
 pub fn counters_add_up<S: Subject>(plan: &Plan) {
     const COUNTERS: usize = 6;
@@ -40,14 +54,27 @@ pub fn counters_add_up<S: Subject>(plan: &Plan) {
         let mut given = vec![Vec::new(); COUNTERS];
         for _ in 0..plan.sized(60_000) {
             let counter = random.below(COUNTERS);
-            let mut edit = Dawdling(
-                Increment {
-                    value: vec![0; len(counter)],
-                },
-                &mut random,
-            );
+            let increment = |counter| Increment {
+                value: vec![0; len(counter)],
+            };
+            let mut note = |counter: usize, increment: &Increment| {
+                let count = increment.value.first_chunk();
+                given[counter].extend(count.map(|count| u64::from_le_bytes(*count)));
+            };
+            if random.one_in(8) {
+                let counters: Vec<_> = (0..random.below(9)).map(|_| random.below(COUNTERS)).collect();
+                let keys: Vec<_> = counters.iter().map(|&counter| name(counter)).collect();
+                let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+                let mut edits = Each(counters.iter().map(|&counter| increment(counter)).collect());
+                index.write_many(&keys, &mut edits);
+                for (counter, increment) in counters.into_iter().zip(&edits.0) {
+                    note(counter, increment);
+                }
+                continue;
+            }
+            let mut edit = Dawdling(increment(counter), &mut random);
             assert_eq!(done(index.write(&name(counter), &mut edit), "write"), Action::Put);
-            given[counter].extend(edit.0.value.first_chunk().map(|count| u64::from_le_bytes(*count)));
+            note(counter, &edit.0);
         }
         given
     });
