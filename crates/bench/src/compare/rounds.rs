@@ -112,8 +112,18 @@ impl Round<'_> {
     }
 }
 
-/// Into how many slices a pass is cut.
-const SLICES: usize = 20;
+/// How often each of those that take turns goes first. A pass is cut into so many slices for each of them.
+const FIRST: usize = 4;
+
+/// The order of turns in a slice: each goes first as often as the others, and behind those on either side of it.
+fn order(slice: usize, turns: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..turns).collect();
+    order.rotate_left(slice / 2 % turns.max(1));
+    if slice % 2 == 1 {
+        order.reverse();
+    }
+    order
+}
 
 /// What one of those that take turns does.
 type Turn<'c> = (Operation, &'c Candidate<'c>);
@@ -126,19 +136,18 @@ impl Round<'_> {
             self.progress.say(format_args!("{}: {what}", self.label));
         }
         let mut seconds = vec![0.0; turns.len()];
-        for slice in 0..SLICES {
+        let slices = FIRST * turns.len();
+        for slice in 0..slices {
             let mut agreed = None;
-            // Each goes first as often as the others.
-            for turn in 0..turns.len() {
-                let i = (slice + turn) % turns.len();
+            for i in order(slice, turns.len()) {
                 let (operation, (name, candidate)) = turns[i];
                 // Not keys that single gets of the same engine have just brought into the cache.
                 let slice = match operation {
-                    Operation::MultiGet => (slice + SLICES / 2) % SLICES,
+                    Operation::MultiGet => (slice + slices / 2) % slices,
                     _ => slice,
                 };
                 let shares: Vec<Share<'_>> = (0..self.threads)
-                    .map(|i| operation.share(keys.part(slice * self.threads + i, SLICES * self.threads)))
+                    .map(|i| operation.share(keys.part(slice * self.threads + i, slices * self.threads)))
                     .collect();
                 let pass = pass::pass(&**candidate, operation.name(), &shares, Pace::default())?;
                 if operation != Operation::MultiGet && *agreed.get_or_insert(pass.sum) != pass.sum {
@@ -154,5 +163,28 @@ impl Round<'_> {
             figures.note(*operation, name, keys.len() as f64 / seconds / 1e6);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_fair() {
+        for turns in 1..8 {
+            let slices = FIRST * turns;
+            let orders: Vec<_> = (0..slices).map(|slice| order(slice, turns)).collect();
+            for i in 0..turns {
+                let first = orders.iter().filter(|order| order[0] == i).count();
+                assert_eq!(first, FIRST, "{i} of {turns}");
+                let behind = |other: usize| {
+                    let pairs = orders.iter().flat_map(|order| order.windows(2));
+                    pairs.filter(|pair| **pair == [other, i]).count()
+                };
+                let (one, another) = ((i + 1) % turns, (i + turns - 1) % turns);
+                assert_eq!(behind(one), behind(another), "{i} of {turns}");
+            }
+        }
     }
 }

@@ -44,7 +44,7 @@ pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Again
          <h1>The papers' figures, measured</h1>\n<p>Scale <b>{scale}</b>: {} keys. Put together on {date} at commit \
          {}, version {version}. {}.</p>\n<p>Bars and points are medians over the rounds, thin lines their extremes; \
          with one round there is no spread, and differences mean little. × is the ratio to the first row, formed within \
-         each round; ± behind it is within what another measurement of as many rounds is to find it, 95 of 100 times, from how the \
+         each round; ± behind it is within what another measurement of as many rounds is to find it, 95 of 100 times (±?: nothing can be said), from how the \
          rounds of that table vary and how measurements differ. {DRIFTED} (in lines, a hollow point) marks numbers in whose runs a miss took more \
          than a tenth longer or shorter afterwards. Persist counts do not depend on the machine; \
          times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>\n<nav>\n",

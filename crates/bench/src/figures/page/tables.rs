@@ -45,6 +45,8 @@ fn number(value: &Option<Value>, ratio: Option<&Ratio>) -> String {
 /// How far a ratio's stated interval goes.
 fn plus_minus(ratio: &Ratio) -> String {
     match ratio.stated.map(|stated| stated.half_width() * 100.0) {
+        // Too few rounds to tell anything.
+        Some(percent) if percent > 100.0 => " ±?".to_owned(),
         Some(percent) if percent >= 0.5 => format!(" ±{percent:.0}%"),
         _ => String::new(),
     }
