@@ -17,7 +17,7 @@ mod pending;
 mod puts;
 mod seen;
 #[cfg(test)]
-mod tests;
+pub mod tests;
 mod usage;
 
 use crate::Error;

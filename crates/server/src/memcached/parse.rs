@@ -37,11 +37,9 @@ impl Limits {
     }
 }
 
-/// The storage commands.
+/// The storage commands that look at what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Store in any case.
-    Set,
     /// Store if absent.
     Add,
     /// Store if present.
@@ -57,7 +55,13 @@ pub enum Verb {
 /// A command that data follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Body<'b> {
-    /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
+    /// `set`.
+    Set {
+        key: &'b [u8],
+        flags: u32,
+        lifetime: i64,
+    },
+    /// `add`, `replace`, `append`, `prepend`, `cas`.
     Classic {
         verb: Verb,
         key: &'b [u8],
@@ -117,7 +121,7 @@ impl<'b> Request<'b> {
         match self {
             Request::Get { keys, .. } | Request::GetAndTouch { keys, .. } => keys.clone().next(),
             Request::Store { body, .. } | Request::TooLarge(body) => match body {
-                Body::Classic { key, .. } => Some(key),
+                Body::Set { key, .. } | Body::Classic { key, .. } => Some(key),
                 Body::Meta(meta) => Some(meta.key),
             },
             Request::Delete { key }

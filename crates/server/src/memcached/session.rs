@@ -59,7 +59,7 @@ impl Session {
     pub fn let_in(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
         let said = match request {
             Request::Store {
-                body: Body::Classic { verb: Verb::Set, .. },
+                body: Body::Set { .. },
                 data,
             } => data,
             _ => &[][..],
@@ -136,8 +136,12 @@ impl Session {
         let _room = match self.shared().databases.room(growth(request), now) {
             Ok(room) => room,
             Err(failure) => {
-                if let Request::Store { body, .. } = request {
-                    self.lose_old(body, now)?;
+                if let Request::Store {
+                    body: Body::Meta(meta),
+                    ..
+                } = request
+                {
+                    self.lose_old(meta.key, meta.flags.binary, now)?;
                 }
                 return Err(failure);
             }
@@ -163,7 +167,7 @@ impl Session {
                 let expiry = item::expiry(lifetime, now);
                 let scratch = &mut *self.worker.scratch.borrow_mut();
                 let outcome = store.store(verb, key, (flags, expiry), data, now, scratch)?;
-                self.count_store(verb, outcome);
+                self.count_store(Some(verb), outcome);
                 match outcome {
                     Outcome::Exists => b"EXISTS\r\n",
                     Outcome::NotFound => b"NOT_FOUND\r\n",
@@ -175,7 +179,11 @@ impl Session {
                 }
             }
             Request::TooLarge(ref body) => {
-                self.lose_old(body, now)?;
+                match body {
+                    Body::Set { key, .. } => self.lose_old(key, false, now)?,
+                    Body::Classic { .. } => {}
+                    Body::Meta(meta) => self.lose_old(meta.key, meta.flags.binary, now)?,
+                }
                 self.add(Counter::TooLarge, 1);
                 b"SERVER_ERROR object too large for cache\r\n"
             }
@@ -246,27 +254,24 @@ impl Session {
                 return Ok(Next::Close);
             }
             Request::Quit => return Ok(Next::Close),
-            // `answer` has done the first, and the connection answers the others piece by piece.
-            Request::Stats { .. } | Request::Get { .. } | Request::GetAndTouch { .. } => b"",
+            // `answer` has done the first, and the connection answers the others piece by piece, or together.
+            Request::Stats { .. }
+            | Request::Get { .. }
+            | Request::GetAndTouch { .. }
+            | Request::Store {
+                body: Body::Set { .. },
+                ..
+            } => b"",
         };
         out.extend_from_slice(text);
         Ok(Next::GoOn)
     }
 
-    /// As in memcached, a `set` that fails leaves no older value behind, and an `ms` in no mode.
-    fn lose_old(&self, body: &Body<'_>, now: u64) -> Result<(), Failure> {
-        let store = self.shared().databases.first();
-        match body {
-            Body::Classic {
-                verb: Verb::Set, key, ..
-            } => drop(store.delete(key, now)?),
-            Body::Classic { .. } => {}
-            Body::Meta(meta) => {
-                let space = &mut [0; MAX_KEY];
-                store.delete(Self::meta_key(meta.key, meta.flags.binary, space), now)?;
-            }
-        }
-        Ok(())
+    /// As in memcached, a `set` that there is no room for leaves no older value behind, nor does an `ms` in any mode.
+    fn lose_old(&self, key: &[u8], binary: bool, now: u64) -> Result<(), Failure> {
+        let space = &mut [0; MAX_KEY];
+        let key = Self::meta_key(key, binary, space);
+        self.shared().databases.first().delete(key, now).map(drop)
     }
 
     /// The second, counted from the server's start.
@@ -280,9 +285,10 @@ impl Session {
         self.shared().access.set(key, Seen { fetched, second });
     }
 
-    fn count_store(&self, verb: Verb, outcome: Outcome) {
+    /// Counts what came of a storage command; of no verb: in any case.
+    fn count_store(&self, verb: Option<Verb>, outcome: Outcome) {
         self.add(Counter::Sets, 1);
-        if let Verb::Cas(_) = verb {
+        if let Some(Verb::Cas(_)) = verb {
             let counter = match outcome {
                 Outcome::Done => Counter::CasHits,
                 Outcome::Exists => Counter::CasBadValue,

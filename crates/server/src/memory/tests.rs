@@ -1,7 +1,7 @@
 //! The limit is kept, whoever writes; and who goes.
 
 use super::*;
-use crate::memcached::Verb;
+use crate::store::tests;
 use index::model::Model;
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::AtomicUsize;
@@ -40,12 +40,14 @@ fn get(databases: &Databases, key: &str) -> bool {
     found.expect("the model does not fail").is_some()
 }
 
+fn put(databases: &Databases, key: &str, expiry: u64) {
+    let done = tests::put(databases.first(), &[(key.as_bytes(), expiry, &[b'x'; DATA])]);
+    assert!(matches!(done[..], [Ok(())]), "{done:?}");
+}
+
 fn set(databases: &Databases, key: &str) -> Result<(), Failure> {
     let _room = databases.room(EACH, NOW)?;
-    let data = [b'x'; DATA];
-    let mut scratch = Vec::new();
-    let store = databases.first();
-    store.store(Verb::Set, key.as_bytes(), (0, 0), &data, NOW, &mut scratch)?;
+    put(databases, key, 0);
     assert!(databases.memory().used() <= databases.memory().limit());
     Ok(())
 }
@@ -135,18 +137,7 @@ fn writes_are_refused_where_nothing_may_go() {
 fn the_dead_go_where_nothing_else_may() {
     let index = Model::new();
     let databases = open(&index, 10, false);
-    let store = |key: &str, expiry| {
-        let stored = databases.first().store(
-            Verb::Set,
-            key.as_bytes(),
-            (0, expiry),
-            &[b'x'; DATA],
-            NOW - 2,
-            &mut Vec::new(),
-        );
-        stored.expect("the model does not fail");
-    };
-    (0..10).for_each(|i| store(&key(i), if i < 4 { NOW - 1 } else { 0 }));
+    (0..10).for_each(|i| put(&databases, &key(i), if i < 4 { NOW - 1 } else { 0 }));
     (10..14).for_each(|i| set(&databases, &key(i)).expect("room of the dead"));
     assert!(matches!(set(&databases, &key(14)), Err(Failure::NoRoom)));
     assert!((4..14).all(|i| get(&databases, &key(i))));
@@ -157,19 +148,7 @@ fn the_dead_go_where_nothing_else_may() {
 
     let index = Model::new();
     let databases = open(&index, 3 * LOOK as u64, false);
-    let store = |i: usize, expiry| {
-        let (key, data) = (format!("k{i:09}"), [b'x'; DATA]);
-        let place = databases.first();
-        let stored = place.store(
-            Verb::Set,
-            key.as_bytes(),
-            (0, expiry),
-            &data,
-            NOW - 2,
-            &mut Vec::new(),
-        );
-        stored.expect("the model does not fail");
-    };
+    let store = |i: usize, expiry| put(&databases, &format!("k{i:09}"), expiry);
     let last = 3 * LOOK - 1;
     (0..last).for_each(|i| store(i, 0));
     store(last, NOW - 1);
@@ -208,19 +187,9 @@ fn large_writes_do_not_empty_the_memory() {
 fn the_dead_go_first() {
     let index = Model::new();
     let databases = open(&index, 100, true);
-    let mut scratch = Vec::new();
     for i in 0..100 {
         let expiry = if i % 2 == 0 { NOW - 1 } else { 0 };
-        let store = databases.first();
-        let stored = store.store(
-            Verb::Set,
-            key(i).as_bytes(),
-            (0, expiry),
-            &[b'x'; DATA],
-            NOW - 2,
-            &mut scratch,
-        );
-        stored.expect("the model does not fail");
+        put(&databases, &key(i), expiry);
     }
     (100..130).for_each(|i| set(&databases, &key(i)).expect("room is made"));
     assert_eq!(databases.memory().evicted(), 0);

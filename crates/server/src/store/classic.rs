@@ -8,7 +8,7 @@ use crate::number;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Carries out a storage command.
+    /// Carries out a storage command that looks at what is there.
     pub fn store(
         &self,
         verb: Verb,
@@ -34,7 +34,7 @@ impl Store {
             };
             let fits = |old: Item<'_>| old.data.len() + data.len() <= largest;
             let (header, parts) = match (verb, old) {
-                (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
+                (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
                 (Verb::Append, Some(old)) if fits(old) => (kept(old), [old.data, data]),
                 (Verb::Prepend, Some(old)) if fits(old) => (kept(old), [data, old.data]),
                 (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),

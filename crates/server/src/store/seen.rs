@@ -101,26 +101,26 @@ mod tests {
     #[test]
     fn a_key_that_came_and_went_has_changed() {
         let (store, seen) = absent();
-        set(&store, "key", "x", 0, NOW);
+        set(&store, "key", "x", 0);
         assert!(!is_as(&store, seen, NOW));
         store.delete(b"key", NOW).expect("the model does not fail");
         assert!(!is_as(&store, seen, NOW), "deleted");
 
         let (store, seen) = absent();
-        set(&store, "key", "x", 0, NOW);
+        set(&store, "key", "x", 0);
         flush(&store);
         assert!(!is_as(&store, seen, NOW), "flushed");
         assert_eq!(sweep(&store, NOW), 1);
         assert!(!is_as(&store, seen, NOW), "flushed and swept");
 
         let (store, seen) = absent();
-        set(&store, "key", "x", NOW + 1, NOW);
+        set(&store, "key", "x", NOW + 1);
         assert!(!is_as(&store, seen, NOW + 1), "expired");
         assert_eq!(sweep(&store, NOW + 1), 1);
         assert!(!is_as(&store, seen, NOW + 1), "expired and swept");
 
         let (store, seen) = absent();
-        set(&store, "key", "x", 0, NOW);
+        set(&store, "key", "x", 0);
         let (_, gone) = store
             .evict(&mut Vec::new(), 100, true, NOW)
             .expect("the model does not fail");
@@ -132,8 +132,8 @@ mod tests {
     #[test]
     fn a_key_that_was_dead_stays_absent() {
         let (store, _) = absent();
-        set(&store, "key", "x", NOW + 1, NOW);
-        set(&store, "other", "x", NOW + 1, NOW);
+        set(&store, "key", "x", NOW + 1);
+        set(&store, "other", "x", NOW + 1);
         let seen = store.see(b"key", NOW + 1).expect("the model does not fail");
         assert!(is_as(&store, seen, NOW + 1));
         assert_eq!(sweep(&store, NOW + 1), 1);
@@ -146,10 +146,10 @@ mod tests {
     fn an_item_is_as_it_was_until_it_is_touched() {
         let (store, _) = absent();
         let see = |now| store.see(b"key", now).expect("the model does not fail");
-        set(&store, "key", "x", 0, NOW);
+        set(&store, "key", "x", 0);
         let seen = see(NOW);
         assert!(is_as(&store, seen, NOW));
-        set(&store, "key", "x", NOW + 2, NOW);
+        set(&store, "key", "x", NOW + 2);
         assert!(!is_as(&store, seen, NOW));
         let seen = see(NOW);
         assert!(is_as(&store, seen, NOW + 1));

@@ -1,6 +1,8 @@
 //! The items' properties, over the reference index; a store opened again on the same index is a restart after a crash,
 //! since a store leaves nothing for later.
 
+mod together;
+
 use super::*;
 use crate::memcached::Verb;
 use crate::{item, number};
@@ -21,16 +23,35 @@ pub fn open(index: &Model, now: u64) -> Store {
     .expect("the index is empty or a store's")
 }
 
-pub fn set(store: &Store, key: &str, data: &str, expiry: u64, now: u64) {
-    let outcome = store.store(
-        Verb::Set,
-        key.as_bytes(),
-        (0, expiry),
-        data.as_bytes(),
-        now,
-        &mut Vec::new(),
-    );
-    assert_eq!(outcome.expect("the model does not fail"), Outcome::Done);
+/// An item to store: its key, its expiry, its data.
+pub type New<'n> = (&'n [u8], u64, &'n [u8]);
+
+/// Stores items together; what came of each.
+pub fn put(store: &Store, new: &[New<'_>]) -> Vec<Result<(), Failure>> {
+    let keys: Vec<&[u8]> = new.iter().map(|&(key, ..)| key).collect();
+    let mut all = Vec::new();
+    let fill = |i: usize, unique, put: &mut Vec<u8>| {
+        let (_, expiry, data) = new[i];
+        let header = Header {
+            unique,
+            expiry,
+            ..Header::default()
+        };
+        header.begin(put);
+        put.extend_from_slice(data);
+    };
+    let done = |i, done| {
+        assert_eq!(i, all.len(), "in order");
+        all.push(done);
+    };
+    let begun = store.put_many(&keys, &mut Vec::new(), fill, done);
+    begun.expect("the model does not fail");
+    all
+}
+
+pub fn set(store: &Store, key: &str, data: &str, expiry: u64) {
+    let done = put(store, &[(key.as_bytes(), expiry, data.as_bytes())]);
+    assert!(matches!(done[..], [Ok(())]), "{done:?}");
 }
 
 fn get(store: &Store, key: &str, now: u64) -> Option<(String, u64)> {
@@ -56,7 +77,7 @@ fn uniques_never_repeat() {
     for _ in 0..5 {
         let store = open(&index, NOW);
         for i in 0..100 {
-            set(&store, "key", &i.to_string(), 0, NOW);
+            set(&store, "key", &i.to_string(), 0);
             let (_, unique) = get(&store, "key", NOW).expect("just set");
             assert!(seen.insert(unique) && unique > last, "{unique} after {last}");
             last = unique;
@@ -72,7 +93,7 @@ fn uniques_are_reserved_before_they_are_given() {
     let near_end = store.reserved.load(Ordering::SeqCst) - LOW - 2;
     store.next.store(near_end, Ordering::SeqCst);
     for i in 0..5 {
-        set(&store, "key", &i.to_string(), 0, NOW);
+        set(&store, "key", &i.to_string(), 0);
         let (_, unique) = get(&store, "key", NOW).expect("just set");
         let guard = heap::pin();
         let record = index
@@ -90,9 +111,9 @@ fn uniques_are_reserved_before_they_are_given() {
 fn flushed_items_stay_flushed() {
     let index = Model::new();
     let store = open(&index, NOW);
-    set(&store, "old", "x", 0, NOW);
+    set(&store, "old", "x", 0);
     store.flush(None).expect("no failure");
-    set(&store, "new", "y", 0, NOW);
+    set(&store, "new", "y", 0);
     for store in [store, open(&index, NOW), open(&index, NOW)] {
         assert_eq!(get(&store, "old", NOW), None);
         assert!(get(&store, "new", NOW).is_some());
@@ -107,27 +128,27 @@ fn flushed_items_stay_flushed() {
 fn delayed_flushes_come_when_due() {
     let index = Model::new();
     let store = open(&index, NOW);
-    set(&store, "a", "x", 0, NOW);
+    set(&store, "a", "x", 0);
     store.flush(Some(NOW + 10)).expect("no failure");
-    set(&store, "b", "x", 0, NOW + 5);
+    set(&store, "b", "x", 0);
     assert!(get(&store, "a", NOW + 9).is_some());
     assert!(get(&store, "b", NOW + 9).is_some());
     let crashed = open(&index, NOW + 9);
     assert!(get(&crashed, "a", NOW + 9).is_some());
     assert_eq!(get(&crashed, "b", NOW + 10), None);
-    set(&crashed, "b", "x", 0, NOW + 10);
+    set(&crashed, "b", "x", 0);
     assert_eq!(get(&crashed, "a", NOW + 11), None);
     assert!(get(&crashed, "b", NOW + 11).is_some());
 
     crashed.flush(Some(NOW + 20)).expect("no failure");
     let late = open(&index, NOW + 30);
     assert_eq!(get(&late, "b", NOW + 30), None);
-    set(&late, "b", "x", 0, NOW + 30);
+    set(&late, "b", "x", 0);
     late.flush(Some(NOW + 40)).expect("no failure");
     late.flush(Some(NOW + 50)).expect("no failure");
     assert!(get(&late, "b", NOW + 45).is_some());
     late.flush(None).expect("no failure");
-    set(&late, "b", "y", 0, NOW + 45);
+    set(&late, "b", "y", 0);
     assert!(get(&late, "b", NOW + 60).is_some());
 }
 
@@ -140,7 +161,7 @@ fn expired_items_are_absent() {
     let later = NOW + 5;
     let scratch = &mut Vec::new();
     for verb in [Verb::Replace, Verb::Append, Verb::Prepend, Verb::Cas(1)] {
-        set(&store, "key", "1", soon, NOW);
+        set(&store, "key", "1", soon);
         assert!(get(&store, "key", later - 1).is_some());
         assert_eq!(get(&store, "key", later), None);
         let outcome = store
@@ -153,7 +174,7 @@ fn expired_items_are_absent() {
             "{verb:?} has left it"
         );
     }
-    set(&store, "key", "1", soon, NOW);
+    set(&store, "key", "1", soon);
     assert_eq!(
         store
             .count(b"key", 1, true, later, scratch)
@@ -161,20 +182,20 @@ fn expired_items_are_absent() {
             .0,
         Outcome::NotFound
     );
-    set(&store, "key", "1", soon, NOW);
+    set(&store, "key", "1", soon);
     assert_eq!(
         store.touch(b"key", 0, later, scratch).expect("no failure"),
         Outcome::NotFound
     );
-    set(&store, "key", "1", soon, NOW);
+    set(&store, "key", "1", soon);
     assert_eq!(
         store.delete(b"key", later).expect("no failure"),
         Outcome::NotFound
     );
-    set(&store, "key", "1", soon, NOW);
+    set(&store, "key", "1", soon);
     assert!(!store.bury(b"key", later - 1).expect("no failure"));
     assert!(store.bury(b"key", later).expect("no failure"));
-    set(&store, "key", "1", soon, NOW);
+    set(&store, "key", "1", soon);
     let added = store
         .store(Verb::Add, b"key", (0, 0), b"2", later, scratch)
         .expect("no failure");
@@ -189,13 +210,7 @@ fn the_sweep_removes_the_dead() {
         let store = open(&index, NOW);
         let soon = NOW + 5;
         for i in 0..50 {
-            set(
-                &store,
-                &format!("key{i}"),
-                "x",
-                if i % 3 == 0 { soon } else { 0 },
-                NOW,
-            );
+            set(&store, &format!("key{i}"), "x", if i % 3 == 0 { soon } else { 0 });
         }
         let mut cursor = Vec::new();
         let mut total = Swept::default();
@@ -254,7 +269,7 @@ fn other_values_are_failures() {
     index.insert(b"key", b"short").expect("no failure");
     let scratch = &mut Vec::new();
     assert!(matches!(
-        store.store(Verb::Set, b"key", (0, 0), b"x", NOW, scratch),
+        store.store(Verb::Add, b"key", (0, 0), b"x", NOW, scratch),
         Err(Failure::Foreign)
     ));
     assert!(matches!(
@@ -275,6 +290,8 @@ fn other_values_are_failures() {
 
 #[derive(Clone, Debug)]
 enum Step {
+    /// Several items together: key, lifetime, data.
+    Put(Vec<(u8, u8, Vec<u8>)>),
     Store(Verb, u8, u8, Vec<u8>),
     Cas(u8, bool),
     Count(u8, u64, bool),
@@ -287,18 +304,20 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let verb = prop_oneof![
-        Just(Verb::Set),
         Just(Verb::Add),
         Just(Verb::Replace),
         Just(Verb::Append),
         Just(Verb::Prepend)
     ];
-    let data = prop_oneof![
-        "[0-9]{0,4}".prop_map(String::into_bytes),
-        prop::collection::vec(any::<u8>(), 0..600)
-    ];
+    let data = || {
+        prop_oneof![
+            "[0-9]{0,4}".prop_map(String::into_bytes),
+            prop::collection::vec(any::<u8>(), 0..600)
+        ]
+    };
     prop_oneof![
-        6 => (verb, 0..4u8, 0..4u8, data).prop_map(|(verb, key, lifetime, data)| Step::Store(verb, key, lifetime, data)),
+        4 => prop::collection::vec((0..4u8, 0..4u8, data()), 1..6).prop_map(Step::Put),
+        4 => (verb, 0..4u8, 0..4u8, data()).prop_map(|(verb, key, lifetime, data)| Step::Store(verb, key, lifetime, data)),
         2 => (0..4u8, any::<bool>()).prop_map(|(key, right)| Step::Cas(key, right)),
         2 => (0..4u8, any::<u64>(), any::<bool>()).prop_map(|(key, delta, up)| Step::Count(key, delta, up)),
         1 => (0..4u8, 0..4u8).prop_map(|(key, lifetime)| Step::Touch(key, lifetime)),
@@ -315,14 +334,14 @@ fn items_are_counted_beside_writers() {
     let index = Model::new();
     let store = &open(&index, NOW);
     let key = |thread: u32, i: u32| format!("{}/{thread}", i * 7919 % 1000);
-    (0..1000).for_each(|i| set(store, &key(0, i), "old", 0, NOW));
+    (0..1000).for_each(|i| set(store, &key(0, i), "old", 0));
     let store = &open(&index, NOW);
     assert_eq!(store.items(), (0, false));
     std::thread::scope(|scope| {
         for thread in 0..2 {
             scope.spawn(move || {
                 for i in 0..1000 {
-                    set(store, &key(thread, i), "new", 0, NOW);
+                    set(store, &key(thread, i), "new", 0);
                     if i % 3 == 0 {
                         store.delete(key(thread, i).as_bytes(), NOW).expect("no failure");
                     }
@@ -332,7 +351,7 @@ fn items_are_counted_beside_writers() {
         scope.spawn(|| while !store.count_on(10).expect("no failure") {});
     });
     assert_eq!(store.items(), (2 * (1000 - 334), true));
-    set(store, "one", "more", 0, NOW);
+    set(store, "one", "more", 0);
     assert_eq!(store.items(), (2 * (1000 - 334) + 1, true));
 }
 
@@ -352,24 +371,23 @@ proptest! {
             if turn % 5 == 0 {
                 prop_assert!(store.count_on(1).is_ok());
             }
-            while !store.count_on(2).expect("the model does not fail") {}
-        // All keys but the record's, and those that a flush has dropped.
-        let mut kept = 0;
-        let unbounded = (Bound::Excluded(record::KEY), Bound::Unbounded);
-        let guard = heap::pin();
-        let counted = index.scan(unbounded.0, unbounded.1, Direction::Forward, &guard, &mut |_, value| {
-            kept += u64::from(!store.holds_flushed(&value));
-            ControlFlow::Continue(())
-        });
-        prop_assert!(counted.is_ok());
-        prop_assert_eq!(store.items(), (kept, true));
-        plain.retain(|_, (_, expiry)| *expiry == 0 || *expiry > now);
+            plain.retain(|_, (_, expiry)| *expiry == 0 || *expiry > now);
             match step {
+                Step::Put(new) => {
+                    let expiry = |lifetime: u8| item::expiry(lifetime.into(), now);
+                    let each: Vec<_> = new
+                        .iter()
+                        .map(|(key, lifetime, data)| (std::slice::from_ref(key), expiry(*lifetime), data.as_slice()))
+                        .collect();
+                    prop_assert!(put(&store, &each).iter().all(Result::is_ok));
+                    let each = new.into_iter().map(|(key, lifetime, data)| (key, (data, expiry(lifetime))));
+                    plain.extend(each);
+                }
                 Step::Store(verb, key, lifetime, data) => {
                     let expiry = item::expiry(lifetime.into(), now);
                     let old = plain.get(&key).cloned();
                     let new = match (verb, old) {
-                        (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => Some((data.clone(), expiry)),
+                        (Verb::Add, None) | (Verb::Replace, Some(_)) => Some((data.clone(), expiry)),
                         (Verb::Append, Some((old, expiry))) => Some(([&old[..], &data].concat(), expiry)),
                         (Verb::Prepend, Some((old, expiry))) => Some(([&data[..], &old].concat(), expiry)),
                         _ => None,

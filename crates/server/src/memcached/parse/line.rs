@@ -64,12 +64,12 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
     match command {
         b"get" | b"gets" => get(rest, command == b"gets"),
         b"gat" | b"gats" => get_and_touch(rest, command == b"gats"),
-        b"set" => store(Verb::Set, line, 5..=6),
-        b"add" => store(Verb::Add, line, 5..=6),
-        b"replace" => store(Verb::Replace, line, 5..=6),
-        b"append" => store(Verb::Append, line, 5..=6),
-        b"prepend" => store(Verb::Prepend, line, 5..=6),
-        b"cas" => store(Verb::Cas(0), line, 6..=7),
+        b"set" => store(None, line, 5..=6),
+        b"add" => store(Some(Verb::Add), line, 5..=6),
+        b"replace" => store(Some(Verb::Replace), line, 5..=6),
+        b"append" => store(Some(Verb::Append), line, 5..=6),
+        b"prepend" => store(Some(Verb::Prepend), line, 5..=6),
+        b"cas" => store(Some(Verb::Cas(0)), line, 6..=7),
         b"delete" => short(line, 2..=4, delete),
         b"incr" => short(line, 3..=4, |words| count(words, true)),
         b"decr" => short(line, 3..=4, |words| count(words, false)),
@@ -130,7 +130,8 @@ fn get_and_touch(mut rest: Keys<'_>, unique: bool) -> Parsed<'_> {
     })
 }
 
-fn store(verb: Verb, line: &[u8], words: RangeInclusive<usize>) -> Parsed<'_> {
+/// A storage command; of no verb: `set`.
+fn store(verb: Option<Verb>, line: &[u8], words: RangeInclusive<usize>) -> Parsed<'_> {
     let all = Words::of(line);
     if !words.contains(&all.count) {
         return whole(Request::Wrong(ERROR));
@@ -138,14 +139,20 @@ fn store(verb: Verb, line: &[u8], words: RangeInclusive<usize>) -> Parsed<'_> {
     let [_, key, flags, lifetime, length, unique, ..] = all.words;
     let store = || {
         let verb = match verb {
-            Verb::Cas(_) => Verb::Cas(number::unsigned(unique)?),
+            Some(Verb::Cas(_)) => Some(Verb::Cas(number::unsigned(unique)?)),
             other => other,
         };
-        let body = Body::Classic {
-            verb,
-            key: Some(key).filter(|key| key.len() <= MAX_KEY)?,
-            flags: u32::try_from(number::unsigned(flags)?).ok()?,
-            lifetime: number::signed(lifetime)?,
+        let key = Some(key).filter(|key| key.len() <= MAX_KEY)?;
+        let flags = u32::try_from(number::unsigned(flags)?).ok()?;
+        let lifetime = number::signed(lifetime)?;
+        let body = match verb {
+            None => Body::Set { key, flags, lifetime },
+            Some(verb) => Body::Classic {
+                verb,
+                key,
+                flags,
+                lifetime,
+            },
         };
         Some(Line::Body {
             body,

@@ -116,8 +116,8 @@ proptest! {
         key in "[!-~]{1,250}", flags: u32, lifetime in -10i64..1 << 40, unique: u64, data in vec(any::<u8>(), 0..300),
         noreply: bool,
     ) {
-        let words = [("set", Verb::Set), ("add", Verb::Add), ("replace", Verb::Replace), ("append", Verb::Append),
-            ("prepend", Verb::Prepend), ("cas", Verb::Cas(unique))];
+        let words = [("set", None), ("add", Some(Verb::Add)), ("replace", Some(Verb::Replace)),
+            ("append", Some(Verb::Append)), ("prepend", Some(Verb::Prepend)), ("cas", Some(Verb::Cas(unique)))];
         for (word, verb) in words {
             let unique = if word == "cas" { format!(" {unique}") } else { String::new() };
             let silent = if noreply { " noreply" } else { "" };
@@ -128,7 +128,10 @@ proptest! {
             bytes.extend_from_slice(b"version\r\n");
             let mut parser = Parser::new(LIMITS);
             let key = key.as_bytes();
-            let body = Body::Classic { verb, key, flags, lifetime };
+            let body = match verb {
+                None => Body::Set { key, flags, lifetime },
+                Some(verb) => Body::Classic { verb, key, flags, lifetime },
+            };
             let request = Request::Store { body, data: &data };
             prop_assert_eq!(parser.next(&bytes), Step::Request { used, request, noreply });
             let next = parser.next(&bytes[used..]);
@@ -160,7 +163,7 @@ fn large_bodies_are_not_held() {
     assert_eq!(
         read,
         [
-            "TooLarge(Classic { verb: Set, key: [97], flags: 0, lifetime: 0 }) false",
+            "TooLarge(Set { key: [97], flags: 0, lifetime: 0 }) false",
             "Version false"
         ]
     );

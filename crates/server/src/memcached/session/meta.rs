@@ -113,14 +113,14 @@ impl Session {
         let space = &mut [0; MAX_KEY];
         let key = Self::meta_key(meta.key, flags.binary, space);
         let verb = match (flags.mode, flags.unique) {
-            (b'E', _) => Verb::Add,
-            (b'A', _) => Verb::Append,
-            (b'P', _) => Verb::Prepend,
-            (b'R', None) => Verb::Replace,
-            (_, Some(unique)) => Verb::Cas(unique),
-            (_, None) => Verb::Set,
+            (b'E', _) => Some(Verb::Add),
+            (b'A', _) => Some(Verb::Append),
+            (b'P', _) => Some(Verb::Prepend),
+            (b'R', None) => Some(Verb::Replace),
+            (_, Some(unique)) => Some(Verb::Cas(unique)),
+            (_, None) => None,
         };
-        let joins = matches!(verb, Verb::Append | Verb::Prepend);
+        let joins = matches!(verb, Some(Verb::Append | Verb::Prepend));
         let scratch = &mut *self.worker.scratch.borrow_mut();
         let largest = self.shared().limits.value();
         let (outcome, unique) =
@@ -135,13 +135,17 @@ impl Session {
                         marks: binary_mark(flags),
                     };
                     let older = |old: &Item<'_>| match verb {
-                        Verb::Cas(seen) => flags.invalidate && seen < old.header.unique,
+                        Some(Verb::Cas(seen)) => flags.invalidate && seen < old.header.unique,
                         _ => false,
                     };
                     let (header, parts) = match (verb, old) {
-                        (Verb::Set, _) | (Verb::Add, None) | (Verb::Replace, Some(_)) => (fresh, [data, &[]]),
-                        (Verb::Cas(seen), Some(old)) if old.header.unique == seen => (fresh, [data, &[]]),
-                        (Verb::Cas(_), Some(old)) if older(&old) => {
+                        (None, _) | (Some(Verb::Add), None) | (Some(Verb::Replace), Some(_)) => {
+                            (fresh, [data, &[]])
+                        }
+                        (Some(Verb::Cas(seen)), Some(old)) if old.header.unique == seen => {
+                            (fresh, [data, &[]])
+                        }
+                        (Some(Verb::Cas(_)), Some(old)) if older(&old) => {
                             let marks = fresh.marks | STALE | (old.header.marks & AWAITED);
                             let expiry = old.header.expiry;
                             (
@@ -153,8 +157,8 @@ impl Session {
                                 [data, &[]],
                             )
                         }
-                        (Verb::Cas(_), None) => return Decision::Keep((Outcome::NotFound, 0)),
-                        (Verb::Cas(_), _) => return Decision::Keep((Outcome::Exists, 0)),
+                        (Some(Verb::Cas(_)), None) => return Decision::Keep((Outcome::NotFound, 0)),
+                        (Some(Verb::Cas(_)), _) => return Decision::Keep((Outcome::Exists, 0)),
                         (_, Some(old))
                             if joins && flags.unique.is_some_and(|seen| seen != old.header.unique) =>
                         {
@@ -162,7 +166,7 @@ impl Session {
                         }
                         (_, Some(old)) if joins && old.data.len() + data.len() <= largest => {
                             let parts = match verb {
-                                Verb::Append => [old.data, data],
+                                Some(Verb::Append) => [old.data, data],
                                 _ => [data, old.data],
                             };
                             let marks = 0;

@@ -1,6 +1,6 @@
 //! Consecutive `set`s, carried out together.
 
-use super::super::parse::{Body, Request, Verb};
+use super::super::parse::{Body, Request};
 use super::timing::number;
 use super::{BATCH, Session, item_size};
 use crate::counters::Counter;
@@ -37,13 +37,7 @@ impl<'b> Sets<'b> {
     /// Adds a request, if it is one.
     pub fn take(&mut self, request: &Request<'b>, noreply: bool) -> bool {
         let &Request::Store {
-            body:
-                Body::Classic {
-                    verb: Verb::Set,
-                    key,
-                    flags,
-                    lifetime,
-                },
+            body: Body::Set { key, flags, lifetime },
             data,
         } = request
         else {
@@ -96,8 +90,7 @@ impl Session {
             match databases.room(item_size(keys[0], items[0].data.len()), now) {
                 Ok(_room) => self.put_all(keys, items, now, out),
                 Err(failure) => {
-                    // As in memcached, a `set` that fails leaves no older value behind.
-                    let lost = databases.first().delete(keys[0], now);
+                    let lost = self.lose_old(keys[0], false, now);
                     self.fail_each(items, &lost.err().unwrap_or(failure), out);
                 }
             }

@@ -56,8 +56,8 @@ impl Session {
             Request::Get { .. } => const { number("get") },
             Request::GetAndTouch { .. } => const { number("gat") },
             Request::Store { body, .. } | Request::TooLarge(body) => match body {
+                Body::Set { .. } => const { number("set") },
                 Body::Classic { verb, .. } => match verb {
-                    Verb::Set => const { number("set") },
                     Verb::Add => const { number("add") },
                     Verb::Replace => const { number("replace") },
                     Verb::Append => const { number("append") },
