@@ -2,7 +2,7 @@
 
 use super::context::{Context, Wrong};
 use super::parse::Args;
-use super::table::{ALL, COMMANDS, Command, Kind, SUBCOMMANDS, find};
+use super::table::{ALL, COMMANDS, Command, Kind, find};
 use super::transaction;
 use crate::config::LARGEST_VALUE;
 use crate::item::HEADER;
@@ -22,16 +22,12 @@ pub fn no_subcommand(command: &str, args: Args<'_>) -> Wrong {
 
 /// The number of a command, or of the subcommand that it is: these come behind all commands.
 fn number_of(command: &Command, args: Args<'_>) -> Result<usize, Wrong> {
-    let numbers = COMMANDS.len()..;
-    let mut words = numbers
-        .zip(SUBCOMMANDS)
-        .filter(|(_, (of, ..))| *of == command.name)
-        .peekable();
-    if words.peek().is_none() || args.len() < 2 {
+    if command.subcommands.is_empty() || args.len() < 2 {
         return Ok(command.number);
     }
-    let named = words.find(|(_, (_, word, _))| args.get(1).eq_ignore_ascii_case(word.as_bytes()));
-    let (number, (_, word, arity)) = named.ok_or_else(|| no_subcommand(command.name, args))?;
+    let mut numbered = (command.first_subcommand..).zip(command.subcommands);
+    let named = numbered.find(|(_, (word, _))| args.get(1).eq_ignore_ascii_case(word.as_bytes()));
+    let (number, (word, arity)) = named.ok_or_else(|| no_subcommand(command.name, args))?;
     match takes(*arity, args.len()) {
         true => Ok(number),
         false => {
@@ -45,10 +41,16 @@ fn number_of(command: &Command, args: Args<'_>) -> Result<usize, Wrong> {
 
 /// What the command or subcommand of this number is called.
 pub fn full_name(number: usize) -> String {
-    match number.checked_sub(COMMANDS.len()) {
-        None => COMMANDS[number].name.to_owned(),
-        Some(sub) => format!("{}|{}", SUBCOMMANDS[sub].0, SUBCOMMANDS[sub].1),
+    if let Some(command) = COMMANDS.get(number) {
+        return command.name.to_owned();
     }
+    let named = COMMANDS.iter().find_map(|command| {
+        let (word, _) = command
+            .subcommands
+            .get(number.checked_sub(command.first_subcommand)?)?;
+        Some(format!("{}|{word}", command.name))
+    });
+    named.unwrap_or_default()
 }
 
 /// Whether a command of this arity takes so many words.

@@ -5,7 +5,7 @@ use super::context::{Context, Done, SYNTAX};
 use super::help::help;
 use super::parse::Args;
 use super::reply::Reply;
-use super::table::{COMMANDS, Command, Kind, SUBCOMMANDS, find};
+use super::table::{COMMANDS, Command, Kind, find};
 use super::{glob, syntax};
 
 /// `COMMAND`, and what may follow it.
@@ -96,13 +96,18 @@ fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
 fn describe(context: &mut Context<'_>, command: &Command) {
     let reply = &mut context.reply;
     head(reply, command.name, command.arity, command.kind, command.keys);
-    let subcommands = || SUBCOMMANDS.iter().filter(|(of, ..)| *of == command.name);
-    match subcommands().count() {
+    match command.subcommands.len() {
         0 => reply.set(0),
         count => reply.array(count),
     }
-    for (of, word, arity) in subcommands() {
-        head(reply, &format!("{of}|{word}"), *arity, Kind::Neither, (0, 0, 0));
+    for (word, arity) in command.subcommands {
+        head(
+            reply,
+            &format!("{}|{word}", command.name),
+            *arity,
+            Kind::Neither,
+            (0, 0, 0),
+        );
         reply.set(0);
     }
 }

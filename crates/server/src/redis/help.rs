@@ -100,12 +100,16 @@ pub fn help(context: &mut Context<'_>, command: &str) -> Done {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redis::table::SUBCOMMANDS;
+    use crate::redis::table::COMMANDS;
 
     /// Each word that may follow a command is told.
     #[test]
     fn each_subcommand_is_told() {
-        for (command, word, _) in SUBCOMMANDS.iter().filter(|(_, word, _)| *word != "help") {
+        let all = COMMANDS.iter().flat_map(|command| {
+            let words = command.subcommands.iter();
+            words.map(|(word, _)| (command.name, *word))
+        });
+        for (command, word) in all.filter(|(_, word)| *word != "help") {
             let told = TOPICS
                 .iter()
                 .filter(|(name, _)| name.eq_ignore_ascii_case(command))

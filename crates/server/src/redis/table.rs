@@ -19,6 +19,10 @@ pub struct Command {
     /// Where it stands in Redis's documentation.
     pub group: &'static str,
     pub about: &'static str,
+    /// Where it is several: the word behind its name that says which, and how many words there are, as above.
+    pub subcommands: &'static [(&'static str, i64)],
+    /// The number of the first of these: they come behind all commands.
+    pub first_subcommand: usize,
     pub run: fn(&mut Context<'_>, Args<'_>) -> Done,
 }
 
@@ -43,19 +47,22 @@ const PAIRS: (i64, i64, i64) = (1, -1, 2);
 const NONE: (i64, i64, i64) = (0, 0, 0);
 
 macro_rules! commands {
-    ($($name:literal $arity:literal $kind:ident $keys:ident $group:literal $run:path, $about:literal;)*) => {
+    ($($name:literal $arity:literal $kind:ident $keys:ident $group:literal $run:path, $about:literal
+        $([$($word:literal $words:literal),*])?;)*) => {
         /// All commands, by name.
         pub static COMMANDS: &[Command] = &numbered([$(Command {
             number: 0, name: $name, arity: $arity, kind: Kind::$kind, keys: $keys, group: $group, about: $about,
-            run: $run,
+            subcommands: &[$($(($word, $words)),*)?], first_subcommand: 0, run: $run,
         }),*]);
     };
 }
 
 const fn numbered<const COUNT: usize>(mut all: [Command; COUNT]) -> [Command; COUNT] {
-    let mut number = 0;
+    let (mut number, mut behind) = (0, COUNT);
     while number < COUNT {
         all[number].number = number;
+        all[number].first_subcommand = behind;
+        behind += all[number].subcommands.len();
         number += 1;
     }
     all
@@ -65,9 +72,13 @@ commands! {
     "append" 3 Write ONE "string" strings::append, "Appends a string to the value of a key.";
     "auth" -2 Neither NONE "connection" client::auth, "Authenticates the connection.";
     "bgsave" -1 Neither NONE "server" backup::bgsave, "Asynchronously saves the database(s) to disk.";
-    "client" -2 Neither NONE "connection" client::client, "A container for client connection commands.";
-    "command" -1 Neither NONE "server" describe::command, "Returns detailed information about all commands.";
-    "config" -2 Neither NONE "server" config::config, "A container for server configuration commands.";
+    "client" -2 Neither NONE "connection" client::client, "A container for client connection commands."
+        ["getname" 2, "help" 2, "id" 2, "info" 2, "kill" -3, "list" -2, "maint_notifications" -3,
+         "no-evict" 3, "no-touch" 3, "setinfo" 4, "setname" 3];
+    "command" -1 Neither NONE "server" describe::command, "Returns detailed information about all commands."
+        ["count" 2, "docs" -2, "getkeys" -4, "help" 2, "info" -2, "list" -2];
+    "config" -2 Neither NONE "server" config::config, "A container for server configuration commands."
+        ["get" -3, "help" 2, "resetstat" 2, "rewrite" 2, "set" -4];
     "dbsize" 1 Read NONE "server" keys::dbsize, "Returns the number of keys in the database.";
     "decr" 2 Write ONE "string" numbers::decr, "Decrements the integer value of a key by one.";
     "decrby" 3 Write ONE "string" numbers::decrby, "Decrements a number from the integer value of a key.";
@@ -118,7 +129,8 @@ commands! {
     "setex" 4 Write ONE "string" strings::setex, "Sets the string value and expiration time of a key.";
     "setnx" 3 Write ONE "string" strings::setnx, "Set the string value of a key only when the key doesn't exist.";
     "setrange" 4 Write ONE "string" strings::setrange, "Overwrites a part of a string value with another by an offset.";
-    "slowlog" -2 Neither NONE "server" slowlog::slowlog, "A container for slow log commands.";
+    "slowlog" -2 Neither NONE "server" slowlog::slowlog, "A container for slow log commands."
+        ["get" -2, "help" 2, "len" 2, "reset" 2];
     "strlen" 2 Read ONE "string" strings::strlen, "Returns the length of a string value.";
     "substr" 4 Read ONE "string" strings::getrange, "Returns a substring from a string value.";
     "time" 1 Neither NONE "server" admin::time, "Returns the server time.";
@@ -129,36 +141,6 @@ commands! {
     "unwatch" 1 Neither NONE "transactions" transaction::unwatch, "Forgets about watched keys of a transaction.";
     "watch" -2 Read ALL "transactions" transaction::watch, "Monitors changes to keys to determine the execution of a transaction.";
 }
-
-/// What follows the name of a command that is several: the command, the word, and how many words there are, as above.
-pub const SUBCOMMANDS: &[(&str, &str, i64)] = &[
-    ("client", "getname", 2),
-    ("client", "help", 2),
-    ("client", "id", 2),
-    ("client", "info", 2),
-    ("client", "kill", -3),
-    ("client", "list", -2),
-    ("client", "maint_notifications", -3),
-    ("client", "no-evict", 3),
-    ("client", "no-touch", 3),
-    ("client", "setinfo", 4),
-    ("client", "setname", 3),
-    ("command", "count", 2),
-    ("command", "docs", -2),
-    ("command", "getkeys", -4),
-    ("command", "help", 2),
-    ("command", "info", -2),
-    ("command", "list", -2),
-    ("config", "get", -3),
-    ("config", "help", 2),
-    ("config", "resetstat", 2),
-    ("config", "rewrite", 2),
-    ("config", "set", -4),
-    ("slowlog", "get", -2),
-    ("slowlog", "help", 2),
-    ("slowlog", "len", 2),
-    ("slowlog", "reset", 2),
-];
 
 /// The command of this name, in any case.
 pub fn find(name: &[u8]) -> Option<&'static Command> {
