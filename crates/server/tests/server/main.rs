@@ -26,6 +26,7 @@ mod slow;
 mod stopping;
 mod support;
 mod tls;
+mod together;
 mod tools;
 mod transactions;
 mod turns;
