@@ -1,5 +1,6 @@
 //! `BGSAVE`, `SAVE` and `LASTSAVE`, where the test says how long a backup takes and what comes of it.
 
+use crate::pool::Pool;
 use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
 use std::path::PathBuf;
@@ -180,6 +181,65 @@ fn save_holds_up_its_own_connection_alone() {
     maker.ends.send(Ok(())).expect("it runs");
     wait_until_idle(&mut other);
     assert_eq!(info(&mut other, "rdb_saves"), "2");
+    server.stop();
+}
+
+/// A backup holds what was answered before it was asked for, and nothing of what its client has sent behind it in the same
+/// segment, though it is written when all of that has been carried out.
+#[test]
+fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
+    const KEYS: usize = 1000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("all.backup");
+    let pool = Pool::new();
+    let (write, may_write) = channel();
+    let config = Config {
+        backup: Some(pool.backup(may_write)),
+        backup_to: Some(BackupTo {
+            file: file.clone(),
+            memory: 1 << 30,
+        }),
+        ..pool.config()
+    };
+    let server = Running::over_this(pool, config);
+    let (mut memcached, mut client) = (server.connect(), server.connect_redis());
+    let key = |i: usize| format!("key-{i:04}");
+    let classic: String = (0..KEYS / 2)
+        .map(|i| format!("set {} {i} 0 4\r\n{i:04}\r\n", key(i)))
+        .collect();
+    memcached.ask(&classic, &"STORED\r\n".repeat(KEYS / 2));
+    let sets: String = (KEYS / 2..KEYS)
+        .map(|i| format!("set {} {i:04}\r\n", key(i)))
+        .collect();
+    client.ask(&sets, &"+OK\r\n".repeat(KEYS / 2));
+    client.ask("select 3\r\nset third x\r\nselect 0\r\n", &"+OK\r\n".repeat(3));
+
+    // One write, and so one segment.
+    client.ask(
+        "set key-0000 last\r\nBGSAVE\r\nFLUSHALL\r\nset key-0001 behind\r\nset new behind\r\ndbsize\r\n",
+        "+OK\r\n+Background saving started\r\n+OK\r\n+OK\r\n+OK\r\n:2\r\n",
+    );
+    write.send(()).expect("it waits");
+    wait_until_idle(&mut client);
+    assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
+    client.ask("dbsize\r\n", ":2\r\n");
+    server.stop();
+
+    let pool = Pool::restored(&file);
+    let config = pool.config();
+    let server = Running::over_this(pool, config);
+    let (mut memcached, mut client) = (server.connect(), server.connect_redis());
+    client.ask("get key-0000\r\nexists new\r\n", "$4\r\nlast\r\n:0\r\n");
+    let gets: String = (1..KEYS).map(|i| format!("get {}\r\n", key(i))).collect();
+    let got: String = (1..KEYS)
+        .map(|i| {
+            // Redis's clients set no flags.
+            let flags = if i < KEYS / 2 { i } else { 0 };
+            format!("VALUE {} {flags} 4\r\n{i:04}\r\nEND\r\n", key(i))
+        })
+        .collect();
+    memcached.ask(&gets, &got);
+    client.ask("select 3\r\nget third\r\n", "+OK\r\n$1\r\nx\r\n");
     server.stop();
 }
 

@@ -3,12 +3,16 @@
 #[path = "../../../cli/src/commands/serve/databases.rs"]
 mod databases;
 
-use crate::support::config;
+use crate::support::{PATIENCE, config};
 use index::Index;
+use std::fs::File;
+use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use wollemi::Db;
-use wollemi_server::{Commit, Config};
+use wollemi_server::{Backup, BackupTo, Commit, Config, Copying, Moment};
 
 /// The map of database 0.
 const FIRST: &str = "memcached";
@@ -23,6 +27,32 @@ impl Pool {
         let dir = tempfile::tempdir().expect("a directory");
         let db = Db::open(dir.path().join("served.pool")).expect("a pool");
         Pool { db }
+    }
+
+    /// A new pool with what a backup of another holds.
+    pub fn restored(backup: &Path) -> Pool {
+        let pool = Pool::new();
+        let file = File::open(backup).expect("the backup");
+        let restored = pool.db.restore(&mut BufReader::new(file), |_| {});
+        restored.expect("a backup of maps that are not there");
+        pool
+    }
+
+    /// What makes backups: each is written once `may_write` has said so.
+    pub fn backup(&self, may_write: Receiver<()>) -> Backup {
+        let (db, may_write) = (self.db.clone(), Arc::new(Mutex::new(may_write)));
+        Arc::new(move |to: &BackupTo| {
+            let snapshot = db.snapshot_within(to.memory).map_err(|error| error.to_string())?;
+            let (file, may_write) = (to.file.clone(), may_write.clone());
+            let moment: Moment = Box::new(move |_: &Copying| {
+                let told = may_write.lock().expect("one at a time").recv_timeout(PATIENCE);
+                told.map_err(|error| error.to_string())?;
+                let mut file = File::create(file).map_err(|error| error.to_string())?;
+                let written = snapshot.backup(&mut file, |_| {});
+                written.map(drop).map_err(|error| error.to_string())
+            });
+            Ok(moment)
+        })
     }
 
     /// The index that holds database 0.
