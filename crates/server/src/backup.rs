@@ -20,6 +20,8 @@ use tokio::sync::oneshot;
 /// A backup under way: how far it is, and whether it shall go on.
 #[derive(Debug, Default)]
 pub struct Copying {
+    /// Entries of the databases at its moment, as far as they are counted.
+    total: AtomicU64,
     entries: AtomicU64,
     bytes: AtomicU64,
     memory: AtomicU64,
@@ -91,7 +93,8 @@ pub struct Look {
     pub edits: u64,
     /// Since when one is under way.
     pub running: Option<Duration>,
-    /// How far it is, or else nothing.
+    /// The entries of the databases at its moment, and how far it is; or else nothing.
+    pub total: u64,
     pub entries: u64,
     pub bytes: u64,
     pub memory: u64,
@@ -137,6 +140,7 @@ impl Backups {
         Look {
             edits: shared.databases.edits().saturating_sub(inner.done.edits),
             running: running.map(|running| running.since.elapsed()),
+            total: of(|copying| &copying.total),
             entries: of(|copying| &copying.entries),
             bytes: of(|copying| &copying.bytes),
             memory: of(|copying| &copying.memory),
@@ -170,11 +174,16 @@ impl Backups {
             edits: shared.databases.edits(),
             copying: Arc::default(),
         };
-        let take = || {
-            catch_unwind(AssertUnwindSafe(|| backup(&to)))
-                .unwrap_or_else(|_| Err("the backup has panicked".into()))
+        let take = {
+            let (shared, copying, to) = (shared.clone(), running.copying.clone(), to.clone());
+            move || {
+                let moment = catch_unwind(AssertUnwindSafe(|| backup(&to)))
+                    .unwrap_or_else(|_| Err("the backup has panicked".into()))?;
+                copying.total.store(shared.databases.keys(), Relaxed);
+                Ok::<_, String>(moment)
+            }
         };
-        let moment = match now.then(take).transpose() {
+        let moment = match now.then(&take).transpose() {
             Ok(moment) => moment,
             Err(why) => {
                 inner.done.failed += 1;
@@ -192,7 +201,7 @@ impl Backups {
                         Some(moment) => moment,
                         None => {
                             let _shared = shared.databases.shared();
-                            backup(&to)?
+                            take()?
                         }
                     };
                     moment(&copying)

@@ -97,6 +97,11 @@ impl Databases {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }
 
+    /// How many keys all their maps have, their records' and those of dead items included, as far as they are counted.
+    pub fn keys(&self) -> u64 {
+        self.all().iter().map(|(_, store)| store.keys()).sum()
+    }
+
     fn find(&self, number: usize, create: bool) -> Result<Option<Arc<Store>>, Error> {
         let mut opened = self.opened();
         let Some(slot) = opened.get_mut(number) else {

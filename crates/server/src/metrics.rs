@@ -158,7 +158,7 @@ fn backups(shared: &Shared) -> [Metric; 8] {
         ),
         (
             "wollemi_backup_items",
-            "Items that the backup under way has written.",
+            "Entries that the backup under way has written: items, dead ones too, and each database's record.",
             look.entries as f64,
         ),
         (

@@ -391,6 +391,11 @@ impl Store {
         self.count.get()
     }
 
+    /// How many keys its map has, the record's and those of dead items included, as far as they are counted.
+    pub fn keys(&self) -> u64 {
+        self.count.keys() + 1
+    }
+
     /// Counts the next items, at most `limit`; whether all are counted.
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
         Ok(self

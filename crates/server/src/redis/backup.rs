@@ -41,14 +41,11 @@ pub fn lastsave(context: &mut Context<'_>, _: Args<'_>) -> Done {
 pub fn lines(context: &Context<'_>) -> Vec<(String, String)> {
     let shared = context.shared();
     let look = shared.backups.look(shared);
-    let stores = shared.databases.all();
-    let items: u64 = stores.iter().map(|(_, store)| store.items().0).sum();
     let seconds = |time: Option<std::time::Duration>| time.map_or(-1, |time| time.as_secs() as i64);
-    let total = if look.running.is_some() { items } else { 0 };
     let lines: [(&str, &dyn std::fmt::Display); 10] = [
         ("current_cow_size", &look.memory),
         ("current_save_keys_processed", &look.entries),
-        ("current_save_keys_total", &total),
+        ("current_save_keys_total", &look.total),
         ("rdb_changes_since_last_save", &look.edits),
         ("rdb_bgsave_in_progress", &u8::from(look.running.is_some())),
         ("rdb_last_save_time", &look.done.time),

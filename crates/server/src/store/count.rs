@@ -3,7 +3,8 @@
 //! A pool does not say how many keys a map holds. So the keys are counted once, in order and a step at a time, beside
 //! the writers, and edits keep the number up.
 //!
-//! Items that a flush has dropped do not count, though their keys are there, and take bytes, until somebody meets them.
+//! Items that a flush has dropped do not count, though their keys are there, and take bytes, until somebody meets them: they
+//! are counted apart.
 //!
 //! I1 An edit of a key up to the cursor changes the number; one of a key above it does not, since the count is yet to
 //!    come there.
@@ -24,6 +25,8 @@ use std::sync::{Arc, PoisonError};
 pub struct Count {
     /// Below zero for a moment where the edit that follows another is the first to say so.
     items: AtomicI64,
+    /// Those that a flush has dropped and nobody has met.
+    dropped: AtomicI64,
     /// What these and dropped ones take, which is part of what all databases' items do.
     bytes: AtomicI64,
     usage: Arc<Usage>,
@@ -50,6 +53,12 @@ impl Count {
     pub fn get(&self) -> (u64, bool) {
         let exact = self.through.load(Ordering::Acquire);
         (self.items.load(Ordering::Relaxed).max(0) as u64, exact)
+    }
+
+    /// How many keys there are, those of dropped items included, as far as they are counted.
+    pub fn keys(&self) -> u64 {
+        let keys = self.items.load(Ordering::Relaxed) + self.dropped.load(Ordering::Relaxed);
+        keys.max(0) as u64
     }
 
     /// Counts the next keys, at most `limit`; whether it is through.
@@ -84,6 +93,7 @@ impl Count {
             },
         )?;
         self.items.fetch_add(counted, Ordering::Relaxed);
+        self.dropped.fetch_add(seen as i64 - counted, Ordering::Relaxed);
         self.add_bytes(bytes);
         *cursor = last;
         let through = seen < limit;
@@ -97,7 +107,8 @@ impl Count {
     pub fn restart(&self, flush: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
         let _cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         flush()?;
-        self.items.store(0, Ordering::Relaxed);
+        let dropped = self.items.swap(0, Ordering::Relaxed);
+        self.dropped.fetch_add(dropped, Ordering::Relaxed);
         Ok(())
     }
 
@@ -105,6 +116,7 @@ impl Count {
     pub fn save(&self) -> Saved {
         Saved {
             items: self.items.load(Ordering::Relaxed),
+            dropped: self.dropped.load(Ordering::Relaxed),
             bytes: self.bytes.load(Ordering::Relaxed),
             through: self.through.load(Ordering::Acquire),
             cursor: self.cursor.read().unwrap_or_else(PoisonError::into_inner).clone(),
@@ -115,6 +127,7 @@ impl Count {
     pub fn restore(&self, saved: Saved) {
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         self.items.store(saved.items, Ordering::Relaxed);
+        self.dropped.store(saved.dropped, Ordering::Relaxed);
         self.add_bytes(saved.bytes - self.bytes.load(Ordering::Relaxed));
         self.through.store(saved.through, Ordering::Release);
         *cursor = saved.cursor;
@@ -177,6 +190,9 @@ impl Counting<'_> {
             Action::Put => (i64::from(!present), size(key, put) - before),
             Action::Remove => (-i64::from(present), -before),
         };
+        if length.is_some() && !present {
+            self.count.dropped.fetch_sub(1, Ordering::Relaxed);
+        }
         if items != 0 {
             self.count.items.fetch_add(items, Ordering::Relaxed);
         }
@@ -189,6 +205,7 @@ impl Counting<'_> {
 /// A count at one moment.
 pub struct Saved {
     items: i64,
+    dropped: i64,
     bytes: i64,
     through: bool,
     cursor: Vec<u8>,

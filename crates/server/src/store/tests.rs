@@ -461,6 +461,7 @@ proptest! {
         });
         prop_assert!(counted.is_ok());
         prop_assert_eq!(store.items(), (kept, true));
+        prop_assert_eq!(store.keys(), index.check().expect("the model does not fail").keys);
         plain.retain(|_, (_, expiry)| *expiry == 0 || *expiry > now);
         let keys: Vec<[u8; 1]> = (0..4).map(|key| [key]).collect();
         let keys: Vec<&[u8]> = keys.iter().map(<[u8; 1]>::as_slice).collect();

@@ -192,9 +192,9 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("all.backup");
     let pool = Pool::new();
-    let (write, may_write) = channel();
+    let (go_on, goes_on) = channel();
     let config = Config {
-        backup: Some(pool.backup(may_write)),
+        backup: Some(pool.backup(goes_on)),
         backup_to: Some(BackupTo {
             file: file.clone(),
             memory: 1 << 30,
@@ -219,8 +219,16 @@ fn a_backup_is_of_the_moment_at_which_it_is_asked_for() {
         "set key-0000 last\r\nBGSAVE\r\nFLUSHALL\r\nset key-0001 behind\r\nset new behind\r\ndbsize\r\n",
         "+OK\r\n+Background saving started\r\n+OK\r\n+OK\r\n+OK\r\n:2\r\n",
     );
-    write.send(()).expect("it waits");
+    // Items and two records; of its moment, whatever there is now.
+    let total = (KEYS + 3).to_string();
+    assert_eq!(info(&mut client, "current_save_keys_total"), total);
+    assert_eq!(info(&mut client, "current_save_keys_processed"), "0");
+    go_on.send(()).expect("it waits");
+    wait_until(&mut client, "current_save_keys_processed", &total);
+    assert_eq!(info(&mut client, "current_save_keys_total"), total);
+    go_on.send(()).expect("it waits");
     wait_until_idle(&mut client);
+    assert_eq!(info(&mut client, "current_save_keys_total"), "0");
     assert_eq!(info(&mut client, "rdb_last_bgsave_status"), "ok");
     client.ask("dbsize\r\n", ":2\r\n");
     server.stop();

@@ -38,18 +38,24 @@ impl Pool {
         pool
     }
 
-    /// What makes backups: each is written once `may_write` has said so.
-    pub fn backup(&self, may_write: Receiver<()>) -> Backup {
-        let (db, may_write) = (self.db.clone(), Arc::new(Mutex::new(may_write)));
+    /// What makes backups: each is written once `goes_on` has said so, and has ended once it has said so again.
+    pub fn backup(&self, goes_on: Receiver<()>) -> Backup {
+        let (db, goes_on) = (self.db.clone(), Arc::new(Mutex::new(goes_on)));
         Arc::new(move |to: &BackupTo| {
             let snapshot = db.snapshot_within(to.memory).map_err(|error| error.to_string())?;
-            let (file, may_write) = (to.file.clone(), may_write.clone());
-            let moment: Moment = Box::new(move |_: &Copying| {
-                let told = may_write.lock().expect("one at a time").recv_timeout(PATIENCE);
-                told.map_err(|error| error.to_string())?;
+            let (file, goes_on) = (to.file.clone(), goes_on.clone());
+            let moment: Moment = Box::new(move |copying: &Copying| {
+                let wait = || {
+                    let told = goes_on.lock().expect("one at a time").recv_timeout(PATIENCE);
+                    told.map_err(|error| error.to_string())
+                };
+                wait()?;
                 let mut file = File::create(file).map_err(|error| error.to_string())?;
-                let written = snapshot.backup(&mut file, |_| {});
-                written.map(drop).map_err(|error| error.to_string())
+                let written = snapshot.backup(&mut file, |copied| {
+                    copying.reached(copied.entries, copied.bytes, snapshot.memory());
+                });
+                written.map_err(|error| error.to_string())?;
+                wait()
             });
             Ok(moment)
         })
