@@ -1,7 +1,7 @@
 //! Items stored together (`Store::put_many`): each as if it had been stored by itself, whatever becomes of the others.
 
 use super::*;
-use index::{Error, Faults, Visit};
+use index::{Error, Faults, Value, Visit};
 
 /// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and some
 /// of them then fail.
