@@ -1,5 +1,6 @@
 //! Requests to answers: everything a worker does without waiting.
 
+mod growth;
 mod lookups;
 mod meta;
 mod sets;
@@ -7,16 +8,16 @@ mod stats;
 mod timing;
 mod touch;
 
-use super::parse::{Body, MAX_KEY, MetaVerb, Request, Verb};
+use super::parse::{Body, MAX_KEY, Request, Verb};
 use crate::access::Seen;
 use crate::clients::Client;
 use crate::counters::Counter;
 use crate::item::{self, Item};
-use crate::memory::ITEM;
 use crate::number;
 use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Failure, Outcome};
+use growth::growth;
 pub use lookups::{BATCH, Lookups};
 pub use sets::Sets;
 use std::rc::Rc;
@@ -296,44 +297,6 @@ impl Session {
             };
             self.add(counter, 1);
         }
-    }
-}
-
-/// The most bytes by which items may grow by a request.
-fn growth(request: &Request<'_>) -> u64 {
-    match request {
-        Request::Store {
-            body: Body::Classic { key, .. },
-            data,
-        } => item_size(key, data.len()),
-        Request::Store {
-            body: Body::Meta(meta),
-            data,
-        } => item_size(meta.key, data.len()),
-        // These may make an item.
-        Request::Meta(meta) if meta.verb == MetaVerb::Count || meta.flags.vivify.is_some() => {
-            item_size(meta.key, NUMBER)
-        }
-        Request::Count { .. } => NUMBER as u64,
-        _ => 0,
-    }
-}
-
-/// What an item takes.
-fn item_size(key: &[u8], data: usize) -> u64 {
-    ITEM + (key.len() + item::HEADER + data) as u64
-}
-
-/// The bytes of the longest number.
-const NUMBER: usize = 20;
-
-/// How a meta command's answer begins.
-fn outcome_of(outcome: Outcome) -> &'static [u8] {
-    match outcome {
-        Outcome::Done | Outcome::Number(_) => b"HD",
-        Outcome::NotStored | Outcome::NotNumber => b"NS",
-        Outcome::Exists => b"EX",
-        Outcome::NotFound => b"NF",
     }
 }
 

@@ -1,8 +1,9 @@
 //! Consecutive `set`s, carried out together.
 
 use super::super::parse::{Body, Request};
+use super::growth::item_size;
 use super::timing::number;
-use super::{BATCH, Session, item_size};
+use super::{BATCH, Session};
 use crate::counters::Counter;
 use crate::item::{Header, expiry};
 use crate::store::Failure;

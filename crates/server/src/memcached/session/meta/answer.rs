@@ -4,6 +4,7 @@ use crate::access::Seen;
 use crate::item::{self, AWAITED, BINARY_KEY, Header, STALE};
 use crate::memcached::parse::Flags;
 use crate::number;
+use crate::store::Outcome;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
@@ -131,4 +132,14 @@ pub fn echo(word: &[u8], key: &[u8], binary: bool, out: &mut Vec<u8>) {
 /// The mark of an item whose key came in base64, if it did.
 pub fn binary_mark(flags: &Flags<'_>) -> u32 {
     if flags.binary { BINARY_KEY } else { 0 }
+}
+
+/// How a meta command's answer begins.
+pub fn outcome_of(outcome: Outcome) -> &'static [u8] {
+    match outcome {
+        Outcome::Done | Outcome::Number(_) => b"HD",
+        Outcome::NotStored | Outcome::NotNumber => b"NS",
+        Outcome::Exists => b"EX",
+        Outcome::NotFound => b"NF",
+    }
 }
