@@ -21,6 +21,7 @@ mod numbers;
 pub mod parse;
 mod reply;
 mod scan;
+mod sets;
 mod slowlog;
 mod strings;
 mod syntax;
@@ -151,7 +152,7 @@ impl Redis {
             sink.now,
         );
         match context.state.store.tick(sink.now) {
-            Ok(()) => strings::set_each(&mut context, keys, data),
+            Ok(()) => sets::set_each(&mut context, keys, data),
             Err(error) => {
                 let context::Wrong(text) = error.into();
                 keys.iter().for_each(|_| context.reply.error(&text));

@@ -3,7 +3,8 @@
 use super::context::{Context, Done};
 use super::parse::Args;
 use super::{
-    admin, backup, client, config, describe, expiry, info, keys, numbers, scan, slowlog, strings, transaction,
+    admin, backup, client, config, describe, expiry, info, keys, numbers, scan, sets, slowlog, strings,
+    transaction,
 };
 
 /// A command.
@@ -96,7 +97,7 @@ commands! {
     "getdel" 2 Write ONE "string" strings::getdel, "Returns the string value of a key after deleting the key.";
     "getex" -2 Write ONE "string" strings::getex, "Returns the string value of a key after setting its expiration time.";
     "getrange" 4 Read ONE "string" strings::getrange, "Returns a substring of the string stored at a key.";
-    "getset" 3 Write ONE "string" strings::getset, "Returns the previous string value of a key after setting it to a new value.";
+    "getset" 3 Write ONE "string" sets::getset, "Returns the previous string value of a key after setting it to a new value.";
     "hello" -1 Neither NONE "connection" client::hello, "Handshakes with the server.";
     "incr" 2 Write ONE "string" numbers::incr, "Increments the integer value of a key by one.";
     "incrby" 3 Write ONE "string" numbers::incrby, "Increments the integer value of a key by a number.";
@@ -107,15 +108,15 @@ commands! {
     "krange" -3 Read NONE "generic" scan::krange, "Returns the keys between two bounds, in order. Not in Redis.";
     "lastsave" 1 Neither NONE "server" backup::lastsave, "Returns the Unix timestamp of the last successful save to disk.";
     "mget" -2 Read ALL "string" strings::mget, "Atomically returns the string values of one or more keys.";
-    "mset" -3 Alone PAIRS "string" strings::mset, "Atomically creates or modifies the string values of one or more keys.";
-    "msetnx" -3 Alone PAIRS "string" strings::msetnx, "Atomically modifies the string values of one or more keys only when all keys don't exist.";
+    "mset" -3 Alone PAIRS "string" sets::mset, "Atomically creates or modifies the string values of one or more keys.";
+    "msetnx" -3 Alone PAIRS "string" sets::msetnx, "Atomically modifies the string values of one or more keys only when all keys don't exist.";
     "multi" 1 Neither NONE "transactions" transaction::multi, "Starts a transaction.";
     "persist" 2 Write ONE "generic" expiry::persist, "Removes the expiration time of a key.";
     "pexpire" -3 Write ONE "generic" expiry::pexpire, "Sets the expiration time of a key in milliseconds.";
     "pexpireat" -3 Write ONE "generic" expiry::pexpireat, "Sets the expiration time of a key to a Unix milliseconds timestamp.";
     "pexpiretime" 2 Read ONE "generic" expiry::pexpiretime, "Returns the expiration time of a key as a Unix milliseconds timestamp.";
     "ping" -1 Neither NONE "connection" admin::ping, "Returns the server's liveliness response.";
-    "psetex" 4 Write ONE "string" strings::psetex, "Sets both string value and expiration time in milliseconds of a key.";
+    "psetex" 4 Write ONE "string" sets::psetex, "Sets both string value and expiration time in milliseconds of a key.";
     "pttl" 2 Read ONE "generic" expiry::pttl, "Returns the expiration time in milliseconds of a key.";
     "quit" -1 Neither NONE "connection" client::quit, "Closes the connection.";
     "randomkey" 1 Read NONE "generic" scan::randomkey, "Returns a random key name from the database.";
@@ -125,9 +126,9 @@ commands! {
     "save" 1 Neither NONE "server" backup::save, "Synchronously saves the database(s) to disk.";
     "scan" -2 Read NONE "generic" scan::scan, "Iterates over the key names in the database.";
     "select" 2 Neither NONE "connection" client::select, "Changes the selected database.";
-    "set" -3 Write ONE "string" strings::set, "Sets the string value of a key, ignoring its type.";
-    "setex" 4 Write ONE "string" strings::setex, "Sets the string value and expiration time of a key.";
-    "setnx" 3 Write ONE "string" strings::setnx, "Set the string value of a key only when the key doesn't exist.";
+    "set" -3 Write ONE "string" sets::set, "Sets the string value of a key, ignoring its type.";
+    "setex" 4 Write ONE "string" sets::setex, "Sets the string value and expiration time of a key.";
+    "setnx" 3 Write ONE "string" sets::setnx, "Set the string value of a key only when the key doesn't exist.";
     "setrange" 4 Write ONE "string" strings::setrange, "Overwrites a part of a string value with another by an offset.";
     "slowlog" -2 Neither NONE "server" slowlog::slowlog, "A container for slow log commands."
         ["get" -2, "help" 2, "len" 2, "reset" 2];
