@@ -25,6 +25,7 @@ mod seen;
 pub mod tests;
 mod transact;
 mod usage;
+mod walk;
 
 use crate::Error;
 use crate::item::{Header, Item};

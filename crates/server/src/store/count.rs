@@ -13,10 +13,10 @@
 
 use super::pending::Pending;
 use super::usage::Usage;
+use super::walk;
 use crate::memory::ITEM;
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
-use index::{Action, Direction, Edit, Error, Index};
-use std::ops::{Bound, ControlFlow};
+use index::{Action, Edit, Error, Index};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 
@@ -73,25 +73,11 @@ impl Count {
         if self.through.load(Ordering::Acquire) {
             return Ok(true);
         }
-        let (mut seen, mut counted, mut bytes, mut last) = (0, 0, 0, Vec::new());
-        let lower = Bound::Excluded(cursor.as_slice());
-        let guard = heap::pin();
-        index.scan(
-            lower,
-            Bound::Unbounded,
-            Direction::Forward,
-            &guard,
-            &mut |key, value| {
-                seen += 1;
-                counted += i64::from(!is_flushed(&value));
-                bytes += size(key, value.len());
-                if seen < limit {
-                    return ControlFlow::Continue(());
-                }
-                last = key.to_vec();
-                ControlFlow::Break(())
-            },
-        )?;
+        let (mut counted, mut bytes) = (0, 0);
+        let (seen, last) = walk::step(index, &cursor, limit, |key, value| {
+            counted += i64::from(!is_flushed(value));
+            bytes += size(key, value.len());
+        })?;
         self.items.fetch_add(counted, Ordering::Relaxed);
         self.dropped.fetch_add(seen as i64 - counted, Ordering::Relaxed);
         self.add_bytes(bytes);

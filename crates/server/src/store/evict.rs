@@ -1,10 +1,9 @@
 //! Removing what is asked for least.
 
 use super::edit::Remove;
-use super::{Failure, Store};
+use super::{Failure, Store, walk};
 use crate::item::Item;
-use index::{Action, Direction};
-use std::ops::{Bound, ControlFlow};
+use index::Action;
 
 /// What a step has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,7 +17,8 @@ pub struct Gone {
 impl Store {
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there are
     /// none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells how many
-    /// keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again.
+    /// keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again. Called
+    /// in no transaction.
     pub fn evict(
         &self,
         cursor: &mut Vec<u8>,
@@ -26,30 +26,18 @@ impl Store {
         live_too: bool,
         now: u64,
     ) -> Result<(usize, Gone), Failure> {
-        let (mut seen, mut dead, mut live, mut last) = (0, Vec::new(), Vec::new(), Vec::new());
-        {
-            let guard = heap::pin();
-            let lower = Bound::Excluded(cursor.as_slice());
-            let bounds = (lower, Bound::Unbounded);
-            self.items
-                .scan(bounds, Direction::Forward, &guard, &mut |key, value| {
-                    seen += 1;
-                    match Item::read(value) {
-                        Some(item) if !self.is_dead(&item.header, now) => {
-                            let rank = (self.usage.frequency(key), item.header.unique);
-                            live.push((rank, key.to_vec()));
-                        }
-                        Some(_) => dead.push(key.to_vec()),
-                        // Not ours: requests will say so.
-                        None => {}
-                    }
-                    if seen < limit {
-                        return ControlFlow::Continue(());
-                    }
-                    last = key.to_vec();
-                    ControlFlow::Break(())
-                })?;
-        }
+        let (mut dead, mut live) = (Vec::new(), Vec::new());
+        let (seen, last) = walk::step(self.items.index(), cursor, limit, |key, value| {
+            match Item::read(value) {
+                Some(item) if !self.is_dead(&item.header, now) => {
+                    let rank = (self.usage.frequency(key), item.header.unique);
+                    live.push((rank, key.to_vec()));
+                }
+                Some(_) => dead.push(key.to_vec()),
+                // Not ours: requests will say so.
+                None => {}
+            }
+        })?;
         *cursor = last;
         let mut gone = Gone::default();
         for key in &dead {

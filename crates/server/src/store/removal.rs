@@ -1,10 +1,8 @@
 //! Removing items: those that clients delete, and dead ones.
 
 use super::edit::Remove;
-use super::{Failure, Outcome, Store};
+use super::{Failure, Outcome, Store, walk};
 use crate::item::Item;
-use index::Direction;
-use std::ops::{Bound, ControlFlow};
 
 /// What a step of the sweep has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,31 +50,13 @@ impl Store {
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
     /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again.
     pub fn sweep(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<Swept, Failure> {
-        let mut seen = 0;
         let mut dead: Vec<Vec<u8>> = Vec::new();
-        let mut last = Vec::new();
-        {
-            let guard = heap::pin();
-            // The record's key comes first, and is never above the bound.
-            let lower = Bound::Excluded(cursor.as_slice());
-            self.items.index().scan(
-                lower,
-                Bound::Unbounded,
-                Direction::Forward,
-                &guard,
-                &mut |key, value| {
-                    seen += 1;
-                    if Item::read(&value).is_some_and(|item| self.is_dead(&item.header, now)) {
-                        dead.push(key.to_vec());
-                    }
-                    if seen < limit {
-                        return ControlFlow::Continue(());
-                    }
-                    last = key.to_vec();
-                    ControlFlow::Break(())
-                },
-            )?;
-        }
+        // The record's key comes first, and is never above the bound.
+        let (seen, last) = walk::step(self.items.index(), cursor, limit, |key, value| {
+            if Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)) {
+                dead.push(key.to_vec());
+            }
+        })?;
         *cursor = last;
         let mut removed = 0;
         for key in &dead {
