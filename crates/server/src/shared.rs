@@ -100,6 +100,18 @@ impl Worker {
     pub fn add(&self, counter: Counter, by: u64) {
         self.shared.workers[self.number].add(counter, by);
     }
+
+    /// Counts a key that was looked up.
+    pub fn count_get(&self, found: bool) {
+        self.add(Counter::Gets, 1);
+        self.add(
+            match found {
+                true => Counter::GetHits,
+                false => Counter::GetMisses,
+            },
+            1,
+        );
+    }
 }
 
 impl Shared {

@@ -105,15 +105,7 @@ impl Context<'_> {
 
     /// Counts what a read has found.
     pub fn count(&self, found: bool) {
-        self.add(Counter::Gets, 1);
-        self.add(
-            if found {
-                Counter::GetHits
-            } else {
-                Counter::GetMisses
-            },
-            1,
-        );
+        self.worker.count_get(found);
     }
 
     /// One edit of an item.
@@ -161,6 +153,17 @@ pub fn bounded(length: usize) -> Done {
         true => Err(TOO_MUCH.into()),
         false => Ok(()),
     }
+}
+
+/// Fills in the same data with another expiry.
+pub fn retimed(unique: u64, expiry: u64, old: &Item<'_>, put: &mut Vec<u8>) {
+    let header = Header {
+        unique,
+        expiry,
+        ..old.header
+    };
+    header.begin(put);
+    put.extend_from_slice(old.data);
 }
 
 /// Fills in a value of these parts.

@@ -1,8 +1,7 @@
 //! When keys expire, and the commands about it.
 
-use super::context::{Context, Done, NOT_INTEGER, Wrong};
+use super::context::{Context, Done, NOT_INTEGER, Wrong, retimed};
 use super::parse::Args;
-use crate::item::Header;
 use crate::number;
 use crate::store::Decision;
 
@@ -103,13 +102,7 @@ fn set(context: &mut Context<'_>, args: Args<'_>, unit: &[u8], command: &str) ->
         if expiry <= now {
             return Decision::Remove(true);
         }
-        let header = Header {
-            unique,
-            expiry,
-            ..old.header
-        };
-        header.begin(put);
-        put.extend_from_slice(old.data);
+        retimed(unique, expiry, &old, put);
         Decision::Put(true)
     })?;
     context.reply.int(done.into());
@@ -121,13 +114,7 @@ pub fn persist(context: &mut Context<'_>, args: Args<'_>) -> Done {
         let Some(old) = old.filter(|old| old.header.expiry != 0) else {
             return Decision::Keep(false);
         };
-        let header = Header {
-            unique,
-            expiry: 0,
-            ..old.header
-        };
-        header.begin(put);
-        put.extend_from_slice(old.data);
+        retimed(unique, 0, &old, put);
         Decision::Put(true)
     })?;
     context.reply.int(done.into());

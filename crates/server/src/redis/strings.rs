@@ -1,9 +1,11 @@
 //! Commands on strings, but those that give them their data whole (`sets`).
 
-use super::context::{Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPLY, Wrong, fresh, is_name};
+use super::context::{
+    Context, Done, NOT_INTEGER, SYNTAX, TOO_LONG, TOO_LONG_REPLY, Wrong, fresh, is_name, retimed,
+};
 use super::expiry;
 use super::parse::Args;
-use crate::item::{Header, Item};
+use crate::item::Item;
 use crate::number;
 use crate::store::Decision;
 
@@ -116,13 +118,7 @@ pub fn getex(context: &mut Context<'_>, args: Args<'_>) -> Done {
         Some(old) if old.header.expiry == 0 && persists => Decision::Keep(Some(old.data.to_vec())),
         Some(old) if !persists && expiry <= context.now => Decision::Remove(Some(old.data.to_vec())),
         Some(old) => {
-            let header = Header {
-                unique,
-                expiry,
-                ..old.header
-            };
-            header.begin(put);
-            put.extend_from_slice(old.data);
+            retimed(unique, expiry, &old, put);
             Decision::Put(Some(old.data.to_vec()))
         }
         None => Decision::Keep(None),

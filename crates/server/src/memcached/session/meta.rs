@@ -95,15 +95,7 @@ impl Session {
         if flags.lifetime.is_some() {
             self.count_touch(found);
         } else {
-            self.add(Counter::Gets, 1);
-            self.add(
-                if found {
-                    Counter::GetHits
-                } else {
-                    Counter::GetMisses
-                },
-                1,
-            );
+            self.worker.count_get(found);
         }
         Ok(())
     }
