@@ -69,7 +69,7 @@ fn senders_that_do_not_read_are_held_back() {
 /// Any bytes leave the server alive, and the connection is answered or closed.
 #[test]
 fn garbage_is_survived() {
-    let server = Running::start();
+    let server = Running::with_redis();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {
         random ^= random << 13;
@@ -77,18 +77,25 @@ fn garbage_is_survived() {
         random ^= random << 17;
         random
     };
-    for _ in 0..100 {
-        let mut client = server.connect();
+    for round in 0..300 {
         let mut bytes: Vec<u8> = (0..next() % 5000).map(|_| next() as u8).collect();
-        if next() % 2 == 0 {
-            let at = bytes.len() / 2;
-            bytes.splice(at..at, *b"\r\nset key 0 0 9999\r\n");
-        }
+        let half = bytes.len() / 2;
+        let (mut client, at, amid): (_, _, &[u8]) = match round % 3 {
+            0 => (server.connect(), 0, b""),
+            1 => (server.connect(), half, b"\r\nset key 0 0 9999\r\n"),
+            _ => (
+                server.connect_redis(),
+                0,
+                b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$99\r\n",
+            ),
+        };
+        bytes.splice(at..at, amid.iter().copied());
         // The server may close before it has read all.
         let _ = client.socket.write_all(&bytes);
         let _ = client.socket.shutdown(std::net::Shutdown::Write);
         let _ = client.socket.read_to_end(&mut Vec::new());
     }
+    server.connect_redis().ask("get k\r\n", "$1\r\nv\r\n");
     server.connect().ask("set k 0 0 1\r\nx\r\n", "STORED\r\n");
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Running, shown, with_redis};
 use index::model::Model;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::Arc;
 use wollemi_server::Config;
 
@@ -168,29 +168,6 @@ fn transactions_are_alone() {
     server
         .connect_redis()
         .ask("mget a b\r\n", "*2\r\n$3\r\n600\r\n$3\r\n600\r\n");
-}
-
-/// Any bytes leave the server alive, and the connection is answered or closed.
-#[test]
-fn garbage_is_survived() {
-    let server = Running::with_redis();
-    let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    let mut next = move || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
-    for _ in 0..100 {
-        let mut client = server.connect_redis();
-        let mut bytes: Vec<u8> = (0..next() % 5000).map(|_| next() as u8).collect();
-        bytes.splice(0..0, *b"*3\r\n$3\r\nset\r\n$1\r\nk\r\n$1\r\nv\r\n*2\r\n$99\r\n");
-        // The server may close before it has read all.
-        let _ = client.socket.write_all(&bytes);
-        let _ = client.socket.shutdown(std::net::Shutdown::Write);
-        let _ = client.socket.read_to_end(&mut Vec::new());
-    }
-    server.connect_redis().ask("get k\r\n", "$1\r\nv\r\n");
 }
 
 /// Connections are listed, named, and ended by one another; the limit is told in Redis's words.

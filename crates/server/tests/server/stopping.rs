@@ -1,6 +1,6 @@
 //! Stopping.
 
-use crate::support::{Running, address, config};
+use crate::support::{Client, Running, address, config};
 use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
@@ -30,6 +30,18 @@ fn stopping_answers_what_has_arrived() {
     assert_eq!(index.check().expect("no failure").keys, 1 + 2);
 }
 
+/// A client that takes none of the many answers that it has asked for, but a few bytes.
+fn takes_nothing(server: &Running) -> Client {
+    let mut client = server.connect();
+    client.ask(
+        &format!("set k 0 0 1000000\r\n{}\r\n", "x".repeat(1_000_000)),
+        "STORED\r\n",
+    );
+    client.send(&b"get k\r\n".repeat(1000));
+    assert_eq!(client.read(5), b"VALUE");
+    client
+}
+
 /// A client that takes nothing does not keep the server from stopping.
 #[test]
 fn stopping_does_not_wait_for_ever() {
@@ -40,13 +52,7 @@ fn stopping_does_not_wait_for_ever() {
         },
         Arc::new(Model::new()),
     );
-    let mut client = server.connect();
-    client.ask(
-        &format!("set k 0 0 1000000\r\n{}\r\n", "x".repeat(1_000_000)),
-        "STORED\r\n",
-    );
-    client.send(&b"get k\r\n".repeat(1000));
-    assert_eq!(client.read(5), b"VALUE");
+    let _client = takes_nothing(&server);
     assert_eq!(server.stop().abandoned, 1);
 }
 
@@ -74,13 +80,7 @@ fn stopping_at_once_waits_for_nobody() {
         ..config()
     };
     let server = Running::over(patient, Arc::new(Model::new()));
-    let mut client = server.connect();
-    client.ask(
-        &format!("set k 0 0 1000000\r\n{}\r\n", "x".repeat(1_000_000)),
-        "STORED\r\n",
-    );
-    client.send(&b"get k\r\n".repeat(1000));
-    assert_eq!(client.read(5), b"VALUE");
+    let _client = takes_nothing(&server);
     server.tell_to_stop_at_once();
     assert_eq!(server.stop().abandoned, 1);
 }
