@@ -43,3 +43,50 @@ fn values_have_a_largest_size() {
         "SERVER_ERROR object too large for cache\r\n",
     );
 }
+
+/// What a connection may have the server hold is bounded: watched keys, in number and in bytes, commands that wait for their
+/// `EXEC`, its name. What is refused leaves the rest as it was.
+#[test]
+fn what_a_connection_may_hold_is_bounded() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    let resp = |words: &[String]| {
+        let each = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        format!("*{}\r\n{}", words.len(), each.collect::<String>())
+    };
+    let too_many = "-ERR too many keys are watched\r\n";
+    let watch = |keys: std::ops::Range<usize>, width: usize| {
+        let keys = keys.map(|i| format!("{i:0width$}"));
+        resp(
+            &std::iter::once("watch".to_owned())
+                .chain(keys)
+                .collect::<Vec<_>>(),
+        )
+    };
+    client.ask(&watch(0..1 << 16, 5), "+OK\r\n");
+    client.ask("watch more\r\n", too_many);
+    client.ask(
+        "watch 00000\r\nunwatch\r\nwatch more\r\nunwatch\r\n",
+        &"+OK\r\n".repeat(4),
+    );
+    // Of the longest keys, 256 are just below 16 MiB.
+    client.ask(&watch(0..256, index::MAX_KEY), "+OK\r\n");
+    client.ask(&watch(256..257, index::MAX_KEY), too_many);
+    client.ask("unwatch\r\n", "+OK\r\n");
+
+    let half = resp(&["set".to_owned(), "k".to_owned(), "x".repeat(32 << 20)]);
+    client.ask(&format!("multi\r\n{half}"), "+OK\r\n+QUEUED\r\n");
+    client.ask(&half, "-ERR too much is queued\r\n");
+    client.ask(
+        "ping\r\nexec\r\nexists k\r\n",
+        "+QUEUED\r\n-EXECABORT Transaction discarded because of previous errors.\r\n:0\r\n",
+    );
+
+    let name = "n".repeat(1024);
+    client.ask(&format!("client setname {name}\r\n"), "+OK\r\n");
+    client.ask(
+        &format!("client setname {name}n\r\nclient getname\r\n"),
+        &format!("-ERR the name is longer than 1024 bytes\r\n$1024\r\n{name}\r\n"),
+    );
+    server.stop();
+}
