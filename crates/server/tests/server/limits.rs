@@ -1,4 +1,4 @@
-//! Limits that change while connections are open.
+//! Limits: those that change while connections are open, and those of what a connection, or the server for it, holds.
 
 use crate::support::{Running, with_redis};
 use index::model::Model;
@@ -88,5 +88,42 @@ fn what_a_connection_may_hold_is_bounded() {
         &format!("client setname {name}n\r\nclient getname\r\n"),
         &format!("-ERR the name is longer than 1024 bytes\r\n$1024\r\n{name}\r\n"),
     );
+    server.stop();
+}
+
+/// A `SCAN` of long keys ends early, and goes on from its cursor, of which the last 16,384 are remembered.
+#[test]
+fn scans_end_early_and_go_on() {
+    const CURSORS: usize = 1 << 14;
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    let bulk = |word: &str| format!("${}\r\n{word}\r\n", word.len());
+    let keys: Vec<_> = (0..32)
+        .map(|i| bulk(&format!("{i:0width$}", width = index::MAX_KEY)))
+        .collect();
+    for key in &keys {
+        client.ask(&format!("*3\r\n{}{key}{}", bulk("SET"), bulk("x")), "+OK\r\n");
+    }
+    // Sixteen of them are just below 1 MiB.
+    let (first, rest) = keys.split_at(17);
+    let found = |cursor: usize, keys: &[String]| {
+        let cursor = bulk(&cursor.to_string());
+        format!("*2\r\n{cursor}*{}\r\n{}", keys.len(), keys.concat())
+    };
+    client.ask("scan 0 count 1000\r\n", &found(1, first));
+    client.ask("scan 1 count 1000\r\n", &found(0, rest));
+
+    let mut other = server.connect_redis();
+    other.ask("select 1\r\nmset a 1 b 2\r\n", "+OK\r\n+OK\r\n");
+    let (a, b) = ([bulk("a")], [bulk("b")]);
+    for cursor in 2..=CURSORS {
+        other.ask("scan 0 count 1\r\n", &found(cursor, &a));
+    }
+    client.ask("scan 1 count 1000\r\n", &found(0, rest));
+    other.ask("scan 0 count 1\r\n", &found(CURSORS + 1, &a));
+    for gone in ["1", "99999999"] {
+        client.ask(&format!("scan {gone} count 1000\r\n"), "-ERR invalid cursor\r\n");
+    }
+    other.ask("scan 2\r\n", &found(0, &b));
     server.stop();
 }
