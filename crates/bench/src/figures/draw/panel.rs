@@ -2,7 +2,7 @@
 
 use crate::figures::cell::Kept;
 use crate::figures::plan::{Panel, Point};
-use crate::figures::ratio::{self, Ratio, Row};
+use crate::figures::ratio::{self, Of, Ratio, Row};
 use crate::figures::sample::{Sample, Value, samples, timeline};
 use crate::figures::svg::{self, Series, Shape};
 use crate::latency::Timeline;
@@ -14,10 +14,12 @@ pub struct DrawnPanel {
     pub unit: &'static str,
     pub places: Vec<String>,
     pub series: Vec<Series>,
-    /// Of each series to the first one at each place, where they say something.
+    /// Of each series to the first one at each place, where all are of one measure and say something.
     pub ratios: Vec<Ratio>,
     /// Whether it shows times, or what is made of them; else it shows counts.
     pub timed: bool,
+    /// Whether its ratios are to be found again by another measurement: those of the longest calls are not.
+    pub promised: bool,
     /// What was done when, where that is what is plotted; of the first round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<NamedTimeline>,
@@ -36,10 +38,10 @@ pub struct NamedTimeline {
 
 impl DrawnPanel {
     /// With what the runs gave.
-    pub fn new<'p>(panel: &'p Panel, kept: &Kept) -> DrawnPanel {
+    pub fn new<'p>(panel: &'p Panel, kept: &'p Kept) -> DrawnPanel {
         let places = distinct(panel.points.iter().map(|point| &point.place));
         let names = distinct(panel.points.iter().map(|point| &point.series));
-        let at = |name: &str, place: &str| -> Vec<Sample> {
+        let at = |name: &str, place: &str| -> Vec<Sample<'p>> {
             let mut points = panel.points.iter();
             let point = points.find(|point| point.series == name && point.place == place);
             point.map_or(Vec::new(), |point| samples(point, kept))
@@ -66,8 +68,11 @@ impl DrawnPanel {
             ),
         };
         let rows: Vec<Row<'_>> = places.iter().map(row).collect();
-        let timed = panel.points.iter().any(|point| point.measure.is_timed());
-        let ratios = ratio::ratios(&rows, timed);
+        let of = panel.of();
+        let ratios = match panel.is_of_one_measure() {
+            true => ratio::ratios(&rows, of),
+            false => Vec::new(),
+        };
         let empty = series.iter().all(|one| one.values.iter().all(Option::is_none));
         let left_out = (empty && panel.points.iter().any(|point| point.measure.is_hardware()))
             .then_some("left out: this machine gives no counters");
@@ -88,7 +93,8 @@ impl DrawnPanel {
             places: places.into_iter().cloned().collect(),
             series,
             ratios,
-            timed,
+            timed: of != Of::Counts,
+            promised: of != Of::Extremes,
             timelines,
             left_out,
             shape: panel.shape,

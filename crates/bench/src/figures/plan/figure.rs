@@ -2,6 +2,7 @@
 
 use super::Measure;
 use crate::figures::cell::Cell;
+use crate::figures::ratio::Of;
 use crate::figures::svg::Shape;
 
 /// How large runs are.
@@ -52,6 +53,24 @@ pub struct Panel {
     pub shape: Shape,
     pub unit: &'static str,
     pub points: Vec<Point>,
+}
+
+impl Panel {
+    /// What its ratios are of.
+    pub fn of(&self) -> Of {
+        let any = |is: fn(Measure) -> bool| self.points.iter().any(|point| is(point.measure));
+        match (any(Measure::is_extreme), any(Measure::is_timed)) {
+            (true, _) => Of::Extremes,
+            (false, true) => Of::Times,
+            (false, false) => Of::Counts,
+        }
+    }
+
+    /// Whether its series are what is compared. Bounds beside what they are bounds of are not: their ratios are made of
+    /// one run, and stand as shares where they say something.
+    pub fn is_of_one_measure(&self) -> bool {
+        self.points.windows(2).all(|two| two[0].measure == two[1].measure)
+    }
 }
 
 /// What a paper gives in numbers: a series at a place of a panel, or its ratio to another.
