@@ -3,7 +3,7 @@
 use crate::figures::cell::Kept;
 use crate::figures::plan::{Panel, Point};
 use crate::figures::ratio::{self, Of, Ratio, Row};
-use crate::figures::sample::{Sample, Value, samples, timeline};
+use crate::figures::sample::{Value, samples, timeline};
 use crate::figures::svg::{self, Series, Shape};
 use crate::latency::Timeline;
 use serde::Serialize;
@@ -38,36 +38,17 @@ pub struct NamedTimeline {
 
 impl DrawnPanel {
     /// With what the runs gave.
-    pub fn new<'p>(panel: &'p Panel, kept: &'p Kept) -> DrawnPanel {
-        let places = distinct(panel.points.iter().map(|point| &point.place));
-        let names = distinct(panel.points.iter().map(|point| &point.series));
-        let at = |name: &str, place: &str| -> Vec<Sample<'p>> {
-            let mut points = panel.points.iter();
-            let point = points.find(|point| point.series == name && point.place == place);
-            point.map_or(Vec::new(), |point| samples(point, kept))
-        };
-        let mut series: Vec<Series> = names
-            .iter()
-            .map(|name| Series {
-                name: (*name).clone(),
-                values: places.iter().map(|place| Value::of(&at(name, place))).collect(),
+    pub fn new(panel: &Panel, kept: &Kept) -> DrawnPanel {
+        let rows = rows(panel, kept, |point| &point.place, |point| &point.series);
+        let names = rows.first().map_or(&[][..], |row| &row.series[..]);
+        let values = |i: usize| rows.iter().map(|row| Value::of(&row.series[i].1)).collect();
+        let mut series: Vec<Series> = (0..)
+            .zip(names)
+            .map(|(i, (name, _))| Series {
+                name: (*name).to_owned(),
+                values: values(i),
             })
             .collect();
-        let row = |place: &&'p String| Row {
-            place,
-            series: names
-                .iter()
-                .map(|name| (name.as_str(), at(name, place)))
-                .collect(),
-            cells: distinct(
-                panel
-                    .points
-                    .iter()
-                    .filter(|point| point.place == **place)
-                    .map(|point| &point.cell),
-            ),
-        };
-        let rows: Vec<Row<'_>> = places.iter().map(row).collect();
         let of = panel.of();
         let ratios = match panel.is_of_one_measure() {
             true => ratio::ratios(&rows, of),
@@ -90,7 +71,7 @@ impl DrawnPanel {
         DrawnPanel {
             title: panel.title.clone(),
             unit: panel.unit,
-            places: places.into_iter().cloned().collect(),
+            places: rows.iter().map(|row| row.place.to_owned()).collect(),
             series,
             ratios,
             timed: of != Of::Counts,
@@ -110,8 +91,34 @@ impl DrawnPanel {
     }
 }
 
+/// A panel's numbers, in rows and columns in the order of their first use.
+pub fn rows<'p>(
+    panel: &'p Panel,
+    kept: &'p Kept,
+    row: fn(&Point) -> &str,
+    column: fn(&Point) -> &str,
+) -> Vec<Row<'p>> {
+    let columns = distinct(panel.points.iter().map(column));
+    let of = |name: &'p str| {
+        let here = || panel.points.iter().filter(move |point| row(point) == name);
+        let at = |of: &&'p str| {
+            let point = here().find(|point| column(point) == *of);
+            (*of, point.map_or(Vec::new(), |point| samples(point, kept)))
+        };
+        Row {
+            place: name,
+            series: columns.iter().map(at).collect(),
+            cells: distinct(here().map(|point| &point.cell)),
+        }
+    };
+    distinct(panel.points.iter().map(row))
+        .into_iter()
+        .map(of)
+        .collect()
+}
+
 /// In the order of their first use.
-fn distinct<'p, T: PartialEq>(all: impl Iterator<Item = &'p T>) -> Vec<&'p T> {
+fn distinct<'p, T: PartialEq + ?Sized>(all: impl Iterator<Item = &'p T>) -> Vec<&'p T> {
     let mut once: Vec<&T> = Vec::new();
     for one in all {
         if !once.contains(&one) {

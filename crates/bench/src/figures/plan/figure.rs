@@ -1,6 +1,6 @@
 //! What a figure is made of.
 
-use super::Measure;
+use super::{Claim, Measure};
 use crate::figures::cell::Cell;
 use crate::figures::ratio::Of;
 use crate::figures::svg::Shape;
@@ -73,20 +73,6 @@ impl Panel {
     }
 }
 
-/// What a paper gives in numbers: a series at a place of a panel, or its ratio to another.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    pub panel: usize,
-    pub place: String,
-    pub over: &'static str,
-    /// The other series; none for the value itself.
-    pub under: Option<&'static str>,
-    /// What the paper has.
-    pub paper: f64,
-    /// Why ours is another where it is.
-    pub why: &'static str,
-}
-
 /// A figure of a paper.
 #[derive(Clone, Debug)]
 pub struct Figure {
@@ -98,30 +84,4 @@ pub struct Figure {
     pub claims: Vec<Claim>,
     /// Why ours may differ.
     pub differs: &'static str,
-}
-
-/// A ratio that a paper gives.
-pub(super) fn ratio(
-    panel: usize,
-    place: &str,
-    (over, under): (&'static str, &'static str),
-    paper: f64,
-    why: &'static str,
-) -> Claim {
-    Claim {
-        under: Some(under),
-        ..value(panel, place, over, paper, why)
-    }
-}
-
-/// A value that a paper gives.
-pub(super) fn value(panel: usize, place: &str, of: &'static str, paper: f64, why: &'static str) -> Claim {
-    Claim {
-        panel,
-        place: place.into(),
-        over: of,
-        under: None,
-        paper,
-        why,
-    }
 }

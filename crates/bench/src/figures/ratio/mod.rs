@@ -37,7 +37,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What one place of a panel compares.
+/// What one place of a panel compares: its series; or what one series does: its places.
 #[derive(Debug)]
 pub struct Row<'p> {
     pub place: &'p str,
@@ -72,6 +72,15 @@ pub fn ratios(rows: &[Row<'_>], of: Of) -> Vec<Ratio> {
         }
     }
     all
+}
+
+/// Two of a row's, which vary as all of the rows do.
+pub fn between(rows: &[Row<'_>], row: &str, (over, under): (&str, &str), of: Of) -> Option<Ratio> {
+    let row = rows.iter().find(|one| one.place == row)?;
+    let samples = |name: &str| row.series.iter().find(|(of, _)| *of == name);
+    let ((_, over_samples), (_, under_samples)) = (samples(over)?, samples(under)?);
+    let spread = Spread::of(rows, of);
+    Ratio::of(row.place, (over, over_samples), (under, under_samples), spread)
 }
 
 impl Ratio {
@@ -116,6 +125,11 @@ impl Interval {
     /// Whether it was met.
     pub fn contains(&self, ratio: f64) -> bool {
         (self.low..=self.high).contains(&ratio)
+    }
+
+    /// Whether some ratio is in both.
+    pub fn meets(&self, other: Interval) -> bool {
+        self.low <= other.high && other.low <= self.high
     }
 
     /// How far it goes to either side, as a share.
