@@ -71,9 +71,9 @@ impl Said {
 impl std::fmt::Display for Said {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            Said::Number(number) => f.write_str(&short(number)),
+            Said::Number(number) => write!(f, "{number}"),
             Said::Over(over, under) => f.write_str(&short(over / under)),
-            Said::Range(least, most) => write!(f, "{}–{}", short(least), short(most)),
+            Said::Range(least, most) => write!(f, "{least}–{most}"),
         }
     }
 }
@@ -147,15 +147,16 @@ pub fn value(
 mod tests {
     use super::*;
 
-    /// A number is as exact as its digits.
+    /// A number is as exact as its digits, and is shown with them.
     #[test]
     fn numbers_are_as_exact_as_their_digits() {
-        for (said, low, high) in [
-            (Said::Number(3.0), 2.5, 3.5),
-            (Said::Number(1.27), 1.265, 1.275),
-            (Said::Over(1.2, 1.5), 1.15 / 1.55, 1.25 / 1.45),
-            (Said::Range(1.65, 2.0), 1.645, 2.5),
+        for (said, shown, low, high) in [
+            (Said::Number(3.0), "3", 2.5, 3.5),
+            (Said::Number(2.562), "2.562", 2.5615, 2.5625),
+            (Said::Over(1.2, 1.5), "0.80", 1.15 / 1.55, 1.25 / 1.45),
+            (Said::Range(1.65, 2.0), "1.65–2", 1.645, 2.5),
         ] {
+            assert_eq!(said.to_string(), shown);
             let Interval { low: from, high: to } = said.interval();
             assert!((from - low).abs() < 1e-9 && (to - high).abs() < 1e-9, "{said:?}");
         }

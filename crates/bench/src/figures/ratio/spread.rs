@@ -228,6 +228,28 @@ mod tests {
         ratios(&rows, Of::Times)
     }
 
+    /// Few rounds find too little noise as often as too much: within one model, of intervals that are narrow by chance fewer
+    /// are met than of those that are wide, and over all as many as they say.
+    #[test]
+    fn narrow_intervals_are_met_less_often() {
+        let mut random = Random::new(1);
+        let mut all: Vec<(f64, bool)> = Vec::new();
+        for _ in 0..1_000 {
+            let first = measured(&mut random, BETWEEN / 2f64.sqrt(), 0.15);
+            let second = measured(&mut random, BETWEEN / 2f64.sqrt(), 0.15);
+            all.extend(first.iter().zip(&second).map(|(first, second)| {
+                let stated = first.stated.unwrap();
+                (stated.half_width(), stated.contains(second.ratio))
+            }));
+        }
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let fifth = all.len() / 5;
+        let met = |of: &[(f64, bool)]| of.iter().filter(|(_, met)| *met).count() as f64 / of.len() as f64;
+        let (narrowest, widest) = (met(&all[..fifth]), met(&all[4 * fifth..]));
+        assert!(narrowest < NOMINAL - 0.02, "{narrowest}");
+        assert!(widest > NOMINAL + 0.02, "{widest}");
+    }
+
     /// The interval is met as often as it says, of measurements of a seed that vary as the model has it: much from round
     /// to round, little, and hardly. One that knew nothing of what lies between measurements would be met less often.
     #[test]
