@@ -162,8 +162,7 @@ mod tests {
         assert_eq!(judge(Some(INTERVAL(0.95, 1.2)), none), Verdict::Agrees);
     }
 
-    /// Two series `a` and `b` at two places: `a` is twice `b` at both, and both are twice as fast at `y`. All is half as
-    /// fast in the second round at `x`, and of `a` in the second round too.
+    /// `a` is twice as fast as `b`, and both twice as fast at `y`; at `x` both lose half in the second round.
     fn kept(directory: &std::path::Path) -> Kept {
         let mut kept = Kept::open(&directory.join("cells")).unwrap();
         for (cell, rounds) in [

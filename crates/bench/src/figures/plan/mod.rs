@@ -49,6 +49,9 @@ pub fn figures(scale: Scale, cores: usize) -> Vec<Figure> {
     figures
 }
 
+/// Why counts of misses may differ.
+const OTHER_CACHE: &str = "Another last-level cache, which holds a larger part of fewer keys.";
+
 const OTHER_MEMORY: &str = "The paper ran on Optane with many cores; here it is DRAM, where fences cost less beside \
     misses, and as many threads as there are cores.";
 

@@ -1,6 +1,8 @@
 //! What RECIPE plots (SOSP 2019, §7).
 
-use super::{CACHE_MISSES, Figure, MOPS, Maker, Measure, OTHER_MEMORY, Said, chain, ratio, shown, value};
+use super::{
+    CACHE_MISSES, Figure, MOPS, Maker, Measure, OTHER_CACHE, OTHER_MEMORY, Said, chain, ratio, shown, value,
+};
 use indexes::IndexKind;
 
 const WHOLE: &str = "The paper rounds to whole numbers. An insert takes 2 or 3 of each here, by the node's size, and 4 where \
@@ -8,7 +10,6 @@ const WHOLE: &str = "The paper rounds to whole numbers. An insert takes 2 or 3 o
 const FOUR: &str = "The paper does not say what the fourth fence is for. Here an insert's fences depend on nodes alone, not \
     on the key's length: 2 or 3, and 4 where a node is put above another.";
 
-const CACHE: &str = "Another last-level cache, which holds a larger part of fewer keys.";
 const LOCKED: &str = "The paper puts a lock around all of WOART; here one is around its writers alone, and there are as many threads \
     as cores instead of 16.";
 
@@ -34,7 +35,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
     };
     let missed = |panel, counts: [f64; 5], source| {
         let counts = ycsb.iter().zip(counts);
-        counts.map(move |(workload, count)| value(panel, workload, "part", count, source, CACHE))
+        counts.map(move |(workload, count)| value(panel, workload, "part", count, source, OTHER_CACHE))
     };
     // Scans have a panel of their own.
     let beside_woart = ycsb.iter().zip([0, 0, 0, 0, 1]).map(|(workload, panel)| {

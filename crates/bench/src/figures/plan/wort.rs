@@ -1,12 +1,11 @@
 //! What WORT plots (FAST 2017, §5).
 
-use super::{CACHE_MISSES, Figure, MICROS, Maker, Measure, between, shown, value};
+use super::{CACHE_MISSES, Figure, MICROS, Maker, Measure, OTHER_CACHE, between, shown, value};
 use crate::figures::svg::Shape;
 
 /// Why a count of inserts may differ.
 const SHAPE: &str = "A smaller tree has the same lowest nodes, but those above weigh more in it.";
 
-const CACHE: &str = "Another last-level cache, which holds a larger part of fewer keys.";
 const FRAGMENTED: &str = "Clustered keys share prefixes that are scattered over more nodes, which lie apart: what that takes depends \
     on what of them the cache holds, and here allocation is part of an insert.";
 
@@ -135,8 +134,8 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                 over_kinds("(c) cache misses a lookup", "get", "--no-counts", CACHE_MISSES),
             ],
             claims: nine(0, write_backs, "Table 1b", SHAPE)
-                .chain(nine(2, insert_misses, "Table 1a", CACHE))
-                .chain(nine(3, lookup_misses, "Table 1c", CACHE))
+                .chain(nine(2, insert_misses, "Table 1a", OTHER_CACHE))
+                .chain(nine(3, lookup_misses, "Table 1c", OTHER_CACHE))
                 .collect(),
             differs: "Fewer keys. An insert makes 1/15 of a node for dense keys, 2/15 for sparse ones, as in the paper's \
                 trees. The fences are of all that an insert does, pages that the heap takes among it.",
