@@ -106,10 +106,12 @@ pub fn hold(directory: &Path, first: &[Drawn], second: &[Drawn]) -> Against {
     }
 }
 
+/// Those that are to be found again.
 fn all(figures: &[Drawn]) -> impl Iterator<Item = (&'static str, &DrawnPanel, &Ratio)> {
     let panels = figures
         .iter()
-        .flat_map(|figure| figure.panels.iter().map(|panel| (figure.id, panel)));
+        .flat_map(|figure| figure.panels.iter().map(|panel| (figure.id, panel)))
+        .filter(|(_, panel)| panel.promised);
     panels.flat_map(|(id, panel)| panel.ratios.iter().map(move |ratio| (id, panel, ratio)))
 }
 
@@ -182,27 +184,34 @@ mod tests {
     use crate::figures::plan::{Figure, Measure, Panel, Point};
     use crate::figures::svg::Shape;
 
-    /// A figure of `b` to `a` at two places.
+    /// A figure of `b` to `a` at two places, and the same of their longest calls, and of either beside another measure.
     fn figure() -> Figure {
-        let points = ["x", "y"].map(|place| {
-            ["a", "b"].map(|series| Point {
-                series: series.into(),
-                place: place.into(),
-                cell: Cell(format!("{series}{place}")),
-                pick: vec![],
-                measure: Measure::Mops,
-            })
-        });
+        let panel = |title: &str, measures: [Measure; 2]| {
+            let points = ["x", "y"].map(|place| {
+                [("a", measures[0]), ("b", measures[1])].map(|(series, measure)| Point {
+                    series: series.into(),
+                    place: place.into(),
+                    cell: Cell(format!("{series}{place}")),
+                    pick: vec![],
+                    measure,
+                })
+            });
+            Panel {
+                title: title.into(),
+                shape: Shape::Bars,
+                unit: "",
+                points: points.concat(),
+            }
+        };
         Figure {
             id: "id",
             title: "",
             paper: "",
-            panels: vec![Panel {
-                title: "panel".into(),
-                shape: Shape::Bars,
-                unit: "",
-                points: points.concat(),
-            }],
+            panels: vec![
+                panel("panel", [Measure::Mops; 2]),
+                panel("longest", [Measure::Micros("p999_ns"); 2]),
+                panel("mixed", [Measure::Mops, Measure::Micros("p999_ns")]),
+            ],
             claims: vec![],
             differs: "",
         }
@@ -214,7 +223,8 @@ mod tests {
         let mut kept = Kept::open(&directory.path().join("cells")).unwrap();
         for (round, [x, y]) in (1..).zip(rounds) {
             for (cell, mops) in [("ax", 1.0), ("ay", 1.0), ("bx", *x), ("by", *y)] {
-                let outcome = Outcome::Printed(vec![serde_json::json!({ "mops": mops })]);
+                let outcome =
+                    Outcome::Printed(vec![serde_json::json!({ "mops": mops, "p999_ns": mops * 1e3 })]);
                 let build = Build {
                     date: String::new(),
                     commit: String::new(),
@@ -225,10 +235,13 @@ mod tests {
         vec![draw(&figure(), &kept)]
     }
 
-    /// A second run meets what the first one states, or is said not to; a single round states nothing.
+    /// A second run meets what the first one states, or is said not to; a single round states nothing. Of longest calls
+    /// ratios are shown and not held, and of different measures there are none.
     #[test]
     fn ratios_are_held_against_what_was_stated() {
         let first = measured(&[[2.0, 4.0], [2.02, 3.98]]);
+        let shown = first[0].panels.iter().map(|panel| panel.ratios.len());
+        assert_eq!(shown.collect::<Vec<_>>(), [2, 2, 0]);
         let against = hold(Path::new("a"), &first, &measured(&[[2.01, 4.0], [2.0, 8.0]]));
         assert_eq!((against.met, against.of, against.share), (1, 2, Some(0.5)));
         let outside: Vec<&Held> = against.outside().collect();

@@ -152,7 +152,8 @@ impl Kept {
         self.rounds(cell).map(|(build, _)| build)
     }
 
-    fn rounds<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k (Build, Outcome)> + use<'k> {
+    /// Both, from the first round on.
+    pub fn rounds<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k (Build, Outcome)> + use<'k> {
         let cell = cell.clone();
         (1..).map_while(move |round| self.outcomes.get(&(cell.clone(), round)))
     }

@@ -8,6 +8,7 @@
 //!    again; the page says of each figure with what it was run.
 //! I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
 //! I5 A ratio states within what a further run is to find it (`ratio`), and a further run is held against that (`against`).
+//!    A paper's number is judged by it too (`draw`).
 
 mod against;
 mod build;

@@ -1,6 +1,7 @@
 //! What the runs gave for a point: a number in each round, and whether the memory kept its pace meanwhile, where that
 //! matters to the number.
 
+use super::build::Build;
 use super::cell::{Kept, Outcome};
 use super::plan::Point;
 use crate::latency::Timeline;
@@ -11,8 +12,10 @@ use serde_json::Value as Json;
 
 /// A round's number.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct Sample<'k> {
     pub round: usize,
+    /// Of the program that was run.
+    pub commit: &'k str,
     pub number: f64,
     /// Whether it depends on the memory's pace, and the run's calibration drifted.
     pub drifted: bool,
@@ -27,9 +30,17 @@ pub struct Value {
     pub drifted: usize,
 }
 
+impl Sample<'_> {
+    /// Whether they are of one round and one program, so that one may be set in ratio to the other. A round that was
+    /// interrupted and gone on with later may have runs of two.
+    pub fn pairs_with(&self, other: &Sample<'_>) -> bool {
+        (self.round, self.commit) == (other.round, other.commit)
+    }
+}
+
 impl Value {
     /// Of these rounds; `None` if there are none.
-    pub fn of(samples: &[Sample]) -> Option<Value> {
+    pub fn of(samples: &[Sample<'_>]) -> Option<Value> {
         Some(Value {
             summary: Summary::of(samples.iter().map(|sample| sample.number))?,
             drifted: samples.iter().filter(|sample| sample.drifted).count(),
@@ -38,16 +49,17 @@ impl Value {
 }
 
 /// The point's number in each round that has one.
-pub fn samples(point: &Point, kept: &Kept) -> Vec<Sample> {
-    let of = |(round, outcome): (usize, &Outcome)| {
+pub fn samples<'k>(point: &Point, kept: &'k Kept) -> Vec<Sample<'k>> {
+    let of = |(round, (build, outcome)): (usize, &'k (Build, Outcome))| {
         let object = picked(point, outcome)?;
         Some(Sample {
             round,
+            commit: &build.commit,
             number: point.measure.of(object)?,
             drifted: point.measure.is_timed() && paces(object).iter().any(|pace| pace.drifted),
         })
     };
-    (1..).zip(kept.outcomes(&point.cell)).filter_map(of).collect()
+    (1..).zip(kept.rounds(&point.cell)).filter_map(of).collect()
 }
 
 /// The point's timeline in the first round that has one.

@@ -1,13 +1,15 @@
 //! A figure with the numbers that its runs gave.
 
+mod claim;
 mod panel;
 
+pub use claim::{DrawnClaim, Ours, Verdict};
 pub use panel::{DrawnPanel, NamedTimeline};
 
 use super::build::Build;
 use super::cell::{Kept, Outcome};
-use super::plan::{Claim, Figure, Panel};
-use super::sample::{self, Sample};
+use super::plan::{Claim, Figure};
+use super::sample;
 use crate::limit::{Misses, Pace};
 use crate::summary::Summary;
 use serde::Serialize;
@@ -21,6 +23,7 @@ pub struct Drawn {
     pub paper: &'static str,
     pub differs: &'static str,
     pub panels: Vec<DrawnPanel>,
+    /// But for those of panels that are left out.
     pub claims: Vec<DrawnClaim>,
     /// Rounds of the run that has fewest, and of the one that has most.
     pub rounds: (usize, usize),
@@ -46,16 +49,6 @@ pub struct Calibration {
     pub parallel_ns: Option<Summary>,
 }
 
-/// A paper's number beside ours.
-#[derive(Debug, Serialize)]
-pub struct DrawnClaim {
-    pub what: String,
-    pub paper: f64,
-    pub ours: Option<Summary>,
-    /// Why the paper's lies outside of ours, spread and a tenth more considered, if it does.
-    pub differs: Option<&'static str>,
-}
-
 /// Places and series in the order of their first use, and what the runs gave for them.
 pub fn draw(figure: &Figure, kept: &Kept) -> Drawn {
     let mut cells = Vec::new();
@@ -70,21 +63,22 @@ pub fn draw(figure: &Figure, kept: &Kept) -> Drawn {
         Outcome::Printed(_) => None,
     };
     let failed = |cell| Some((cell, kept.outcomes(cell).find_map(why)?));
+    let panels: Vec<DrawnPanel> = figure
+        .panels
+        .iter()
+        .map(|panel| DrawnPanel::new(panel, kept))
+        .collect();
+    let draw_claim = |claim: &Claim| {
+        let shown = panels.get(claim.panel)?.left_out.is_none();
+        shown.then(|| DrawnClaim::new(claim, &figure.panels[claim.panel], kept))
+    };
     Drawn {
         id: figure.id,
         title: figure.title,
         paper: figure.paper,
         differs: figure.differs,
-        claims: figure
-            .claims
-            .iter()
-            .map(|claim| draw_claim(claim, &figure.panels, kept))
-            .collect(),
-        panels: figure
-            .panels
-            .iter()
-            .map(|panel| DrawnPanel::new(panel, kept))
-            .collect(),
+        claims: figure.claims.iter().filter_map(draw_claim).collect(),
+        panels,
         rounds: (rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)),
         builds: cells.iter().flat_map(|cell| kept.builds(cell).cloned()).collect(),
         calibration: Calibration::of(cells.iter().flat_map(|cell| kept.outcomes(cell))),
@@ -117,44 +111,14 @@ impl Calibration {
     }
 }
 
-fn draw_claim(claim: &Claim, panels: &[Panel], kept: &Kept) -> DrawnClaim {
-    let panel = panels.get(claim.panel);
-    let samples = |series: &str| -> Vec<Sample> {
-        let mut points = panel.into_iter().flat_map(|panel| &panel.points);
-        let point = points.find(|point| point.place == claim.place && point.series == series);
-        point.map_or(Vec::new(), |point| sample::samples(point, kept))
-    };
-    let over = samples(claim.over);
-    let (ours, to) = match claim.under {
-        Some(under) => {
-            let under_samples = samples(under);
-            let ratio = |one: &Sample| {
-                let other = under_samples.iter().find(|other| other.round == one.round)?;
-                Some(one.number / other.number)
-            };
-            (Summary::of(over.iter().filter_map(ratio)), format!(" to {under}"))
-        }
-        None => (Summary::of(over.iter().map(|one| one.number)), String::new()),
-    };
-    let title = panel.map_or("", |panel| &panel.title);
-    let differs = ours.is_some_and(|ours| !(ours.least * 0.9..=ours.most * 1.1).contains(&claim.paper));
-    DrawnClaim {
-        what: format!("{title}, {}: {}{to}", claim.place, claim.over),
-        paper: claim.paper,
-        ours,
-        differs: differs.then_some(claim.why),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::figures::cell::Cell;
-    use crate::figures::plan::{Measure, Point};
+    use crate::figures::plan::{Measure, Panel, Point, claim};
     use crate::figures::svg::Shape;
 
-    /// What differs from the paper by more than a tenth says why, ratios and values alike; a panel of counters that no run
-    /// had is left out; a figure says in how many rounds and with what it was measured, and where
+    /// A panel of counters that no run had is left out, and what the paper says of it; a figure says in how many rounds and with what it was measured, and where
     /// the memory's pace drifted.
     #[test]
     fn figures_say_what_differs_and_what_is_left_out() {
@@ -191,14 +155,6 @@ mod tests {
                 })
                 .into(),
         };
-        let claim = |under, paper| Claim {
-            panel: 0,
-            place: "place".into(),
-            over: "a",
-            under,
-            paper,
-            why: "why",
-        };
         let drawn = draw(
             &Figure {
                 id: "id",
@@ -209,17 +165,15 @@ mod tests {
                     panel(Measure::Path(&["hardware_per_op", "cycles"])),
                 ],
                 claims: vec![
-                    claim(None, 2.1),
-                    claim(None, 3.0),
-                    claim(Some("b"), 2.0),
-                    claim(Some("b"), 1.0),
+                    claim::ratio(0, "place", ("a", "b"), 2.0, "", ""),
+                    claim::value(1, "place", "a", 2.0, "", ""),
                 ],
                 differs: "",
             },
             &kept,
         );
-        let differs: Vec<_> = drawn.claims.iter().map(|claim| claim.differs).collect();
-        assert_eq!(differs, [None, Some("why"), None, Some("why")]);
+        let verdicts: Vec<_> = drawn.claims.iter().map(|claim| claim.verdict).collect();
+        assert_eq!(verdicts, [Some(Verdict::Agrees)]);
         assert_eq!((drawn.rounds, drawn.builds), ((2, 2), BTreeSet::from([build])));
         assert!(drawn.panels[0].left_out.is_none() && drawn.panels[0].series.len() == 2);
         let calibration = &drawn.calibration;

@@ -2,8 +2,8 @@
 
 use crate::figures::cell::Kept;
 use crate::figures::plan::{Panel, Point};
-use crate::figures::ratio::{self, Ratio, Row};
-use crate::figures::sample::{Sample, Value, samples, timeline};
+use crate::figures::ratio::{self, Of, Ratio, Row};
+use crate::figures::sample::{Value, samples, timeline};
 use crate::figures::svg::{self, Series, Shape};
 use crate::latency::Timeline;
 use serde::Serialize;
@@ -14,10 +14,12 @@ pub struct DrawnPanel {
     pub unit: &'static str,
     pub places: Vec<String>,
     pub series: Vec<Series>,
-    /// Of each series to the first one at each place, where they say something.
+    /// Of each series to the first one at each place, where all are of one measure and say something.
     pub ratios: Vec<Ratio>,
     /// Whether it shows times, or what is made of them; else it shows counts.
     pub timed: bool,
+    /// Whether its ratios are to be found again by another measurement: those of the longest calls are not.
+    pub promised: bool,
     /// What was done when, where that is what is plotted; of the first round.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timelines: Vec<NamedTimeline>,
@@ -36,38 +38,22 @@ pub struct NamedTimeline {
 
 impl DrawnPanel {
     /// With what the runs gave.
-    pub fn new<'p>(panel: &'p Panel, kept: &Kept) -> DrawnPanel {
-        let places = distinct(panel.points.iter().map(|point| &point.place));
-        let names = distinct(panel.points.iter().map(|point| &point.series));
-        let at = |name: &str, place: &str| -> Vec<Sample> {
-            let mut points = panel.points.iter();
-            let point = points.find(|point| point.series == name && point.place == place);
-            point.map_or(Vec::new(), |point| samples(point, kept))
-        };
-        let mut series: Vec<Series> = names
-            .iter()
-            .map(|name| Series {
-                name: (*name).clone(),
-                values: places.iter().map(|place| Value::of(&at(name, place))).collect(),
+    pub fn new(panel: &Panel, kept: &Kept) -> DrawnPanel {
+        let rows = rows(panel, kept, |point| &point.place, |point| &point.series);
+        let names = rows.first().map_or(&[][..], |row| &row.series[..]);
+        let values = |i: usize| rows.iter().map(|row| Value::of(&row.series[i].1)).collect();
+        let mut series: Vec<Series> = (0..)
+            .zip(names)
+            .map(|(i, (name, _))| Series {
+                name: (*name).to_owned(),
+                values: values(i),
             })
             .collect();
-        let row = |place: &&'p String| Row {
-            place,
-            series: names
-                .iter()
-                .map(|name| (name.as_str(), at(name, place)))
-                .collect(),
-            cells: distinct(
-                panel
-                    .points
-                    .iter()
-                    .filter(|point| point.place == **place)
-                    .map(|point| &point.cell),
-            ),
+        let of = panel.of();
+        let ratios = match panel.is_of_one_measure() {
+            true => ratio::ratios(&rows, of),
+            false => Vec::new(),
         };
-        let rows: Vec<Row<'_>> = places.iter().map(row).collect();
-        let timed = panel.points.iter().any(|point| point.measure.is_timed());
-        let ratios = ratio::ratios(&rows, timed);
         let empty = series.iter().all(|one| one.values.iter().all(Option::is_none));
         let left_out = (empty && panel.points.iter().any(|point| point.measure.is_hardware()))
             .then_some("left out: this machine gives no counters");
@@ -85,10 +71,11 @@ impl DrawnPanel {
         DrawnPanel {
             title: panel.title.clone(),
             unit: panel.unit,
-            places: places.into_iter().cloned().collect(),
+            places: rows.iter().map(|row| row.place.to_owned()).collect(),
             series,
             ratios,
-            timed,
+            timed: of != Of::Counts,
+            promised: of != Of::Extremes,
             timelines,
             left_out,
             shape: panel.shape,
@@ -104,8 +91,34 @@ impl DrawnPanel {
     }
 }
 
+/// A panel's numbers, in rows and columns in the order of their first use.
+pub fn rows<'p>(
+    panel: &'p Panel,
+    kept: &'p Kept,
+    row: fn(&Point) -> &str,
+    column: fn(&Point) -> &str,
+) -> Vec<Row<'p>> {
+    let columns = distinct(panel.points.iter().map(column));
+    let of = |name: &'p str| {
+        let here = || panel.points.iter().filter(move |point| row(point) == name);
+        let at = |of: &&'p str| {
+            let point = here().find(|point| column(point) == *of);
+            (*of, point.map_or(Vec::new(), |point| samples(point, kept)))
+        };
+        Row {
+            place: name,
+            series: columns.iter().map(at).collect(),
+            cells: distinct(here().map(|point| &point.cell)),
+        }
+    };
+    distinct(panel.points.iter().map(row))
+        .into_iter()
+        .map(of)
+        .collect()
+}
+
 /// In the order of their first use.
-fn distinct<'p, T: PartialEq>(all: impl Iterator<Item = &'p T>) -> Vec<&'p T> {
+fn distinct<'p, T: PartialEq + ?Sized>(all: impl Iterator<Item = &'p T>) -> Vec<&'p T> {
     let mut once: Vec<&T> = Vec::new();
     for one in all {
         if !once.contains(&one) {

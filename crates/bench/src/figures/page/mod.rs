@@ -23,7 +23,8 @@ th, td { padding: 2px 10px; text-align: right; border-bottom: 1px solid #eee; wh
 th:first-child, td:first-child { text-align: left; }
 td small { color: #777; }
 .paper { background: #f4f6f8; padding: .5em .8em; border-left: 4px solid #0072b2; }
-p.differs, td.differs { color: #a04000; } td.differs { text-align: left; white-space: normal; min-width: 24em; }
+p.differs, td.differs { color: #a04000; } td.differs, td.verdict { text-align: left; }
+td.differs { white-space: normal; min-width: 24em; }
 .failed { color: #a00; }
 nav { columns: 3; font-size: 14px; } nav a { display: block; }
 details { margin: .6em 0; } code { font-size: 12px; }
@@ -45,7 +46,9 @@ pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Again
          {}, version {version}. {}.</p>\n<p>Bars and points are medians over the rounds, thin lines their extremes; \
          with one round there is no spread, and differences mean little. × is the ratio to the first row, formed within \
          each round; ± behind it is within what another measurement of as many rounds is to find it, 95 of 100 times (±?: nothing can be said), from how the \
-         rounds of that table vary and how measurements differ. {DRIFTED} (in lines, a hollow point) marks numbers in whose runs a miss took more \
+         rounds of that table vary and how measurements differ; of the longest calls nothing is stated. A paper's ratio <i>agrees</i> with ours if so much as its digits say lies within that, and \
+         <i>differs</i> if not; it <i>cannot be told</i> where ours may as well be no difference at all, or anything. Counts are held against the paper's digits; times by \
+         themselves are of another machine, and not judged. {DRIFTED} (in lines, a hollow point) marks numbers in whose runs a miss took more \
          than a tenth longer or shorter afterwards. Persist counts do not depend on the machine; \
          times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>\n<nav>\n",
         short(*keys as f64),

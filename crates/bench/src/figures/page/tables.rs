@@ -1,8 +1,8 @@
 //! The page's tables.
 
 use crate::figures::against::Against;
-use crate::figures::draw::{Drawn, DrawnClaim, DrawnPanel};
-use crate::figures::ratio::Ratio;
+use crate::figures::draw::{Drawn, DrawnClaim, DrawnPanel, Ours, Verdict};
+use crate::figures::ratio::{Interval, Ratio};
 use crate::figures::sample::Value;
 use crate::figures::svg::{DRIFTED, escape, short};
 use crate::summary::Summary;
@@ -37,14 +37,19 @@ fn number(value: &Option<Value>, ratio: Option<&Ratio>) -> String {
         let _ = write!(text, "<sup title=\"the memory changed its pace\">{DRIFTED}</sup>");
     }
     if let Some(ratio) = ratio {
-        let _ = write!(text, " <small>×{:.2}{}</small>", ratio.ratio, plus_minus(ratio));
+        let _ = write!(
+            text,
+            " <small>×{:.2}{}</small>",
+            ratio.ratio,
+            plus_minus(ratio.stated)
+        );
     }
     text
 }
 
 /// How far a ratio's stated interval goes.
-fn plus_minus(ratio: &Ratio) -> String {
-    match ratio.stated.map(|stated| stated.half_width() * 100.0) {
+fn plus_minus(stated: Option<Interval>) -> String {
+    match stated.map(|stated| stated.half_width() * 100.0) {
         // Too few rounds to tell anything.
         Some(percent) if percent > 100.0 => " ±?".to_owned(),
         Some(percent) if percent >= 0.5 => format!(" ±{percent:.0}%"),
@@ -71,23 +76,34 @@ pub fn claims(page: &mut String, figure: &Drawn) {
         "<h3>Beside the paper's</h3>\n<div class=\"scroll\"><table><tr><th></th><th>paper</th><th>here</th>\
          <th></th></tr>\n",
     );
-    for DrawnClaim {
-        what,
-        paper,
-        ours,
-        differs,
-    } in &figure.claims
-    {
-        let ours = ours.as_ref().map_or("–".into(), with_spread);
-        let note = differs.map_or(String::new(), |why| format!("differs: {}", escape(why)));
+    for claim in &figure.claims {
         let _ = writeln!(
             page,
-            "<tr><td>{}</td><td>{}</td><td>{ours}</td><td class=\"differs\">{note}</td></tr>",
-            escape(what),
-            short(*paper)
+            "<tr><td>{}</td><td>{} <small>{}</small></td><td>{}</td>{}</tr>",
+            escape(&claim.what),
+            escape(&claim.says),
+            escape(claim.source),
+            claim.ours.as_ref().map_or("–".into(), beside),
+            verdict(claim)
         );
     }
     page.push_str("</table></div>\n");
+}
+
+fn beside(ours: &Ours) -> String {
+    match ours {
+        Ours::Value(summary) => with_spread(summary),
+        Ours::Ratio { ratio, stated } => format!("{} <small>{}</small>", short(*ratio), plus_minus(*stated)),
+    }
+}
+
+fn verdict(claim: &DrawnClaim) -> String {
+    match claim.verdict {
+        Some(Verdict::Agrees) => "<td class=\"verdict\">agrees</td>".into(),
+        Some(Verdict::Differs) => format!("<td class=\"differs\">differs: {}</td>", escape(claim.why)),
+        Some(Verdict::CannotBeTold) => "<td class=\"verdict\">cannot be told</td>".into(),
+        None => "<td></td>".into(),
+    }
 }
 
 /// What lies outside of the spread that another measurement stated.

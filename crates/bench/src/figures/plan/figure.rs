@@ -1,7 +1,8 @@
 //! What a figure is made of.
 
-use super::Measure;
+use super::{Claim, Measure};
 use crate::figures::cell::Cell;
+use crate::figures::ratio::Of;
 use crate::figures::svg::Shape;
 
 /// How large runs are.
@@ -54,18 +55,22 @@ pub struct Panel {
     pub points: Vec<Point>,
 }
 
-/// What a paper gives in numbers: a series at a place of a panel, or its ratio to another.
-#[derive(Clone, Debug)]
-pub struct Claim {
-    pub panel: usize,
-    pub place: String,
-    pub over: &'static str,
-    /// The other series; none for the value itself.
-    pub under: Option<&'static str>,
-    /// What the paper has.
-    pub paper: f64,
-    /// Why ours is another where it is.
-    pub why: &'static str,
+impl Panel {
+    /// What its ratios are of.
+    pub fn of(&self) -> Of {
+        let any = |is: fn(Measure) -> bool| self.points.iter().any(|point| is(point.measure));
+        match (any(Measure::is_extreme), any(Measure::is_timed)) {
+            (true, _) => Of::Extremes,
+            (false, true) => Of::Times,
+            (false, false) => Of::Counts,
+        }
+    }
+
+    /// Whether its series are what is compared. Bounds beside what they are bounds of are not: their ratios are made of
+    /// one run, and stand as shares where they say something.
+    pub fn is_of_one_measure(&self) -> bool {
+        self.points.windows(2).all(|two| two[0].measure == two[1].measure)
+    }
 }
 
 /// A figure of a paper.
@@ -79,30 +84,4 @@ pub struct Figure {
     pub claims: Vec<Claim>,
     /// Why ours may differ.
     pub differs: &'static str,
-}
-
-/// A ratio that a paper gives.
-pub(super) fn ratio(
-    panel: usize,
-    place: &str,
-    (over, under): (&'static str, &'static str),
-    paper: f64,
-    why: &'static str,
-) -> Claim {
-    Claim {
-        under: Some(under),
-        ..value(panel, place, over, paper, why)
-    }
-}
-
-/// A value that a paper gives.
-pub(super) fn value(panel: usize, place: &str, of: &'static str, paper: f64, why: &'static str) -> Claim {
-    Claim {
-        panel,
-        place: place.into(),
-        over: of,
-        under: None,
-        paper,
-        why,
-    }
 }

@@ -27,6 +27,11 @@ impl Measure {
         matches!(self, Measure::Path(["hardware_per_op", ..]))
     }
 
+    /// Whether it is of the few longest calls alone: what held up one call is not to be found again.
+    pub fn is_extreme(self) -> bool {
+        matches!(self, Measure::Micros("p999_ns") | Measure::Longest)
+    }
+
     /// Whether it is a time, or made of times: counts do not depend on the memory's pace.
     pub fn is_timed(self) -> bool {
         match self {
@@ -109,6 +114,14 @@ mod tests {
             (Measure::Path(&["hardware_per_op", "cycles"]), false),
         ] {
             assert_eq!(measure.is_timed(), timed, "{measure:?}");
+        }
+        for (measure, extreme) in [
+            (Measure::Longest, true),
+            (Measure::Micros("p999_ns"), true),
+            (Measure::Micros("p99_ns"), false),
+            (Measure::Field("open_ms"), false),
+        ] {
+            assert_eq!(measure.is_extreme(), extreme, "{measure:?}");
         }
     }
 }

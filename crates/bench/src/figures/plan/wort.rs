@@ -1,10 +1,13 @@
 //! What WORT plots (FAST 2017, §5).
 
-use super::{CACHE_MISSES, Figure, MICROS, Maker, Measure, shown, value};
+use super::{CACHE_MISSES, Figure, MICROS, Maker, Measure, OTHER_CACHE, between, shown, value};
 use crate::figures::svg::Shape;
 
 /// Why a count of inserts may differ.
 const SHAPE: &str = "A smaller tree has the same lowest nodes, but those above weigh more in it.";
+
+const FRAGMENTED: &str = "Clustered keys share prefixes that are scattered over more nodes, which lie apart: what that takes depends \
+    on what of them the cache holds, and here allocation is part of an insert.";
 
 /// As many keys as a tree has with the lowest nodes of the paper's 2^27 keys, in which 8 evenly spaced keys meet: fewer by
 /// whole levels of a byte.
@@ -25,17 +28,22 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
     let over_kinds =
         |title: &str, workload: &str, more: &str, what| with_keys(maker.keys, title, workload, more, what);
     let shaped = shaped_like_the_papers(maker.keys);
-    let nine = [
-        ("wort", [2.2, 2.4, 2.3]),
-        ("woart", [2.4, 3.5, 3.7]),
-        ("art-cow", [2.4, 3.8, 3.9]),
-    ];
-    let nine = nine.iter().flat_map(|(index, counts)| {
-        kinds
-            .iter()
-            .zip(counts)
-            .map(move |(kind, count)| value(0, kind, index, *count, SHAPE))
+    let each = ["wort", "woart", "art-cow"];
+    // Of each index and kind of keys.
+    let nine = |panel, counts: [[f64; 3]; 3], source, why| {
+        let of = move |(index, counts): (_, [f64; 3])| {
+            let counts = kinds.into_iter().zip(counts);
+            counts.map(move |(kind, count)| value(panel, kind, index, count, source, why))
+        };
+        each.into_iter().zip(counts).flat_map(of)
+    };
+    let clustered = each.into_iter().flat_map(|index| {
+        ["dense", "sparse"]
+            .map(|kind| between(0, ("clustered", kind), index, 1.5, "§5.1, roughly", FRAGMENTED))
     });
+    let write_backs = [[2.2, 2.4, 2.3], [2.4, 3.5, 3.7], [2.4, 3.8, 3.9]];
+    let insert_misses = [[6.3, 7.2, 17.0], [5.7, 7.9, 11.2], [5.0, 12.7, 12.9]];
+    let lookup_misses = [[6.5, 7.6, 11.5], [4.8, 7.9, 8.9], [3.8, 6.2, 8.8]];
     let delays = |kind: &str| {
         let places = ["dram", "wort-300", "wort-500"].map(|delay| {
             let more = format!(
@@ -70,13 +78,13 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             title: "WORT Fig. 7: inserts at DRAM's latency",
             paper: "128 M keys, one thread: clustered keys take about 1.5 times as long as dense and sparse ones.",
             panels: vec![over_kinds("inserts", "load", "--no-counts", MICROS)],
-            claims: vec![],
+            claims: clustered.collect(),
             differs: "Allocation is part of an insert here.",
         },
         Figure {
             id: "wort-8",
             title: "WORT Fig. 8: inserts as writes get slower",
-            paper: "Radix trees stay ahead of B+-trees as the write latency grows from 100 to 500 ns; the paper delays \
+            paper: "Plot only. Radix trees stay ahead of B+-trees as the write latency grows from 100 to 500 ns; the paper delays \
                 every write-back.",
             panels: kinds.map(delays).into(),
             claims: vec![],
@@ -85,7 +93,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-9",
             title: "WORT Fig. 9: lookups",
-            paper: "ART+CoW is fastest; WORT's depth costs it most when reads are slow.",
+            paper: "Plot only. ART+CoW is fastest; WORT's depth costs it most when reads are slow.",
             panels: vec![over_kinds("lookups", "get", "--no-counts", MICROS)],
             claims: vec![],
             differs: "Read latency is this memory's; the paper's 300 ns reads are not emulated.",
@@ -93,7 +101,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-10",
             title: "WORT Fig. 10: range queries",
-            paper: "0.001% and 0.01% of 128 M keys; the radix trees take 5.8 and 6.4 times as long as a B+-tree.",
+            paper: "Plot only for radix trees beside each other. 0.001% and 0.01% of 128 M keys: the radix trees take 5.8 and 6.4 times as long as a B+-tree.",
             panels: vec![scans("0.01%"), scans("0.1%")],
             claims: vec![],
             differs: "Shares are ten times the paper's, since there are fewer keys.",
@@ -125,7 +133,10 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                 over_kinds("(a) cache misses an insert", "load", "--no-counts", CACHE_MISSES),
                 over_kinds("(c) cache misses a lookup", "get", "--no-counts", CACHE_MISSES),
             ],
-            claims: nine.collect(),
+            claims: nine(0, write_backs, "Table 1b", SHAPE)
+                .chain(nine(2, insert_misses, "Table 1a", OTHER_CACHE))
+                .chain(nine(3, lookup_misses, "Table 1c", OTHER_CACHE))
+                .collect(),
             differs: "Fewer keys. An insert makes 1/15 of a node for dense keys, 2/15 for sparse ones, as in the paper's \
                 trees. The fences are of all that an insert does, pages that the heap takes among it.",
         },

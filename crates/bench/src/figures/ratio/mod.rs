@@ -1,6 +1,6 @@
 //! Ratios between series, and within what a further measurement is to find them.
 //!
-//! A ratio is formed within each round, whose runs follow each other closely. What is stated of it is a prediction
+//! A ratio is formed within each round, whose runs follow each other closely, between runs of one program. What is stated of it is a prediction
 //! interval: where the mean of so many rounds of another measurement lies in 95 of 100 cases (`spread`).
 
 mod spread;
@@ -37,12 +37,12 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// What one place of a panel compares.
+/// What one place of a panel compares: its series; or what one series does: its places.
 #[derive(Debug)]
 pub struct Row<'p> {
     pub place: &'p str,
     /// The others are set in ratio to the first.
-    pub series: Vec<(&'p str, Vec<Sample>)>,
+    pub series: Vec<(&'p str, Vec<Sample<'p>>)>,
     /// The runs behind it.
     pub cells: Vec<&'p Cell>,
 }
@@ -50,13 +50,22 @@ pub struct Row<'p> {
 /// A ratio to less says nothing.
 const LEAST_BASE: f64 = 0.01;
 
-/// The ratios of a panel, of times or of counts, with what they state.
-pub fn ratios(rows: &[Row<'_>], timed: bool) -> Vec<Ratio> {
-    let spread = Spread::of(rows, timed);
+/// What ratios are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    Times,
+    Counts,
+    /// The few longest calls: nothing is stated of their ratios.
+    Extremes,
+}
+
+/// The ratios of a panel, with what they state.
+pub fn ratios(rows: &[Row<'_>], of: Of) -> Vec<Ratio> {
+    let spread = Spread::of(rows, of);
     let mut all = Vec::new();
     for row in rows {
         if let Some(((under, base), others)) = row.series.split_first() {
-            let to_base = |(over, samples): &(&str, Vec<Sample>)| {
+            let to_base = |(over, samples): &(&str, Vec<Sample<'_>>)| {
                 Ratio::of(row.place, (over, samples), (under, base), spread)
             };
             all.extend(others.iter().filter_map(to_base));
@@ -65,16 +74,25 @@ pub fn ratios(rows: &[Row<'_>], timed: bool) -> Vec<Ratio> {
     all
 }
 
+/// Two of a row's, which vary as all of the rows do.
+pub fn between(rows: &[Row<'_>], row: &str, (over, under): (&str, &str), of: Of) -> Option<Ratio> {
+    let row = rows.iter().find(|one| one.place == row)?;
+    let samples = |name: &str| row.series.iter().find(|(of, _)| *of == name);
+    let ((_, over_samples), (_, under_samples)) = (samples(over)?, samples(under)?);
+    let spread = Spread::of(rows, of);
+    Ratio::of(row.place, (over, over_samples), (under, under_samples), spread)
+}
+
 impl Ratio {
     /// Of the rounds that both series have; `None` if there are none, or if it says nothing.
     fn of(
         place: &str,
-        over: (&str, &[Sample]),
-        under: (&str, &[Sample]),
+        over: (&str, &[Sample<'_>]),
+        under: (&str, &[Sample<'_>]),
         spread: Option<Spread>,
     ) -> Option<Ratio> {
-        let in_both = |one: &Sample| {
-            let other = under.1.iter().find(|other| other.round == one.round)?;
+        let in_both = |one: &Sample<'_>| {
+            let other = under.1.iter().find(|other| one.pairs_with(other))?;
             (one.number > 0.0 && other.number >= LEAST_BASE)
                 .then(|| ((one.number / other.number).ln(), one.drifted || other.drifted))
         };
@@ -109,6 +127,11 @@ impl Interval {
         (self.low..=self.high).contains(&ratio)
     }
 
+    /// Whether some ratio is in both.
+    pub fn meets(&self, other: Interval) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+
     /// How far it goes to either side, as a share.
     pub fn half_width(&self) -> f64 {
         (self.high / self.low).sqrt() - 1.0
@@ -125,9 +148,10 @@ fn mean(numbers: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
 mod tests {
     use super::*;
 
-    fn samples(numbers: &[f64]) -> Vec<Sample> {
+    fn samples(numbers: &[f64]) -> Vec<Sample<'static>> {
         let sample = |(round, &number)| Sample {
             round,
+            commit: "x",
             number,
             drifted: round == 2,
         };
@@ -135,7 +159,7 @@ mod tests {
     }
 
     /// Ratios to ones at a place for each of these.
-    fn to_ones(rows: &[&[f64]], timed: bool) -> Vec<Ratio> {
+    fn to_ones(rows: &[&[f64]], of: Of) -> Vec<Ratio> {
         let row = |numbers: &&[f64]| Row {
             place: "place",
             series: vec![
@@ -144,20 +168,28 @@ mod tests {
             ],
             cells: vec![],
         };
-        ratios(&rows.iter().map(row).collect::<Vec<_>>(), timed)
+        ratios(&rows.iter().map(row).collect::<Vec<_>>(), of)
     }
 
-    /// Rounds are paired by their numbers, drift of either counts, and what one round gives states nothing.
+    /// Runs are paired by their rounds and programs, drift of either counts, and what one round gives states nothing; nor do
+    /// extremes.
     #[test]
     fn ratios_are_formed_within_rounds() {
         let (over, under) = (samples(&[2.0, 8.0]), samples(&[1.0, 2.0, 9.0]));
-        let of = |over: &[Sample], under: &[Sample]| Ratio::of("place", ("a", over), ("b", under), None);
+        let of =
+            |over: &[Sample<'_>], under: &[Sample<'_>]| Ratio::of("place", ("a", over), ("b", under), None);
         let ratio = of(&over, &under).unwrap();
         assert!((ratio.ratio - 8f64.sqrt()).abs() < 1e-9);
         assert_eq!((ratio.rounds, ratio.drifted), (2, 1));
         assert_eq!(of(&over[1..], &under[..1]), None);
         assert_eq!(of(&over, &samples(&[0.001])), None);
-        assert_eq!(to_ones(&[&[2.0]], true)[0].stated, None);
+        let mut resumed = under.clone();
+        resumed[1].commit = "y";
+        let ratio = of(&over, &resumed).unwrap();
+        assert_eq!((ratio.rounds, ratio.ratio), (1, 2.0));
+        assert_eq!(to_ones(&[&[2.0]], Of::Times)[0].stated, None);
+        let extremes = &to_ones(&[&[2.0, 2.0]], Of::Extremes)[0];
+        assert_eq!((extremes.rounds, extremes.stated), (2, None));
     }
 
     /// Counts that never vary are to be found again as they are; times no nearer than measurements differ; what varies,
@@ -165,11 +197,11 @@ mod tests {
     #[test]
     fn intervals_are_of_the_panels_spread() {
         let steady: [&[f64]; 2] = [&[3.0, 3.0], &[2.0, 2.0]];
-        let stated = to_ones(&steady, false)[0].stated.unwrap();
+        let stated = to_ones(&steady, Of::Counts)[0].stated.unwrap();
         assert!(stated.contains(3.0) && !stated.contains(3.03) && !stated.contains(2.97));
-        let stated = to_ones(&steady, true)[0].stated.unwrap();
+        let stated = to_ones(&steady, Of::Times)[0].stated.unwrap();
         assert!(stated.contains(3.3) && stated.contains(2.7) && !stated.contains(4.0));
-        let varying = to_ones(&[&[3.0, 3.3], &[2.0, 2.0]], false);
+        let varying = to_ones(&[&[3.0, 3.3], &[2.0, 2.0]], Of::Counts);
         assert!(varying[1].stated.unwrap().contains(2.1));
         assert_eq!(varying[0].stated, varying[0].interval(2));
         assert!(varying[0].interval(1).unwrap().half_width() > varying[0].interval(2).unwrap().half_width());

@@ -12,7 +12,8 @@
 //! there, the difference has the variance `v (1/n + 1/m) + 2 BETWEEN²`, of which only the first part is estimated:
 //! Welch and Satterthwaite's degrees of freedom are those of the whole.
 
-use super::{LEAST_BASE, Row, mean};
+use super::{LEAST_BASE, Of, Row, mean};
+use crate::figures::sample::Sample;
 use std::collections::HashSet;
 
 /// Deviation of a ratio's logarithm from one measurement to another, beyond what rounds show: how memory came to be
@@ -38,8 +39,14 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the panel's places; `None` where none has two rounds of two series. Counts do not depend on when they are made.
-    pub fn of(rows: &[Row<'_>], timed: bool) -> Option<Spread> {
+    /// Of the panel's places; `None` where none has two rounds of two series, and of extremes. Counts do not depend on when
+    /// they are made.
+    pub fn of(rows: &[Row<'_>], of: Of) -> Option<Spread> {
+        let between = match of {
+            Of::Times => BETWEEN * BETWEEN,
+            Of::Counts => 0.0,
+            Of::Extremes => return None,
+        };
         let (mut squares, mut all_degrees, mut degrees) = (0.0, 0, 0);
         let mut processes = HashSet::new();
         for row in rows {
@@ -54,7 +61,7 @@ impl Spread {
         (degrees > 0).then(|| Spread {
             variance: (2.0 * squares / all_degrees as f64).max(LEAST_DEVIATION * LEAST_DEVIATION),
             degrees,
-            between: if timed { BETWEEN * BETWEEN } else { 0.0 },
+            between,
         })
     }
 
@@ -70,7 +77,7 @@ impl Spread {
 /// The squares of what is left of a place's logarithms without the means of its series and of its rounds, of the rounds
 /// that all its series have, and of how many degrees of freedom; `None` for less than two of either.
 fn noise(row: &Row<'_>) -> Option<(f64, usize)> {
-    let mut series: Vec<Vec<(usize, f64)>> = Vec::new();
+    let mut series: Vec<Vec<Sample<'_>>> = Vec::new();
     for (i, (_, samples)) in row.series.iter().enumerate() {
         let says_something = |number: f64| {
             if i == 0 {
@@ -80,32 +87,41 @@ fn noise(row: &Row<'_>) -> Option<(f64, usize)> {
             }
         };
         let said = samples.iter().filter(|sample| says_something(sample.number));
-        let logarithms: Vec<(usize, f64)> = said.map(|sample| (sample.round, sample.number.ln())).collect();
+        let logarithms: Vec<Sample<'_>> = said
+            .map(|sample| Sample {
+                number: sample.number.ln(),
+                ..*sample
+            })
+            .collect();
         if !logarithms.is_empty() {
             series.push(logarithms);
         }
     }
     let (first, others) = series.split_first()?;
+    let in_all = |one: &Sample<'_>| {
+        let mut others = others.iter();
+        others.all(|other| other.iter().any(|other| one.pairs_with(other)))
+    };
     let rounds: Vec<usize> = first
         .iter()
-        .map(|(round, _)| *round)
-        .filter(|round| others.iter().all(|other| other.iter().any(|(of, _)| of == round)))
+        .filter(|one| in_all(one))
+        .map(|one| one.round)
         .collect();
     let degrees = others.len() * rounds.len().checked_sub(1)?;
     if degrees == 0 {
         return None;
     }
     for one in &mut series {
-        one.retain(|(round, _)| rounds.contains(round));
-        let own = mean(one.iter().map(|(_, logarithm)| *logarithm))?;
-        one.iter_mut().for_each(|(_, logarithm)| *logarithm -= own);
+        one.retain(|one| rounds.contains(&one.round));
+        let own = mean(one.iter().map(|one| one.number))?;
+        one.iter_mut().for_each(|one| one.number -= own);
     }
     let mut squares = 0.0;
     for round in 0..rounds.len() {
-        let common = mean(series.iter().map(|one| one[round].1))?;
+        let common = mean(series.iter().map(|one| one[round].number))?;
         squares += series
             .iter()
-            .map(|one| (one[round].1 - common).powi(2))
+            .map(|one| (one[round].number - common).powi(2))
             .sum::<f64>();
     }
     Some((squares, degrees))
@@ -137,7 +153,6 @@ mod tests {
     use super::*;
     use crate::figures::cell::Cell;
     use crate::figures::ratio::{Ratio, ratios};
-    use crate::figures::sample::Sample;
     use crate::random::Random;
 
     /// As tables have it, to two thousandths.
@@ -155,6 +170,7 @@ mod tests {
     fn row<'p>(series: &[&[f64]], cells: Vec<&'p Cell>) -> Row<'p> {
         let sample = |(round, number): (usize, &f64)| Sample {
             round,
+            commit: "x",
             number: *number,
             drifted: false,
         };
@@ -184,12 +200,19 @@ mod tests {
                 cells: vec![cell],
                 ..one()
             });
-            Spread::of(&rows, true).unwrap()
+            Spread::of(&rows, Of::Times).unwrap()
         };
         let (same, different) = (of([&cell, &cell]), of([&cell, &other]));
         assert_eq!((same.degrees, different.degrees), (2, 4));
         assert_eq!(same.variance, different.variance);
-        assert_eq!(Spread::of(&[row(&[&[1.0], &[1.0, 2.0]], vec![])], true), None);
+        assert_eq!(
+            Spread::of(&[row(&[&[1.0], &[1.0, 2.0]], vec![])], Of::Times),
+            None
+        );
+        // A round that another program went on with.
+        let mut resumed = one();
+        resumed.series[1].1[1].commit = "y";
+        assert_eq!(noise(&resumed), None);
     }
 
     /// Measurements of two rounds: four places of five series each, which share the one that the others are set in ratio
@@ -202,7 +225,29 @@ mod tests {
             });
             row(&series.each_ref().map(|rounds| &rounds[..]), vec![])
         });
-        ratios(&rows, true)
+        ratios(&rows, Of::Times)
+    }
+
+    /// Few rounds find too little noise as often as too much: within one model, of intervals that are narrow by chance fewer
+    /// are met than of those that are wide, and over all as many as they say.
+    #[test]
+    fn narrow_intervals_are_met_less_often() {
+        let mut random = Random::new(1);
+        let mut all: Vec<(f64, bool)> = Vec::new();
+        for _ in 0..1_000 {
+            let first = measured(&mut random, BETWEEN / 2f64.sqrt(), 0.15);
+            let second = measured(&mut random, BETWEEN / 2f64.sqrt(), 0.15);
+            all.extend(first.iter().zip(&second).map(|(first, second)| {
+                let stated = first.stated.unwrap();
+                (stated.half_width(), stated.contains(second.ratio))
+            }));
+        }
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let fifth = all.len() / 5;
+        let met = |of: &[(f64, bool)]| of.iter().filter(|(_, met)| *met).count() as f64 / of.len() as f64;
+        let (narrowest, widest) = (met(&all[..fifth]), met(&all[4 * fifth..]));
+        assert!(narrowest < NOMINAL - 0.02, "{narrowest}");
+        assert!(widest > NOMINAL + 0.02, "{widest}");
     }
 
     /// The interval is met as often as it says, of measurements of a seed that vary as the model has it: much from round

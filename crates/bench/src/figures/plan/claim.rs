@@ -1,0 +1,164 @@
+//! What a paper gives in numbers.
+
+use crate::figures::ratio::Interval;
+use crate::figures::svg::short;
+
+/// A number of a paper: a series at a place of a panel, or its ratio to another of the panel.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    pub panel: usize,
+    pub of: At,
+    /// What it is set in ratio to: another series at the same place, or the same series at another; none for the value
+    /// itself.
+    pub to: Option<At>,
+    pub paper: Said,
+    /// Where the paper says it, and how, where it is no plain number.
+    pub source: &'static str,
+    /// Why ours may be another.
+    pub why: &'static str,
+}
+
+/// A series at a place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct At {
+    pub series: &'static str,
+    pub place: String,
+}
+
+/// A paper's words.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Said {
+    /// A number, as exact as its digits.
+    Number(f64),
+    /// A number over another.
+    Over(f64, f64),
+    /// From one number to another.
+    Range(f64, f64),
+}
+
+impl From<f64> for Said {
+    fn from(number: f64) -> Said {
+        Said::Number(number)
+    }
+}
+
+impl Said {
+    /// Where the number can lie that was rounded to this.
+    pub fn interval(self) -> Interval {
+        match self {
+            Said::Number(number) => {
+                let half = half_a_digit(number);
+                Interval {
+                    low: number - half,
+                    high: number + half,
+                }
+            }
+            Said::Over(over, under) => {
+                let (over, under) = (Said::Number(over).interval(), Said::Number(under).interval());
+                Interval {
+                    low: over.low / under.high,
+                    high: over.high / under.low,
+                }
+            }
+            Said::Range(least, most) => Interval {
+                low: Said::Number(least).interval().low,
+                high: Said::Number(most).interval().high,
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            Said::Number(number) => write!(f, "{number}"),
+            Said::Over(over, under) => f.write_str(&short(over / under)),
+            Said::Range(least, most) => write!(f, "{least}–{most}"),
+        }
+    }
+}
+
+/// Half of what the last digit stands for, of a number written as short as it can be.
+fn half_a_digit(number: f64) -> f64 {
+    let written = number.to_string();
+    let digits = written.split_once('.').map_or(0, |(_, digits)| digits.len());
+    0.5 * 0.1f64.powi(i32::try_from(digits).unwrap_or(i32::MAX))
+}
+
+/// A ratio between series that a paper gives.
+pub fn ratio(
+    panel: usize,
+    place: &str,
+    (over, under): (&'static str, &'static str),
+    paper: impl Into<Said>,
+    source: &'static str,
+    why: &'static str,
+) -> Claim {
+    Claim {
+        to: Some(At {
+            series: under,
+            place: place.into(),
+        }),
+        ..value(panel, place, over, paper, source, why)
+    }
+}
+
+/// A ratio between places that a paper gives of a series.
+pub fn between(
+    panel: usize,
+    (place, to): (&str, &str),
+    series: &'static str,
+    paper: impl Into<Said>,
+    source: &'static str,
+    why: &'static str,
+) -> Claim {
+    Claim {
+        to: Some(At {
+            series,
+            place: to.into(),
+        }),
+        ..value(panel, place, series, paper, source, why)
+    }
+}
+
+/// A value that a paper gives.
+pub fn value(
+    panel: usize,
+    place: &str,
+    series: &'static str,
+    paper: impl Into<Said>,
+    source: &'static str,
+    why: &'static str,
+) -> Claim {
+    Claim {
+        panel,
+        of: At {
+            series,
+            place: place.into(),
+        },
+        to: None,
+        paper: paper.into(),
+        source,
+        why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number is as exact as its digits, and is shown with them.
+    #[test]
+    fn numbers_are_as_exact_as_their_digits() {
+        for (said, shown, low, high) in [
+            (Said::Number(3.0), "3", 2.5, 3.5),
+            (Said::Number(2.562), "2.562", 2.5615, 2.5625),
+            (Said::Over(1.2, 1.5), "0.80", 1.15 / 1.55, 1.25 / 1.45),
+            (Said::Range(1.65, 2.0), "1.65–2", 1.645, 2.5),
+        ] {
+            assert_eq!(said.to_string(), shown);
+            let Interval { low: from, high: to } = said.interval();
+            assert!((from - low).abs() < 1e-9 && (to - high).abs() < 1e-9, "{said:?}");
+        }
+    }
+}
