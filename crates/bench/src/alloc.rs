@@ -30,8 +30,8 @@ pub struct AllocArgs {
     /// Threads
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// Rounds, the allocators in turn, each the first as often as the others
-    #[arg(long, default_value_t = 3, value_parser = crate::count)]
+    /// Rounds, the allocators in turn: in six, each is the first as often as the others
+    #[arg(long, default_value_t = 6, value_parser = crate::count)]
     rounds: usize,
     /// `anon` for memory, or the path of a file to make (and remove afterwards)
     #[arg(long, default_value = "anon", value_name = "anon|PATH")]

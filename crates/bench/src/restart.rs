@@ -4,7 +4,7 @@
 //! that opens it, asks for one key and says so. What is timed is all of that, the start of the process included. Ours is
 //! what a user gets, with the write-backs and fences that the pool's level needs and no others.
 //!
-//! I1 In a round all engines come side by side at each size, each the first as often as the others.
+//! I1 In a round all engines come side by side at each size; their turns go round from round to round (`turns`).
 //! I2 What a miss takes is measured before and after each size of a round, and a round in which that changed is marked.
 
 use crate::child::{self, Child};
