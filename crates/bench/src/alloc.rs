@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::store::Place;
 use crate::summary::Summary;
+use crate::turns::order;
 use crate::{Error, machine, table};
 use heap::Heap;
 use pmem::{Hardware, Media, PWord, Purpose, persist_scope};
@@ -29,8 +30,8 @@ pub struct AllocArgs {
     /// Threads
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// Rounds, the allocators in turn
-    #[arg(long, default_value_t = 3, value_parser = crate::count)]
+    /// Rounds, the allocators in turn: in six, each is the first as often as the others
+    #[arg(long, default_value_t = 6, value_parser = crate::count)]
     rounds: usize,
     /// `anon` for memory, or the path of a file to make (and remove afterwards)
     #[arg(long, default_value = "anon", value_name = "anon|PATH")]
@@ -66,26 +67,24 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let mut calibrator = Calibrator::for_keys(args.chunks, &args.pool, false)?;
     let misses = calibrator.misses()?;
-    let (mut dcmm, mut pmemobj, mut malloc) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 1..=args.rounds {
-        progress.say(format_args!("round {round} of {}", args.rounds));
-        let heap = Heap::new(args.pool.pool(Hardware::as_persistent(), false)?)?;
-        let _remove = args.pool.remove_at_end();
-        dcmm.push(seconds(args.threads, args.chunks, |chunks| {
-            from_heap(&heap, chunks)
-        })?);
-        if let Some(library) = &library {
-            let pool = &library.pool(args.pool.file(), args.chunks)?;
-            pmemobj.push(seconds(args.threads, args.chunks, |chunks| {
-                pool.allocate(chunks)
-            })?);
+    let mut times: Vec<(Allocator<'_>, Vec<f64>)> = [Allocator::Dcmm]
+        .into_iter()
+        .chain(library.as_ref().map(Allocator::Pmemobj))
+        .chain([Allocator::Malloc])
+        .map(|allocator| (allocator, Vec::with_capacity(args.rounds)))
+        .collect();
+    for round in 0..args.rounds {
+        progress.say(format_args!("round {} of {}", round + 1, args.rounds));
+        for i in order(round, times.len()) {
+            let (allocator, times) = &mut times[i];
+            times.push(allocator.seconds(args)?);
         }
-        malloc.push(seconds(args.threads, args.chunks, from_malloc)?);
     }
     let pace = calibrator.since(misses)?;
     drop(progress);
     let mut rows = Vec::new();
-    for (allocator, seconds) in [("dcmm", dcmm), ("libpmemobj", pmemobj), ("malloc", malloc)] {
+    for (allocator, seconds) in times {
+        let allocator = allocator.name();
         let summary = |of: &dyn Fn(f64) -> f64| Summary::of(seconds.iter().map(|&seconds| of(seconds)));
         let mops = summary(&|seconds| args.chunks as f64 / seconds / 1e6);
         let ns = summary(&|seconds| seconds * 1e9 * args.threads as f64 / args.chunks as f64);
@@ -129,6 +128,40 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
         table::render(&header, &rows),
         Machine::detect()
     ))
+}
+
+/// What is measured.
+enum Allocator<'l> {
+    Dcmm,
+    Pmemobj(&'l Pmemobj),
+    Malloc,
+}
+
+impl Allocator<'_> {
+    fn name(&self) -> &'static str {
+        match self {
+            Allocator::Dcmm => "dcmm",
+            Allocator::Pmemobj(_) => "libpmemobj",
+            Allocator::Malloc => "malloc",
+        }
+    }
+
+    /// How long a round takes it, in memory of its own.
+    fn seconds(&self, args: &AllocArgs) -> Result<f64, Error> {
+        let (threads, chunks) = (args.threads, args.chunks);
+        match self {
+            Allocator::Dcmm => {
+                let heap = Heap::new(args.pool.pool(Hardware::as_persistent(), false)?)?;
+                let _remove = args.pool.remove_at_end();
+                seconds(threads, chunks, |chunks| from_heap(&heap, chunks))
+            }
+            Allocator::Pmemobj(library) => {
+                let pool = &library.pool(args.pool.file(), chunks)?;
+                seconds(threads, chunks, |chunks| pool.allocate(chunks))
+            }
+            Allocator::Malloc => seconds(threads, chunks, from_malloc),
+        }
+    }
 }
 
 /// How long so many chunks take, shared out among pinned threads. What they return is freed when the time is over.

@@ -147,10 +147,9 @@ impl Recorder {
         }
     }
 
-    /// The calls begin now.
-    pub fn begin(&mut self) -> Instant {
-        self.start = Instant::now();
-        self.start
+    /// The calls began at `start`.
+    pub fn begin(&mut self, start: Instant) {
+        self.start = start;
     }
 
     /// A call that was due at `from` has ended; `ops` have been done since the last note.

@@ -34,6 +34,7 @@ mod server;
 mod store;
 mod summary;
 mod table;
+mod turns;
 mod workload;
 
 pub use error::Error;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// What a figure must be read beside.
@@ -73,6 +74,30 @@ impl HugePages {
     }
 }
 
+/// Bytes of the first core's cache of this level, for data: what the kernel says of it.
+pub fn cache(level: u32) -> Option<u64> {
+    cache_in(Path::new("/sys/devices/system/cpu/cpu0/cache"), level)
+}
+
+fn cache_in(caches: &Path, level: u32) -> Option<u64> {
+    let is_it = |cache: &PathBuf| {
+        let read = |name| fs::read_to_string(cache.join(name)).unwrap_or_default();
+        read("level").trim().parse() == Ok(level) && read("type").trim() != "Instruction"
+    };
+    let mut caches = fs::read_dir(caches).ok()?.flatten().map(|entry| entry.path());
+    let size = fs::read_to_string(caches.find(is_it)?.join("size")).ok()?;
+    let (digits, unit) = match size.trim() {
+        size if size.ends_with('K') => (size.trim_end_matches('K'), 10),
+        size if size.ends_with('M') => (size.trim_end_matches('M'), 20),
+        size => (size, 0),
+    };
+    digits
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1 << unit)
+        .filter(|&bytes| bytes > 0)
+}
+
 fn field(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_owned())
@@ -105,4 +130,32 @@ pub fn pin_thread(i: usize) {
     one.set(cores[i % cores.len()]);
     // A refusal costs only evenness, never a wrong result.
     let _ = sched_setaffinity(None, &one);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Caches are found by their level, whatever the kernel numbers them, and those of instructions are none; where it says
+    /// nothing, or nonsense, there is none.
+    #[test]
+    fn caches_are_found_by_level() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, level, kind, size) in [
+            ("index0", "2", "Unified", "1024K"),
+            ("index1", "1", "Instruction", "32K"),
+            ("index2", "1", "Data", "48K"),
+            ("index3", "3", "Unified", "32M"),
+            ("index4", "4", "Unified", "much"),
+        ] {
+            let cache = directory.path().join(name);
+            fs::create_dir(&cache).unwrap();
+            for (file, text) in [("level", level), ("type", kind), ("size", size)] {
+                fs::write(cache.join(file), format!("{text}\n")).unwrap();
+            }
+        }
+        let found = [1, 2, 3, 4, 5].map(|level| cache_in(directory.path(), level));
+        assert_eq!(found, [Some(48 << 10), Some(1 << 20), Some(32 << 20), None, None]);
+        assert_eq!(cache_in(Path::new("/no/such/folder"), 3), None);
+    }
 }

@@ -39,6 +39,9 @@ pub struct OpenArgs {
     /// Threads that fill the pools
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
+    /// Threads that recover in the background; DPTree replays its log with as many before it can be asked
+    #[arg(long, default_value_t = 1, value_parser = recovery_threads)]
+    recovery_threads: usize,
     /// The seed of the keys
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -48,6 +51,15 @@ pub struct OpenArgs {
     /// Fill the pool with so many keys, or open it, then wait to be killed.
     #[arg(long, hide = true)]
     fill: Option<usize>,
+}
+
+/// Reads a number of threads that a heap can recover with.
+fn recovery_threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 256;
+    match crate::threads(text) {
+        Ok(threads) if threads <= MOST => Ok(threads),
+        _ => Err(format!("not a number of threads from 1 to {MOST}")),
+    }
 }
 
 /// How the pool was left.
@@ -64,6 +76,7 @@ struct Report {
     index: &'static str,
     keys: usize,
     after: After,
+    recovery_threads: usize,
     rounds: usize,
     /// From the call that opens the pool until the index can be asked.
     open_ms: f64,
@@ -133,7 +146,7 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
 /// Opens the pool, asks for one key, waits for the recovery, and closes the pool.
 fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
     let start = Instant::now();
-    let heap = Place::File(args.pool.clone()).open(Hardware::detect())?;
+    let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
     let wanted = (round * 7919 % keys) as u64;
     let index = store::open(args.index, &heap)?;
     let open = start.elapsed();
@@ -157,11 +170,11 @@ fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
 fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error> {
     /// Calls before recovery is asked whether it has ended.
     const CALLS: usize = 64;
-    let heap = Place::File(args.pool.clone()).open(Hardware::detect())?;
+    let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
     let index = store::open(args.index, &heap)?;
     let (engine, mut random) = (Ours(&*index), Random::new(args.seed));
     let mut recorder = Recorder::new();
-    recorder.begin();
+    recorder.begin(Instant::now());
     loop {
         for call in 0..CALLS {
             let number = random.below(keys as u64);
@@ -206,6 +219,7 @@ impl Report {
             index: args.index.name(),
             keys,
             after,
+            recovery_threads: args.recovery_threads,
             rounds: openings.len(),
             open_ms: median(|opening| opening.open),
             first_get_ms: median(|opening| opening.first_get),
@@ -267,7 +281,7 @@ const FILLED: &str = "filled";
 fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
     let place = Place::File(args.pool.clone());
     if Path::exists(&args.pool) {
-        let heap = place.open(Hardware::detect())?;
+        let heap = place.open(Hardware::detect(), args.recovery_threads)?;
         let index = store::open(args.index, &heap)?;
         for number in 0..100.min(keys as u64) {
             Ours(&*index).update(&keys::nth_u64(args.seed, number), number)?;

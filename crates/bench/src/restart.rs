@@ -1,8 +1,11 @@
 //! `bench restart`: from the start of a process to its first answer, after a kill, for our indexes and for peers.
 //!
-//! For each engine, size and round another process fills a directory of its own and is killed with it open; then a process is started
+//! For each round, size and engine another process fills a directory of its own and is killed with it open; then a process is started
 //! that opens it, asks for one key and says so. What is timed is all of that, the start of the process included. Ours is
 //! what a user gets, with the write-backs and fences that the pool's level needs and no others.
+//!
+//! I1 In a round all engines come side by side at each size; their turns go round from round to round (`turns`).
+//! I2 What a miss takes is measured before and after each size of a round, and a round in which that changed is marked.
 
 use crate::child::{self, Child};
 use crate::engine::{Engine, Ours};
@@ -12,7 +15,9 @@ use crate::machine::Machine;
 use crate::progress::Progress;
 use crate::store::{self, Place};
 use crate::summary::Summary;
+use crate::turns::order;
 use crate::{Error, pass, peers, table};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indexes::IndexKind;
 use pmem::Hardware;
 use serde::Serialize;
@@ -22,9 +27,9 @@ use std::time::Instant;
 /// Restarts engines after a kill.
 #[derive(Debug, clap::Args)]
 pub struct RestartArgs {
-    /// Our indexes
-    #[arg(long, value_delimiter = ',', default_values_t = [IndexKind::default()], value_name = "NAME", value_parser = crate::index())]
-    index: Vec<IndexKind>,
+    /// Our indexes and peers [default: the default index and all peers]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = engine())]
+    engine: Vec<&'static str>,
     /// Numbers of keys of eight random bytes
     #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M", value_parser = crate::count)]
     keys: Vec<usize>,
@@ -57,8 +62,8 @@ struct Report {
     rounds: usize,
     /// From the start of the process to its first answer.
     first_get_ms: Summary,
-    /// What a miss took before and after all rounds, in a file beside the engine's.
-    pace: Pace,
+    /// What a miss took before and after each round's restarts at this size, in a file beside the engines'.
+    pace: Vec<Pace>,
     machine: Machine,
 }
 
@@ -73,65 +78,101 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
         return other(args, role, engine, Path::new(directory), keys);
     }
     let progress = Progress::new();
-    let engines: Vec<_> = args.index.iter().map(|index| (index.name(), OURS)).collect();
-    let engines = engines
-        .into_iter()
-        .chain(peers::DURABLE.iter().map(|peer| (peer.name, peer.setting)));
-    let mut reports = Vec::new();
-    for (engine, setting) in engines {
-        for &keys in &args.keys {
+    let engines = match &*args.engine {
+        [] => everyone(),
+        some => some.to_vec(),
+    };
+    let mut times = vec![vec![Vec::with_capacity(args.rounds); engines.len()]; args.keys.len()];
+    let mut paces = vec![Vec::with_capacity(args.rounds); args.keys.len()];
+    for round in 0..args.rounds {
+        for (size, &keys) in args.keys.iter().enumerate() {
             let beside = crate::directory(args.dir.as_deref())?;
             let place = Place::File(beside.path().join("pool"));
             let mut calibrator = Calibrator::for_keys(keys, &place, true)?;
             let misses = calibrator.misses()?;
-            let mut times = Vec::new();
-            for round in 1..=args.rounds {
-                let directory = crate::directory(args.dir.as_deref())?;
+            for i in order(round, engines.len()) {
+                let engine = engines[i];
                 progress.say(format_args!(
-                    "{engine}, {keys} keys, round {round} of {}",
+                    "{engine}, {keys} keys, round {} of {}",
+                    round + 1,
                     args.rounds
                 ));
-                let role = |role: &str| {
-                    let place = directory.path().as_os_str().to_owned();
-                    [
-                        "--role".into(),
-                        role.into(),
-                        engine.into(),
-                        place,
-                        keys.to_string().into(),
-                    ]
-                };
-                Child::start(role("fill"), FILLED)?.kill()?;
-                let start = Instant::now();
-                let child = Child::start(role("ask"), ANSWERED)?;
-                times.push(start.elapsed().as_secs_f64() * 1e3);
-                child.end()?;
+                times[size][i].push(restart(args, engine, keys)?);
             }
-            let Some(first_get_ms) = Summary::of(times) else {
+            paces[size].push(calibrator.since(misses)?);
+        }
+    }
+    let mut reports = Vec::new();
+    for (i, &engine) in engines.iter().enumerate() {
+        for (size, &keys) in args.keys.iter().enumerate() {
+            let Some(first_get_ms) = Summary::of(times[size][i].iter().copied()) else {
                 continue;
             };
-            let (rounds, pace, machine) = (args.rounds, calibrator.since(misses)?, Machine::detect());
-            let report = Report {
+            reports.push(Report {
                 engine,
-                setting,
+                setting: peer(engine).map_or(OURS, |peer| peer.setting),
                 keys,
-                rounds,
+                rounds: args.rounds,
                 first_get_ms,
-                pace,
-                machine,
-            };
-            if args.json {
-                crate::print(&serde_json::to_string(&report)?)?;
-            }
-            reports.push(report);
+                pace: paces[size].clone(),
+                machine: Machine::detect(),
+            });
         }
     }
     drop(progress);
-    if args.json {
-        Ok(())
-    } else {
-        crate::print(&render(&reports))
+    if !args.json {
+        return crate::print(&render(&reports));
     }
+    for report in &reports {
+        crate::print(&serde_json::to_string(report)?)?;
+    }
+    Ok(())
+}
+
+/// The peer of this name that keeps its data.
+fn peer(name: &str) -> Option<&'static peers::Durable> {
+    peers::DURABLE.iter().find(|peer| peer.name == name)
+}
+
+/// The default index and every peer that keeps its data.
+pub fn everyone() -> Vec<&'static str> {
+    let peers = peers::DURABLE.iter().map(|peer| peer.name);
+    std::iter::once(IndexKind::default().name())
+        .chain(peers)
+        .collect()
+}
+
+/// Reads the name of an index or of a peer.
+fn engine() -> impl TypedValueParser<Value = &'static str> {
+    let ours = IndexKind::ALL.iter().map(|index| index.name());
+    let all: Vec<_> = ours.chain(peers::DURABLE.iter().map(|peer| peer.name)).collect();
+    PossibleValuesParser::new(all.clone()).try_map(move |name| {
+        let found = all.iter().find(|one| **one == name);
+        found
+            .copied()
+            .ok_or_else(|| format!("no engine is called '{name}'"))
+    })
+}
+
+/// Fills, kills and restarts it in a directory of its own. Milliseconds from the second process's start to its answer.
+fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> {
+    let directory = crate::directory(args.dir.as_deref())?;
+    let role = |role: &str| {
+        let place = directory.path().as_os_str().to_owned();
+        [
+            "--role".into(),
+            role.into(),
+            engine.into(),
+            place,
+            keys.to_string().into(),
+        ]
+    };
+    Child::start(role("fill"), FILLED)?.kill()?;
+    let start = Instant::now();
+    let child = Child::start(role("ask"), ANSWERED)?;
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    child.end()?;
+    Ok(ms)
 }
 
 fn render(reports: &[Report]) -> String {
@@ -144,7 +185,10 @@ fn render(reports: &[Report]) -> String {
                 report.keys.to_string(),
                 format!("{median:.1}"),
                 format!("{least:.1}-{most:.1}"),
-                if report.pace.drifted { "DRIFTED" } else { "" }.to_owned(),
+                match report.pace.iter().filter(|pace| pace.drifted).count() {
+                    0 => String::new(),
+                    rounds => format!("DRIFTED in {rounds}"),
+                },
                 report.setting.to_owned(),
             ]
         })
@@ -169,7 +213,7 @@ fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: u
         let heap = if new {
             place.create(media)?
         } else {
-            place.open(media)?
+            place.open(media, 1)?
         };
         let index = if new {
             store::create(index, &heap)?
@@ -178,8 +222,7 @@ fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: u
         };
         return play(args, role, &Ours(&*index), new, keys);
     }
-    let peer = peers::DURABLE.iter().find(|peer| peer.name == engine);
-    let peer = peer.ok_or_else(|| Error::Wrong(format!("no engine is called '{engine}'")))?;
+    let peer = peer(engine).ok_or_else(|| Error::Wrong(format!("no engine is called '{engine}'")))?;
     let new = std::fs::read_dir(directory)
         .map_err(Error::Directory)?
         .next()

@@ -1,7 +1,7 @@
 //! What a pass does, step by step, made before anything is timed.
 //!
 //! I1 A script is right however its threads' shares interleave: a thread reads keys that were loaded or that it has
-//!    itself inserted before, and removes only keys of its own.
+//!    itself inserted before, and removes only keys of its own; keys that it is to miss are inserted by none.
 //! I2 Keys, steps and scan lengths lie in flat runs in the order of their use.
 
 use crate::distribution::{Chooser, Distribution};
@@ -112,7 +112,9 @@ impl Steps {
 }
 
 impl Script {
-    /// These steps over keys of which the first `loaded` are there; inserts take new ones from number `fresh` on.
+    /// These steps over keys of which the first `loaded` are there; inserts take new ones from number `fresh` on. Of a
+    /// workload that [misses](Workload::misses) the last `loaded` of all are there for that: where others ask for the
+    /// first of those loaded, it does for the first of these.
     pub fn new(
         workload: &Workload,
         steps: Steps,
@@ -133,6 +135,7 @@ impl Script {
         let mut order: Vec<u32> = Vec::with_capacity(ops);
         let mut lengths = Vec::new();
         let each_length = steps.contains(&Step::Scan) && !matches!(scans, ScanLength::Keys(_));
+        let absent = all.len().saturating_sub(loaded);
         let mut fresh = fresh..all.len();
         for thread in 0..threads {
             let (from, to) = (
@@ -149,6 +152,7 @@ impl Script {
                     Step::Remove => removable
                         .next()
                         .map(|i| crate::random::permute(i as u64, loaded as u64, seed) as usize),
+                    Step::Miss => Some(absent + chooser.choose(&mut random) as usize),
                     _ => Some(chooser.choose(&mut random) as usize),
                 };
                 // There are as many new keys as inserts, and never more removals than keys.
@@ -228,7 +232,8 @@ mod tests {
             let ops = 1500;
             let steps = Steps::new(workload, ops, 3);
             let fresh = steps.inserts();
-            let keys = Keys::generate_more(KeyKind::U64, LOADED, fresh, 3);
+            let absent = if workload.misses() { LOADED } else { 0 };
+            let keys = Keys::generate_more(KeyKind::U64, LOADED, fresh + absent, 3);
             let wanted = Wanted {
                 ops,
                 threads: 3,
@@ -253,6 +258,7 @@ mod tests {
                             assert!(number as usize >= LOADED && inserted.insert(number), "{workload}");
                             own.insert(number);
                         }
+                        Step::Miss => assert!(number as usize >= LOADED + fresh, "{workload}"),
                         Step::Remove => {
                             assert!((number as usize) < LOADED && removed.insert(number), "{workload}")
                         }

@@ -92,14 +92,14 @@ impl Place {
         Ok(Heap::new(self.pool(media, true)?)?)
     }
 
-    /// The heap made here before, with recovery under way. Memory holds none.
-    pub fn open<M: Compiled>(&self, media: M) -> Result<Heap<M>, Error> {
+    /// The heap made here before, with recovery by so many threads under way. Memory holds none.
+    pub fn open<M: Compiled>(&self, media: M, threads: usize) -> Result<Heap<M>, Error> {
         let pool = match self {
             Place::Anonymous => return self.create(media),
             Place::File(path) => Pool::open(path, &PoolOptions::default(), media)?,
         };
         let heap = Heap::new(pool)?;
-        heap.recover(M::tracers(), 1)?;
+        heap.recover(M::tracers(), threads)?;
         Ok(heap)
     }
 }

@@ -13,6 +13,8 @@ use std::str::FromStr;
 pub enum Step {
     /// Reads it.
     Read,
+    /// Looks for it; it is absent.
+    Miss,
     /// Gives it another value.
     Update,
     /// Adds it; it is new.
@@ -79,7 +81,7 @@ const fn scanning(workload: Workload, scans: ScanLength) -> Workload {
 }
 
 use Mix::{Batches, Load, Mixed, Only};
-use Step::{Insert, Modify, Read, Remove, Scan, Update};
+use Step::{Insert, Miss, Modify, Read, Remove, Scan, Update};
 
 const HALF_READ_HALF_UPDATE: Mix = Mixed(&[(50, Read), (50, Update)]);
 const HALF_READ_HALF_INSERT: Mix = Mixed(&[(50, Read), (50, Insert)]);
@@ -94,6 +96,12 @@ const YCSB_SCANS: ScanLength = ScanLength::UpTo(100);
 pub const ALL: &[Workload] = &[
     workload("load", "Insert every key into an empty index", Load, Permutation),
     workload("get", "Read single keys", Only(Read), Permutation),
+    workload(
+        "get-absent",
+        "Look for single keys that are absent",
+        Only(Miss),
+        Permutation,
+    ),
     workload(
         "multi_get",
         "Read keys in batches of 32; operations count keys, latencies are of a batch",
@@ -269,7 +277,12 @@ impl Workload {
 
     /// Whether it does nothing but look keys up.
     pub fn looks_up(&self) -> bool {
-        self.shares().iter().all(|(_, step)| *step == Read)
+        self.shares().iter().all(|(_, step)| matches!(step, Read | Miss))
+    }
+
+    /// Whether it looks for keys that are absent: for as many of them as are loaded.
+    pub fn misses(&self) -> bool {
+        self.shares().iter().any(|(_, step)| *step == Miss)
     }
 
     /// Whether its operations can be done over again.

@@ -30,7 +30,9 @@ fn main() -> ExitCode {
     let pool = &directory.path().join("pool");
     run_prints_one_object();
     open_prints_an_object_a_size(pool);
+    open_recovers_with_several_threads(pool);
     open_refuses_a_file_that_exists(pool);
+    alloc_measures_each_allocator();
     figures_write_a_page_once(&directory.path().join("figures"));
     #[cfg(feature = "peers")]
     compare_answers_every_target();
@@ -126,6 +128,19 @@ fn open_prints_an_object_a_size(pool: &Path) {
     assert!(!pool.exists());
 }
 
+/// Several threads recover, and replay DPTree's log; what they find is compared with what was put in.
+fn open_recovers_with_several_threads(pool: &Path) {
+    for index in ["roart", "dptree"] {
+        let line = format!("open --index {index} --keys 3k --rounds 1 --recovery-threads 2 --json --pool");
+        for object in objects(&line, &[pool]) {
+            assert_eq!(object["recovery_threads"], 2);
+        }
+    }
+    let output = program("open --keys 1k --recovery-threads 257 --pool", &[pool]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("threads from 1 to 256"));
+    assert!(!pool.exists());
+}
+
 /// A file that is there is nothing to make a pool of.
 fn open_refuses_a_file_that_exists(pool: &Path) {
     std::fs::write(pool, "mine").expect("a file");
@@ -133,6 +148,20 @@ fn open_refuses_a_file_that_exists(pool: &Path) {
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("exists"));
     assert_eq!(std::fs::read(pool).expect("the file"), b"mine");
+}
+
+/// `alloc` has an object for each allocator that there is, in the same order whoever went first.
+fn alloc_measures_each_allocator() {
+    let objects = objects("alloc --chunks 2k --rounds 3 --json", &[]);
+    let names: Vec<_> = objects.iter().map(|object| &object["allocator"]).collect();
+    assert!(
+        names == ["dcmm", "malloc"] || names == ["dcmm", "libpmemobj", "malloc"],
+        "{names:?}"
+    );
+    for object in &objects {
+        let mops = &object["mops"]["median"];
+        assert!(mops.as_f64().is_some_and(|mops| mops > 0.0), "{object}");
+    }
 }
 
 /// `figures` writes one page that needs nothing else, from runs that are not made again.
@@ -189,23 +218,21 @@ fn figures_show_timelines(directory: &Path) {
 /// Peers stand beside ours in every panel.
 #[cfg(feature = "peers")]
 fn figures_show_peers(directory: &Path) {
-    let figures = objects("figures --scale smoke --only peers --json --out", &[directory]);
-    let [figure] = &figures[..] else {
-        panic!("{} figures", figures.len())
-    };
-    assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
-    for series in figure["panels"]
-        .as_array()
-        .expect("panels")
-        .iter()
-        .flat_map(|panel| {
+    let figures = objects(
+        "figures --scale smoke --only peers,restart --json --out",
+        &[directory],
+    );
+    assert_eq!(figures.len(), 2);
+    for figure in &figures {
+        assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
+        for panel in figure["panels"].as_array().expect("panels") {
             let series = panel["series"].as_array().expect("series");
             assert!(series.len() > 3, "{panel}");
-            series
-        })
-    {
-        let values = series["values"].as_array().expect("values");
-        assert!(values.iter().all(|value| value["median"].is_f64()), "{series}");
+            for series in series {
+                let values = series["values"].as_array().expect("values");
+                assert!(values.iter().all(|value| value["median"].is_f64()), "{series}");
+            }
+        }
     }
 }
 
@@ -283,7 +310,20 @@ fn restart_asks_every_engine(directory: &Path) {
                 .is_some_and(|ms| ms > 0.0),
             "{object}"
         );
-        assert!(object["pace"]["drifted"].is_boolean(), "{object}");
+        let pace = object["pace"].as_array().expect("rounds");
+        assert_eq!(pace.len(), 2, "{object}");
+        assert!(pace.iter().all(|round| round["drifted"].is_boolean()), "{object}");
     }
+    let objects = self::objects(
+        "restart --engine dptree,redb --keys 200,300 --rounds 1 --json --dir",
+        &[directory],
+    );
+    let asked = objects.iter().map(|object| {
+        let engine = object["engine"].as_str().expect("an engine");
+        (engine, object["keys"].as_u64().expect("keys"))
+    });
+    let expected = [("dptree", 200), ("dptree", 300), ("redb", 200), ("redb", 300)];
+    assert!(asked.eq(expected), "{objects:?}");
+    assert!(!program("restart --engine nothing", &[]).status.success());
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }

@@ -23,6 +23,8 @@ pub struct Options {
     /// Bytes of a log page: a multiple of 64 from 256 to 64 KiB. Fixed at creation.
     pub log_page: usize,
     /// Threads that merge. 0: there is no thread but the callers', and the writer that fills the buffer tree merges.
+    /// An opening replays the log with as many, or with as many as [recover](heap::Heap::recovery_threads) the heap, if
+    /// those are more (§4.5).
     pub workers: usize,
     /// Leaves of a merge's partition (the paper's PSize).
     pub merge_partition: usize,

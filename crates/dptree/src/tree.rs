@@ -56,9 +56,10 @@ impl<M: Media> Shared<M> {
         crate::log::forget_merged(heap, persistent, merged)?;
         let base = Base::open(heap, persistent, shape.leaf)?;
         let threshold = threshold(&options, base.keys);
+        let threads = options.workers.max(heap.recovery_threads());
         let buffer = |number| -> Result<Buffer, Error> {
             let buffer = Buffer::new(number, shape, threshold);
-            replay_all(heap, persistent, &buffer, options.workers)?;
+            replay_all(heap, persistent, &buffer, threads)?;
             Ok(buffer)
         };
         let first = buffer(merged + 1)?;

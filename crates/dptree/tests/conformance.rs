@@ -130,9 +130,10 @@ impl<C: Choice> Subject for InFile<C> {
         drop(index);
         let pool = Pool::open(folder.path().join("pool"), &options(), Hardware::detect()).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
+        // Before the log is replayed, which is then done by as many threads.
+        heap.recover(vec![(KIND, tracer())], 2).expect("recovery");
         let index = DpTree::open_with(&heap, b"test", C::options());
         let index = index.expect("the index").expect("the root");
-        heap.recover(vec![(KIND, tracer())], 2).expect("recovery");
         InFile {
             index,
             folder,

@@ -92,6 +92,8 @@ struct Course {
     started: Option<Instant>,
     taken: Duration,
     thread: Option<JoinHandle<()>>,
+    /// Threads it was started with; none before.
+    threads: usize,
     /// Holders of a [`TracePause`].
     pauses: usize,
 }
@@ -143,6 +145,7 @@ impl Recovery {
                 started: None,
                 taken: Duration::ZERO,
                 thread: None,
+                threads: 0,
                 pauses: 0,
             }),
             changed: Condvar::new(),
@@ -235,11 +238,13 @@ impl<M: Media> Heap<M> {
             user: None,
             inner: Arc::clone(&self.inner),
         };
+        let threads = threads.clamp(1, MAX_THREADS);
         let thread = std::thread::Builder::new()
             .name("wollemi-recover".into())
-            .spawn(move || heap.recover_here(&tracers, threads.clamp(1, MAX_THREADS)))
+            .spawn(move || heap.recover_here(&tracers, threads))
             .map_err(Error::Thread)?;
         course.phase = Phase::Tracing;
+        course.threads = threads;
         course.started = Some(Instant::now());
         course.thread = Some(thread);
         Ok(())
@@ -258,6 +263,12 @@ impl<M: Media> Heap<M> {
         drop(course);
         self.recover_here(tracers, 1);
         self.recovery().state
+    }
+
+    /// With how many threads [`recover`](Heap::recover) was started, from 1 on; 0 if it was not. An index that is opened
+    /// afterwards and has work of its own to do first (DPTree's log) may do it with as many.
+    pub fn recovery_threads(&self) -> usize {
+        lock(&self.inner.recovery.course).threads
     }
 
     /// How far recovery is.

@@ -141,7 +141,10 @@ fn closing_stops_recovery() {
     let mut models: Models = vec![BTreeMap::new(); 1];
     for round in 0..20 {
         let toy = open(&path);
+        assert_eq!(toy.heap.recovery_threads(), 0);
         toy.heap.recover(tracers(), 3).unwrap();
+        // A first opening has nothing to recover.
+        assert_eq!(toy.heap.recovery_threads(), if round == 0 { 0 } else { 3 });
         if round % 3 == 0 {
             toy.heap.wait_recovered();
         }

@@ -10,6 +10,7 @@ use crate::peers;
 use crate::progress::Progress;
 use crate::script::Share;
 use crate::store::Space;
+use crate::turns::order;
 use crate::workload::Step;
 use heap::Heap;
 use index::Index;
@@ -115,16 +116,6 @@ impl Round<'_> {
 /// How often each of those that take turns goes first. A pass is cut into so many slices for each of them.
 const FIRST: usize = 4;
 
-/// The order of turns in a slice: each goes first as often as the others, and behind those on either side of it.
-fn order(slice: usize, turns: usize) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..turns).collect();
-    order.rotate_left(slice / 2 % turns.max(1));
-    if slice % 2 == 1 {
-        order.reverse();
-    }
-    order
-}
-
 /// What one of those that take turns does.
 type Turn<'c> = (Operation, &'c Candidate<'c>);
 
@@ -163,28 +154,5 @@ impl Round<'_> {
             figures.note(*operation, name, keys.len() as f64 / seconds / 1e6);
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_are_fair() {
-        for turns in 1..8 {
-            let slices = FIRST * turns;
-            let orders: Vec<_> = (0..slices).map(|slice| order(slice, turns)).collect();
-            for i in 0..turns {
-                let first = orders.iter().filter(|order| order[0] == i).count();
-                assert_eq!(first, FIRST, "{i} of {turns}");
-                let behind = |other: usize| {
-                    let pairs = orders.iter().flat_map(|order| order.windows(2));
-                    pairs.filter(|pair| **pair == [other, i]).count()
-                };
-                let (one, another) = ((i + 1) % turns, (i + turns - 1) % turns);
-                assert_eq!(behind(one), behind(another), "{i} of {turns}");
-            }
-        }
     }
 }

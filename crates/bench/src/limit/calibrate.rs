@@ -2,7 +2,7 @@
 //!
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
 //!    once, in order.
-//! I2 It runs on the core on which the first thread of a run does: cores differ, in what they share with whom.
+//! I2 It runs on the core on which the run does that it stands beside, or its first thread: cores differ, in what they share with whom.
 
 use super::{Misses, Pace};
 use crate::random::{Random, mix};
@@ -20,6 +20,7 @@ pub struct Calibrator {
     first: u64,
     lines: u64,
     random: Random,
+    core: usize,
 }
 
 /// A measurement is the median of so many laps, each much shorter than a thread's turn on its core: those that were
@@ -29,22 +30,37 @@ const LAPS: usize = 25;
 /// Lines missed in each lap.
 const STEPS: u64 = 2_000;
 
-/// Over so many bytes, if an index is smaller and nothing else is said: of less, a shared cache holds what its other users
-/// leave, and that changes all the time. But no more than [`MOST_LINES`] a key, lest small runs take longer to calibrate than
-/// to run.
+/// Over so many times the third-level cache, and no less than so many bytes, if an index is smaller and nothing else is said:
+/// of less, that cache holds what its other users leave, and that changes all the time. But no more than [`MOST_LINES`] a key,
+/// lest small runs take longer to calibrate than to run.
+const CACHES: u64 = 4;
 const BEYOND_CACHES: u64 = 64 << 20;
 const MOST_LINES: u64 = 32;
 
-/// Over at most so many bytes, if nothing else is said: made within a tenth of a second.
+/// Over at most so many bytes, if nothing else is said and the caches are no larger: made within a tenth of a second.
 const MOST: u64 = 256 << 20;
 
+/// However large the caches are.
+const MOST_EVER: u64 = 1 << 30;
+
+/// The bytes to measure over beside so many keys, with a third-level cache of so many bytes, where that is known.
+fn footprint(keys: usize, cache: Option<u64>) -> u64 {
+    let lines = |each: u64| (keys as u64).saturating_mul(each * LINE as u64);
+    let beyond = cache.map_or(0, |bytes| bytes.saturating_mul(CACHES));
+    let beyond = beyond.clamp(BEYOND_CACHES, MOST_EVER);
+    lines(2).min(MOST).max(beyond.min(lines(MOST_LINES)))
+}
+
 impl Calibrator {
-    /// About as much memory as an index of so many keys takes, two lines each, up to 256 MiB; for small ones more.
+    /// About as much memory as an index of so many keys takes, two lines each, up to 256 MiB; but four times what the
+    /// third-level cache holds, and 64 MiB, if that is more and not more than 32 lines a key.
     pub fn for_keys(keys: usize, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
-        let lines = |each: u64| (keys as u64).saturating_mul(each * LINE as u64);
-        let beyond_caches = lines(MOST_LINES).min(BEYOND_CACHES);
-        let footprint = lines(2).max(beyond_caches).min(MOST);
-        Calibrator::new(footprint, place, huge_pages)
+        Calibrator::new(footprint(keys, machine::cache(3)), place, huge_pages)
+    }
+
+    /// To run on this core, counted among those that this process may use; else on the first.
+    pub fn on_core(self, core: usize) -> Calibrator {
+        Calibrator { core, ..self }
     }
 
     /// `footprint` bytes (at least 1 MiB), in memory or in a file beside the pool's.
@@ -69,6 +85,7 @@ impl Calibrator {
             first,
             lines,
             random: Random::new(footprint),
+            core: 0,
         };
         for line in 0..lines {
             // Leads through all numbers below a power of two; those that are no line's are passed over.
@@ -96,15 +113,25 @@ impl Calibrator {
 
     /// What a miss takes now.
     pub fn misses(&mut self) -> Result<Misses, Error> {
-        let measure = || {
-            machine::pin_thread(0);
-            self.read_all()?;
+        self.on_its_core(|calibrator| {
+            calibrator.read_all()?;
             Ok(Misses {
-                dependent_ns: self.laps(Calibrator::dependent)?,
-                parallel_ns: self.laps(Calibrator::parallel)?,
+                dependent_ns: calibrator.laps(Calibrator::dependent)?,
+                parallel_ns: calibrator.laps(Calibrator::parallel)?,
             })
+        })
+    }
+
+    /// In a thread of its own, on the core that it is to run on.
+    fn on_its_core<T: Send>(
+        &mut self,
+        measure: impl FnOnce(&mut Calibrator) -> Result<T, Error> + Send,
+    ) -> Result<T, Error> {
+        let here = || {
+            machine::pin_thread(self.core);
+            measure(self)
         };
-        let measured = std::thread::scope(|scope| scope.spawn(measure).join());
+        let measured = std::thread::scope(|scope| scope.spawn(here).join());
         measured.unwrap_or_else(|_| Err(Error::Wrong("a calibration panicked".into())))
     }
 
@@ -187,6 +214,42 @@ mod tests {
         assert!(misses.dependent_ns > 0.0 && misses.parallel_ns > 0.0);
         assert_eq!(steps * LINE as u64, footprint);
         assert_eq!(calibrator.since(misses).unwrap().footprint, footprint);
+    }
+
+    /// Small runs are calibrated over at most 32 lines a key, all others over four times the third-level cache, or 64 MiB where
+    /// that is more or not known, and large ones over two lines a key up to 256 MiB.
+    #[test]
+    fn footprints_go_beyond_the_caches() {
+        const MIB: u64 = 1 << 20;
+        for (keys, cache, mib) in [
+            (1 << 14, Some(32 * MIB), 32),
+            (1 << 20, Some(32 * MIB), 128),
+            (1 << 20, Some(8 * MIB), 128),
+            (1 << 19, Some(8 * MIB), 64),
+            (1 << 19, None, 64),
+            (1 << 24, Some(32 * MIB), 256),
+            (1 << 24, Some(96 * MIB), 384),
+            (1 << 30, Some(1024 * MIB), 1024),
+        ] {
+            assert_eq!(footprint(keys, cache), mib * MIB, "{keys} keys, {cache:?}");
+        }
+    }
+
+    /// It runs on the core that it is told.
+    #[test]
+    fn calibrations_have_a_core() {
+        use rustix::thread::sched_getaffinity;
+        for core in [0, 1] {
+            let pinned = std::thread::spawn(move || {
+                machine::pin_thread(core);
+                sched_getaffinity(None)
+            });
+            let calibrator = Calibrator::new(0, &Place::Anonymous, true).unwrap();
+            let own = calibrator
+                .on_core(core)
+                .on_its_core(|_| Ok(sched_getaffinity(None)));
+            assert_eq!(own.unwrap().unwrap(), pinned.join().unwrap().unwrap());
+        }
     }
 
     /// In a file, no file is left to be seen.

@@ -6,7 +6,8 @@
 //! * *chain*: every cold line after the one before it, as a single lookup must;
 //! * *overlapped*: every cold line at the rate at which independent misses come in, which no loop of lookups beats.
 //!
-//! The same for one cold line, the least that an index larger than the caches can do.
+//! The same for one cold line, the least that an index larger than the caches can do. Of a pool that the third-level cache
+//! holds a good part of, both are of misses that end there as often: the report says how large that part can be.
 
 mod calibrate;
 mod pace;
@@ -36,11 +37,14 @@ pub struct Limit {
     /// The overlapped bound of a single cold line, and its share.
     pub one_line_ns: f64,
     pub of_one_line: f64,
+    /// The share of the footprint that the third-level cache can hold, where its size is known: the bounds are of misses
+    /// of which so many may have been none.
+    pub cached: Option<f64>,
 }
 
 impl Limit {
-    /// Of lookups that took `ns_per_op` each.
-    pub fn new(pace: Pace, path: Path, ns_per_op: f64) -> Limit {
+    /// Of lookups that took `ns_per_op` each, on a machine with a third-level cache of so many bytes.
+    pub fn new(pace: Pace, path: Path, ns_per_op: f64, cache: Option<u64>) -> Limit {
         let Misses {
             dependent_ns,
             parallel_ns,
@@ -57,6 +61,7 @@ impl Limit {
             of_overlapped: share(overlapped_ns),
             one_line_ns: parallel_ns,
             of_one_line: share(parallel_ns),
+            cached: cache.map(|bytes| (bytes as f64 / pace.footprint.max(1) as f64).min(1.0)),
         }
     }
 }
@@ -76,7 +81,15 @@ impl std::fmt::Display for Limit {
             self.of_overlapped * 100.0,
             self.one_line_ns,
             self.of_one_line * 100.0,
-        )
+        )?;
+        match self.cached {
+            Some(cached) => write!(
+                f,
+                "; the third-level cache can hold {:.0}% of it all",
+                cached * 100.0
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -96,11 +109,12 @@ mod tests {
             lines: 9.0,
             cold: 2.0,
         };
-        let limit = Limit::new(pace, path, 404.0);
+        let limit = Limit::new(pace, path, 404.0, Some(1 << 18));
         assert_eq!(
             (limit.chain_ns, limit.overlapped_ns, limit.one_line_ns),
             (202.0, 20.0, 10.0)
         );
-        assert_eq!(limit.of_chain, 0.5);
+        assert_eq!((limit.of_chain, limit.cached), (0.5, Some(0.25)));
+        assert_eq!(Limit::new(pace, path, 404.0, Some(1 << 30)).cached, Some(1.0));
     }
 }

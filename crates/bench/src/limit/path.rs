@@ -4,9 +4,9 @@
 //! further out is shared with everything else that runs. Lines in DRAM that never pass the media (an index's volatile
 //! parts, the keys that are looked up) are not seen.
 
-use crate::Error;
 use crate::engine::{Engine, Ours};
 use crate::keys::Part;
+use crate::{Error, machine};
 use pmem::{LINE, Tracing};
 use serde::Serialize;
 use std::collections::HashSet;
@@ -40,13 +40,7 @@ impl Cache {
 
     /// As large as this machine's second-level cache; 1 MiB where it does not say.
     pub fn second_level() -> Cache {
-        let size =
-            std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cache/index2/size").unwrap_or_default();
-        let kib = size
-            .trim()
-            .strip_suffix('K')
-            .and_then(|kib| kib.parse::<usize>().ok());
-        Cache::of(kib.unwrap_or(1024) << 10)
+        Cache::of(machine::cache(2).map_or(1 << 20, |bytes| bytes as usize))
     }
 
     /// Touches a line; whether it was cold.

@@ -51,9 +51,14 @@ impl Input {
             })
             .collect();
         let inserts: usize = steps.iter().map(|(.., steps)| steps.inserts()).sum();
+        let absent = match workloads.iter().any(|workload| workload.misses()) {
+            true => args.keys,
+            false => 0,
+        };
+        let more = inserts + absent;
         let all = match (&args.keys_from, args.key_kind) {
-            (Some(path), KeyKind::File) => Keys::read(path, Some(args.keys + inserts))?,
-            (_, kind) => Keys::generate_more(kind, args.keys, inserts, args.seed),
+            (Some(path), KeyKind::File) => Keys::read(path, Some(args.keys + more))?,
+            (_, kind) => Keys::generate_more(kind, args.keys, more, args.seed),
         };
         let mut fresh = args.keys;
         let mut scripts = Vec::new();

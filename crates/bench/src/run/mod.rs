@@ -37,7 +37,7 @@ pub struct RunArgs {
     /// What the keys look like
     #[arg(long, value_enum, default_value_t = KeyKind::U64)]
     key_kind: KeyKind,
-    /// With `--key-kind file`: the file, one key a line; those beyond `--keys` are there to be inserted
+    /// With `--key-kind file`: the file, one key a line; those beyond `--keys` are there to be inserted, or missed
     #[arg(long, value_name = "PATH", required_if_eq("key_kind", "file"))]
     keys_from: Option<PathBuf>,
     /// Which keys are asked for [default: the workload's own]

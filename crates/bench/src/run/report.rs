@@ -7,7 +7,7 @@ use crate::distribution::Distribution;
 use crate::keys::KeyKind;
 use crate::latency::Timeline;
 use crate::limit::{Limit, Pace, Path};
-use crate::machine::{HugePages, Machine};
+use crate::machine::{self, HugePages, Machine};
 use crate::media::MediaKind;
 use crate::table;
 use crate::workload::Workload;
@@ -143,7 +143,7 @@ impl Report {
     ) -> Report {
         let limit = phase.pace.zip(path).map(|(pace, path)| {
             let ns = phase.pass.seconds * 1e9 * args.threads as f64 / phase.pass.ops as f64;
-            Limit::new(pace, path, ns)
+            Limit::new(pace, path, ns, machine::cache(3))
         });
         let Phase {
             workload,

@@ -125,6 +125,60 @@ fn counts_are_of_the_workload_alone() {
     }
 }
 
+/// What nodes, allocation and the log take is all that is taken. Every byte stored is written back for one of them: at the end of
+/// a workload nothing waits for a fence, in indexes whose writers do all the work themselves, and in DPTree while it has too
+/// little to merge.
+#[test]
+fn purposes_add_up() {
+    for index in IndexKind::ALL {
+        let line =
+            format!("--index {index} --workload load,insert,update,get,remove --keys 1000 --key-kind str");
+        let args = args_of(&line);
+        let input = &Input::new(&args).unwrap();
+        for phase in args.counted(&Place::Anonymous, input, None).unwrap().phases {
+            let counts = phase.counts;
+            let bytes = counts.node.bytes + counts.alloc.bytes + counts.log.bytes;
+            assert_eq!(bytes, counts.bytes, "{index}: {}", phase.workload);
+        }
+        for report in reports(&args).unwrap() {
+            let split = report.persists_per_op.as_ref().unwrap();
+            let purposes = [&split.node, &split.alloc, &split.log];
+            let sums = [
+                purposes.iter().map(|one| one.write_backs).sum::<f64>(),
+                purposes.iter().map(|one| one.fences).sum(),
+                purposes.iter().map(|one| one.lines).sum(),
+                purposes.iter().map(|one| one.blocks).sum(),
+                purposes.iter().map(|one| one.bytes).sum(),
+            ];
+            let all = [
+                report.write_backs_per_op,
+                report.fences_per_op,
+                report.lines_per_op,
+                report.blocks_per_op,
+                report.bytes_per_op,
+            ];
+            for (sum, all) in sums.into_iter().zip(all) {
+                // Of divisions that round.
+                assert!((sum - all.unwrap()).abs() < 1e-9, "{line}: {sum}, {all:?}");
+            }
+        }
+    }
+}
+
+/// Keys that are looked for in vain are looked for among those of their kind, and after inserts; they persist nothing.
+#[test]
+fn absent_keys_are_absent() {
+    for kind in ["u64", "str", "dense"] {
+        let line = format!(
+            "--workload load,insert,get-absent,get --keys 1500 --threads 2 --key-kind {kind} --limit"
+        );
+        let reports = reports(&args_of(&line)).unwrap();
+        assert_eq!(reports[2].ops, 1500, "{kind}");
+        assert_eq!(reports[2].write_backs_per_op, Some(0.0), "{kind}");
+        assert!(reports[2].limit.is_some(), "{kind}");
+    }
+}
+
 /// Updates of values of eight bytes cost what the crates' own tests say: one write-back and one fence, no more.
 #[test]
 fn updates_in_place_cost_one_write_back_and_one_fence() {
@@ -217,4 +271,5 @@ fn lookups_have_a_limit() {
     let limit = reports[1].limit.as_ref().unwrap();
     assert!(1.0 <= limit.path.lines && 0.0 <= limit.path.cold && limit.path.cold <= limit.path.lines);
     assert!(limit.pace.footprint >= 1 << 20 && limit.of_overlapped > 0.0);
+    assert_eq!(limit.cached.is_some(), crate::machine::cache(3).is_some());
 }

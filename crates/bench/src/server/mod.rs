@@ -5,7 +5,7 @@
 //! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
 //!    round, and its median and extremes over the rounds are reported.
 //! I3 Every answer is compared with what it must be.
-//! I4 What a miss takes is measured before and after each round, and a round in which that changed is marked.
+//! I4 What a miss takes is measured before and after each round, on the client's core, and a round in which that changed is marked.
 //!
 //! Not here: the words (`words`), the loop (`client`), the processes (`started`), what is printed (`report`).
 
@@ -127,7 +127,7 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
         progress.say(format_args!("storing {} keys in {}", args.keys, who.0));
         load(args, client)?;
     }
-    let mut calibrator = Calibrator::for_keys(args.keys, &Place::Anonymous, true)?;
+    let mut calibrator = Calibrator::for_keys(args.keys, &Place::Anonymous, true)?.on_core(args.client_core);
     let mut misses = calibrator.misses()?;
     let mut figures = Figures::default();
     for round in 0..args.rounds {

@@ -113,6 +113,50 @@ impl Maker {
         panel("by threads", Shape::Lines, "M chunks/s", points)
     }
 
+    /// An opening after a kill, recovered by so many threads.
+    fn recovery(&self, index: IndexKind, keys: usize, threads: usize) -> Cell {
+        let more = match threads {
+            1 => String::new(),
+            threads => format!(" --recovery-threads {threads}"),
+        };
+        Cell(format!(
+            "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}{more}"
+        ))
+    }
+
+    fn recovery_points(&self, index: IndexKind, parts: &[usize], measure: Measure) -> Vec<Point> {
+        let threads = [1, 2].into_iter().filter(|threads| *threads <= self.cores);
+        let point = |threads: usize, part: usize| {
+            let keys = (self.keys / part).max(1);
+            Point {
+                series: if threads == 1 {
+                    "1 thread".into()
+                } else {
+                    format!("{threads} threads")
+                },
+                place: crate::figures::svg::short(keys as f64),
+                cell: self.recovery(index, keys, threads),
+                pick: vec![("after", "kill".into())],
+                measure,
+            }
+        };
+        threads
+            .flat_map(|threads| parts.iter().map(move |&part| point(threads, part)))
+            .collect()
+    }
+
+    /// What an opening after a kill takes when one thread recovers, and when two do.
+    pub(super) fn recoveries(&self, index: IndexKind, title: &str, field: &'static str) -> Panel {
+        let points = self.recovery_points(index, &[8, 4, 2, 1], Measure::Field(field));
+        panel(title, Shape::Lines, "ms", points.into_iter())
+    }
+
+    /// Calls from the first answer after a kill until recovery by one thread has ended, and by two.
+    pub(super) fn calls_beside_recovery(&self, index: IndexKind, title: &str) -> Panel {
+        let points = self.recovery_points(index, &[1], Measure::Longest);
+        panel(title, Shape::Timeline, "longest call, ms", points.into_iter())
+    }
+
     /// Numbers of keys up to the scale's, as places.
     pub(super) fn sizes(&self, more: &str) -> Vec<(String, String)> {
         let sizes = [8, 4, 2, 1].map(|part| (self.keys / part).max(1));

@@ -36,10 +36,12 @@ impl Measure {
     pub fn is_timed(self) -> bool {
         match self {
             Measure::Mops | Measure::MicrosPerOp | Measure::Micros(_) => true,
-            Measure::Percent(_) | Measure::Longest => true,
+            Measure::Longest => true,
+            Measure::Percent(path) => !path.contains(&"cached"),
             Measure::Field(field) => field.ends_with("_ms"),
             Measure::Path(path) => {
-                path.iter().any(|field| ["mops", "limit"].contains(field)) && !path.contains(&"path")
+                let timed = |field: &&str| ["mops", "limit"].contains(field) || field.ends_with("_ms");
+                path.iter().any(timed) && !path.contains(&"path")
             }
         }
     }
@@ -111,6 +113,9 @@ mod tests {
             (Measure::Field("fences_per_op"), false),
             (Measure::Path(&["limit", "chain_ns"]), true),
             (Measure::Path(&["limit", "path", "cold"]), false),
+            (Measure::Percent(&["limit", "of_chain"]), true),
+            (Measure::Percent(&["limit", "cached"]), false),
+            (Measure::Path(&["first_get_ms", "median"]), true),
             (Measure::Path(&["hardware_per_op", "cycles"]), false),
         ] {
             assert_eq!(measure.is_timed(), timed, "{measure:?}");

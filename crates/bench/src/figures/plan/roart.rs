@@ -272,9 +272,19 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             panels: vec![
                 recovery("until the first answer", "first_get_ms"),
                 recovery("until all that a crash left is reclaimed", "recovered_ms"),
+                maker.recoveries(
+                    IndexKind::Roart,
+                    "until ROART has reclaimed it, by threads",
+                    "recovered_ms",
+                ),
+                maker.calls_beside_recovery(
+                    IndexKind::Roart,
+                    "ROART's lookups and updates in turn while its threads reclaim",
+                ),
             ],
             claims: vec![],
-            differs: "Files lie in the page cache here, and one thread recovers.",
+            differs: "Files lie in the page cache here, and one thread recovers where nothing else is said; on two cores a second one \
+                takes the core of the calls beside it.",
         },
         Figure {
             id: "roart-22",

@@ -22,6 +22,7 @@ const BOUNDS: [(&str, Measure, Measure); 3] = [
     ),
 ];
 
+const CACHED: [(&str, Measure); 1] = [("at most", Measure::Percent(&["limit", "cached"]))];
 const LINES: [(&str, Measure); 2] = [
     ("all", Measure::Path(&["limit", "path", "lines"])),
     ("cold", Measure::Path(&["limit", "path", "cold"])),
@@ -61,6 +62,12 @@ pub fn figure(maker: &Maker) -> Figure {
             panel(kind, "a lookup and its bounds", "ns", &nanoseconds),
             panel(kind, "what the bounds are of a lookup", "%", &percent),
             panel(kind, "lines of the pool on a lookup's path", "lines", &LINES),
+            panel(
+                kind,
+                "the share of the pool that the third-level cache can hold",
+                "%",
+                &CACHED,
+            ),
         ]
     });
     Figure {
@@ -73,6 +80,8 @@ pub fn figure(maker: &Maker) -> Figure {
         claims: vec![],
         differs: "One thread. Independent lookups overlap in the processor, so that a loop can take less than its path's \
             lines one after the other, never less than overlapped. Lines outside of the pool are not seen: DPTree's inner nodes \
-            and what an index keeps in DRAM.",
+            and what an index keeps in DRAM. Misses are measured over as many bytes as the pool has, so that the third-level cache \
+            serves as large a part of them as of lookups; where it can hold most of a pool, the bounds are that cache's and \
+            not the memory's.",
     }
 }

@@ -1,0 +1,95 @@
+//! That loops do what is due, when it is due, and look at what they find.
+
+use super::*;
+use crate::keys::{KeyKind, Keys};
+
+/// Holds up its first lookup.
+struct Stalls(Duration);
+
+impl Engine for Stalls {
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let number = (0..KEYS as u64).find(|number| key == crate::keys::nth_u64(SEED, *number));
+        if number == Some(0) {
+            std::thread::sleep(self.0);
+        }
+        Ok(number)
+    }
+    fn insert(&self, _: &[u8], _: u64) -> Result<bool, Error> {
+        Ok(true)
+    }
+    fn update(&self, _: &[u8], _: u64) -> Result<bool, Error> {
+        Ok(true)
+    }
+    fn remove(&self, _: &[u8]) -> Result<bool, Error> {
+        Ok(true)
+    }
+    fn scan(&self, _: &[u8], _: usize) -> Result<u64, Error> {
+        Ok(0)
+    }
+}
+
+const KEYS: usize = 40;
+const SEED: u64 = 1;
+
+/// In an open loop, what was due while a call stalled beyond the deadline is done, and counts from when it was due: all
+/// 20 of the calls due within 20 ms, the first of which takes 60.
+#[test]
+fn what_was_due_before_the_deadline_is_done_after_it() {
+    let keys = Keys::generate(KeyKind::U64, KEYS, SEED);
+    let share = Share::only(Step::Read, keys.all());
+    let pace = Pace {
+        time: Some(Duration::from_millis(20)),
+        repeat: true,
+        rate: Some(1_000.0),
+    };
+    let pass = pass(&Stalls(Duration::from_millis(60)), "get", &[share], pace).unwrap();
+    assert_eq!(pass.ops, 20);
+    assert!(
+        pass.latencies.quantile(0.0) >= 40_000_000,
+        "{}",
+        pass.latencies.quantile(0.0)
+    );
+}
+
+/// In an open loop of several threads the operations of all are due one at a time, as evenly as those of one thread.
+#[test]
+fn threads_take_turns_in_an_open_loop() {
+    const THREADS: usize = 4;
+    let due: Vec<_> = (0..40u64)
+        .map(|i| Due::new(1_000.0, i as usize % THREADS, THREADS).at(i / THREADS as u64, 1))
+        .collect();
+    let alone: Vec<_> = (0..40).map(|i| Due::new(1_000.0, 0, 1).at(i, 1)).collect();
+    assert_eq!(due, alone);
+    assert_eq!(due[7], Duration::from_millis(7));
+    assert_eq!(
+        Due::new(1_000.0, 1, 2).at(3, BATCH),
+        Duration::from_millis(7 * 32)
+    );
+
+    // At 0, 1, 2, 3 and 4 ms, not two at each of 0, 2 and 4.
+    let keys = Keys::generate(KeyKind::U64, KEYS, SEED);
+    let shares = [0, 1].map(|i| Share::only(Step::Read, keys.part(i, 2)));
+    let pace = Pace {
+        time: Some(Duration::from_micros(4_500)),
+        repeat: true,
+        rate: Some(1_000.0),
+    };
+    assert_eq!(
+        pass(&Stalls(Duration::ZERO), "get", &shares, pace).unwrap().ops,
+        5
+    );
+}
+
+/// A key that is found where none was to be is an error, and so is one that is not found where one was.
+#[test]
+fn what_is_absent_is_absent() {
+    let keys = Keys::generate(KeyKind::U64, 2 * KEYS, SEED);
+    let pass = |step, half| {
+        let share = Share::only(step, keys.part(half, 2));
+        pass(&Stalls(Duration::ZERO), "get", &[share], Pace::default())
+    };
+    assert_eq!(pass(Step::Read, 0).unwrap().ops, KEYS as u64);
+    assert_eq!(pass(Step::Miss, 1).unwrap().ops, KEYS as u64);
+    assert!(matches!(pass(Step::Miss, 0), Err(Error::Wrong(_))));
+    assert!(matches!(pass(Step::Read, 1), Err(Error::Wrong(_))));
+}
