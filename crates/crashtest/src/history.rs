@@ -40,6 +40,20 @@ pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
     maker.make(seed, ops, threads)
 }
 
+/// Has the operations put what they would add or change, at once with others that do. Values of eight bytes, which need no leaf
+/// or keep theirs, may become longer.
+fn gather(ops: &mut [Op], longer: bool) {
+    for op in ops {
+        if let Op::Insert(key, value) | Op::Update(key, value) | Op::Upsert(key, value) = op {
+            let mut value = value.to_vec();
+            if longer && value.len() == 8 {
+                value.push(9);
+            }
+            *op = Op::Put(key.clone(), value.into());
+        }
+    }
+}
+
 struct Maker {
     random: Random,
     /// So many of the last keys are chosen half of the time.
@@ -76,6 +90,9 @@ impl Maker {
                 None => self.op(mood),
             };
             ops.push(op);
+        }
+        if seed % 8 == 7 {
+            gather(&mut ops[prepared as usize..], seed % 16 == 15);
         }
         History {
             seed,

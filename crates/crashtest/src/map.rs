@@ -1,12 +1,13 @@
 //! Any [`Index`] as a subject: its operations, and their sequential specification.
 //!
 //! What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `shape` names objects;
-//! `listed` has the indexes of the list.
+//! `together` writes several keys at once; `listed` has the indexes of the list.
 
 mod fill;
 mod judge;
 mod listed;
 mod shape;
+mod together;
 
 use crate::coverage::Shape;
 use crate::{Crash, Depth, Random, Subject, Verdict};
@@ -33,6 +34,8 @@ pub enum Op {
     Insert(Bytes, Bytes),
     /// Give it this value.
     Upsert(Bytes, Bytes),
+    /// The same, at once with such operations right behind it.
+    Put(Bytes, Bytes),
     /// Change its value if it is present.
     Update(Bytes, Bytes),
     /// Remove it.
@@ -45,9 +48,12 @@ impl Op {
     /// Its key.
     pub fn key(&self) -> &Bytes {
         match self {
-            Op::Insert(key, _) | Op::Upsert(key, _) | Op::Update(key, _) | Op::Remove(key) | Op::Get(key) => {
-                key
-            }
+            Op::Insert(key, _)
+            | Op::Upsert(key, _)
+            | Op::Put(key, _)
+            | Op::Update(key, _)
+            | Op::Remove(key)
+            | Op::Get(key) => key,
         }
     }
 }
@@ -58,6 +64,7 @@ impl fmt::Debug for Op {
         match self {
             Op::Insert(_, value) => write!(f, "insert {key} = {}", shown(value)),
             Op::Upsert(_, value) => write!(f, "upsert {key} = {}", shown(value)),
+            Op::Put(_, value) => write!(f, "put {key} = {}", shown(value)),
             Op::Update(_, value) => write!(f, "update {key} = {}", shown(value)),
             Op::Remove(_) => write!(f, "remove {key}"),
             Op::Get(_) => write!(f, "get {key}"),
@@ -197,7 +204,9 @@ impl Subject for OfIndex {
         let index = &*live.index;
         let done = match op {
             Op::Insert(key, value) => index.insert(key, value).map(Answer::Changed),
-            Op::Upsert(key, value) => index.upsert(key, value).map(|()| Answer::Changed(true)),
+            Op::Upsert(key, value) | Op::Put(key, value) => {
+                index.upsert(key, value).map(|()| Answer::Changed(true))
+            }
             Op::Update(key, value) => index.update(key, value).map(Answer::Changed),
             Op::Remove(key) => index.remove(key).map(Answer::Changed),
             Op::Get(key) => {
@@ -209,6 +218,14 @@ impl Subject for OfIndex {
         done.map_err(|error| error.to_string())
     }
 
+    fn goes_with(&self, op: &Op, next: &Op) -> bool {
+        matches!((op, next), (Op::Put(..), Op::Put(..)))
+    }
+
+    fn apply_together(&self, live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, String> {
+        together::put_all(live, ops)
+    }
+
     fn specify(&self, state: &mut Map, op: &Op) -> Answer {
         match op {
             Op::Insert(key, value) => {
@@ -218,7 +235,7 @@ impl Subject for OfIndex {
                 }
                 Answer::Changed(absent)
             }
-            Op::Upsert(key, value) => {
+            Op::Upsert(key, value) | Op::Put(key, value) => {
                 state.insert(key.clone(), value.clone());
                 Answer::Changed(true)
             }

@@ -60,6 +60,18 @@ pub trait Subject: Send + Sync + 'static {
     /// Carries out an operation. What it answers is durable when it returns.
     fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;
 
+    /// Whether an operation is carried out at once with the one behind it, by the same thread.
+    fn goes_with(&self, op: &Self::Op, next: &Self::Op) -> bool {
+        let _ = (op, next);
+        false
+    }
+
+    /// Carries out operations of which each [goes with](Subject::goes_with) the next: what they answer. All are durable when it
+    /// returns; amid it a crash may find any of them done.
+    fn apply_together(&self, live: &Self::Live, ops: &[&Self::Op]) -> Result<Vec<Self::Answer>, String> {
+        ops.iter().map(|op| self.apply(live, op)).collect()
+    }
+
     /// What the operation does to the specification's state, and answers.
     fn specify(&self, state: &mut Self::State, op: &Self::Op) -> Self::Answer;
 

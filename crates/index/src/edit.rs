@@ -20,8 +20,8 @@ pub enum Action {
 /// A read-modify-write of one key.
 pub trait Edit {
     /// Decides, given the key's current value (`None`: absent). Called under the lock on the key: keep it short, and do
-    /// not use the index in it. Called once; but where the pool was full and room has been made since, once more,
-    /// and only the last answer counts.
+    /// not use the index in it. Called once; but once more where the pool was full and room has been made since, or where
+    /// what it decides cannot be done [together](crate::Index::write_many) with other edits: only the last answer counts.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 
     /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].
@@ -33,7 +33,8 @@ pub trait Edits {
     /// The edit of the `i`-th key. Asked for when its turn has come, and again whenever it is to be looked at anew.
     fn edit(&mut self, i: usize) -> &mut dyn Edit;
 
-    /// Told what came of it, before the next one begins; a break leaves out the others.
+    /// Told what came of it, before the next one begins and perhaps under the lock on the key: do not use the index in it.
+    /// Others see what was done, and it is durable, at the latest when `write_many` returns. A break leaves out the others.
     fn done(&mut self, i: usize, done: Result<Action, Error>) -> ControlFlow<()>;
 }
 

@@ -40,8 +40,8 @@ pub use observed::Observed;
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};
 pub use token::{
-    Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Lender, LinkAndPersist,
-    NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
+    Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender,
+    LinkAndPersist, NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
 };
 pub use tracing::{Trace, Tracing};
 pub use watched::Watched;

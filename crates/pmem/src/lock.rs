@@ -130,6 +130,12 @@ pub struct Locked<'a, M: Media> {
 }
 
 impl<M: Media> Locked<'_, M> {
+    /// Whether this is the lock that is held.
+    #[inline]
+    pub fn is_of(&self, lock: &GenerationLock) -> bool {
+        std::ptr::eq(self.lock, lock)
+    }
+
     /// Whether the object's volatile metadata is of an older generation and must be rebuilt before it is used.
     #[inline]
     pub fn is_stale(&self) -> bool {

@@ -120,6 +120,11 @@ impl<'g> ArrayRef<'g> {
         }
     }
 
+    /// Its lock.
+    pub(crate) fn lock_word(&self) -> &'g GenerationLock {
+        &self.head.lock
+    }
+
     /// The array's own class is the one of the link to it.
     pub(crate) fn check_class<M: Media>(&self, link: Link, media: &M) -> Result<(), Fault> {
         if self.head.class.load(media) == u64::from(link.aux()) {

@@ -2,7 +2,7 @@
 //!
 //! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short
 //! pairs themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`,
-//! `write`), structure modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`).
+//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`).
 //! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why
 //! this differs.
 //!
@@ -24,13 +24,14 @@ mod prefix;
 mod read;
 mod scan;
 mod shrink;
+mod together;
 mod trace;
 mod variant;
 mod write;
 
-use art::{GROUP, Kind, Tagged, Walks};
+use art::GROUP;
 use heap::{Heap, Trace};
-use index::{Action, Direction, EachEdit, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, CarryOut, Direction, EachEdit, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -173,17 +174,9 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
 
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            // Who edits will meet what is wrong.
-            let walks = self.walk_group::<false>(keys).ok();
-            for (i, key) in keys.iter().enumerate() {
-                // Who does not find the key there has to begin anew.
-                let likely = |walks: &&Walks| matches!(walks.links[i].kind(), Kind::Leaf | Kind::Array);
-                let found = walks.as_ref().filter(likely);
-                let above = found.map(|walks| walks.above[i]);
-                let mut carry_out = |edit: &mut dyn Edit| self.writer(key, guard, above).edit(edit);
-                if each(group * GROUP + i, &mut carry_out).is_break() {
-                    return;
-                }
+            let mut each = |i, carry_out: &mut CarryOut<'_>| each(group * GROUP + i, carry_out);
+            if self.edit_group(keys, guard, &mut each).is_break() {
+                return;
             }
         }
     }

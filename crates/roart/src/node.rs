@@ -298,21 +298,28 @@ impl<'g> Node<'g> {
     /// Takes the lock, and rebuilds what a restart has made stale.
     pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
         let mut locked = self.header().lock.lock(heap.media(), heap.generation())?;
+        self.repair(&mut locked, heap);
+        Ok(locked)
+    }
+
+    /// Takes the lock if it is free.
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
+        let lock = &self.header().lock;
+        let mut locked = lock.try_lock(heap.media(), heap.generation()).ok()??;
+        self.repair(&mut locked, heap);
+        Some(locked)
+    }
+
+    fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Heap<M>) {
         if locked.is_stale() {
             self.rebuild(heap.media());
             locked.repaired();
         }
-        Ok(locked)
     }
 
     #[cold]
-    fn repair_at_first_touch<M: Media>(&self, heap: &Heap<M>) {
-        if let Ok(Some(mut locked)) = self.header().lock.try_lock(heap.media(), heap.generation())
-            && locked.is_stale()
-        {
-            self.rebuild(heap.media());
-            locked.repaired();
-        }
+    fn repair_at_first_touch<M: Media>(&self, heap: &'g Heap<M>) {
+        drop(self.try_lock(heap));
     }
 
     /// Computes the volatile metadata from the entries (§3.3.1), and takes away the marks that a crash has

@@ -46,34 +46,61 @@ pub(super) fn carry_out<S: Subject>(
     if to_recover && at_once {
         subject.recover(&live)?;
     }
-    let one = |number: u32, live: &S::Live| {
-        crash.invoke(number);
-        let answer = subject.apply(live, &history.ops[number as usize])?;
-        crash.acknowledge(number);
-        Ok::<_, String>(answer)
-    };
     let count = history.ops.len() as u32;
     let alone = if history.threads > 1 {
         history.prepared
     } else {
         count
     };
-    let mut answers = Vec::with_capacity(history.ops.len());
-    for number in 0..alone {
-        if number == history.prepared && number > 0 {
-            from = crash.recorded_so_far();
-        }
-        answers.push(one(number, &live)?);
+    let prepared = history.prepared.min(alone);
+    let mut answers = in_turn(crash, &**subject, history, &live, 0..prepared)?;
+    if prepared > 0 && prepared < count {
+        from = crash.recorded_so_far();
     }
+    answers.extend(in_turn(crash, &**subject, history, &live, prepared..alone)?);
+    let mut answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
     if history.threads > 1 {
-        if alone > 0 {
-            from = crash.recorded_so_far();
-        }
         answers.extend(by_threads(crash, subject, history, live, to_recover)?);
     } else if to_recover && !at_once {
         subject.recover(&live)?;
     }
     Ok((answers, from))
+}
+
+/// Operations that go together, at most, where so many threads have some: a crash may find any set of all these.
+fn most_together(threads: u32) -> usize {
+    if threads > 1 { 2 } else { 4 }
+}
+
+/// Carries out operations of the history, one behind the other or those together that go together: their answers.
+fn in_turn<S: Subject>(
+    crash: &Crash,
+    subject: &S,
+    history: &History<S::Op>,
+    live: &S::Live,
+    numbers: impl IntoIterator<Item = u32>,
+) -> Result<Vec<(u32, S::Answer)>, String> {
+    let numbers: Vec<u32> = numbers.into_iter().collect();
+    let op = |number: u32| &history.ops[number as usize];
+    let mut answers = Vec::with_capacity(numbers.len());
+    let mut rest = &numbers[..];
+    while !rest.is_empty() {
+        let going = rest
+            .windows(2)
+            .take_while(|two| subject.goes_with(op(two[0]), op(two[1])));
+        let (now, later) = rest.split_at((1 + going.count()).min(most_together(history.threads)));
+        rest = later;
+        now.iter().for_each(|&number| crash.invoke(number));
+        if let &[number] = now {
+            answers.push((number, subject.apply(live, op(number))?));
+        } else {
+            let ops: Vec<_> = now.iter().map(|&number| op(number)).collect();
+            let given = subject.apply_together(live, &ops)?;
+            answers.extend(now.iter().copied().zip(given));
+        }
+        now.iter().for_each(|&number| crash.acknowledge(number));
+    }
+    Ok(answers)
 }
 
 /// Deals the operations after the preparation out to logical threads; their answers, in the history's order.
@@ -93,16 +120,8 @@ fn by_threads<S: Subject>(
             let (history, live) = (Arc::clone(history), Arc::clone(&live));
             shuttle::thread::spawn(move || {
                 caught(|| {
-                    let one = |number: u32| {
-                        crash.invoke(number);
-                        let answer = subject.apply(&live, &history.ops[number as usize])?;
-                        crash.acknowledge(number);
-                        Ok((number, answer))
-                    };
-                    (first + thread..end)
-                        .step_by(step)
-                        .map(one)
-                        .collect::<Result<Vec<_>, String>>()
+                    let numbers = (first + thread..end).step_by(step);
+                    in_turn(&crash, &*subject, &history, &live, numbers)
                 })
             })
         })

@@ -56,7 +56,7 @@ impl Edits for Spies<'_> {
         assert_eq!(i, self.done, "edits are done in their order");
         self.done += 1;
         let took = done(action, "write_many");
-        self.oracle.check_edit(self.keys[i], &self.edits[i], took);
+        self.oracle.check_edit(self.keys[i], &self.edits[i], 2, took);
         match i == self.last {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
@@ -142,22 +142,22 @@ impl Oracle {
             valued: Cell::new(false),
         };
         let took = done(index.write(key, &mut spy), "write");
-        self.check_edit(key, &spy, took);
+        self.check_edit(key, &spy, 1, took);
     }
 
     /// Whether an edit was carried out as it should be; then it is so here, too.
-    fn check_edit(&mut self, key: &[u8], spy: &Spy<'_>, took: Action) {
+    fn check_edit(&mut self, key: &[u8], spy: &Spy<'_>, asks: usize, took: Action) {
         let current = self.map.get(key).cloned();
         let expected = match (spy.action, &current) {
             (Action::Remove, None) => Action::Keep,
             (action, _) => action,
         };
         assert_eq!(took, expected, "write {:?} returns what it did", Brief(key));
-        assert_eq!(
-            spy.seen,
-            [current],
-            "write {:?} asks the edit once, with the key's value",
-            Brief(key)
+        assert!(
+            (1..=asks).contains(&spy.seen.len()) && spy.seen.iter().all(|seen| *seen == current),
+            "write {:?} asks the edit at most {asks} times, with the key's value: {:?}",
+            Brief(key),
+            spy.seen
         );
         assert!(
             spy.action == Action::Put || !spy.valued.get(),

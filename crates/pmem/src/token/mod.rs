@@ -4,6 +4,7 @@
 //! Draft<'e, T> --flush(&Batch<'e>)--> Flushed<'e, T> --persisted(&Fenced<'e>)--> Persisted<T>
 //! Batch<'e>    --fence()-----------> Fenced<'e>         one fence for the whole batch; stays on its thread
 //! PSlot        --publish(Persisted<T>)--> Published --commit()--> Durable
+//!                                         Published --join(&Batch<'e>)--> Joined<'e> --durable(&Fenced<'e>)--> Durable
 //! PSlot        --place(Flushed<'e, T>)--> Placed<'e> --publish(&Fenced<'e>, CommitWord)--> Published
 //! ```
 //!
@@ -28,7 +29,7 @@ pub use batch::{Batch, Fenced, persist_scope};
 pub use commit::{CommitWord, Placed};
 pub use draft::{Chunk, Draft, Erased, Flushed, Lender, Persisted};
 pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication, Uncounted};
-pub use slot::{PSlot, Published};
+pub use slot::{Joined, PSlot, Published};
 
 use std::cell::Cell;
 use std::marker::PhantomData;

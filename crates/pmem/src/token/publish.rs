@@ -1,18 +1,20 @@
 //! Publication policies: how others are kept from acting on a link that is not durable yet (ROART §2.3.1).
 
 use super::PSlot;
-use crate::{Link, Media, Purpose};
+use crate::{Link, Media};
 
 /// How a publication keeps others from acting on it before it is durable (ROART §2.3.1).
 pub trait Publication: Send + Sync + 'static {
     /// Whether what is stored shows a mark until it is durable.
     const MARKS: bool;
+    /// Whether the store passes the cache, so that it takes a fence and no write-back.
+    const STREAMS: bool = false;
     /// Stores `word`.
     #[track_caller]
     fn store<M: Media>(media: &M, slot: &PSlot, word: u64);
-    /// Makes the stored `word` durable.
+    /// Takes away what the store has shown, now that `word` is durable.
     #[track_caller]
-    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64);
+    fn settle<M: Media>(media: &M, slot: &PSlot, word: u64);
 }
 
 /// A mark in the slot until the store is durable; whoever meets the mark persists the slot itself.
@@ -28,9 +30,7 @@ impl Publication for LinkAndPersist {
     }
 
     #[inline]
-    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
-        media.write_back((&raw const slot.0).cast(), Purpose::Node);
-        media.fence(Purpose::Node);
+    fn settle<M: Media>(media: &M, slot: &PSlot, word: u64) {
         // The slot's writer holds the lock on it, so nobody has stored anything there meanwhile.
         media.store_unpersisted(&slot.0, word);
     }
@@ -53,9 +53,7 @@ impl Publication for Contended {
     }
 
     #[inline]
-    fn commit<M: Media>(media: &M, slot: &PSlot, word: u64) {
-        media.write_back((&raw const slot.0).cast(), Purpose::Node);
-        media.fence(Purpose::Node);
+    fn settle<M: Media>(media: &M, slot: &PSlot, word: u64) {
         // It fails if another writer has settled the slot, and then perhaps published.
         let _ = media.compare_exchange_unpersisted(&slot.0, word | Link::MARK, word);
     }
@@ -78,10 +76,7 @@ impl Publication for Uncounted {
     }
 
     #[inline]
-    fn commit<M: Media>(media: &M, slot: &PSlot, _word: u64) {
-        media.write_back((&raw const slot.0).cast(), Purpose::Node);
-        media.fence(Purpose::Node);
-    }
+    fn settle<M: Media>(_media: &M, _slot: &PSlot, _word: u64) {}
 }
 
 /// A store past the cache, which others see only when it is durable (ROART §3.4.1).
@@ -90,6 +85,7 @@ pub struct NonTemporal;
 
 impl Publication for NonTemporal {
     const MARKS: bool = false;
+    const STREAMS: bool = true;
 
     #[inline]
     fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
@@ -97,7 +93,5 @@ impl Publication for NonTemporal {
     }
 
     #[inline]
-    fn commit<M: Media>(media: &M, _slot: &PSlot, _word: u64) {
-        media.fence(Purpose::Node);
-    }
+    fn settle<M: Media>(_media: &M, _slot: &PSlot, _word: u64) {}
 }

@@ -6,7 +6,7 @@
 //!    links and hold the same one again (null; an object that hung here before), published anew and not durable yet.
 //!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
 
-use super::{Batch, Contended, Durable, Persisted, Publication};
+use super::{Batch, Brand, Contended, Durable, Fenced, Persisted, Publication};
 use crate::{Lacks, Link, Media, Persistent, Purpose, Tag};
 use std::marker::PhantomData;
 
@@ -170,12 +170,52 @@ pub struct Published<'a, P: Publication, M: Media> {
     policy: PhantomData<P>,
 }
 
-impl<P: Publication, M: Media> Published<'_, P, M> {
+impl<'a, P: Publication, M: Media> Published<'a, P, M> {
     /// Persists the slot: one write-back (or the non-temporal store made already) and one fence.
     #[inline]
     #[track_caller]
     pub fn commit(self) -> Durable {
-        P::commit(self.media, self.slot, self.word);
+        if !P::STREAMS {
+            self.media
+                .write_back((&raw const self.slot.0).cast(), Purpose::Node);
+        }
+        self.media.fence(Purpose::Node);
+        P::settle(self.media, self.slot, self.word);
+        Durable(())
+    }
+
+    /// Has the slot persisted with others, by the fence of a batch. Its publisher holds the lock on the slot until
+    /// [`Joined::durable`].
+    #[inline]
+    #[track_caller]
+    pub fn join<'e>(self, batch: &Batch<'e, '_, M>) -> Joined<'a, 'e, P, M> {
+        if !P::STREAMS {
+            batch.join((&raw const self.slot.0).cast(), size_of::<u64>());
+        }
+        Joined {
+            published: self,
+            brand: PhantomData,
+        }
+    }
+}
+
+/// Stored, and part of a batch that is not fenced yet.
+#[derive(Debug)]
+#[must_use = "the slot keeps its mark"]
+pub struct Joined<'a, 'e, P: Publication, M: Media> {
+    published: Published<'a, P, M>,
+    brand: Brand<'e>,
+}
+
+impl<'e, P: Publication, M: Media> Joined<'_, 'e, P, M> {
+    /// The batch's fence has retired.
+    #[inline]
+    #[track_caller]
+    pub fn durable(self, _fenced: &Fenced<'e>) -> Durable {
+        let Published {
+            slot, word, media, ..
+        } = self.published;
+        P::settle(media, slot, word);
         Durable(())
     }
 }

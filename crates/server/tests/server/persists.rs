@@ -1,5 +1,5 @@
-//! What requests cost in write-backs and fences, over the default index: sets in a pipeline are persisted one by one
-//! (`docs/deviations.md` says why), and gets persist nothing.
+//! What requests cost in write-backs and fences, over the default index: sets of a turn become durable together, by
+//! two fences for up to 32 of them, and gets persist nothing.
 
 use crate::support::{Client, Running, with_redis};
 use heap::Heap;
@@ -18,7 +18,7 @@ fn cost(media: &Counting, client: &mut Client, requests: &str, end: &[u8]) -> Pe
 }
 
 #[test]
-fn each_set_has_two_fences() {
+fn sets_of_a_turn_share_their_fences() {
     let media = Counting::new(Hardware::detect());
     let pool = Pool::anonymous(&PoolOptions::default(), media.clone()).expect("a pool");
     let heap = Heap::new(pool).expect("a heap");
@@ -43,12 +43,13 @@ fn each_set_has_two_fences() {
     println!(
         "{SETS} sets: inserted {inserted:?}, replaced {replaced:?}, by Redis's {by_redis:?}; as many gets: {read:?}"
     );
-    assert_eq!(replaced.fences, 2 * SETS);
-    assert_eq!(by_redis.fences, 2 * SETS);
+    // Four, where all have come at once.
+    assert!(replaced.fences <= SETS / 4, "{replaced:?}");
+    assert!(by_redis.fences <= SETS / 4, "{by_redis:?}");
     // The first ones make nodes, too.
-    assert!(
-        (2 * SETS..=2 * SETS + 8).contains(&inserted.fences),
-        "{inserted:?}"
-    );
+    assert!(inserted.fences <= SETS, "{inserted:?}");
+    for sets in [inserted, replaced, by_redis] {
+        assert!(sets.fences >= 2 && sets.write_backs >= SETS, "{sets:?}");
+    }
     assert_eq!((read.write_backs, read.fences), (0, 0));
 }

@@ -1,0 +1,269 @@
+//! Several writes at once: their walks go side by side, and most of them become durable together (group commit).
+//!
+//! Most puts change one link: that of the key's leaf, or a vacant entry of a leaf array. Those of a group are decided and
+//! their leaves are written, each under its lock, which stays taken. Then
+//!
+//! 1. one fence makes all leaves durable;
+//! 2. the links to them are stored;
+//! 3. one fence makes all links durable, and only then do the marks, the locks and the leaves that were replaced go.
+//!
+//! So to everybody else each of them is what a write by itself is. Whatever else a write does, and all that is not as
+//! expected, ends the group and is done by itself behind it.
+//!
+//! I1 Who holds a group's locks waits for none.
+//! I2 A group stores into a slot once, and has a key once.
+
+use crate::array::ArrayRef;
+use crate::fingerprint::{fingerprint, leaf_tag};
+use crate::locate::Place;
+use crate::write::Writer;
+use crate::{Roart, Variant};
+use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
+use heap::{Error, Guard, Heap};
+use index::{Action, EachEdit, Edit};
+use pmem::{
+    Batch, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
+    persist_scope,
+};
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+impl<M: Media, V: Variant> Roart<M, V> {
+    /// Has edits of at most [`GROUP`](art::GROUP) keys carried out in their order, until `each` breaks. All that was carried
+    /// out is durable when this returns: with 2 fences for those that go together, and as many write-backs as each has alone,
+    /// or fewer, where links share a line.
+    pub(crate) fn edit_group(
+        &self,
+        keys: &[&[u8]],
+        guard: &Guard,
+        each: &mut EachEdit<'_>,
+    ) -> ControlFlow<()> {
+        // Who edits will meet what is wrong.
+        let walks = self.walk_group::<false>(keys).ok();
+        let above = |i: usize| {
+            // Who does not find the key there has to begin anew.
+            let likely = |walks: &&Walks| matches!(walks.links[i].kind(), Kind::Leaf | Kind::Array);
+            walks.as_ref().filter(likely).map(|walks| walks.above[i])
+        };
+        let mut next = 0;
+        let mut flow = ControlFlow::Continue(());
+        while next < keys.len() && flow.is_continue() {
+            persist_scope(self.heap.media(), Purpose::Node, |batch| {
+                let mut group = Together::<_, V::Publish> {
+                    batch: Some(batch),
+                    puts: Vec::with_capacity(keys.len() - next),
+                    publish: PhantomData,
+                };
+                while next < keys.len() && flow.is_continue() && group.batch.is_some() {
+                    let (i, key) = (next, keys[next]);
+                    next += 1;
+                    flow = each(i, &mut |edit| {
+                        match self.writer(key, guard, above(i)).join(edit, &mut group) {
+                            Ok(Some(action)) => Ok(action),
+                            // What is wrong or wanting will be met again.
+                            Ok(None) | Err(_) => {
+                                group.commit(&self.heap, guard);
+                                self.writer(key, guard, above(i)).edit(edit)
+                            }
+                        }
+                    });
+                }
+                group.commit(&self.heap, guard);
+            });
+        }
+        flow
+    }
+}
+
+/// Puts that become durable together.
+struct Together<'e, 'g, M: Media, P: Publication> {
+    /// The leaves'; `None` once the group is committed.
+    batch: Option<Batch<'e, 'g, M>>,
+    puts: Vec<Put<'e, 'g, M>>,
+    publish: PhantomData<P>,
+}
+
+/// A leaf, and where it will hang.
+struct Put<'e, 'g, M: Media> {
+    leaf: Flushed<'e, 'g, Leaf>,
+    slot: &'g PSlot,
+    tag: Tag,
+    /// What hangs there now, and how long it is.
+    replaced: Option<(Link, usize)>,
+    /// The lock on the slot, unless a put in front of this one has it.
+    locked: Option<Locked<'g, M>>,
+}
+
+impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
+    /// Takes a lock, by `try_lock`, unless the group has it; `None` if it cannot be had now.
+    fn lock(
+        &self,
+        lock: &GenerationLock,
+        try_lock: impl FnOnce() -> Option<Locked<'g, M>>,
+    ) -> Option<Option<Locked<'g, M>>> {
+        let ours = |put: &Put<'e, 'g, M>| put.locked.as_ref().is_some_and(|locked| locked.is_of(lock));
+        if self.puts.iter().any(ours) {
+            return Some(None);
+        }
+        try_lock().map(Some)
+    }
+
+    /// Whether something will be stored into the slot.
+    fn has(&self, slot: &PSlot) -> bool {
+        self.puts.iter().any(|put| std::ptr::eq(put.slot, slot))
+    }
+
+    /// Whether a new leaf will hang somewhere with this tag.
+    fn adds(&self, tag: Tag) -> bool {
+        self.puts
+            .iter()
+            .any(|put| put.replaced.is_none() && put.tag == tag)
+    }
+
+    /// Makes what has joined durable, and lets go of it. Nothing joins afterwards.
+    fn commit(&mut self, heap: &'g Heap<M>, guard: &Guard) {
+        let Some(batch) = self.batch.take().filter(|_| !self.puts.is_empty()) else {
+            return;
+        };
+        let (media, leaves) = (heap.media(), batch.fence());
+        persist_scope(media, Purpose::Node, |links| {
+            let mut stored = Vec::with_capacity(self.puts.len());
+            for put in self.puts.drain(..) {
+                let leaf = put.leaf.persisted(&leaves);
+                let link = put.slot.publish::<P, M, _>(media, leaf, put.tag).join(&links);
+                stored.push((link, put.locked, put.replaced));
+            }
+            let links = links.fence();
+            // All marks go before the first lock does, on which others may hang.
+            let mut freed = Vec::with_capacity(stored.len());
+            for (link, locked, replaced) in stored {
+                let _durable = link.durable(&links);
+                freed.push((locked, replaced));
+            }
+            for (locked, replaced) in freed {
+                drop(locked);
+                if let Some((link, len)) = replaced {
+                    art::retire(heap, guard, link, len);
+                }
+            }
+        });
+    }
+}
+
+/// Where a put may hang its leaf.
+struct Home<'g, M: Media> {
+    slot: &'g PSlot,
+    tag: Tag,
+    /// The key's leaf, and the link to it.
+    old: Option<(Link, LeafRef<'g>)>,
+    locked: Option<Locked<'g, M>>,
+}
+
+impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
+    /// Decides the edit and has it join the group, if it keeps things as they are or puts a leaf where a slot is for it;
+    /// `None` if not, and then nothing was done.
+    fn join<'e>(
+        &self,
+        edit: &mut dyn Edit,
+        group: &mut Together<'e, 'g, M, V::Publish>,
+    ) -> Result<Option<Action>, Error> {
+        let Some(place) = self.locate()? else {
+            return Ok(None);
+        };
+        let home = match place.link.kind() {
+            Kind::Array => self.home_in_array(&place, group)?,
+            Kind::Leaf => self.home_in_node(&place, group)?,
+            _ => None,
+        };
+        let Some(Home {
+            slot,
+            tag,
+            old,
+            locked,
+        }) = home.filter(|home| !group.has(home.slot))
+        else {
+            return Ok(None);
+        };
+        let current = old.map(|(_, leaf)| leaf.value(self.heap));
+        let action = match edit.decide(current.as_deref()) {
+            Action::Remove if old.is_none() => Action::Keep,
+            action => action,
+        };
+        match (action, &group.batch) {
+            (Action::Keep, _) => {}
+            (Action::Put, Some(batch))
+                if old.is_none_or(|(_, leaf)| leaf.takes_word(edit.value()).is_none()) =>
+            {
+                group.puts.push(Put {
+                    leaf: draft_leaf(self.heap, self.key, edit.value(), batch)?.flush(batch),
+                    slot,
+                    tag,
+                    replaced: old.map(|(link, leaf)| (link, leaf.extent())),
+                    locked,
+                });
+            }
+            _ => return Ok(None),
+        }
+        Ok(Some(action))
+    }
+
+    /// The key's entry in a leaf array, or a vacant one.
+    fn home_in_array<'e>(
+        &self,
+        place: &Place<'g>,
+        group: &Together<'e, 'g, M, V::Publish>,
+    ) -> Result<Option<Home<'g, M>>, Fault> {
+        let (heap, media) = (self.heap, self.heap.media());
+        let array = ArrayRef::at(heap, place.link)?;
+        let Some(locked) = group.lock(array.lock_word(), || array.try_lock(heap)) else {
+            return Ok(None);
+        };
+        if !self.is_in_place(place) {
+            return Ok(None);
+        }
+        array.check_class(place.link, media)?;
+        let home = |slot, tag, old| Home {
+            slot,
+            tag,
+            old,
+            locked,
+        };
+        if let Some((slot, link, leaf)) = array.find(heap, self.key)? {
+            return Ok(Some(home(slot, link.tag(), Some((link, leaf)))));
+        }
+        let tag = leaf_tag(fingerprint(self.key));
+        // A leaf of this tag that the group adds may be one of this key.
+        if group.adds(tag) || !self.has_passed_rightly()? {
+            return Ok(None);
+        }
+        let mut vacant = array.slots().iter().filter(|slot| slot.load(media).is_null());
+        let vacant = vacant.find(|slot| !group.has(slot));
+        Ok(vacant.map(|slot| home(slot, tag, None)))
+    }
+
+    /// The key's slot in a node, which leads to its leaf.
+    fn home_in_node<'e>(
+        &self,
+        place: &Place<'g>,
+        group: &Together<'e, 'g, M, V::Publish>,
+    ) -> Result<Option<Home<'g, M>>, Fault> {
+        let node = place.node;
+        let Some(locked) = group.lock(&node.header().lock, || node.try_lock(self.heap)) else {
+            return Ok(None);
+        };
+        let (Some(slot), link) = node.slot::<V, M>(self.heap, self.key.get(place.level).copied()) else {
+            return Ok(None);
+        };
+        if link.kind() != Kind::Leaf {
+            return Ok(None);
+        }
+        let leaf = LeafRef::at(self.heap, link)?;
+        let home = Home {
+            slot,
+            tag: link.tag(),
+            old: Some((link, leaf)),
+            locked,
+        };
+        Ok(same(leaf.key(), self.key).then_some(home))
+    }
+}
