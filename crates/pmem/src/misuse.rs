@@ -57,6 +57,31 @@ misuse! {
 }
 
 misuse! {
+    /// A link that has joined a batch is not durable by the fence of another.
+    take_another_fence_for_a_link ",E0521" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            let published = slot.publish::<Policy, _, _>(toy.media(), node.persisted(&fenced), Tag::default());
+            persist_scope(toy.media(), Purpose::Node, |links| {
+                let joined = published.join(&links);
+                let _durable = joined.durable(&links.fence());
+            });
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch);
+            let fenced = batch.fence();
+            let published = slot.publish::<Policy, _, _>(toy.media(), node.persisted(&fenced), Tag::default());
+            persist_scope(toy.media(), Purpose::Node, |links| {
+                let joined = published.join(&links);
+                let _durable = joined.durable(&fenced);
+            });
+        });"
+    }
+}
+
+misuse! {
     /// A flushed object is not written any more.
     write_after_flush ",E0382" {
         "persist_scope(toy.media(), Purpose::Node, |batch| {

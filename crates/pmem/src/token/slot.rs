@@ -184,7 +184,7 @@ impl<'a, P: Publication, M: Media> Published<'a, P, M> {
         Durable(())
     }
 
-    /// Has the slot persisted with others, by the fence of a batch. Its publisher holds the lock on the slot until
+    /// Has the slot persisted with others, by the fence of a batch. Whoever publishes under a lock on the slot keeps it until
     /// [`Joined::durable`].
     #[inline]
     #[track_caller]

@@ -365,3 +365,44 @@ fn links_join_a_batch() {
     });
     assert_eq!(either.load_link(toy.media()), link);
 }
+
+/// Links that join a batch have one write-back a line and one fence; readers help until they are known to be durable. Stores
+/// past the cache have the fence alone.
+#[test]
+fn publications_join_a_batch() {
+    fn publish_two<P: Publication>(toy: &Toy) -> (Counts, Counts) {
+        let nodes = [persist(toy, 1), persist(toy, 2)];
+        // Two slots of one object, and so of one line.
+        let holder = toy.pool.at::<Node>(persist(toy, 3).offset()).expect("inside");
+        let slots = [&holder.child, &holder.sibling];
+        let mut helped = Counts::default();
+        let (all, ()) = cost(toy, |media| {
+            persist_scope(media, Purpose::Node, |batch| {
+                let joined = nodes
+                    .into_iter()
+                    .zip(slots)
+                    .map(|(node, slot)| slot.publish::<P, _, _>(media, node, Tag::default()).join(&batch));
+                let joined: Vec<_> = joined.collect();
+                let fenced = batch.fence();
+                (helped, _) = cost(toy, |media| slots.map(|slot| slot.load(media)));
+                for link in joined {
+                    let Durable(()) = link.durable(&fenced);
+                }
+            });
+        });
+        let (after, links) = cost(toy, |media| slots.map(|slot| slot.load(media)));
+        assert_eq!(after, Counts::default());
+        assert_eq!(links.map(|link| key(toy, link)), [1, 2]);
+        (all - helped, helped)
+    }
+    let toy = Toy::new();
+    let (own, helped) = publish_two::<LinkAndPersist>(&toy);
+    assert_eq!((own.node.write_backs, own.node.fences), (1, 1));
+    assert_eq!((helped.node.write_backs, helped.node.fences), (2, 2));
+    let (own, helped) = publish_two::<NonTemporal>(&toy);
+    assert_eq!(
+        (own.node.write_backs, own.non_temporal, own.node.fences),
+        (0, 2, 1)
+    );
+    assert_eq!(helped, Counts::default());
+}
