@@ -218,8 +218,10 @@ impl Subject for OfIndex {
         done.map_err(|error| error.to_string())
     }
 
-    fn goes_with(&self, op: &Op, next: &Op) -> bool {
-        matches!((op, next), (Op::Put(..), Op::Put(..)))
+    fn goes_with(&self, ops: &[&Op], next: &Op) -> bool {
+        let put = |op: &Op| matches!(op, Op::Put(..));
+        // Of two of one key the answers do not tell which was the last.
+        put(next) && ops.iter().all(|op| put(op) && op.key() != next.key())
     }
 
     fn apply_together(&self, live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, String> {

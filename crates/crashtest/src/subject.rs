@@ -60,13 +60,14 @@ pub trait Subject: Send + Sync + 'static {
     /// Carries out an operation. What it answers is durable when it returns.
     fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;
 
-    /// Whether an operation is carried out at once with the one behind it, by the same thread.
-    fn goes_with(&self, op: &Self::Op, next: &Self::Op) -> bool {
-        let _ = (op, next);
+    /// Whether an operation is carried out at once with these before it, by the same thread. In which order they are done is
+    /// left open to what a crash may find.
+    fn goes_with(&self, ops: &[&Self::Op], next: &Self::Op) -> bool {
+        let _ = (ops, next);
         false
     }
 
-    /// Carries out operations of which each [goes with](Subject::goes_with) the next: what they answer. All are durable when it
+    /// Carries out operations that [go together](Subject::goes_with): what they answer. All are durable when it
     /// returns; amid it a crash may find any of them done.
     fn apply_together(&self, live: &Self::Live, ops: &[&Self::Op]) -> Result<Vec<Self::Answer>, String> {
         ops.iter().map(|op| self.apply(live, op)).collect()

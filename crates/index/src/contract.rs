@@ -84,8 +84,8 @@ pub trait Index: Send + Sync {
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
 
     /// Carries out edits of several keys, each as [`write`](Index::write) does; one that fails does not keep the others
-    /// back. They are decided in their order, and those of one key done in it. All are durable when this returns, not earlier:
-    /// a crash amid it may leave any of them done, and others see them in any order. Faster than as many writes where the
+    /// back. They are decided in their order, and those of one key done in it. All are durable when this returns, perhaps not
+    /// earlier: a crash amid it may leave any of them done, and others see them in any order. Faster than as many writes where the
     /// index overlaps their cache misses, and has them durable together (group commit).
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
         write_each(self, keys, edits);

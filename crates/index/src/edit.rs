@@ -20,7 +20,7 @@ pub enum Action {
 /// A read-modify-write of one key.
 pub trait Edit {
     /// Decides, given the key's current value (`None`: absent). Called under the lock on the key: keep it short, and do
-    /// not use the index in it. Called once; but once more where the pool was full and room has been made since, or where
+    /// not use the index in it. Called once; but again where the pool was full and room has been made since, or where
     /// what it decides cannot be done [together](crate::Index::write_many) with other edits: only the last answer counts.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 

@@ -13,7 +13,8 @@ use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Carries out the edit that it is given, of one key.
+/// Carries out the edit that it is given, of one key; what it answers is done, for others and for good, at the latest when
+/// [`OnHeap::edit_many`] returns.
 pub type CarryOut<'c> = dyn FnMut(&mut dyn Edit) -> Result<Action, heap::Error> + 'c;
 
 /// Called with each key's number and what carries out the edit of it.
@@ -89,7 +90,8 @@ pub trait OnHeap: Send + Sync + Sized {
     /// Where the pool is full or makes no sense. Nothing was changed then.
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error>;
 
-    /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each.
+    /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each, perhaps under the
+    /// locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
         // Whoever edits will meet what is wrong.
         let _ = self.fetch_many(keys);

@@ -163,7 +163,7 @@ impl<'g> ArrayRef<'g> {
         &self,
         heap: &'g Heap<M>,
         key: &[u8],
-    ) -> Result<Option<(&'g PSlot, Link, LeafRef<'g>)>, Fault> {
+    ) -> Result<Option<crate::write::Entry<'g>>, Fault> {
         let wanted = leaf_tag(fingerprint(key)).get();
         for slot in self.slots {
             let link = slot.load(heap.media());

@@ -16,17 +16,20 @@
 use crate::array::ArrayRef;
 use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::locate::Place;
-use crate::write::Writer;
+use crate::write::{Writer, none_removed};
 use crate::{Roart, Variant};
 use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
 use heap::{Error, Guard, Heap};
 use index::{Action, EachEdit, Edit};
 use pmem::{
-    Batch, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
+    Batch, Fault, Flushed, GenerationLock, Lacks, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
     persist_scope,
 };
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
+
+/// Bytes of values that go together, about: so long others wait for the locks.
+const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Has edits of at most [`GROUP`](art::GROUP) keys carried out in their order, until `each` breaks. All that was carried
@@ -40,9 +43,9 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ) -> ControlFlow<()> {
         // Who edits will meet what is wrong.
         let walks = self.walk_group::<false>(keys).ok();
+        // Who does not find the key there has to begin anew.
         let above = |i: usize| {
-            // Who does not find the key there has to begin anew.
-            let likely = |walks: &&Walks| matches!(walks.links[i].kind(), Kind::Leaf | Kind::Array);
+            let likely = |walks: &&Walks| has_home(walks.links[i]);
             walks.as_ref().filter(likely).map(|walks| walks.above[i])
         };
         let mut next = 0;
@@ -50,36 +53,55 @@ impl<M: Media, V: Variant> Roart<M, V> {
         while next < keys.len() && flow.is_continue() {
             persist_scope(self.heap.media(), Purpose::Node, |batch| {
                 let mut group = Together::<_, V::Publish> {
+                    heap: &self.heap,
+                    guard,
                     batch: Some(batch),
-                    puts: Vec::with_capacity(keys.len() - next),
+                    puts: Vec::new(),
+                    most: keys.len() - next,
+                    bytes: 0,
                     publish: PhantomData,
                 };
-                while next < keys.len() && flow.is_continue() && group.batch.is_some() {
+                while next < keys.len() && flow.is_continue() && group.is_open() {
                     let (i, key) = (next, keys[next]);
                     next += 1;
                     flow = each(i, &mut |edit| {
-                        match self.writer(key, guard, above(i)).join(edit, &mut group) {
-                            Ok(Some(action)) => Ok(action),
-                            // What is wrong or wanting will be met again.
-                            Ok(None) | Err(_) => {
-                                group.commit(&self.heap, guard);
-                                self.writer(key, guard, above(i)).edit(edit)
-                            }
+                        let writer = self.writer(key, guard, above(i));
+                        // What is wrong will be met again.
+                        let place = writer.locate().ok().flatten();
+                        let Some(to_join) = place.filter(|place| has_home(place.link)) else {
+                            group.commit();
+                            return writer.edit(place, edit);
+                        };
+                        if let Ok(Some(action)) = writer.join(&to_join, edit, &mut group) {
+                            return Ok(action);
                         }
+                        group.commit();
+                        self.writer(key, guard, above(i)).edit(None, edit)
                     });
                 }
-                group.commit(&self.heap, guard);
             });
         }
         flow
     }
 }
 
-/// Puts that become durable together.
+/// Whether a link leads to where a put may hang its leaf.
+fn has_home(link: Link) -> bool {
+    matches!(link.kind(), Kind::Leaf | Kind::Array)
+}
+
+/// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since those before it
+/// were told that they are done.
 struct Together<'e, 'g, M: Media, P: Publication> {
+    heap: &'g Heap<M>,
+    guard: &'g Guard,
     /// The leaves'; `None` once the group is committed.
     batch: Option<Batch<'e, 'g, M>>,
     puts: Vec<Put<'e, 'g, M>>,
+    /// So many can join.
+    most: usize,
+    /// What their values take.
+    bytes: usize,
     publish: PhantomData<P>,
 }
 
@@ -95,6 +117,11 @@ struct Put<'e, 'g, M: Media> {
 }
 
 impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
+    /// Whether more may join.
+    fn is_open(&self) -> bool {
+        self.batch.is_some() && self.bytes < BYTES
+    }
+
     /// Takes a lock, by `try_lock`, unless the group has it; `None` if it cannot be had now.
     fn lock(
         &self,
@@ -121,11 +148,14 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
     }
 
     /// Makes what has joined durable, and lets go of it. Nothing joins afterwards.
-    fn commit(&mut self, heap: &'g Heap<M>, guard: &Guard) {
+    fn commit(&mut self) {
         let Some(batch) = self.batch.take().filter(|_| !self.puts.is_empty()) else {
             return;
         };
-        let (media, leaves) = (heap.media(), batch.fence());
+        let (media, leaves) = (self.heap.media(), batch.fence());
+        if self.puts.len() > 1 {
+            media.comes_to("several puts together");
+        }
         persist_scope(media, Purpose::Node, |links| {
             let mut stored = Vec::with_capacity(self.puts.len());
             for put in self.puts.drain(..) {
@@ -133,20 +163,31 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
                 let link = put.slot.publish::<P, M, _>(media, leaf, put.tag).join(&links);
                 stored.push((link, put.locked, put.replaced));
             }
+            media.unmissed(
+                Lacks::Order,
+                "what the same call writes next, by itself: a crash amid it may find any of its writes done, so that theirs may \
+                 come first; they are fenced before the locks go, on which others wait",
+            );
             let links = links.fence();
             // All marks go before the first lock does, on which others may hang.
+            let mut held = Vec::with_capacity(stored.len());
             let mut freed = Vec::with_capacity(stored.len());
             for (link, locked, replaced) in stored {
                 let _durable = link.durable(&links);
-                freed.push((locked, replaced));
+                held.extend(locked);
+                freed.extend(replaced);
             }
-            for (locked, replaced) in freed {
-                drop(locked);
-                if let Some((link, len)) = replaced {
-                    art::retire(heap, guard, link, len);
-                }
+            drop(held);
+            for (link, len) in freed {
+                art::retire(self.heap, self.guard, link, len);
             }
         });
+    }
+}
+
+impl<M: Media, P: Publication> Drop for Together<'_, '_, M, P> {
+    fn drop(&mut self) {
+        self.commit();
     }
 }
 
@@ -164,16 +205,13 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// `None` if not, and then nothing was done.
     fn join<'e>(
         &self,
+        place: &Place<'g>,
         edit: &mut dyn Edit,
         group: &mut Together<'e, 'g, M, V::Publish>,
     ) -> Result<Option<Action>, Error> {
-        let Some(place) = self.locate()? else {
-            return Ok(None);
-        };
         let home = match place.link.kind() {
-            Kind::Array => self.home_in_array(&place, group)?,
-            Kind::Leaf => self.home_in_node(&place, group)?,
-            _ => None,
+            Kind::Array => self.home_in_array(place, group)?,
+            _ => self.home_in_node(place, group)?,
         };
         let Some(Home {
             slot,
@@ -185,17 +223,20 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             return Ok(None);
         };
         let current = old.map(|(_, leaf)| leaf.value(self.heap));
-        let action = match edit.decide(current.as_deref()) {
-            Action::Remove if old.is_none() => Action::Keep,
-            action => action,
-        };
+        let mut action = edit.decide(current.as_deref());
+        if old.is_none() {
+            action = none_removed(action);
+        }
         match (action, &group.batch) {
             (Action::Keep, _) => {}
             (Action::Put, Some(batch))
                 if old.is_none_or(|(_, leaf)| leaf.takes_word(edit.value()).is_none()) =>
             {
+                let leaf = draft_leaf(self.heap, self.key, edit.value(), batch)?.flush(batch);
+                group.bytes += edit.value().len();
+                group.puts.reserve_exact(group.most - group.puts.len());
                 group.puts.push(Put {
-                    leaf: draft_leaf(self.heap, self.key, edit.value(), batch)?.flush(batch),
+                    leaf,
                     slot,
                     tag,
                     replaced: old.map(|(link, leaf)| (link, leaf.extent())),
@@ -218,22 +259,21 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let Some(locked) = group.lock(array.lock_word(), || array.try_lock(heap)) else {
             return Ok(None);
         };
-        if !self.is_in_place(place) {
+        let Some(found) = self.find_in_array(place, &array)? else {
             return Ok(None);
-        }
-        array.check_class(place.link, media)?;
+        };
         let home = |slot, tag, old| Home {
             slot,
             tag,
             old,
             locked,
         };
-        if let Some((slot, link, leaf)) = array.find(heap, self.key)? {
+        if let Some((slot, link, leaf)) = found {
             return Ok(Some(home(slot, link.tag(), Some((link, leaf)))));
         }
         let tag = leaf_tag(fingerprint(self.key));
         // A leaf of this tag that the group adds may be one of this key.
-        if group.adds(tag) || !self.has_passed_rightly()? {
+        if group.adds(tag) {
             return Ok(None);
         }
         let mut vacant = array.slots().iter().filter(|slot| slot.load(media).is_null());

@@ -3,11 +3,13 @@
 //! 1. Find the place (`locate`), without locks.
 //! 2. Lock the object that holds the key's slot: the leaf array, or the node. If it is obsolete, or the slot
 //!    by now leads elsewhere, start anew; so, too, if the key is not there and has come a wrong way (`locate`).
-//! 3. Let the edit decide, once.
+//! 3. Let the edit decide.
 //! 4. New objects are written, written back and fenced (fence 1); one store to one slot publishes them, and
 //!    is made durable (fence 2: the commit point is the store). A structure modification also locks the
 //!    parent of what it replaces, from the child upward, and retires the replaced object, whose own slots it
 //!    leaves as they were.
+//!
+//! Writes of several keys may hold several locks (`together`).
 //!
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
@@ -24,8 +26,11 @@ use art::{
 };
 use heap::{Error, Guard, Heap};
 use index::{Action, Edit};
-use pmem::{Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
+use pmem::{Erased, Fault, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 use std::cell::Cell;
+
+/// An entry of a leaf array in use: the link there, and the leaf to which it leads.
+pub(crate) type Entry<'g> = (&'g PSlot, Link, LeafRef<'g>);
 
 /// One write.
 pub(crate) struct Writer<'g, M: Media, V: Variant> {
@@ -44,13 +49,16 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) looks: Cell<bool>,
 }
 
-impl<M: Media, V: Variant> Writer<'_, M, V> {
-    /// Carries out `edit` on the key.
-    pub(crate) fn edit(&self, edit: &mut dyn Edit) -> Result<Action, Error> {
+impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
+    /// Carries out `edit` on the key, whose place may be known already.
+    pub(crate) fn edit(&self, mut place: Option<Place<'g>>, edit: &mut dyn Edit) -> Result<Action, Error> {
         let mut tries = Tries::default();
         loop {
             let mut missed = Missed::Lost;
-            if let Some(place) = self.locate()? {
+            if place.is_none() {
+                place = self.locate()?;
+            }
+            if let Some(place) = place.take() {
                 let done = match place.link.kind() {
                     Kind::Array => self.edit_in_array(&place, edit)?,
                     Kind::Inline => self.edit_inline(&place, edit)?,
@@ -139,20 +147,16 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// The key's slot holds a leaf array.
-    fn edit_in_array(&self, place: &Place<'_>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
+    fn edit_in_array(&self, place: &Place<'g>, edit: &mut dyn Edit) -> Result<Option<Action>, Error> {
         let array = ArrayRef::at(self.heap, place.link)?;
         let Ok(locked) = array.lock(self.heap) else {
             return Ok(None);
         };
-        if !self.is_in_place(place) {
-            return Ok(None);
-        }
         let media = self.heap.media();
-        array.check_class(place.link, media)?;
-        let Some((slot, link, leaf)) = array.find(self.heap, self.key)? else {
-            if !self.has_passed_rightly()? {
-                return Ok(None);
-            }
+        let Some(found) = self.find_in_array(place, &array)? else {
+            return Ok(None);
+        };
+        let Some((slot, link, leaf)) = found else {
             let action = edit.decide(None);
             if action == Action::Put {
                 match array.vacant(media) {
@@ -177,6 +181,21 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             Action::Remove => self.remove_from_array(place, &array, locked, slot, link)?,
         }
         Ok(Some(action))
+    }
+
+    /// The key's entry in an array, whose lock the caller holds, and its leaf; `None` within if it has none there. `None` if the
+    /// array is not where it was, or the key has come a wrong way.
+    pub(crate) fn find_in_array(
+        &self,
+        place: &Place<'g>,
+        array: &ArrayRef<'g>,
+    ) -> Result<Option<Option<Entry<'g>>>, Fault> {
+        if !self.is_in_place(place) {
+            return Ok(None);
+        }
+        array.check_class(place.link, self.heap.media())?;
+        let found = array.find(self.heap, self.key)?;
+        Ok((found.is_some() || self.has_passed_rightly()?).then_some(found))
     }
 
     /// Gives an object's chunk back once no reader can hold it.

@@ -84,19 +84,20 @@ fn in_turn<S: Subject>(
     let op = |number: u32| &history.ops[number as usize];
     let mut answers = Vec::with_capacity(numbers.len());
     let mut rest = &numbers[..];
-    while !rest.is_empty() {
-        let going = rest
-            .windows(2)
-            .take_while(|two| subject.goes_with(op(two[0]), op(two[1])));
-        let (now, later) = rest.split_at((1 + going.count()).min(most_together(history.threads)));
-        rest = later;
+    while let Some((&first, others)) = rest.split_first() {
+        let (mut now, mut ops) = (vec![first], vec![op(first)]);
+        for &next in others.iter().take(most_together(history.threads) - 1) {
+            if !subject.goes_with(&ops, op(next)) {
+                break;
+            }
+            now.push(next);
+            ops.push(op(next));
+        }
+        rest = &rest[now.len()..];
         now.iter().for_each(|&number| crash.invoke(number));
-        if let &[number] = now {
-            answers.push((number, subject.apply(live, op(number))?));
-        } else {
-            let ops: Vec<_> = now.iter().map(|&number| op(number)).collect();
-            let given = subject.apply_together(live, &ops)?;
-            answers.extend(now.iter().copied().zip(given));
+        match &ops[..] {
+            [op] => answers.push((first, subject.apply(live, op)?)),
+            _ => answers.extend(now.iter().copied().zip(subject.apply_together(live, &ops)?)),
         }
         now.iter().for_each(|&number| crash.acknowledge(number));
     }

@@ -1,4 +1,5 @@
-//! Items stored whatever is there, several together: what their edits look at is fetched side by side.
+//! Items stored whatever is there, several together: what their edits look at is fetched side by side, and most become durable
+//! together.
 
 use super::count::Counting;
 use super::{Failure, Store};
@@ -9,13 +10,14 @@ use std::sync::atomic::Ordering;
 
 impl Store {
     /// Stores an item under each of these keys, in their order, each by an edit of its own. `fill` makes the value of the
-    /// `i`-th, with this unique; `done` is told what came of it, before the next.
+    /// `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` is told what came of
+    /// each when all are done.
     pub fn put_many(
         &self,
         keys: &[&[u8]],
         scratch: &mut Vec<u8>,
         fill: impl FnMut(usize, u64, &mut Vec<u8>),
-        done: impl FnMut(usize, Result<(), Failure>),
+        mut done: impl FnMut(usize, Result<(), Failure>),
     ) -> Result<(), Failure> {
         self.reserve_if_few()?;
         let mut group = Group {
@@ -24,25 +26,31 @@ impl Store {
             counting: self.count.hold(),
             value: scratch,
             fill,
-            done,
+            failed: Vec::new(),
             i: 0,
             before: None,
             present: false,
             foreign: false,
         };
         self.items.index().write_many(keys, &mut group);
+        let mut failed = group.failed.into_iter().peekable();
+        for i in 0..keys.len() {
+            let failed = failed.next_if(|(at, _)| *at == i);
+            done(i, failed.map_or(Ok(()), |(_, failure)| Err(failure)));
+        }
         Ok(())
     }
 }
 
-struct Group<'p, F, D> {
+struct Group<'p, F> {
     store: &'p Store,
     keys: &'p [&'p [u8]],
     counting: Counting<'p>,
     /// Where the value to put is made.
     value: &'p mut Vec<u8>,
     fill: F,
-    done: D,
+    /// Which were not stored, and why.
+    failed: Vec<(usize, Failure)>,
     /// Whose turn it is.
     i: usize,
     /// The length of what was there.
@@ -53,7 +61,7 @@ struct Group<'p, F, D> {
     foreign: bool,
 }
 
-impl<F, D> Edit for Group<'_, F, D>
+impl<F> Edit for Group<'_, F>
 where
     F: FnMut(usize, u64, &mut Vec<u8>),
 {
@@ -75,10 +83,9 @@ where
     }
 }
 
-impl<F, D> Edits for Group<'_, F, D>
+impl<F> Edits for Group<'_, F>
 where
     F: FnMut(usize, u64, &mut Vec<u8>),
-    D: FnMut(usize, Result<(), Failure>),
 {
     fn edit(&mut self, i: usize) -> &mut dyn Edit {
         self.i = i;
@@ -86,23 +93,19 @@ where
     }
 
     fn done(&mut self, i: usize, done: Result<Action, Error>) -> ControlFlow<()> {
-        let done = match done {
+        match done {
             Ok(action) => {
                 let key = self.keys[i];
                 let after = self.value.len();
                 self.counting
                     .note(key, (self.present, self.before), action, after);
                 match self.foreign {
-                    true => Err(Failure::Foreign),
-                    false => {
-                        self.store.usage.note(key);
-                        Ok(())
-                    }
+                    true => self.failed.push((i, Failure::Foreign)),
+                    false => self.store.usage.note(key),
                 }
             }
-            Err(error) => Err(error.into()),
-        };
-        (self.done)(i, done);
+            Err(error) => self.failed.push((i, error.into())),
+        }
         ControlFlow::Continue(())
     }
 }
