@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     /// Each figure has panels, each claim names points that its panel has, says where the paper has it and why ours may
-    /// differ, and ids are unique. What a paper's text gives no number of that is measured here says so.
+    /// differ, numbers are numbers, and ids are unique. What a paper's text gives no number of that is measured here says so.
     #[test]
     fn figures_are_well_formed() {
         for (scale, cores) in [(Scale::Smoke, 1), (Scale::Laptop, 2), (Scale::Paper, 64)] {
@@ -92,6 +92,8 @@ mod tests {
                         figure.id
                     );
                     assert!(figure.panels[claim.panel].is_of_one_measure());
+                    let paper = claim.paper.interval();
+                    assert!(0.0 < paper.low && paper.low < paper.high, "{}: {claim:?}", figure.id);
                 }
             }
         }

@@ -30,8 +30,8 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
     let shaped = shaped_like_the_papers(maker.keys);
     let each = ["wort", "woart", "art-cow"];
     // Of each index and kind of keys.
-    let nine = |panel, counts: [[f64; 3]; 3], source, why| {
-        let of = move |(index, counts): (_, [f64; 3])| {
+    let nine = |panel, counts: [[&'static str; 3]; 3], source, why| {
+        let of = move |(index, counts): (_, [&'static str; 3])| {
             let counts = kinds.into_iter().zip(counts);
             counts.map(move |(kind, count)| value(panel, kind, index, count, source, why))
         };
@@ -39,11 +39,23 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
     };
     let clustered = each.into_iter().flat_map(|index| {
         ["dense", "sparse"]
-            .map(|kind| between(0, ("clustered", kind), index, 1.5, "§5.1, roughly", FRAGMENTED))
+            .map(|kind| between(0, ("clustered", kind), index, "1.5", "§5.1, roughly", FRAGMENTED))
     });
-    let write_backs = [[2.2, 2.4, 2.3], [2.4, 3.5, 3.7], [2.4, 3.8, 3.9]];
-    let insert_misses = [[6.3, 7.2, 17.0], [5.7, 7.9, 11.2], [5.0, 12.7, 12.9]];
-    let lookup_misses = [[6.5, 7.6, 11.5], [4.8, 7.9, 8.9], [3.8, 6.2, 8.8]];
+    let write_backs = [
+        ["2.2", "2.4", "2.3"],
+        ["2.4", "3.5", "3.7"],
+        ["2.4", "3.8", "3.9"],
+    ];
+    let insert_misses = [
+        ["6.3", "7.2", "17.0"],
+        ["5.7", "7.9", "11.2"],
+        ["5.0", "12.7", "12.9"],
+    ];
+    let lookup_misses = [
+        ["6.5", "7.6", "11.5"],
+        ["4.8", "7.9", "8.9"],
+        ["3.8", "6.2", "8.8"],
+    ];
     let delays = |kind: &str| {
         let places = ["dram", "wort-300", "wort-500"].map(|delay| {
             let more = format!(
