@@ -177,8 +177,7 @@ impl Section {
         if engine == OURS {
             return "level process, every write-back and fence issued";
         }
-        let peer = peers::DURABLE.iter().find(|peer| peer.name == engine);
-        peer.map_or("volatile", |peer| peer.setting)
+        peers::setting(engine)
     }
 }
 
