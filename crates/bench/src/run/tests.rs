@@ -168,7 +168,7 @@ fn purposes_add_up() {
 /// Keys that are looked for in vain are looked for among those of their kind, and after inserts; they persist nothing.
 #[test]
 fn absent_keys_are_absent() {
-    for kind in ["u64", "str", "dense"] {
+    for kind in ["u64", "str", "dense", "sparse", "clustered"] {
         let line = format!(
             "--workload load,insert,get-absent,get --keys 1500 --threads 2 --key-kind {kind} --limit"
         );
