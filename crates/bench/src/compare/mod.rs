@@ -52,7 +52,7 @@ pub struct CompareArgs {
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
     /// Threads that run each loop
-    #[arg(long, default_value_t = 1, value_parser = crate::count)]
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
     /// The seed of the keys and their order
     #[arg(long, default_value_t = 1)]
