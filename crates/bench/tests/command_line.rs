@@ -161,6 +161,11 @@ fn alloc_measures_each_allocator() {
     for object in &objects {
         let mops = &object["mops"]["median"];
         assert!(mops.as_f64().is_some_and(|mops| mops > 0.0), "{object}");
+        assert_eq!(
+            (&object["rounds"], &object["chunks"]),
+            (&3.into(), &2000.into()),
+            "{object}"
+        );
     }
 }
 
