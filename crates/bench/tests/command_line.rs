@@ -327,7 +327,7 @@ fn restart_asks_every_engine(directory: &Path) {
         let engine = object["engine"].as_str().expect("an engine");
         (engine, object["keys"].as_u64().expect("keys"))
     });
-    let expected = [("dptree", 200), ("dptree", 300), ("redb", 200), ("redb", 300)];
+    let expected = [("dptree", 200), ("redb", 200), ("dptree", 300), ("redb", 300)];
     assert!(asked.eq(expected), "{objects:?}");
     assert!(!program("restart --engine nothing", &[]).status.success());
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
