@@ -214,6 +214,32 @@ fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
     }
 }
 
+/// A run says on what media it was timed and what that does not show, in the table too; there is nothing of the machine itself.
+#[test]
+fn media_say_what_they_do_not_show() {
+    for (media, caveat) in [
+        ("native", None),
+        ("process", Some("not of power")),
+        ("counting", Some("slows")),
+        ("delay --delay wort-300", Some("write latency at the fence only")),
+    ] {
+        let report = report_of(&format!("--workload load --keys 100 --no-counts --media {media}"));
+        assert_eq!(
+            report.delay.as_deref(),
+            media.split_once(" --delay ").map(|(_, delay)| delay)
+        );
+        assert_eq!(report.caveat.is_some(), caveat.is_some(), "{media}");
+        let table = report::render(&[report]);
+        let said = table.lines().find_map(|line| line.strip_prefix("not shown: "));
+        assert_eq!(said.is_some(), caveat.is_some(), "{table}");
+        assert!(
+            said.zip(caveat)
+                .is_none_or(|(said, caveat)| said.contains(caveat)),
+            "{table}"
+        );
+    }
+}
+
 /// The counts are the same whether counting is what is timed or done apart, on whatever media.
 #[test]
 fn media_count_alike() {

@@ -58,6 +58,7 @@ const OTHER_MEMORY: &str = "The paper ran on Optane with many cores; here it is 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     /// Each figure has panels, each claim names points that its panel has, says where the paper has it and why ours may
     /// differ, numbers are numbers, and ids are unique. What a paper's text gives no number of that is measured here says so.
@@ -93,7 +94,36 @@ mod tests {
                     );
                     assert!(figure.panels[claim.panel].is_of_one_measure());
                     let paper = claim.paper.interval();
-                    assert!(0.0 < paper.low && paper.low < paper.high, "{}: {claim:?}", figure.id);
+                    assert!(
+                        0.0 < paper.low && paper.low < paper.high,
+                        "{}: {claim:?}",
+                        figure.id
+                    );
+                }
+            }
+        }
+    }
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        _args: crate::Args,
+    }
+
+    /// Every cell of every scale, on few and on many cores, is a command line of ours.
+    #[test]
+    fn cells_are_command_lines() {
+        for scale in [Scale::Smoke, Scale::Laptop, Scale::Paper] {
+            for cores in [1, 2, 16] {
+                let figures = figures(scale, cores);
+                let panels = figures.iter().flat_map(|figure| &figure.panels);
+                for point in panels.flat_map(|panel| &panel.points) {
+                    let words = point.cell.0.split_whitespace();
+                    // As it is run.
+                    let line = ["bench"].into_iter().chain(words).chain(["--json"]);
+                    if let Err(error) = Line::try_parse_from(line) {
+                        panic!("{}: {error}", point.cell.0);
+                    }
                 }
             }
         }
