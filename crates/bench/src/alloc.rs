@@ -46,6 +46,7 @@ struct Report {
     allocator: &'static str,
     chunks: usize,
     threads: usize,
+    rounds: usize,
     /// Millions of chunks a second, of all threads.
     mops: Summary,
     /// Nanoseconds a chunk takes a thread.
@@ -96,6 +97,7 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
             allocator,
             chunks,
             threads,
+            rounds: args.rounds,
             mops,
             ns_per_chunk,
             pace,

@@ -10,9 +10,11 @@ use std::ops::{Bound, ControlFlow};
 /// How many keys one `multi_get` asks for.
 pub const BATCH: usize = 32;
 
-/// An ordered map from bytes to words.
+/// An ordered map from bytes to words. The loops insert only keys that are absent, and update and remove only those that are
+/// present: what an engine does otherwise is not measured, and engines differ in it.
 pub trait Engine: Sync {
-    /// Adds the key; `false` if it is present.
+    /// Adds the key. If it is present: `false`, and ours keep the value, while a peer may have replaced it; a peer that writes
+    /// without looking says `true` whatever was there.
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error>;
     /// The key's value.
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error>;
@@ -26,9 +28,10 @@ pub trait Engine: Sync {
         }
         Ok(found)
     }
-    /// Changes the value of a key that is present; `false` if it is absent.
+    /// Changes the value of a key that is present. If it is absent: `false`, though a peer may have added it; a peer that writes
+    /// without looking says `true`.
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error>;
-    /// Removes the key; `false` if it is absent.
+    /// Removes the key; `false` if it is absent, but from a peer that does not look.
     fn remove(&self, key: &[u8]) -> Result<bool, Error>;
     /// The sum of the values of the first `length` (at least one) keys from `from`.
     fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error>;

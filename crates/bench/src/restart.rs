@@ -67,9 +67,24 @@ struct Report {
     machine: Machine,
 }
 
+impl Report {
+    /// Of the rounds' times; none of none.
+    fn new(engine: &'static str, keys: usize, times: &[f64], pace: &[Pace]) -> Option<Report> {
+        Some(Report {
+            engine,
+            setting: peer(engine).map_or(OURS, |peer| peer.setting),
+            keys,
+            rounds: times.len(),
+            first_get_ms: Summary::of(times.iter().copied())?,
+            pace: pace.to_vec(),
+            machine: Machine::detect(),
+        })
+    }
+}
+
 const OURS: &str = "as an ordinary pool: survives a kill (at level process without write-backs and fences)";
 
-/// Fills, kills, restarts, and prints a line for each engine and size.
+/// Fills, kills, restarts, and prints a line for each engine and size: of a size, once its last round is over.
 pub fn run(args: &RestartArgs) -> Result<(), Error> {
     if let Some([role, engine, directory, keys]) = args.role.as_deref() {
         let keys = keys
@@ -84,6 +99,7 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
     };
     let mut times = vec![vec![Vec::with_capacity(args.rounds); engines.len()]; args.keys.len()];
     let mut paces = vec![Vec::with_capacity(args.rounds); args.keys.len()];
+    let mut reports = Vec::new();
     for round in 0..args.rounds {
         for (size, &keys) in args.keys.iter().enumerate() {
             let beside = crate::directory(args.dir.as_deref())?;
@@ -100,33 +116,26 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
                 times[size][i].push(restart(args, engine, keys)?);
             }
             paces[size].push(calibrator.since(misses)?);
-        }
-    }
-    let mut reports = Vec::new();
-    for (i, &engine) in engines.iter().enumerate() {
-        for (size, &keys) in args.keys.iter().enumerate() {
-            let Some(first_get_ms) = Summary::of(times[size][i].iter().copied()) else {
+            if round + 1 < args.rounds {
                 continue;
-            };
-            reports.push(Report {
-                engine,
-                setting: peer(engine).map_or(OURS, |peer| peer.setting),
-                keys,
-                rounds: args.rounds,
-                first_get_ms,
-                pace: paces[size].clone(),
-                machine: Machine::detect(),
-            });
+            }
+            // All of this size is known.
+            for (engine, times) in engines.iter().zip(&times[size]) {
+                let Some(report) = Report::new(engine, keys, times, &paces[size]) else {
+                    continue;
+                };
+                if args.json {
+                    crate::print(&serde_json::to_string(&report)?)?;
+                }
+                reports.push(report);
+            }
         }
     }
     drop(progress);
-    if !args.json {
-        return crate::print(&render(&reports));
+    match args.json {
+        true => Ok(()),
+        false => crate::print(&render(&reports)),
     }
-    for report in &reports {
-        crate::print(&serde_json::to_string(report)?)?;
-    }
-    Ok(())
 }
 
 /// The peer of this name that keeps its data.

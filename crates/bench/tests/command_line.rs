@@ -161,6 +161,11 @@ fn alloc_measures_each_allocator() {
     for object in &objects {
         let mops = &object["mops"]["median"];
         assert!(mops.as_f64().is_some_and(|mops| mops > 0.0), "{object}");
+        assert_eq!(
+            (&object["rounds"], &object["chunks"]),
+            (&3.into(), &2000.into()),
+            "{object}"
+        );
     }
 }
 
@@ -322,7 +327,7 @@ fn restart_asks_every_engine(directory: &Path) {
         let engine = object["engine"].as_str().expect("an engine");
         (engine, object["keys"].as_u64().expect("keys"))
     });
-    let expected = [("dptree", 200), ("dptree", 300), ("redb", 200), ("redb", 300)];
+    let expected = [("dptree", 200), ("redb", 200), ("dptree", 300), ("redb", 300)];
     assert!(asked.eq(expected), "{objects:?}");
     assert!(!program("restart --engine nothing", &[]).status.success());
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);

@@ -52,7 +52,7 @@ pub struct CompareArgs {
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
     rounds: usize,
     /// Threads that run each loop
-    #[arg(long, default_value_t = 1, value_parser = crate::count)]
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
     /// The seed of the keys and their order
     #[arg(long, default_value_t = 1)]
@@ -177,8 +177,7 @@ impl Section {
         if engine == OURS {
             return "level process, every write-back and fence issued";
         }
-        let peer = peers::DURABLE.iter().find(|peer| peer.name == engine);
-        peer.map_or("volatile", |peer| peer.setting)
+        peers::setting(engine)
     }
 }
 

@@ -175,11 +175,13 @@ pub fn print_tables(
     }
     let header = ["", "engine", "keys", "Mops/s", "spread", "ours : it", "spread"];
     crate::print(&table::render(&header, &rows))?;
-    let settings = peers::DURABLE
-        .iter()
-        .map(|peer| format!("{}: {}\n", peer.name, peer.setting));
+    let durable = peers::DURABLE.iter().map(|peer| peer.name);
+    let in_memory = peers::in_memory(KeyKind::U64).into_iter().map(|(name, _)| name);
+    let settings = durable
+        .chain(in_memory)
+        .map(|peer| format!("{peer}: {}\n", peers::setting(peer)));
     crate::print(&format!(
-        "\nwhat the durable engines promise:\n{}: {}\n{}",
+        "\nwhat the engines promise:\n{}: {}\n{}",
         args.index,
         Section::Durable.setting(OURS),
         settings.collect::<String>()

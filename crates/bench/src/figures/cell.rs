@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::Command;
 
@@ -98,21 +98,16 @@ impl Kept {
         Ok(Kept::of(File::open(path).map_err(missing)?)?.0)
     }
 
-    /// What the file holds, and whether all of its lines are whole.
-    fn of(file: File) -> Result<(Kept, bool), Error> {
-        let mut outcomes = HashMap::new();
-        let mut whole = true;
-        for line in BufReader::new(&file).lines() {
-            match serde_json::from_str::<Entry>(&line.map_err(Error::Directory)?) {
-                Ok(Entry {
-                    cell,
-                    round,
-                    build,
-                    outcome,
-                }) => drop(outcomes.insert((cell, round), (build, outcome))),
-                Err(_) => whole = false,
-            }
-        }
+    /// What the file holds, but for lines that cannot be read, and whether its last line is whole.
+    fn of(mut file: File) -> Result<(Kept, bool), Error> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(Error::Directory)?;
+        let lines = bytes.split(|&byte| byte == b'\n');
+        let outcomes = lines
+            .filter_map(|line| serde_json::from_slice::<Entry>(line).ok())
+            .map(|entry| ((entry.cell, entry.round), (entry.build, entry.outcome)))
+            .collect();
+        let whole = bytes.last().is_none_or(|&byte| byte == b'\n');
         Ok((Kept { file, outcomes }, whole))
     }
 
@@ -193,5 +188,23 @@ mod tests {
         kept.keep(cell("b"), 1, build("y"), Outcome::Printed(vec![]))
             .unwrap();
         assert!(Kept::open(&path).unwrap().has(&cell("b"), 1));
+    }
+
+    /// Opening what is whole leaves it as it is, also where lines cannot be read; a line that was cut off within a character is ended once.
+    #[test]
+    fn opening_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("cells");
+        for (before, after) in [
+            ("".as_bytes(), "".as_bytes()),
+            (b"not an entry\n\n", b"not an entry\n\n"),
+            (b"{\"cell\":\"\xc3", b"{\"cell\":\"\xc3\n"),
+        ] {
+            std::fs::write(&path, before).unwrap();
+            for _ in 0..2 {
+                Kept::open(&path).unwrap();
+                assert_eq!(std::fs::read(&path).unwrap(), after);
+            }
+        }
     }
 }

@@ -48,7 +48,8 @@ pub struct FiguresArgs {
     /// Rounds [default: one for smoke, three else]
     #[arg(long, value_parser = crate::count)]
     rounds: Option<usize>,
-    /// Hold the ratios against those of another directory, and say which lie outside of the spread stated there
+    /// Hold the ratios against those of another run, by its own directory (with `cells.jsonl`), and say which lie outside of
+    /// the spread stated there
     #[arg(long, value_name = "DIRECTORY")]
     against: Option<PathBuf>,
     /// Print a line of JSON for each figure too, and with `--against` one for that

@@ -18,7 +18,7 @@ pub enum KeyKind {
     Print8,
     /// The words from 1 on, big-endian, in random order (WORT §4).
     Dense,
-    /// Evenly spaced words, big-endian, in random order (WORT §4).
+    /// Evenly spaced words, big-endian, in random order (WORT §4); those that are not loaded lie between those that are.
     Sparse,
     /// Runs of 64 consecutive words that begin anywhere, all in random order (WORT §4).
     Clustered,
@@ -71,10 +71,20 @@ fn nth_print8(seed: u64, i: u64) -> [u8; 8] {
     key
 }
 
-/// Key number `i` of `total` words that are as far from each other as they can be.
-fn nth_sparse(total: u64, i: u64) -> [u8; 8] {
-    // Below 2^64, since `i` is below `total`.
-    let word = (u128::from(i) << u64::BITS) / u128::from(total);
+/// Key number `i` of `loaded` words that are as far from each other as they can be, and `more` that lie between these, all
+/// together as far from each other as so many can be. Both come in random order.
+fn nth_sparse(seed: u64, loaded: u64, more: u64, i: u64) -> [u8; 8] {
+    let (loaded, more) = (u128::from(loaded), u128::from(more));
+    let total = loaded + more;
+    let place = |number: u64, of: u128, seed| u128::from(permute(number, of as u64, seed));
+    // Those loaded take the places `⌊jt/l⌋` of `t`; `⌈kt/m⌉ - 1`, from the first `k` on, are the others.
+    let at = if u128::from(i) < loaded {
+        place(i, loaded, seed) * total / loaded
+    } else {
+        ((place(i - loaded as u64, more, !seed) + 1) * total).div_ceil(more) - 1
+    };
+    // Below 2^64, since `at` is below `total`.
+    let word = (at << u64::BITS) / total;
     (word as u64).to_be_bytes()
 }
 
@@ -96,7 +106,7 @@ impl Keys {
         Keys::generate_more(kind, count, 0, seed)
     }
 
-    /// `count` unique keys to load, and `more` that go on where those end.
+    /// `count` unique keys to load, and `more` that go on where those end; of sparse ones, that lie between them.
     pub fn generate_more(kind: KeyKind, count: usize, more: usize, seed: u64) -> Keys {
         let total = count + more;
         let mut keys = Keys::with_capacity(total, total * kind.mean());
@@ -108,7 +118,7 @@ impl Keys {
         for i in 0..total as u64 {
             match kind {
                 KeyKind::U64 => keys.push(&nth_u64(seed, i), i),
-                KeyKind::Sparse => keys.push(&nth_sparse(total as u64, place(i)), i),
+                KeyKind::Sparse => keys.push(&nth_sparse(seed, loaded, more as u64, i), i),
                 KeyKind::Print8 => keys.push(&nth_print8(seed, i), i),
                 KeyKind::Dense => keys.push(&(place(i) + 1).to_be_bytes(), i),
                 KeyKind::Clustered => keys.push(&nth_clustered(seed, place(i)), i),
@@ -189,14 +199,29 @@ mod tests {
         assert_eq!(words, (1..=1000).collect::<Vec<_>>());
     }
 
-    /// Sparse keys are evenly spaced over all words, out of order.
+    /// Sparse keys are evenly spaced over all words, out of order: those loaded among themselves, and the others with them. Where
+    /// no others are asked for there is nothing else.
     #[test]
     fn sparse_keys_are_evenly_spaced() {
-        let mut words = words(&Keys::generate_more(KeyKind::Sparse, 1000, 24, 1));
-        assert!(!words.is_sorted());
-        assert!(words[1000..].is_sorted());
-        words.sort_unstable();
-        assert_eq!(words, (0..1024).map(|i| i << 54).collect::<Vec<u64>>());
+        let loaded = words(&Keys::generate(KeyKind::Sparse, 1024, 1));
+        let alone: Vec<u64> = (0..1024).map(|i| permute(i, 1024, 1) << 54).collect();
+        assert_eq!(loaded, alone);
+        for (loaded, more) in [(1000, 24), (512, 512), (24, 1000), (1023, 1)] {
+            let mut words = words(&Keys::generate_more(KeyKind::Sparse, loaded, more, 1));
+            for part in [&words[..loaded], &words[loaded..]] {
+                // Eight parts of as many words have as many of them, or one more.
+                let count = |eighth| part.iter().filter(|word| **word >> 61 == eighth).count();
+                let least = part.len() / 8;
+                assert!(
+                    (0..8)
+                        .map(count)
+                        .all(|count| (least..=least + 1).contains(&count))
+                );
+                assert!(part.len() < 2 || !part.is_sorted());
+            }
+            words.sort_unstable();
+            assert_eq!(words, (0..1024).map(|i| i << 54).collect::<Vec<u64>>());
+        }
     }
 
     /// Clustered keys come in runs of 64 that share no range, and some cross a border of 256, as many as chance has it.

@@ -1,8 +1,12 @@
-//! What a miss takes on this memory, over as many bytes and on the same pages as the index under test.
+//! What a miss takes on this memory, over as many bytes as the index under test and on pages of a kind.
 //!
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
 //!    once, in order.
 //! I2 It runs on the core on which the run does that it stands beside, or its first thread: cores differ, in what they share with whom.
+//!    Openings and restarts are not pinned (pinning would change what is timed): beside these it runs on the first core.
+//!
+//! Whether the pages are those of the pool is up to the caller: `compare` and `server` ask for anonymous memory, also beside
+//! pools and engines in files.
 
 use super::{Misses, Pace};
 use crate::random::{Random, mix};

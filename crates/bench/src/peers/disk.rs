@@ -131,7 +131,8 @@ struct Fjall {
 /// fjall.
 pub const FJALL: Durable = Durable {
     name: "fjall",
-    setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill",
+    setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill; writes are blind, and do \
+        not tell what was there",
     open: |directory| {
         let database = or_failed!("fjall", Database::builder(directory.join("fjall")).open())?;
         let keyspace = or_failed!(
@@ -177,7 +178,8 @@ struct Lmdb {
 /// LMDB, through heed.
 pub const LMDB: Durable = Durable {
     name: "lmdb",
-    setting: "a transaction an operation, MDB_NOSYNC: written to the page cache, survives a kill",
+    setting: "a transaction an operation, MDB_NOSYNC: written to the page cache, survives a kill; inserts and updates are blind, and \
+        do not tell what was there",
     open: |directory| {
         const MAP: usize = 1 << 36;
         let mut options = EnvOpenOptions::new();

@@ -2,7 +2,8 @@
 //!
 //! Each of those that keep data is set to what our level `process` promises, as near as it can be: what an operation
 //! has returned from survives `kill -9`, by being in the page cache, and no disk is waited for. Every operation is a
-//! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so.
+//! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so, and so it does
+//! where a peer writes without saying what was there, which ours say.
 
 mod disk;
 mod memory;
@@ -18,18 +19,30 @@ use std::path::Path;
 /// An engine and its name.
 pub type Named = (&'static str, Box<dyn Engine>);
 
+/// What a peer is set to, and what that promises.
+pub fn setting(name: &str) -> &'static str {
+    match DURABLE.iter().find(|peer| peer.name == name) {
+        Some(peer) => peer.setting,
+        None if name == SKIP => BLIND_SKIP,
+        None => "volatile",
+    }
+}
+
+const SKIP: &str = "crossbeam-skiplist";
+const BLIND_SKIP: &str = "volatile; inserts and updates are blind, and do not tell what was there";
+
 /// The peers in memory that take such keys.
 pub fn in_memory(kind: KeyKind) -> Vec<Named> {
     if kind.is_word() {
         vec![
             ("congee", Box::new(Congee::new())),
-            ("crossbeam-skiplist", Box::new(Skip::<u64>::new())),
+            (SKIP, Box::new(Skip::<u64>::new())),
             ("BTreeMap+RwLock", Box::new(BTree::<u64>::new())),
             ("scc-treeindex", Box::new(Scc::<u64>::new())),
         ]
     } else {
         vec![
-            ("crossbeam-skiplist", Box::new(Skip::<Box<[u8]>>::new())),
+            (SKIP, Box::new(Skip::<Box<[u8]>>::new())),
             ("BTreeMap+RwLock", Box::new(BTree::<Box<[u8]>>::new())),
             ("scc-treeindex", Box::new(Scc::<Box<[u8]>>::new())),
         ]

@@ -56,7 +56,8 @@ unsafe extern "C" {
 /// RocksDB.
 pub const ROCKSDB: Durable = Durable {
     name: "rocksdb",
-    setting: "log written to the page cache by every operation (sync off): survives a kill",
+    setting: "log written to the page cache by every operation (sync off): survives a kill; writes are blind, and do not tell what was \
+        there",
     open: |directory| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"))?)),
 };
 

@@ -52,7 +52,8 @@ pub struct RunArgs {
     /// Operations; scans default to a fiftieth of the keys, all others to their number
     #[arg(long, value_parser = crate::count)]
     ops: Option<usize>,
-    /// End each workload but the load after this time; what only reads or updates begins again until then
+    /// End each workload but the load after this time; what only reads or updates begins again until then, what inserts or
+    /// removes ends with its operations if these are done sooner
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     /// Open loop: so many operations a second are due, and latencies count from when each was

@@ -168,7 +168,7 @@ fn purposes_add_up() {
 /// Keys that are looked for in vain are looked for among those of their kind, and after inserts; they persist nothing.
 #[test]
 fn absent_keys_are_absent() {
-    for kind in ["u64", "str", "dense"] {
+    for kind in ["u64", "str", "dense", "sparse", "clustered"] {
         let line = format!(
             "--workload load,insert,get-absent,get --keys 1500 --threads 2 --key-kind {kind} --limit"
         );
@@ -211,6 +211,32 @@ fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
         let expected = 2.0 + 3.0 * f64::from(nodes) / KEYS;
         assert_eq!((found.write_backs, found.fences), (expected, 2.0), "{kind}");
         assert!((expected - paper).abs() < 0.01, "{kind}: {expected}");
+    }
+}
+
+/// A run says on what media it was timed and what that does not show, in the table too; there is nothing of the machine itself.
+#[test]
+fn media_say_what_they_do_not_show() {
+    for (media, caveat) in [
+        ("native", None),
+        ("process", Some("not of power")),
+        ("counting", Some("slows")),
+        ("delay --delay wort-300", Some("write latency at the fence only")),
+    ] {
+        let report = report_of(&format!("--workload load --keys 100 --no-counts --media {media}"));
+        assert_eq!(
+            report.delay.as_deref(),
+            media.split_once(" --delay ").map(|(_, delay)| delay)
+        );
+        assert_eq!(report.caveat.is_some(), caveat.is_some(), "{media}");
+        let table = report::render(&[report]);
+        let said = table.lines().find_map(|line| line.strip_prefix("not shown: "));
+        assert_eq!(said.is_some(), caveat.is_some(), "{table}");
+        assert!(
+            said.zip(caveat)
+                .is_none_or(|(said, caveat)| said.contains(caveat)),
+            "{table}"
+        );
     }
 }
 

@@ -146,7 +146,7 @@ mod tests {
     /// difference, and nothing can be told of what promises nothing, or too much.
     #[test]
     fn ratios_are_judged_by_what_they_promise() {
-        let paper = Said::Number(1.3).interval();
+        let paper = Said::Number("1.3").interval();
         for (stated, verdict) in [
             (Some(INTERVAL(1.2, 1.4)), Verdict::Agrees),
             (Some(INTERVAL(1.2, 1.26)), Verdict::Agrees),
@@ -158,7 +158,7 @@ mod tests {
         ] {
             assert_eq!(judge(stated, paper), verdict, "{stated:?}");
         }
-        let none = Said::Range(0.9, 1.1).interval();
+        let none = Said::Range("0.9", "1.1").interval();
         assert_eq!(judge(Some(INTERVAL(0.95, 1.2)), none), Verdict::Agrees);
     }
 
@@ -208,10 +208,10 @@ mod tests {
         let kept = kept(directory.path());
         let panel = panel(Measure::Mops);
         let drawn = |claim| DrawnClaim::new(&claim, &panel, &kept);
-        let series = drawn(claim::ratio(0, "x", ("a", "b"), 2.0, "", ""));
+        let series = drawn(claim::ratio(0, "x", ("a", "b"), "2", "", ""));
         assert_eq!(series.what, "panel, x: a to b");
         assert_eq!(series.verdict, Some(Verdict::Agrees));
-        let places = drawn(claim::between(0, ("y", "x"), "a", 2.0, "", ""));
+        let places = drawn(claim::between(0, ("y", "x"), "a", "2", "", ""));
         assert_eq!(places.what, "panel, a: y to x");
         assert_eq!(places.verdict, Some(Verdict::CannotBeTold));
         let ratio = |drawn: &DrawnClaim| match drawn.ours {
@@ -227,15 +227,15 @@ mod tests {
     fn counts_are_judged_and_times_are_not() {
         let directory = tempfile::tempdir().unwrap();
         let kept = kept(directory.path());
-        let verdict = |measure, place, paper: f64| {
+        let verdict = |measure, place, paper: &'static str| {
             let claim = claim::value(0, place, "a", paper, "", "");
             DrawnClaim::new(&claim, &panel(measure), &kept).verdict
         };
         let count = Measure::Field("fences");
-        assert_eq!(verdict(count, "y", 3.96), Some(Verdict::Differs));
-        assert_eq!(verdict(count, "y", 4.0), Some(Verdict::Agrees));
-        assert_eq!(verdict(count, "x", 1.5), Some(Verdict::Agrees));
-        assert_eq!(verdict(Measure::Mops, "y", 4.0), None);
-        assert_eq!(verdict(count, "z", 4.0), None);
+        assert_eq!(verdict(count, "y", "3.96"), Some(Verdict::Differs));
+        assert_eq!(verdict(count, "y", "4"), Some(Verdict::Agrees));
+        assert_eq!(verdict(count, "x", "1.5"), Some(Verdict::Agrees));
+        assert_eq!(verdict(Measure::Mops, "y", "4"), None);
+        assert_eq!(verdict(count, "z", "4"), None);
     }
 }

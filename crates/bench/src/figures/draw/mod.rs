@@ -165,8 +165,8 @@ mod tests {
                     panel(Measure::Path(&["hardware_per_op", "cycles"])),
                 ],
                 claims: vec![
-                    claim::ratio(0, "place", ("a", "b"), 2.0, "", ""),
-                    claim::value(1, "place", "a", 2.0, "", ""),
+                    claim::ratio(0, "place", ("a", "b"), "2", "", ""),
+                    claim::value(1, "place", "a", "2", "", ""),
                 ],
                 differs: "",
             },

@@ -93,7 +93,10 @@ pub fn claims(page: &mut String, figure: &Drawn) {
 fn beside(ours: &Ours) -> String {
     match ours {
         Ours::Value(summary) => with_spread(summary),
-        Ours::Ratio { ratio, stated } => format!("{} <small>{}</small>", short(*ratio), plus_minus(*stated)),
+        Ours::Ratio { ratio, stated } => match plus_minus(*stated) {
+            within if within.is_empty() => short(*ratio),
+            within => format!("{} <small>{}</small>", short(*ratio), within.trim_start()),
+        },
     }
 }
 
@@ -139,4 +142,20 @@ pub fn outside(page: &mut String, against: &Against) {
         );
     }
     page.push_str("</table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ratio has what it promises behind it, and nothing where it promises nothing.
+    #[test]
+    fn ratios_say_what_they_promise() {
+        let ratio = |stated| beside(&Ours::Ratio { ratio: 2.0, stated });
+        assert_eq!(ratio(None), "2");
+        let stated = Interval { low: 1.6, high: 2.5 };
+        assert_eq!(ratio(Some(stated)), "2 <small>±25%</small>");
+        let wide = Interval { low: 0.5, high: 8.0 };
+        assert_eq!(ratio(Some(wide)), "2 <small>±?</small>");
+    }
 }

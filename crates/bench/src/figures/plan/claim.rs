@@ -25,19 +25,19 @@ pub struct At {
     pub place: String,
 }
 
-/// A paper's words.
+/// A paper's words. Its numbers are written as it writes them, since they are as exact as their digits: 5.0 is not 5.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Said {
-    /// A number, as exact as its digits.
-    Number(f64),
+    /// A number.
+    Number(&'static str),
     /// A number over another.
-    Over(f64, f64),
+    Over(&'static str, &'static str),
     /// From one number to another.
-    Range(f64, f64),
+    Range(&'static str, &'static str),
 }
 
-impl From<f64> for Said {
-    fn from(number: f64) -> Said {
+impl From<&'static str> for Said {
+    fn from(number: &'static str) -> Said {
         Said::Number(number)
     }
 }
@@ -47,7 +47,7 @@ impl Said {
     pub fn interval(self) -> Interval {
         match self {
             Said::Number(number) => {
-                let half = half_a_digit(number);
+                let (number, half) = (value_of(number), half_a_digit(number));
                 Interval {
                     low: number - half,
                     high: number + half,
@@ -71,17 +71,21 @@ impl Said {
 impl std::fmt::Display for Said {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            Said::Number(number) => write!(f, "{number}"),
-            Said::Over(over, under) => f.write_str(&short(over / under)),
+            Said::Number(number) => f.write_str(number),
+            Said::Over(over, under) => f.write_str(&short(value_of(over) / value_of(under))),
             Said::Range(least, most) => write!(f, "{least}–{most}"),
         }
     }
 }
 
-/// Half of what the last digit stands for, of a number written as short as it can be.
-fn half_a_digit(number: f64) -> f64 {
-    let written = number.to_string();
-    let digits = written.split_once('.').map_or(0, |(_, digits)| digits.len());
+/// What the digits say; a test sees to it that all that figures claim are digits.
+fn value_of(number: &str) -> f64 {
+    number.parse().unwrap_or(f64::NAN)
+}
+
+/// Half of what the last digit stands for.
+fn half_a_digit(number: &str) -> f64 {
+    let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
     0.5 * 0.1f64.powi(i32::try_from(digits).unwrap_or(i32::MAX))
 }
 
@@ -151,10 +155,13 @@ mod tests {
     #[test]
     fn numbers_are_as_exact_as_their_digits() {
         for (said, shown, low, high) in [
-            (Said::Number(3.0), "3", 2.5, 3.5),
-            (Said::Number(2.562), "2.562", 2.5615, 2.5625),
-            (Said::Over(1.2, 1.5), "0.80", 1.15 / 1.55, 1.25 / 1.45),
-            (Said::Range(1.65, 2.0), "1.65–2", 1.645, 2.5),
+            (Said::Number("3"), "3", 2.5, 3.5),
+            (Said::Number("5.0"), "5.0", 4.95, 5.05),
+            (Said::Number("17.0"), "17.0", 16.95, 17.05),
+            (Said::Number("2.50"), "2.50", 2.495, 2.505),
+            (Said::Number("2.562"), "2.562", 2.5615, 2.5625),
+            (Said::Over("1.2", "1.5"), "0.80", 1.15 / 1.55, 1.25 / 1.45),
+            (Said::Range("1.65", "2"), "1.65–2", 1.645, 2.5),
         ] {
             assert_eq!(said.to_string(), shown);
             let Interval { low: from, high: to } = said.interval();

@@ -13,7 +13,7 @@ pub enum Scale {
     Smoke,
     /// A million keys.
     Laptop,
-    /// As many keys as the papers had, or nearly; needs tens of gigabytes and hours.
+    /// Thirty million keys, as ROART had; the others had up to 128 million. Needs tens of gigabytes and hours.
     Paper,
 }
 

@@ -58,9 +58,10 @@ const OTHER_MEMORY: &str = "The paper ran on Optane with many cores; here it is 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     /// Each figure has panels, each claim names points that its panel has, says where the paper has it and why ours may
-    /// differ, and ids are unique. What a paper's text gives no number of that is measured here says so.
+    /// differ, numbers are numbers, and ids are unique. What a paper's text gives no number of that is measured here says so.
     #[test]
     fn figures_are_well_formed() {
         for (scale, cores) in [(Scale::Smoke, 1), (Scale::Laptop, 2), (Scale::Paper, 64)] {
@@ -92,17 +93,50 @@ mod tests {
                         figure.id
                     );
                     assert!(figure.panels[claim.panel].is_of_one_measure());
+                    let paper = claim.paper.interval();
+                    assert!(
+                        0.0 < paper.low && paper.low < paper.high,
+                        "{}: {claim:?}",
+                        figure.id
+                    );
                 }
             }
         }
     }
 
-    /// Bounds beside lookups are no ratios, indexes beside each other are.
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        _args: crate::Args,
+    }
+
+    /// Every cell of every scale, on few and on many cores, is a command line of ours.
+    #[test]
+    fn cells_are_command_lines() {
+        for scale in [Scale::Smoke, Scale::Laptop, Scale::Paper] {
+            for cores in [1, 2, 16] {
+                let figures = figures(scale, cores);
+                let panels = figures.iter().flat_map(|figure| &figure.panels);
+                for point in panels.flat_map(|panel| &panel.points) {
+                    let words = point.cell.0.split_whitespace();
+                    // As it is run.
+                    let line = ["bench"].into_iter().chain(words).chain(["--json"]);
+                    if let Err(error) = Line::try_parse_from(line) {
+                        panic!("{}: {error}", point.cell.0);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bounds beside lookups are no ratios, indexes beside each other are; a bound alone is beside nothing.
     #[test]
     fn panels_of_one_measure() {
         for figure in figures(Scale::Laptop, 2) {
             for panel in &figure.panels {
-                assert_eq!(panel.is_of_one_measure(), figure.id != "limit", "{}", figure.id);
+                let alone = panel.points.windows(2).all(|two| two[0].series == two[1].series);
+                let expected = figure.id != "limit" || alone;
+                assert_eq!(panel.is_of_one_measure(), expected, "{}", panel.title);
             }
         }
     }

@@ -17,12 +17,15 @@ pub fn plot(shape: Shape, y_label: &str, places: &[String], series: &[Series]) -
     };
     let inner = (group * places.len() as f64).max(560.0);
     let group = inner / places.len().max(1) as f64;
-    let values = series.iter().flat_map(|one| one.values.iter().flatten());
-    let axis = Axis::new(
-        TOP,
-        HEIGHT,
-        values.map(|value| value.summary.most).fold(0.0, f64::max),
-    );
+    let values = || series.iter().flat_map(|one| one.values.iter().flatten());
+    let least = values()
+        .map(|value| value.summary.least)
+        .fold(f64::INFINITY, f64::min);
+    let most = values().map(|value| value.summary.most).fold(0.0, f64::max);
+    let axis = match shape {
+        Shape::Bars => Axis::new(TOP, HEIGHT, most),
+        Shape::Lines | Shape::Timeline => Axis::of_lines(TOP, HEIGHT, least, most),
+    };
     let y = |value: f64| axis.y(value);
     let x = |place: usize| LEFT + group * (place as f64 + 0.5);
     let legend = Legend::new(series.iter().map(|one| &*one.name), inner);
