@@ -3,6 +3,9 @@
 use crate::Error;
 use std::path::Path;
 
+/// Who a client is that does not say so.
+pub const DEFAULT: &[u8] = b"default";
+
 /// The users. With none, everybody may come in.
 #[derive(Debug, Default)]
 pub struct Passwords(Vec<(Vec<u8>, Vec<u8>)>);
@@ -37,11 +40,16 @@ impl Passwords {
         self.0.is_empty()
     }
 
+    /// Whether there is a user of this name, as `default` always is.
+    pub fn has(&self, user: &[u8]) -> bool {
+        user == DEFAULT || self.0.iter().any(|(name, _)| name == user)
+    }
+
     /// Whether this is a user's password. Without users, any is one of the user `default`. Takes as long for a wrong
     /// password as for a right one.
     pub fn let_in(&self, user: &[u8], password: &[u8]) -> bool {
         if self.none() {
-            return user == b"default";
+            return user == DEFAULT;
         }
         let mut found = false;
         for (name, word) in &self.0 {
