@@ -10,27 +10,20 @@
 //!
 //! I1 An entry whose end has come is absent for everyone, whether it is still there or not.
 //! I2 It is removed by an edit that looks again: what was put meanwhile stays.
+//!
+//! Not here: the thread that sweeps (`sweeper`).
 
 use crate::{Error, KeyRange, Map};
 use index::{Action, Direction, Edit};
 use std::ops::{Bound, ControlFlow};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 const HEADER: usize = 8;
 
-/// Keys that the sweeper looks at in one step.
-const STEP: usize = 256;
-
-/// Pauses between the end of a round of the sweeper and the next, in a step's pauses.
-const ROUND: u32 = 20;
-
 /// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
 ///
 /// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values do.
-/// What is past its end takes space until somebody writes its key or a [`Sweeper`] comes by. A map is of this kind by
+/// What is past its end takes space until somebody writes its key or a [`Sweeper`](crate::Sweeper) comes by. A map is of this kind by
 /// its use: what was put into it otherwise is refused.
 ///
 /// ```
@@ -45,6 +38,15 @@ const ROUND: u32 = 20;
 /// assert_eq!(sessions.get("alice")?, Some(b"token".to_vec()));
 /// assert_eq!(sessions.get("bob")?, None);
 /// assert!(sessions.insert("bob", "another", None)?); // for ever
+///
+/// // In a batch and in a snapshot, which have the bytes of the map under it:
+/// let mut batch = db.batch();
+/// let hour = Some(Duration::from_secs(3600));
+/// batch.upsert(sessions.map(), "carol", sessions.bytes("token", hour));
+/// assert!(batch.commit()?);
+/// let then = db.snapshot()?;
+/// let bytes = then.view(sessions.map())?.get("carol")?.expect("just put");
+/// assert_eq!(sessions.read(&bytes)?.expect("alive").0, b"token");
 /// # Ok::<(), wollemi::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -128,6 +130,26 @@ impl Expiring {
         &self.map
     }
 
+    /// What the map under it holds for this value with, if any, a life from now on: for batches.
+    pub fn bytes(&self, value: impl AsRef<[u8]>, life: Option<Duration>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        fill(&mut bytes, end_of(life, now()), value.as_ref());
+        bytes
+    }
+
+    /// The value in what the map under it holds, as snapshots, watches and backups show it, and what is left of its life;
+    /// `None`: its end has come by now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotExpiring`]
+    pub fn read(&self, bytes: &[u8]) -> Result<Option<WithLife>, Error> {
+        let (end, value) = read(bytes).ok_or_else(|| self.foreign())?;
+        let now = now();
+        let left = (end != 0).then(|| Duration::from_millis(end.saturating_sub(now)));
+        Ok((!is_over(end, now)).then(|| (value.to_vec(), left)))
+    }
+
     fn foreign(&self) -> Error {
         Error::NotExpiring(self.map.name().to_owned())
     }
@@ -157,13 +179,10 @@ impl Expiring {
     /// The value of a key that is alive, copied, and what is left of its life; `None`: it has no end.
     pub fn get_with_life(&self, key: impl AsRef<[u8]>) -> Result<Option<WithLife>, Error> {
         let guard = heap::pin();
-        let Some(bytes) = self.map.index.get(key.as_ref(), &guard)? else {
-            return Ok(None);
-        };
-        let (end, value) = read(&bytes).ok_or_else(|| self.foreign())?;
-        let now = now();
-        let left = (end != 0).then(|| Duration::from_millis(end.saturating_sub(now)));
-        Ok((!is_over(end, now)).then(|| (value.to_vec(), left)))
+        match self.map.index.get(key.as_ref(), &guard)? {
+            Some(bytes) => self.read(&bytes),
+            None => Ok(None),
+        }
     }
 
     /// Gives the key this value and, if any, this life.
@@ -173,9 +192,7 @@ impl Expiring {
         value: impl AsRef<[u8]>,
         life: Option<Duration>,
     ) -> Result<(), Error> {
-        let (value, mut put) = (value.as_ref(), Vec::new());
-        fill(&mut put, end_of(life, now()), value);
-        self.map.upsert(key, put)
+        self.map.upsert(key, self.bytes(value, life))
     }
 
     /// Adds the key if none that is alive is there; `false` if one is.
@@ -272,83 +289,5 @@ impl Expiring {
             removed += usize::from(action == Action::Remove);
         }
         Ok(Swept { seen, removed })
-    }
-
-    /// Starts a thread that [sweeps](Expiring::sweep) round and round, a few hundred keys at a time, with this pause
-    /// between two steps unless it is finding much.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Thread`]
-    pub fn sweeper(&self, pause: Duration) -> Result<Sweeper, Error> {
-        let shared = Arc::<Shared>::default();
-        let (theirs, map) = (shared.clone(), self.clone());
-        let thread = std::thread::Builder::new()
-            .name("wollemi-sweep".into())
-            .spawn(move || map.sweep_on(pause, &theirs))
-            .map_err(Error::Thread)?;
-        Ok(Sweeper {
-            shared,
-            thread: Some(thread),
-        })
-    }
-
-    fn sweep_on(&self, pause: Duration, shared: &Shared) {
-        let mut cursor = None;
-        loop {
-            let pauses = match self.sweep(&mut cursor, STEP) {
-                Ok(swept) => {
-                    shared.removed.fetch_add(swept.removed as u64, Relaxed);
-                    match swept.seen {
-                        seen if seen < STEP => ROUND,
-                        seen if swept.removed * 4 < seen => 1,
-                        _ => 0,
-                    }
-                }
-                // A full or damaged pool, or another's values: who reads and writes is told. Again later, from the next
-                // key on.
-                Err(_) => ROUND,
-            };
-            let stop = shared.stop.lock().unwrap_or_else(PoisonError::into_inner);
-            let (stop, _) = shared
-                .stopped
-                .wait_timeout_while(stop, pause * pauses, |stop| !*stop)
-                .unwrap_or_else(PoisonError::into_inner);
-            if *stop {
-                return;
-            }
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    stop: Mutex<bool>,
-    stopped: Condvar,
-    removed: AtomicU64,
-}
-
-/// A thread that removes what is past its end, until this is dropped. It keeps the database open.
-#[derive(Debug)]
-pub struct Sweeper {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Sweeper {
-    /// Entries that it has removed.
-    pub fn removed(&self) -> u64 {
-        self.shared.removed.load(Relaxed)
-    }
-}
-
-impl Drop for Sweeper {
-    fn drop(&mut self) {
-        *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.shared.stopped.notify_all();
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to say: what it removed is counted.
-            let _ = thread.join();
-        }
     }
 }

@@ -46,6 +46,7 @@ mod reader;
 mod report;
 mod snapshot;
 mod store;
+mod sweeper;
 #[cfg(feature = "typed")]
 mod typed;
 mod watch;
@@ -55,7 +56,7 @@ pub use batch::Batch;
 pub use bounds::KeyRange;
 pub use db::Db;
 pub use error::{Error, MAX_NAME};
-pub use expiring::{Expiring, Sweeper, Swept, WithLife};
+pub use expiring::{Expiring, Swept, WithLife};
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::Merges;
@@ -69,6 +70,7 @@ pub use pmem::{Hardware, Level, Media};
 pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 pub use snapshot::{Snapshot, View, ViewIter};
+pub use sweeper::Sweeper;
 #[cfg(feature = "typed")]
 pub use typed::{FixedKey, Key, TypedMap};
 pub use watch::{Event, Watch};

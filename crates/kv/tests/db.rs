@@ -1,7 +1,11 @@
 //! Databases: reopening, maps by name, files that are not pools.
 
 use std::fs;
-use wollemi::{Db, Error, IndexKind, Options};
+use std::time::{Duration, Instant};
+use wollemi::{Db, Error, IndexKind, Options, RecoveryState};
+
+/// So long a test waits before it takes it for a hang.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -190,6 +194,46 @@ fn recovery_can_be_left_out() -> Outcome {
     assert!(check.is_clean(), "{check:?}");
     assert_eq!(check.maps[0].keys, 1500);
     assert_eq!(db.stats()?.space.unswept, 0);
+    Ok(())
+}
+
+/// Recovery tells how far it is while readers are answered. It sweeps nothing, and so does not end, before those have gone
+/// that were there when it began.
+#[test]
+fn recovery_is_told_beside_readers() -> Outcome {
+    const KEYS: u32 = 1000;
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?
+        .map("m")?
+        .load((0..KEYS).map(|i| (i.to_be_bytes(), "value")))?;
+    let db = Options::new().recovery_threads(0).open(&path)?;
+    let map = db.map("m")?;
+    assert_eq!(db.recovery_progress().state, RecoveryState::Idle);
+    let ended = std::thread::scope(|scope| -> Result<_, Error> {
+        let reader = map.reader();
+        let recovering = scope.spawn(|| db.recover());
+        let begin = Instant::now();
+        let mut told = db.recovery_progress();
+        while told.objects == 0 {
+            assert!(begin.elapsed() < PATIENCE, "nothing is found: {told:?}");
+            std::thread::sleep(Duration::from_millis(1));
+            told = db.recovery_progress();
+        }
+        for i in 0..KEYS {
+            let found = reader.get(i.to_be_bytes())?;
+            assert_eq!(found.as_deref(), Some(&b"value"[..]));
+            told = db.recovery_progress();
+            assert_eq!((&told.state, told.pages_swept), (&RecoveryState::Running, 0));
+        }
+        assert!(told.pages > 0);
+        drop(reader);
+        Ok(recovering.join().expect("no panic"))
+    })?;
+    assert_eq!(
+        (&ended.state, ended.pages_swept),
+        (&RecoveryState::Done, ended.pages)
+    );
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The connections that are open: how many, who they are, and a way to end one.
 
 use crate::config::Protocol;
+use crate::passwords;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +31,8 @@ pub struct Client {
 /// What a client has told of itself, and where it stands. Only Redis clients do.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
+    /// As whom it has come in; `None`: it has not said so.
+    pub user: Option<Vec<u8>>,
     pub name: String,
     pub lib_name: String,
     pub lib_version: String,
@@ -38,6 +41,13 @@ pub struct Known {
     pub three: bool,
     /// How many commands wait for `EXEC`; `None`: it is in no transaction.
     pub queued: Option<usize>,
+}
+
+impl Known {
+    /// The user that it is, by name.
+    pub fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or(passwords::DEFAULT)
+    }
 }
 
 impl Client {

@@ -97,6 +97,11 @@ impl Databases {
         self.all().iter().map(|(_, store)| store.edits()).sum()
     }
 
+    /// Whether all that is told of how many items there are is exact.
+    pub fn counted(&self) -> bool {
+        self.all().iter().all(|(_, store)| store.items().1)
+    }
+
     /// How many keys all their maps have, their records' and those of dead items included, as far as they are counted.
     pub fn keys(&self) -> u64 {
         self.all().iter().map(|(_, store)| store.keys()).sum()

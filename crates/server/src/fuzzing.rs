@@ -136,6 +136,7 @@ const WORDS: &[&str] = &[
     "touch a ",
     "flush_all ",
     "stats ",
+    "cache_memlimit ",
     "quit",
     "noreply",
     " ",

@@ -1,53 +1,89 @@
 //! Who may come in: users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
 
 use crate::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
-/// The users. With none, everybody may come in.
+/// Who a client is that does not say so.
+pub const DEFAULT: &[u8] = b"default";
+
+/// The users. Without a file of them, everybody may come in.
 #[derive(Debug, Default)]
-pub struct Passwords(Vec<(Vec<u8>, Vec<u8>)>);
+pub struct Passwords {
+    path: Option<PathBuf>,
+    users: RwLock<Users>,
+}
+
+/// Names and passwords.
+type Users = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Passwords {
     /// Reads a file of passwords. Empty lines and lines that begin with `#` say nothing.
     pub fn read(path: &Path) -> Result<Passwords, Error> {
-        let wrong = |why: String| Error::Passwords {
-            path: path.to_owned(),
-            why,
-        };
-        let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-        let mut users = Vec::new();
-        for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.is_empty() || line[0] == b'#' {
-                continue;
-            }
-            let colon = line.iter().position(|&byte| byte == b':');
-            let colon = colon.filter(|&colon| colon > 0 && colon + 1 < line.len());
-            let colon = colon.ok_or_else(|| wrong(format!("line {}: not 'user:password'", number + 1)))?;
-            users.push((line[..colon].to_vec(), line[colon + 1..].to_vec()));
+        Ok(Passwords {
+            users: RwLock::new(users(path)?),
+            path: Some(path.to_owned()),
+        })
+    }
+
+    /// Reads the file anew, if there is one, for who comes in from now on. What is wrong with it changes nothing.
+    pub fn read_again(&self) -> Result<(), Error> {
+        if let Some(path) = &self.path {
+            let users = users(path)?;
+            *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
         }
-        match users.is_empty() {
-            true => Err(wrong("no users".to_owned())),
-            false => Ok(Passwords(users)),
-        }
+        Ok(())
+    }
+
+    fn users(&self) -> RwLockReadGuard<'_, Users> {
+        // The one change is an assignment.
+        self.users.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether clients need not say who they are.
     pub fn none(&self) -> bool {
-        self.0.is_empty()
+        self.path.is_none()
+    }
+
+    /// Whether there is a user of this name, as `default` always is.
+    pub fn has(&self, user: &[u8]) -> bool {
+        user == DEFAULT || self.users().iter().any(|(name, _)| name == user)
     }
 
     /// Whether this is a user's password. Without users, any is one of the user `default`. Takes as long for a wrong
     /// password as for a right one.
     pub fn let_in(&self, user: &[u8], password: &[u8]) -> bool {
         if self.none() {
-            return user == b"default";
+            return user == DEFAULT;
         }
         let mut found = false;
-        for (name, word) in &self.0 {
+        for (name, word) in self.users().iter() {
             found |= same(name, user) & same(word, password);
         }
         found
+    }
+}
+
+fn users(path: &Path) -> Result<Users, Error> {
+    let wrong = |why: String| Error::Passwords {
+        path: path.to_owned(),
+        why,
+    };
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut users = Vec::new();
+    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line[0] == b'#' {
+            continue;
+        }
+        let colon = line.iter().position(|&byte| byte == b':');
+        let colon = colon.filter(|&colon| colon > 0 && colon + 1 < line.len());
+        let colon = colon.ok_or_else(|| wrong(format!("line {}: not 'user:password'", number + 1)))?;
+        users.push((line[..colon].to_vec(), line[colon + 1..].to_vec()));
+    }
+    match users.is_empty() {
+        true => Err(wrong("no users".to_owned())),
+        false => Ok(users),
     }
 }
 

@@ -9,6 +9,7 @@ mod client;
 mod command;
 mod config;
 mod context;
+mod cursors;
 mod decimal;
 mod describe;
 mod expiry;
@@ -28,7 +29,7 @@ mod syntax;
 mod table;
 mod transaction;
 
-pub use scan::Cursors;
+pub use cursors::Cursors;
 
 use crate::clients::Client;
 use crate::connection::{Answered, ENOUGH, Protocol, Sink};

@@ -220,7 +220,7 @@ async fn wait(
     }
 }
 
-/// Takes the limits that shall apply now, and the certificate as it is now, or keeps the old ones.
+/// Takes the limits that shall apply now, and passwords and certificate as they are now, or keeps the old ones.
 fn reload(shared: &Shared) {
     let Some(reload) = &shared.config.reload else {
         return;
@@ -229,6 +229,11 @@ fn reload(shared: &Shared) {
         Ok(config) => {
             shared.take(&config);
             tracing::info!("limits reloaded");
+            match shared.passwords.read_again() {
+                Err(why) => tracing::error!(%why, "passwords refused, the old ones stay"),
+                Ok(()) if shared.passwords.none() => {}
+                Ok(()) => tracing::info!("passwords reloaded"),
+            }
             match shared.encryption.as_ref().map(Encryption::read_again) {
                 Some(Err(why)) => tracing::error!(%why, "certificate refused, the old one stays"),
                 Some(Ok(())) => tracing::info!("certificate reloaded"),

@@ -29,7 +29,8 @@ use std::time::Duration;
 Redis's database 0 is that map, database N the map `memcached-N`. \
 SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once. \
 SIGHUP reads the settings again and takes the limits over: --max-connections, --max-value, --max-bulk, --idle-timeout, \
---slow-log, --slow-log-length, --memory-limit, --no-evict; and --backup, --backup-memory.
+--slow-log, --slow-log-length, --memory-limit, --no-evict; and --backup, --backup-memory. It reads the files of --passwords, --tls-cert \
+and --tls-key again.
 
 Every option but --config, --print-config and --after-power-loss can also be set in the environment, \
 as WOLLEMI_MAX_CONNECTIONS=5000 (lists with commas, switches with true or false), and in the file of --config, as \

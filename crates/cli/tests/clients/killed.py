@@ -9,11 +9,13 @@ second of which is not known before it is acknowledged; null where it does not e
 are flushed. What was found by `verify` stands there as acknowledged, too.
 
 Each client has its own keys: plain ones that live long, short-lived ones, ones that are set and deleted, some that are set together,
-a counter, and a number that is only changed by compare-and-swap. Now and then one of them flushes all, while the other waits.
+a counter, and a number that is only changed by compare-and-swap. Beside the ledger (LEDGER.held) is a value with the unique that
+memcached's client was shown: by it the value is changed after the kill. Now and then one of them flushes all, while the other waits.
 """
 
 import contextlib
 import json
+import pathlib
 import sys
 import threading
 import time
@@ -25,6 +27,7 @@ LIFE = 1000
 KEYS = 50
 MANY = 24
 BETWEEN_FLUSHES = 15
+HELD = "m:held"
 GONE = (OSError, EOFError, pymemcache.MemcacheError, redis.RedisError)
 
 
@@ -61,6 +64,28 @@ class Memcached:
         found, unique = self.client.gets(key)
         assert int(found) == old, (key, found, old)
         return self.client.cas(key, str(new), unique)
+
+    def hold(self, path):
+        """Sets a value, and notes it with its unique."""
+        value = str(time.time_ns())
+        assert self.client.set(HELD, value)
+        found, unique = self.client.gets(HELD)
+        assert found.decode() == value, (found, value)
+        path.write_text(json.dumps([value, unique.decode()]))
+
+    def swap_held(self, path):
+        """What is wrong with a unique from before the kill: it is the value's, and changes it once; or the value is another, or
+        gone, and stays so."""
+        value, unique = json.loads(path.read_text())
+        found, shown = self.client.gets(HELD)
+        swapped = [self.client.cas(HELD, "swapped", unique) for _ in range(2)]
+        if found is None:
+            fine = swapped == [None, None]
+        elif found.decode() == value:
+            fine = shown.decode() == unique and swapped == [True, False]
+        else:
+            fine = swapped == [False, False]
+        return [] if fine else [f"{HELD} is {found}, {shown}; of {value}, {unique}: {swapped}"]
 
     def flush(self):
         return self.client.flush_all()
@@ -110,6 +135,9 @@ class Redis:
             pipe.set(key, new)
             return pipe.execute() == [True]
 
+    def hold(self, path):
+        """It knows no uniques."""
+
     def flush(self):
         return self.client.flushall()
 
@@ -152,8 +180,8 @@ class Gate:
 
 
 class Worker:
-    def __init__(self, client, ledger, lock, gate):
-        self.client, self.ledger, self.lock, self.gate = client, ledger, lock, gate
+    def __init__(self, client, ledger, held, lock, gate):
+        self.client, self.ledger, self.held, self.lock, self.gate = client, ledger, held, lock, gate
         self.counter, self.number = f"{client.name}:counter", f"{client.name}:number"
 
     def note(self, acknowledged, key, item):
@@ -189,6 +217,7 @@ class Worker:
     def begin(self):
         """The counter and the number as they are, or from nought."""
         self.flushes = self.gate.flushes
+        self.client.hold(self.held)
         for key in (self.counter, self.number):
             if self.client.get(key) is None:
                 self.do(key, lambda: self.client.add(key, "0"), "0")
@@ -255,7 +284,7 @@ def fits(item, look, before, after):
     return ends == -1 if least is None else max(least, before + 1) <= ends <= (most or ends)
 
 
-def verify(clients, path):
+def verify(clients, path, held):
     seen = {}
     alternatives = replay(path)
     for key in alternatives[0]:
@@ -269,7 +298,7 @@ def verify(clients, path):
     for may in alternatives:
         unfit = lambda key: not any(all(fits(item, *look) for look in seen[key]) for item in may[key])
         wrong.append([f"{key} is {seen[key]}, not one of {may[key]}" for key in may if unfit(key)])
-    best = min(wrong, key=len)
+    best = min(wrong, key=len) + clients[0].swap_held(held)
     print(*best[:20], f"{len(seen)} keys, {len(best)} wrong", sep="\n")
     with open(path, "a") as ledger:
         for key, ((in_memcached, _, _), (in_redis, _, _)) in seen.items():
@@ -284,13 +313,14 @@ def verify(clients, path):
 def main():
     what, memcached, database, path = sys.argv[1:]
     clients = [Memcached(int(memcached)), Redis(int(database))]
+    held = pathlib.Path(path + ".held")
     if what == "verify":
-        sys.exit(verify(clients, path) > 0)
+        sys.exit(verify(clients, path, held) > 0)
     lock, gate = threading.Lock(), Gate()
     failed = []
     threading.excepthook = lambda args: (failed.append(args), threading.__excepthook__(args))
     with open(path, "a") as ledger:
-        workers = [Worker(client, ledger, lock, gate) for client in clients]
+        workers = [Worker(client, ledger, held, lock, gate) for client in clients]
         threads = [threading.Thread(target=worker.work) for worker in workers]
         for thread in threads:
             thread.start()

@@ -76,13 +76,7 @@ impl Server {
 
     /// The value of a parameter, as `CONFIG GET` tells it.
     pub fn parameter(&self, name: &str) -> String {
-        let mut client = self.redis_client();
-        client.ask(&format!("config get {name}\r\n")).expect("an array");
-        // The name's head, the name, the value's head, the value.
-        (0..4)
-            .map(|_| client.line().expect("a line"))
-            .last()
-            .expect("four")
+        self.redis_client().parameter(name)
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -125,6 +119,13 @@ impl Client {
         let mut line = String::new();
         let read = self.lines.read_line(&mut line);
         (read.is_ok() && line.ends_with("\r\n")).then(|| line.trim_end().to_owned())
+    }
+
+    /// The value of a parameter, as `CONFIG GET` tells it.
+    pub fn parameter(&mut self, name: &str) -> String {
+        self.ask(&format!("config get {name}\r\n")).expect("an array");
+        // The name's head, the name, the value's head, the value.
+        (0..4).map(|_| self.line().expect("a line")).last().expect("four")
     }
 
     pub fn get(&mut self, key: &str) -> Option<String> {

@@ -1,10 +1,13 @@
 //! Settings: flags, environment, file; and reloading them.
 
-use crate::common::server::Server;
+use crate::common::server::{Client, PATIENCE, Server};
 use crate::common::{Pool, text};
 use crate::{log, wait_until};
 use rustix::process::Signal;
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 /// All settings are shown with where they come from, and nothing is opened.
@@ -117,5 +120,67 @@ fn files_follow_the_limit_on_connections() {
         Some("+OK")
     );
     assert!(files() >= 400, "{}", files());
+    assert_eq!(server.terminate(), Some(0));
+}
+
+/// What flags say of who comes in, where, and with how much holds. Passwords that have changed hold from the next reload on,
+/// for who comes in then, and a file of them that is wrong changes nothing.
+#[test]
+fn flags_and_passwords_hold() {
+    let pool = Pool::new();
+    let write = |text: &str| fs::write(pool.file("users"), text).expect("a file");
+    write("ann:secret\n");
+    let flags = [
+        "--passwords",
+        "users",
+        "--unix",
+        "w.sock",
+        "--memory-limit",
+        "1M",
+        "--no-evict",
+        "--max-bulk",
+        "2M",
+    ];
+    let server = Server::start_with(&pool, &flags);
+    let mut ann = server.redis_client();
+    let refused = "-NOAUTH Authentication required.";
+    assert_eq!(ann.ask("ping\r\n").as_deref(), Some(refused));
+    let come_in = |client: &mut Client, password: &str| {
+        let answer = client
+            .ask(&format!("auth ann {password}\r\n"))
+            .expect("an answer");
+        answer == "+OK"
+    };
+    assert!(come_in(&mut ann, "secret"));
+    assert_eq!(ann.parameter("maxmemory-policy"), "noeviction");
+    assert_eq!(ann.parameter("maxmemory"), (1 << 20).to_string());
+    assert_eq!(ann.parameter("proto-max-bulk-len"), (2 << 20).to_string());
+
+    let socket = pool.file("w.sock");
+    let mode = fs::metadata(&socket).expect("a file").permissions().mode();
+    assert_eq!(mode & 0o077, 0, "the owner's alone");
+    let mut local = UnixStream::connect(&socket).expect("the server listens");
+    local.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let value = "x".repeat(600_000);
+    let sets = ["a", "b"]
+        .map(|key| format!("set {key} 0 0 600000\r\n{value}\r\n"))
+        .concat();
+    let requests = format!("set who 0 0 10\r\nann secret\r\n{sets}get who\r\nquit\r\n");
+    local.write_all(requests.as_bytes()).expect("the server reads");
+    let mut answers = String::new();
+    local.read_to_string(&mut answers).expect("the server answers");
+    let full = "SERVER_ERROR out of memory storing object";
+    assert_eq!(answers, format!("STORED\r\nSTORED\r\n{full}\r\nEND\r\n"));
+
+    write("ann:other\n");
+    server.signal(Signal::HUP);
+    wait_until("new passwords", || log(&pool).contains("passwords reloaded"));
+    let mut again = server.redis_client();
+    assert!(!come_in(&mut again, "secret") && come_in(&mut again, "other"));
+    assert_eq!(ann.ask("ping\r\n").as_deref(), Some("+PONG"));
+    write("nobody\n");
+    server.signal(Signal::HUP);
+    wait_until("a refusal", || log(&pool).contains("passwords refused"));
+    assert!(come_in(&mut server.redis_client(), "other"));
     assert_eq!(server.terminate(), Some(0));
 }

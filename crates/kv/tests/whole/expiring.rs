@@ -108,6 +108,35 @@ fn the_sweeper_removes_what_is_over() -> Result<(), Error> {
     Ok(())
 }
 
+/// What a batch has put is what the map itself puts, and what a snapshot shows of it is read as the map itself reads it.
+#[test]
+fn batches_and_snapshots_have_its_bytes() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    let lives = [("ever", None), ("hour", HOUR), ("over", OVER)];
+    let mut batch = db.batch();
+    for (key, life) in lives {
+        batch.upsert(map.map(), key, map.bytes("value", life));
+    }
+    assert!(batch.commit()?);
+    let snapshot = db.snapshot()?;
+    let view = snapshot.view(map.map())?;
+    for (key, life) in lives {
+        map.upsert("another", "value", life)?;
+        for (key, bytes) in [(key, view.get(key)?), ("another", map.map().get("another")?)] {
+            let read = map.read(&bytes.expect("it is there"))?;
+            let shown = read.map(|(value, left)| (value, left.is_some()));
+            let found = map
+                .get_with_life(key)?
+                .map(|(value, left)| (value, left.is_some()));
+            assert_eq!(shown, (life != OVER).then(|| (b"value".to_vec(), life.is_some())));
+            assert_eq!(shown, found);
+        }
+    }
+    assert!(matches!(map.read(b"short"), Err(Error::NotExpiring(_))));
+    Ok(())
+}
+
 /// What was put into the map otherwise is refused, by whoever meets it, and left alone.
 #[test]
 fn other_values_are_refused() -> Result<(), Error> {

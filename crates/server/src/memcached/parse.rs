@@ -107,6 +107,8 @@ pub enum Request<'b> {
     Version,
     /// `verbosity`: accepted, and changes nothing.
     Verbosity,
+    /// `cache_memlimit`, in bytes.
+    MemoryLimit(u64),
     /// `quit`.
     Quit,
     /// A line that is not a request; the answer to it.

@@ -249,6 +249,10 @@ impl Session {
                 b"\r\n"
             }
             Request::Verbosity => b"OK\r\n",
+            Request::MemoryLimit(bytes) => {
+                self.shared().databases.memory().set_limit(bytes);
+                b"OK\r\n"
+            }
             Request::Wrong(answer) => answer.as_bytes(),
             Request::LineTooLong => {
                 out.extend_from_slice(b"CLIENT_ERROR line too long\r\n");

@@ -8,6 +8,7 @@ use super::parse::Args;
 use crate::clients::{Client, Known};
 use crate::config::Protocol;
 use crate::number;
+use crate::passwords::DEFAULT;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -51,7 +52,7 @@ const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user i
 pub fn auth(context: &mut Context<'_>, args: Args<'_>) -> Done {
     match args.len() {
         2 if context.worker.shared.passwords.none() => return Err(NO_PASSWORD.into()),
-        2 => login(context, b"default", args.get(1))?,
+        2 => login(context, DEFAULT, args.get(1))?,
         3 => login(context, args.get(1), args.get(2))?,
         _ => return Err(SYNTAX.into()),
     }
@@ -65,6 +66,7 @@ fn login(context: &mut Context<'_>, user: &[u8], password: &[u8]) -> Done {
         return Err(WRONG_PASSWORD.into());
     }
     context.state.known = true;
+    context.client.know(|known| known.user = Some(user.to_vec()));
     Ok(())
 }
 
@@ -265,9 +267,10 @@ fn line(client: &Client) -> String {
     );
     let _ = writeln!(
         text,
-        " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user=default \
-         redir=-1 resp={} lib-name={} lib-ver={}",
+        " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 \
+         resp={} lib-name={} lib-ver={}",
         client.command().map_or_else(|| "NULL".to_owned(), full_name),
+        String::from_utf8_lossy(known.user()),
         if known.three { 3 } else { 2 },
         known.lib_name,
         known.lib_version,
@@ -275,7 +278,7 @@ fn line(client: &Client) -> String {
     text
 }
 
-/// `CLIENT KILL addr`, or `CLIENT KILL [ID id] [ADDR addr] [LADDR addr] [TYPE normal] [USER default] [SKIPME yes|no]`.
+/// `CLIENT KILL addr`, or `CLIENT KILL [ID id] [ADDR addr] [LADDR addr] [TYPE normal] [USER user] [SKIPME yes|no]`.
 fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let clients = redis_clients(context);
     if args.len() == 3 {
@@ -304,7 +307,9 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
             b"laddr" => doomed.retain(|client| client.local.as_bytes() == value),
             b"type" if is_normal(value)? => {}
             b"type" => doomed.clear(),
-            b"user" if value == b"default" => {}
+            b"user" if context.shared().passwords.has(value) => {
+                doomed.retain(|client| client.known().user() == value);
+            }
             b"user" => {
                 let user = String::from_utf8_lossy(value);
                 return Err(Wrong(format!("ERR No such user '{user}'")));

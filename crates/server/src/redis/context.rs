@@ -123,11 +123,12 @@ impl Context<'_> {
 
     /// Stores data without an expiry, whatever is there.
     pub fn put(&self, key: &[u8], data: &[u8]) -> Done {
-        self.add(Counter::Sets, 1);
         self.change(key, |_, unique, put| {
             fresh(unique, 0, &[data], put);
             Decision::Put(())
-        })
+        })?;
+        self.add(Counter::Sets, 1);
+        Ok(())
     }
 
     /// Refuses to go on with a reply that has become too long.

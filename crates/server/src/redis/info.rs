@@ -109,6 +109,7 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             line("keyspace_hits", &sum(Counter::GetHits)),
             line("keyspace_misses", &sum(Counter::GetMisses)),
             line("evicted_keys", &memory.evicted()),
+            line("keyspace_exact", &u8::from(shared.databases.counted())),
         ],
         "replication" => vec![line("role", &"master"), line("connected_slaves", &0)],
         "cpu" => vec![line("threads", &shared.workers.len())],

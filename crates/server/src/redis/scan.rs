@@ -6,45 +6,7 @@ use super::parse::Args;
 use crate::item::Item;
 use crate::number;
 use index::{Direction, prefix_bounds};
-use std::collections::{HashMap, VecDeque};
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Mutex, PoisonError};
-
-/// The places of scans that have not ended: as a cursor is a number and a place is a key, the server keeps the last ones.
-#[derive(Debug, Default)]
-pub struct Cursors(Mutex<Places>);
-
-#[derive(Debug, Default)]
-struct Places {
-    last: u64,
-    keys: HashMap<u64, Vec<u8>>,
-    order: VecDeque<u64>,
-}
-
-/// Cursors that are kept.
-const CURSORS: usize = 1 << 14;
-
-impl Cursors {
-    /// A cursor for the place behind this key.
-    fn give(&self, key: Vec<u8>) -> u64 {
-        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        places.last += 1;
-        let cursor = places.last;
-        places.keys.insert(cursor, key);
-        places.order.push_back(cursor);
-        if places.order.len() > CURSORS
-            && let Some(oldest) = places.order.pop_front()
-        {
-            places.keys.remove(&oldest);
-        }
-        cursor
-    }
-
-    fn place(&self, cursor: u64) -> Option<Vec<u8>> {
-        let places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        places.keys.get(&cursor).cloned()
-    }
-}
 
 /// Keys that a scan looks at under one guard.
 const STEP: usize = 1024;
@@ -141,9 +103,9 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
         last = Some(key.to_vec());
         ControlFlow::Break(())
     })?;
-    let cursor = last.map_or(0, |key| context.shared().cursors.give(key));
+    let next = context.shared().cursors.gone_on(cursor, last);
     context.reply.array(2);
-    context.reply.bulk(cursor.to_string().as_bytes());
+    context.reply.bulk(next.to_string().as_bytes());
     context.reply.array(keys.len());
     keys.iter().for_each(|key| context.reply.bulk(key));
     Ok(())

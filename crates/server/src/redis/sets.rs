@@ -65,8 +65,7 @@ fn store(
     data: &[u8],
     options: &SetOptions,
 ) -> Result<(bool, Option<Vec<u8>>), Wrong> {
-    context.add(Counter::Sets, 1);
-    context.change(key, |old, unique, put| {
+    let stored = context.change(key, |old, unique, put| {
         let shown = old.filter(|_| options.get).map(|old| old.data.to_vec());
         if old.is_some() && options.if_absent || old.is_none() && options.if_present {
             return Decision::Keep((false, shown));
@@ -74,7 +73,9 @@ fn store(
         let kept = old.filter(|_| options.keep).map_or(0, |old| old.header.expiry);
         fresh(unique, options.expiry.unwrap_or(kept), &[data], put);
         Decision::Put((true, shown))
-    })
+    })?;
+    context.add(Counter::Sets, 1);
+    Ok(stored)
 }
 
 /// Stores keys' data without expiries, in their order, and replies to each as `SET` does. Nobody is kept away, no
@@ -96,8 +97,8 @@ pub fn set_each(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
 
 /// Stores what there is room for.
 fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
-    context.add(Counter::Sets, keys.len() as u64);
-    let scratch = &mut *context.worker.scratch.borrow_mut();
+    let worker = context.worker;
+    let scratch = &mut *worker.scratch.borrow_mut();
     let store = context.state.store.clone();
     let reply = &mut context.reply;
     let stored = store.put_many(
@@ -105,7 +106,10 @@ fn put_all(context: &mut Context<'_>, keys: &[&[u8]], data: &[&[u8]]) {
         scratch,
         |i, unique, put| fresh(unique, 0, &[data[i]], put),
         |_, done| match done {
-            Ok(()) => reply.ok(),
+            Ok(()) => {
+                worker.add(Counter::Sets, 1);
+                reply.ok();
+            }
             Err(failure) => reply.error(&Wrong::from(failure).0),
         },
     );

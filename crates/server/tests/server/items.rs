@@ -189,5 +189,15 @@ fn stats_count() {
             "{line} is not in {lines:#?}"
         );
     }
+    client.send(b"stats conns\r\n");
+    let conns = String::from_utf8(client.until(b"END\r\n")).expect("text");
+    let own = client.socket.local_addr().expect("an address");
+    for line in [
+        format!("STAT 1:addr tcp:{own}"),
+        format!("STAT 1:listen_addr tcp:{}", server.address),
+        "STAT 1:state conn_parse_cmd".to_owned(),
+    ] {
+        assert!(conns.lines().any(|told| told == line), "{line} is not in {conns}");
+    }
     client.ask("stats reset\r\n", "RESET\r\n");
 }

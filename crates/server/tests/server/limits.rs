@@ -1,6 +1,6 @@
 //! Limits: those that change while connections are open, and those of what a connection, or the server for it, holds.
 
-use crate::support::{Running, with_redis};
+use crate::support::{Client, Running, with_redis};
 use index::model::Model;
 use std::sync::Arc;
 use wollemi_server::Config;
@@ -91,39 +91,61 @@ fn what_a_connection_may_hold_is_bounded() {
     server.stop();
 }
 
-/// A `SCAN` of long keys ends early, and goes on from its cursor, of which the last 16,384 are remembered.
+/// A word as clients and replies have it.
+fn bulk(word: &str) -> String {
+    format!("${}\r\n{word}\r\n", word.len())
+}
+
+/// The cursor of a `SCAN`'s reply, of which the keys must be these.
+#[track_caller]
+fn scanned(client: &mut Client, command: &str, keys: &[String]) -> u64 {
+    client.send(command.as_bytes());
+    assert_eq!(client.line(), "*2");
+    client.line();
+    let cursor = client.line().parse().expect("a number");
+    client.expect(format!("*{}\r\n{}", keys.len(), keys.concat()).as_bytes());
+    cursor
+}
+
+/// A `SCAN` of long keys ends early, goes on from its cursor, and from the same once more: the answer may have been lost.
 #[test]
 fn scans_end_early_and_go_on() {
-    const CURSORS: usize = 1 << 14;
     let server = Running::with_redis();
     let mut client = server.connect_redis();
-    let bulk = |word: &str| format!("${}\r\n{word}\r\n", word.len());
-    let keys: Vec<_> = (0..32)
+    let keys: Vec<_> = (0..48)
         .map(|i| bulk(&format!("{i:0width$}", width = index::MAX_KEY)))
         .collect();
     for key in &keys {
         client.ask(&format!("*3\r\n{}{key}{}", bulk("SET"), bulk("x")), "+OK\r\n");
     }
     // Sixteen of them are just below 1 MiB.
-    let (first, rest) = keys.split_at(17);
-    let found = |cursor: usize, keys: &[String]| {
-        let cursor = bulk(&cursor.to_string());
-        format!("*2\r\n{cursor}*{}\r\n{}", keys.len(), keys.concat())
-    };
-    client.ask("scan 0 count 1000\r\n", &found(1, first));
-    client.ask("scan 1 count 1000\r\n", &found(0, rest));
+    let first = scanned(&mut client, "scan 0 count 1000\r\n", &keys[..17]);
+    for _ in 0..2 {
+        let go_on = format!("scan {first} count 1000\r\n");
+        let second = scanned(&mut client, &go_on, &keys[17..34]);
+        assert!(first < second && second < 1 << 53, "{first}, {second}");
+        let go_on = format!("scan {second} count 1000\r\n");
+        assert_eq!(scanned(&mut client, &go_on, &keys[34..]), 0);
+    }
+    let never = first - 1;
+    client.ask(&format!("scan {never} count 1000\r\n"), "-ERR invalid cursor\r\n");
+    server.stop();
+}
 
-    let mut other = server.connect_redis();
-    other.ask("select 1\r\nmset a 1 b 2\r\n", "+OK\r\n+OK\r\n");
-    let (a, b) = ([bulk("a")], [bulk("b")]);
-    for cursor in 2..=CURSORS {
-        other.ask("scan 0 count 1\r\n", &found(cursor, &a));
-    }
-    client.ask("scan 1 count 1000\r\n", &found(0, rest));
-    other.ask("scan 0 count 1\r\n", &found(CURSORS + 1, &a));
-    for gone in ["1", "99999999"] {
-        client.ask(&format!("scan {gone} count 1000\r\n"), "-ERR invalid cursor\r\n");
-    }
-    other.ask("scan 2\r\n", &found(0, &b));
+/// A cursor of a server that has ended is refused by the next, and not taken for another scan's.
+#[test]
+fn cursors_end_with_their_server() {
+    let index = Model::new();
+    let server = Running::over(with_redis(), Arc::new(index.clone()));
+    let mut client = server.connect_redis();
+    client.ask("mset a 1 b 2 c 3\r\n", "+OK\r\n");
+    let key = |key: &str| [bulk(key)];
+    let old = scanned(&mut client, "scan 0 count 1\r\n", &key("a"));
+    server.stop();
+    let server = Running::over(with_redis(), Arc::new(index));
+    let mut client = server.connect_redis();
+    let new = scanned(&mut client, "scan 0 count 1\r\n", &key("a"));
+    client.ask(&format!("scan {old}\r\n"), "-ERR invalid cursor\r\n");
+    scanned(&mut client, &format!("scan {new} count 1\r\n"), &key("b"));
     server.stop();
 }

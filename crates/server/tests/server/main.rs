@@ -7,6 +7,7 @@ extern crate wollemi_server as server;
 mod ahead;
 mod backup;
 mod bounds;
+mod counted;
 mod crowds;
 mod dialogues;
 mod items;

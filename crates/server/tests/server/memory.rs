@@ -193,5 +193,11 @@ fn the_limit_can_be_changed() {
     );
     let mut plain = server.connect();
     assert_eq!(stat(&mut plain, "limit_maxbytes"), 0);
+    plain.ask("cache_memlimit 8\r\n", "OK\r\n");
+    assert_eq!(stat(&mut plain, "limit_maxbytes"), 8 << 20);
+    redis.ask(
+        "config get maxmemory\r\n",
+        "*2\r\n$9\r\nmaxmemory\r\n$7\r\n8388608\r\n",
+    );
     assert!(stat(&mut plain, "evictions") > 0);
 }

@@ -1,6 +1,6 @@
 //! Servers that want to know who comes.
 
-use crate::support::{Running, with_redis};
+use crate::support::{Client, Running, with_redis};
 use index::model::Model;
 use std::sync::Arc;
 use wollemi_server::{Config, Error, Server};
@@ -55,6 +55,41 @@ fn passwords_are_asked_for() {
         &format!("auth ann secret\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n*1\r\n$5\r\nRESET\r\n{eleven}"),
         "+OK\r\n+OK\r\n+RESET\r\n-ERR Protocol error: unauthenticated multibulk length\r\n",
     );
+    std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
+}
+
+/// Who has come in as whom is told, and whose connections are meant can be said so.
+#[test]
+fn users_are_told_and_ended_by_name() {
+    let config = guarded("ann:secret\nbob:word\ndefault:pass\n", "users");
+    let server = Running::over(config.clone(), Arc::new(Model::new()));
+    let user = |client: &mut Client| {
+        client.send(b"client info\r\n");
+        client.line();
+        let line = String::from_utf8(client.until(b"\n\r\n")).expect("text");
+        let user = line.split(' ').find_map(|field| field.strip_prefix("user="));
+        user.expect("it is told").to_owned()
+    };
+    let [mut ann, mut bob, mut nobody] = [(); 3].map(|()| server.connect_redis());
+    ann.ask("auth ann secret\r\n", "+OK\r\n");
+    bob.send(b"hello 3 auth bob word setname bobs\r\n");
+    bob.until(b"modules\r\n*0\r\n");
+    bob.ask("client getname\r\n", "$4\r\nbobs\r\n");
+    nobody.ask("auth pass\r\n", "+OK\r\n");
+    assert_eq!(
+        [&mut ann, &mut bob, &mut nobody].map(user),
+        ["ann", "bob", "default"]
+    );
+    // Who fails to come in as another stays who it was.
+    ann.send(b"auth bob secret\r\n");
+    assert!(ann.line().starts_with("-WRONGPASS"));
+    assert_eq!(user(&mut ann), "ann");
+    ann.ask("client kill user eve\r\n", "-ERR No such user 'eve'\r\n");
+    ann.ask("client kill user ann\r\nclient kill user bob\r\n", ":0\r\n:1\r\n");
+    bob.expect_end();
+    nobody.ask("ping\r\n", "+PONG\r\n");
+    ann.ask("client kill user default\r\n", ":1\r\n");
+    nobody.expect_end();
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
 }
 

@@ -195,6 +195,23 @@ fn connections_can_be_ended() {
     second.expect_end();
 }
 
+/// What newer clients ask for and is not there is answered so that they go on.
+#[test]
+fn hints_are_taken() {
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    for hint in [
+        "maint_notifications on",
+        "maint_notifications on moving-endpoint-type internal-ip",
+        "maint_notifications off",
+        "no-evict on",
+        "no-touch off",
+    ] {
+        client.ask(&format!("client {hint}\r\n"), "+OK\r\n");
+    }
+    client.ask("client no-touch maybe\r\n", "-ERR syntax error\r\n");
+}
+
 /// A pipeline of reads and writes is answered in order.
 #[test]
 fn pipelines_are_answered_in_order() {

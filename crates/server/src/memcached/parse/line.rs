@@ -14,6 +14,8 @@ pub const BAD_LINE: &str = "CLIENT_ERROR bad command line format\r\n";
 const BAD_DELETE: &str = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
 const BAD_DELTA: &str = "CLIENT_ERROR invalid numeric delta argument\r\n";
 const BAD_LIFETIME: &str = "CLIENT_ERROR invalid exptime argument\r\n";
+const LIMIT_TOO_SMALL: &str = "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+const LIMIT_TOO_LARGE: &str = "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
 
 /// A command line, and whether its answer is wanted.
 pub struct Parsed<'b> {
@@ -76,6 +78,7 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
         b"touch" => short(line, 3..=4, touch),
         b"flush_all" => short(line, 1..=3, flush_all),
         b"verbosity" => short(line, 2..=3, verbosity),
+        b"cache_memlimit" => short(line, 2..=3, cache_memlimit),
         b"stats" => whole(Request::Stats {
             what: rest.next().unwrap_or_default(),
         }),
@@ -221,6 +224,16 @@ fn flush_all<'b>(all: &Words<'b>) -> Request<'b> {
     match number::signed(all.words[1]) {
         Some(delay) => Request::FlushAll { delay },
         None => Request::Wrong(BAD_LIFETIME),
+    }
+}
+
+/// The limit comes in MiB.
+fn cache_memlimit<'b>(all: &Words<'b>) -> Request<'b> {
+    match number::unsigned(all.words[1]) {
+        None => Request::Wrong(ERROR),
+        Some(..8) => Request::Wrong(LIMIT_TOO_SMALL),
+        Some(megabytes @ ..=1_000_000_000) => Request::MemoryLimit(megabytes << 20),
+        Some(_) => Request::Wrong(LIMIT_TOO_LARGE),
     }
 }
 

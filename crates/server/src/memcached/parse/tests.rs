@@ -54,7 +54,7 @@ fn whole(bytes: &[u8]) -> Vec<String> {
 /// Byte strings that look like the protocol, more or less.
 fn protocol() -> impl Strategy<Value = Vec<u8>> {
     let word = prop_oneof![
-        8 => "(get|gets|gat|mn|mg|ms|md|ma|me|set|add|replace|append|prepend|cas|delete|incr|decr|touch|flush_all|stats|quit|verbosity)",
+        8 => "(get|gets|gat|mn|mg|ms|md|ma|me|set|add|replace|append|prepend|cas|delete|incr|decr|touch|flush_all|stats|quit|verbosity|cache_memlimit)",
         8 => "[a-c]{1,3}",
         1 => "k{249,252}",
         8 => "[0-9]{1,3}",

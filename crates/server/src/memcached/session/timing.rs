@@ -30,6 +30,7 @@ pub const NAMES: &[&str] = &[
     "stats",
     "version",
     "verbosity",
+    "cache_memlimit",
 ];
 
 /// The number of the command of this name.
@@ -82,6 +83,7 @@ impl Session {
             Request::Stats { .. } => const { number("stats") },
             Request::Version => const { number("version") },
             Request::Verbosity => const { number("verbosity") },
+            Request::MemoryLimit(_) => const { number("cache_memlimit") },
             Request::Quit | Request::Wrong(_) | Request::LineTooLong => return,
         };
         self.timed_as(number, self.worker.lap(), 1, now, || {

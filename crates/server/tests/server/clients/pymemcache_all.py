@@ -109,7 +109,7 @@ assert len(pool.get_many([f"pool:{i}" for i in range(100)])) == 100
 assert client.version()
 stats = client.stats()
 assert stats[b"pointer_size"] == 64 and stats[b"cmd_set"] > 3000 and stats[b"curr_connections"] >= 3
-assert client.cache_memlimit is not None
+assert client.cache_memlimit(1024) is True
 assert client.flush_all() is True
 assert client.get("a") is None
 assert client.set("a", "after") is True and client.get("a") == b"after"

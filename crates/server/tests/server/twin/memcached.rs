@@ -144,7 +144,12 @@ fn statistics_are_memcacheds() {
     for client in &mut clients {
         client.ask("set a 0 0 1\r\nx\r\n", "STORED\r\n");
     }
-    for request in ["stats\r\n", "stats settings\r\n", "stats items\r\n"] {
+    for request in [
+        "stats\r\n",
+        "stats settings\r\n",
+        "stats items\r\n",
+        "stats conns\r\n",
+    ] {
         let [theirs, ours] = clients.each_mut().map(|client| statistics(client, request));
         for (name, value) in ours.iter().filter(|(name, _)| !OUR_OWN.contains(&name.as_str())) {
             // All items are of one class here.

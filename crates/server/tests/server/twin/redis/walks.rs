@@ -1,4 +1,5 @@
-//! What goes through all keys, in another order there: `KEYS`, `SCAN`, `RANDOMKEY`.
+//! What goes through all keys, in another order there: `KEYS`, `SCAN`, `RANDOMKEY`; and ranges of keys, which only a sorted
+//! set's members have there.
 
 use super::reply::Reply;
 use super::{Client, Random, Running, real, rounds};
@@ -103,6 +104,57 @@ fn walks_are_rediss() {
             expect_same(&mut clients, &["DBSIZE"]);
             expect_same(&mut clients, &["RANDOMKEY"]);
             expect_same(&mut clients, &["KEYS", "*"]);
+        }
+    }
+    assert_eq!(ours.stop().failures, 0);
+}
+
+/// A bound of `ZRANGEBYLEX`, or, seldom, none. There, what begins with a sign and a zero byte is that sign.
+fn bound(random: &mut Random) -> String {
+    let text = word(random, 3);
+    match random.below(8) {
+        0 => "-".to_owned(),
+        1 => "+".to_owned(),
+        2 => text.replace('\0', ""),
+        3 => random.of(&["[", "("]).to_owned(),
+        4 | 5 => format!("[{text}"),
+        _ => format!("({text}"),
+    }
+}
+
+/// Ranges of keys are those of a sorted set's members, all of one score, with all bounds, limits and directions.
+#[test]
+fn ranges_of_keys_are_those_of_members() {
+    let real = real();
+    let ours = Running::over_pool();
+    let mut random = Random::seeded();
+    let mut clients = [Client::connect(real.address), ours.connect_redis()];
+    for _ in 0..rounds(20) {
+        for client in &mut clients {
+            Reply::to(client, &["FLUSHALL"]);
+        }
+        for _ in 0..random.below(40) {
+            let key = word(&mut random, 4);
+            Reply::to(&mut clients[0], &["ZADD", "z", "0", &key]);
+            Reply::to(&mut clients[1], &["SET", &key, "x"]);
+        }
+        for _ in 0..100 {
+            let [from, to] = [bound(&mut random), bound(&mut random)];
+            let limit = random.of(&["-1", "0", "1", "2", "5", "100", "x"]);
+            let limited = random.below(2) == 0;
+            let (theirs, ours) = match random.below(2) {
+                0 => ("ZRANGEBYLEX", &[][..]),
+                _ => ("ZREVRANGEBYLEX", &["REV"][..]),
+            };
+            let mut theirs = vec![theirs, "z", &from, &to];
+            let mut ours = [&["KRANGE", &from, &to], ours].concat();
+            if limited {
+                theirs.extend(["LIMIT", "0", limit]);
+                ours.extend(["LIMIT", limit]);
+            }
+            let [theirs, ours] =
+                [(0, theirs), (1, ours)].map(|(i, words)| (Reply::to(&mut clients[i], &words), words));
+            assert_eq!(ours.0, theirs.0, "{:?}, {:?}", ours.1, theirs.1);
         }
     }
     assert_eq!(ours.stop().failures, 0);

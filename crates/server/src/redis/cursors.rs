@@ -1,0 +1,158 @@
+//! The places of scans that have not ended. As a cursor is a number and a place is a key, the server keeps the keys.
+//!
+//! A scan has one place, whatever its pages: a cursor that was gone on from is *spent*, and kept for a while only for who asks
+//! again because the answer was lost.
+//!
+//! I1 A number is given once. Numbers begin at random, so that one of an earlier server is nobody's, and are far below
+//!    2^53, so that clients which count in floating point keep them.
+//! I2 What is kept is within [`OPEN`], [`SPENT`] and [`BYTES`]. Spent cursors go before others, of either the oldest.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Scans whose places are kept.
+const OPEN: usize = 1 << 14;
+
+/// Spent cursors that are kept.
+const SPENT: usize = 1 << 10;
+
+/// What all that is kept may take, in bytes of keys.
+const BYTES: usize = 16 << 20;
+
+/// The places of scans.
+#[derive(Debug, Default)]
+pub struct Cursors(Mutex<Places>);
+
+#[derive(Debug)]
+struct Places {
+    last: u64,
+    /// The oldest has the least number.
+    open: BTreeMap<u64, Vec<u8>>,
+    /// In the order in which they were spent.
+    spent: VecDeque<(u64, Vec<u8>)>,
+    bytes: usize,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places {
+            last: RandomState::new().hash_one(()) >> 12,
+            open: BTreeMap::new(),
+            spent: VecDeque::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl Cursors {
+    /// The key behind which a cursor goes on.
+    pub fn place(&self, cursor: u64) -> Option<Vec<u8>> {
+        let places = self.lock();
+        let spent = || places.spent.iter().find(|(number, _)| *number == cursor);
+        let place = places.open.get(&cursor);
+        place.or_else(|| spent().map(|(_, key)| key)).cloned()
+    }
+
+    /// A scan has gone on from this cursor, or begun if it is 0, and goes on behind this key, or has ended: its next
+    /// cursor.
+    pub fn gone_on(&self, from: u64, key: Option<Vec<u8>>) -> u64 {
+        let mut places = self.lock();
+        if let Some(place) = places.open.remove(&from) {
+            places.spent.push_back((from, place));
+        }
+        let next = key.map_or(0, |key| places.give(key));
+        places.trim();
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        // What a panic leaves are places like any others.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Places {
+    fn give(&mut self, key: Vec<u8>) -> u64 {
+        self.last += 1;
+        self.bytes += key.len();
+        self.open.insert(self.last, key);
+        self.last
+    }
+
+    fn trim(&mut self) {
+        while self.spent.len() > SPENT || self.bytes > BYTES {
+            let Some((_, key)) = self.spent.pop_front() else {
+                break;
+            };
+            self.bytes -= key.len();
+        }
+        while self.open.len() > OPEN || self.bytes > BYTES {
+            let Some((_, key)) = self.open.pop_first() else {
+                break;
+            };
+            self.bytes -= key.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: usize) -> Vec<u8> {
+        number.to_string().into_bytes()
+    }
+
+    /// A scan keeps its place however many pages others have, and its last cursors for who asks again.
+    #[test]
+    fn scans_count_and_not_pages() {
+        let cursors = Cursors::default();
+        let waiting = cursors.gone_on(0, Some(key(7)));
+        let mut pages = vec![cursors.gone_on(0, Some(key(0)))];
+        for i in 1..=2 * OPEN {
+            let next = cursors.gone_on(pages[i - 1], Some(key(i)));
+            assert!(next > pages[i - 1] && next < 1 << 53);
+            pages.push(next);
+        }
+        assert_eq!(cursors.place(waiting), Some(key(7)));
+        let kept = |i: usize| cursors.place(pages[i]) == Some(key(i));
+        assert!((0..=2 * OPEN).all(|i| kept(i) == (i + SPENT >= 2 * OPEN)));
+        assert_eq!(cursors.gone_on(pages[2 * OPEN], None), 0);
+        assert!(kept(2 * OPEN), "who has lost the last answer may ask again");
+    }
+
+    /// Of scans that nobody goes on with the oldest are dropped.
+    #[test]
+    fn the_last_scans_are_kept() {
+        let cursors = Cursors::default();
+        let begun: Vec<_> = (0..OPEN + 2).map(|i| cursors.gone_on(0, Some(key(i)))).collect();
+        let kept = begun.iter().filter(|cursor| cursors.place(**cursor).is_some());
+        assert_eq!(kept.count(), OPEN);
+        assert_eq!(cursors.place(begun[1]), None);
+        assert_eq!(cursors.place(begun[2]), Some(key(2)));
+    }
+
+    /// Long keys have their bound in bytes, and what is spent goes first.
+    #[test]
+    fn bytes_are_bounded() {
+        const LONG: usize = 1 << 16;
+        let cursors = Cursors::default();
+        let first = cursors.gone_on(0, Some(vec![b'a'; LONG]));
+        let second = cursors.gone_on(0, Some(vec![b'b'; LONG]));
+        let third = cursors.gone_on(second, Some(vec![b'c'; LONG]));
+        let fill = |count| {
+            for _ in 0..count {
+                cursors.gone_on(0, Some(vec![b'd'; LONG]));
+            }
+        };
+        let kept = || [first, second, third].map(|cursor| cursors.place(cursor).is_some());
+        fill(BYTES / LONG - 3);
+        assert_eq!(kept(), [true; 3]);
+        fill(1);
+        assert_eq!(kept(), [true, false, true]);
+        fill(1);
+        assert_eq!(kept(), [false, false, true]);
+        assert_eq!(cursors.lock().bytes, BYTES);
+    }
+}

@@ -1,0 +1,95 @@
+//! The count of the items, which begins with the server and goes on beside the clients.
+
+use crate::support::{PATIENCE, Running, with_redis};
+use index::model::Model;
+use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use wollemi_server::Config;
+
+/// An index whose second scan waits until it is let on.
+struct Held {
+    index: Model,
+    scans: AtomicUsize,
+    waits: Sender<()>,
+    let_on: Mutex<Receiver<()>>,
+}
+
+impl Index for Held {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+        self.index.get(key, guard)
+    }
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        self.index.write(key, edit)
+    }
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        if self.scans.fetch_add(1, Ordering::SeqCst) == 1 {
+            // Where the test has failed, nobody listens or answers any more.
+            let _ = self.waits.send(());
+            let _ = self.let_on.lock().expect("no panic").recv_timeout(PATIENCE);
+        }
+        self.index.scan(lower, upper, direction, guard, visit)
+    }
+    fn check(&self) -> Result<Faults, Error> {
+        self.index.check()
+    }
+}
+
+/// While the count is not through, numbers of items are too small, and are not said to be exact; nobody waits for it. Once it
+/// is, they are.
+#[test]
+fn numbers_are_exact_once_they_are_said_to_be() {
+    let index = Model::new();
+    let server = Running::over(with_redis(), Arc::new(index.clone()));
+    let mut client = server.connect_redis();
+    client.ask("mset a 1 b 2 c 3\r\n", "+OK\r\n");
+    server.stop();
+
+    let ((waits, waiting), (go_on, let_on)) = (channel(), channel());
+    let held = Held {
+        index,
+        // The first, which opening makes, counts one item.
+        scans: AtomicUsize::new(0),
+        waits,
+        let_on: Mutex::new(let_on),
+    };
+    let config = Config {
+        sweep_pause: None,
+        ..with_redis()
+    };
+    let server = Running::over(config, Arc::new(held));
+    waiting.recv_timeout(PATIENCE).expect("the items are counted");
+    let mut client = server.connect_redis();
+    // Whether it is exact, and then the number.
+    let mut told = || {
+        client.send(b"info stats\r\n");
+        let info = String::from_utf8(client.until(b"\r\n\r\n")).expect("text");
+        let mut lines = info.lines();
+        let exact = lines.find_map(|line| line.strip_prefix("keyspace_exact:"));
+        let exact = exact.expect("it is told").to_owned();
+        client.send(b"dbsize\r\n");
+        (exact, client.line())
+    };
+    assert_eq!(told(), ("0".to_owned(), ":1".to_owned()));
+    go_on.send(()).expect("the count waits");
+    let begin = Instant::now();
+    loop {
+        let (exact, size) = told();
+        if exact == "1" {
+            assert_eq!(size, ":3");
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the count does not end");
+    }
+    server.stop();
+}
