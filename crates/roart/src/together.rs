@@ -22,7 +22,7 @@ use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
 use heap::{Error, Guard, Heap};
 use index::{Action, EachEdit, Edit};
 use pmem::{
-    Batch, Fault, Flushed, GenerationLock, Lacks, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
+    Batch, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
     persist_scope,
 };
 use std::marker::PhantomData;
@@ -163,11 +163,6 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
                 let link = put.slot.publish::<P, M, _>(media, leaf, put.tag).join(&links);
                 stored.push((link, put.locked, put.replaced));
             }
-            media.unmissed(
-                Lacks::Order,
-                "what the same call writes next, by itself: a crash amid it may find any of its writes done, so that theirs may \
-                 come first; they are fenced before the locks go, on which others wait",
-            );
             let links = links.fence();
             // All marks go before the first lock does, on which others may hang.
             let mut held = Vec::with_capacity(stored.len());

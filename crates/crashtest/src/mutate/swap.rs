@@ -3,9 +3,12 @@
 //! What a thread does from one fence to the next within an operation is one publication, or the making of what is to be
 //! published. Two that follow each other change places, where no other thread acts meanwhile and no word is stored in
 //! both. The log is then that of a program that does the second first.
+//!
+//! Operations that [go together](crate::Subject::goes_with) are done in any order, so that of theirs only what makes objects
+//! changes places with what follows it.
 
 use crate::log::{Event, Log, Site, Store, What};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The log with each publication that a fence at `site` ends put after the next, and where that was.
@@ -14,12 +17,21 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
     let mut swapped = Vec::new();
     let mut start = 0;
     let mut place = 0;
+    let mut in_flight: HashMap<u32, usize> = HashMap::new();
     while place < log.events.len() {
         let event = &log.events[place];
+        let in_flight = in_flight.entry(event.thread).or_default();
         let second = match event.what {
-            What::Fence if event.site == site => next(&log.events, start, place),
+            What::Fence if event.site == site && (*in_flight <= 1 || makes(&log.events[start..place])) => {
+                next(&log.events, start, place)
+            }
             _ => None,
         };
+        match event.what {
+            What::Invoke(_) => *in_flight += 1,
+            What::Ack(_) => *in_flight = in_flight.saturating_sub(1),
+            _ => {}
+        }
         place += 1;
         if let Some(end) = second {
             let from = events.len();
@@ -47,6 +59,13 @@ pub(super) fn swapped(log: &Log, site: Site) -> (Log, Vec<Range<usize>>) {
         ..Log::default()
     };
     (swapped_log, swapped)
+}
+
+/// Whether new objects are made.
+fn makes(events: &[Event]) -> bool {
+    events
+        .iter()
+        .any(|event| matches!(event.what, What::Drafted { .. }))
 }
 
 /// Whether what comes after the event is no part of what came before it.
@@ -139,6 +158,23 @@ mod tests {
         assert_eq!(words(&log), [1, 2, 1, 1]);
         assert_eq!(swapped, [Range { start: 1, end: 7 }]);
         assert_eq!(log.events.len(), all.len() + 1);
+    }
+
+    /// Of operations that go together one's publication is not put after another's; what makes an object is.
+    #[test]
+    fn what_goes_together_has_no_order() {
+        let site = Location::caller();
+        let plain = |word| (store(word, Store::Plain), 0);
+        let together = |first: Vec<(What, u32)>| {
+            let mut all = vec![(What::Invoke(0), 0), (What::Invoke(1), 0)];
+            all.extend(first);
+            all.extend([(What::Fence, 0), plain(2), (What::Fence, 0)]);
+            all.extend([(What::Ack(0), 0), (What::Ack(1), 0)]);
+            swapped(&log(&all, site), site).1.len()
+        };
+        assert_eq!(together(vec![plain(1)]), 0);
+        let draft = (What::Drafted { word: 1, words: 1 }, 0);
+        assert_eq!(together(vec![draft, (store(1, Store::Draft), 0)]), 1);
     }
 
     /// Where the code does not allow it, nothing changes: other operations, other threads, the same word.
