@@ -178,6 +178,17 @@ impl<M: Media> Db<M> {
 
     /// Makes the maps of a snapshot here, and puts their entries, in key order and so packed as densely as they can be.
     /// Durability, progress and errors are those of [`restore`](Db::restore).
+    ///
+    /// Into a new pool this compacts a database, as `wollemi compact` does, which then gives the new file the old one's name:
+    ///
+    /// ```
+    /// let grown = wollemi::Db::anonymous()?;
+    /// grown.map("letters")?.upsert("a", "alpha")?;
+    /// let compact = wollemi::Db::anonymous()?;
+    /// compact.copy_from(&grown.snapshot()?, |_| {})?;
+    /// assert_eq!(compact.map("letters")?.get("a")?, Some(b"alpha".to_vec()));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
     pub fn copy_from<N: Media>(
         &self,
         snapshot: &Snapshot<N>,
