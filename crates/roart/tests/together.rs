@@ -110,6 +110,18 @@ fn what_goes_alone_divides_the_others() {
     assert_eq!((media.counts() - before).node.fences, 3, "each in its place");
 }
 
+/// Values of 10 KiB go together by fours, so that nobody waits long for a lock: 32 KiB end a group.
+#[test]
+fn large_values_end_a_group() {
+    static LARGE: [u8; 10 << 10] = [7; 10 << 10];
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, Full>(media.clone());
+    upsert(&index, &keys(), OLD);
+    let before = media.counts();
+    upsert(&index, &keys()[..8], &LARGE);
+    assert_eq!((media.counts() - before).node.fences, 2 + 2);
+}
+
 /// A break leaves out what follows, and what was done is durable; a panic leaves out its own key too, and no lock taken.
 #[test]
 fn what_was_done_stays_done() {
