@@ -1,8 +1,11 @@
-//! The workloads by name: what the papers and YCSB run.
+//! The workloads by name: of what operations they are.
 //!
 //! Not here: the steps in order (`script`), the loops (`pass`).
 
-use crate::distribution::Distribution::{self, Latest, Permutation, Uniform, Zipfian};
+mod all;
+
+use crate::distribution::Distribution;
+pub use all::ALL;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -66,176 +69,6 @@ pub struct Workload {
     pub scans: ScanLength,
 }
 
-const fn workload(name: &'static str, about: &'static str, mix: Mix, distribution: Distribution) -> Workload {
-    Workload {
-        name,
-        about,
-        mix,
-        distribution,
-        scans: ScanLength::Keys(100),
-    }
-}
-
-const fn scanning(workload: Workload, scans: ScanLength) -> Workload {
-    Workload { scans, ..workload }
-}
-
-use Mix::{Batches, Load, Mixed, Only};
-use Step::{Insert, Miss, Modify, Read, Remove, Scan, Update};
-
-const HALF_READ_HALF_UPDATE: Mix = Mixed(&[(50, Read), (50, Update)]);
-const HALF_READ_HALF_INSERT: Mix = Mixed(&[(50, Read), (50, Insert)]);
-const MOSTLY_READ: Mix = Mixed(&[(95, Read), (5, Update)]);
-const MOSTLY_READ_SOME_INSERT: Mix = Mixed(&[(95, Read), (5, Insert)]);
-const MOSTLY_SCAN: Mix = Mixed(&[(95, Scan), (5, Insert)]);
-/// DPTree §4.4: a mean of 0.001% of the keys, with a deviation of 0.0006%.
-const DPTREE_SCANS: ScanLength = ScanLength::Share(0.00001, 0.000_006);
-const YCSB_SCANS: ScanLength = ScanLength::UpTo(100);
-
-/// All of them.
-pub const ALL: &[Workload] = &[
-    workload("load", "Insert every key into an empty index", Load, Permutation),
-    workload("get", "Read single keys", Only(Read), Permutation),
-    workload(
-        "get-absent",
-        "Look for single keys that are absent",
-        Only(Miss),
-        Permutation,
-    ),
-    workload(
-        "multi_get",
-        "Read keys in batches of 32; operations count keys, latencies are of a batch",
-        Batches,
-        Permutation,
-    ),
-    workload(
-        "insert",
-        "Insert new keys into the loaded index",
-        Only(Insert),
-        Permutation,
-    ),
-    workload("update", "Give keys new values", Only(Update), Permutation),
-    workload("remove", "Remove keys", Only(Remove), Permutation),
-    workload(
-        "scan100",
-        "Read the values of 100 keys from a random key onward",
-        Only(Scan),
-        Permutation,
-    ),
-    workload(
-        "ycsb-a",
-        "YCSB A: 50% reads, 50% updates",
-        HALF_READ_HALF_UPDATE,
-        Zipfian,
-    ),
-    workload("ycsb-b", "YCSB B: 95% reads, 5% updates", MOSTLY_READ, Zipfian),
-    workload("ycsb-c", "YCSB C: reads", Only(Read), Zipfian),
-    workload(
-        "ycsb-d",
-        "YCSB D: 95% reads of the latest, 5% inserts",
-        MOSTLY_READ_SOME_INSERT,
-        Latest,
-    ),
-    scanning(
-        workload(
-            "ycsb-e",
-            "YCSB E: 95% scans of 1 to 100 keys, 5% inserts",
-            MOSTLY_SCAN,
-            Zipfian,
-        ),
-        YCSB_SCANS,
-    ),
-    workload(
-        "ycsb-f",
-        "YCSB F: 50% reads, 50% read-modify-writes",
-        Mixed(&[(50, Read), (50, Modify)]),
-        Zipfian,
-    ),
-    workload(
-        "recipe-load-a",
-        "RECIPE Load A: inserts into an empty index",
-        Load,
-        Permutation,
-    ),
-    workload(
-        "recipe-a",
-        "RECIPE A: 50% reads, 50% inserts",
-        HALF_READ_HALF_INSERT,
-        Uniform,
-    ),
-    workload(
-        "recipe-b",
-        "RECIPE B: 95% reads, 5% inserts",
-        MOSTLY_READ_SOME_INSERT,
-        Uniform,
-    ),
-    workload("recipe-c", "RECIPE C: reads", Only(Read), Uniform),
-    scanning(
-        workload(
-            "recipe-e",
-            "RECIPE E: 95% scans of 1 to 100 keys, 5% inserts",
-            MOSTLY_SCAN,
-            Uniform,
-        ),
-        YCSB_SCANS,
-    ),
-    workload(
-        "roart-a",
-        "ROART (a): 50% lookups, 50% inserts",
-        HALF_READ_HALF_INSERT,
-        Uniform,
-    ),
-    workload(
-        "roart-b",
-        "ROART (b): 95% lookups, 5% inserts",
-        MOSTLY_READ_SOME_INSERT,
-        Uniform,
-    ),
-    workload("roart-c", "ROART (c): lookups", Only(Read), Uniform),
-    workload("roart-d", "ROART (d): inserts", Only(Insert), Permutation),
-    scanning(
-        workload(
-            "roart-e",
-            "ROART (e): 95% scans, 5% inserts",
-            MOSTLY_SCAN,
-            Uniform,
-        ),
-        YCSB_SCANS,
-    ),
-    workload(
-        "roart-skew",
-        "ROART Fig. 19: 50% lookups, 50% updates, skewed",
-        HALF_READ_HALF_UPDATE,
-        Zipfian,
-    ),
-    workload("dptree-insert", "DPTree InsertOnly", Load, Permutation),
-    workload("dptree-read", "DPTree ReadOnly", Only(Read), Uniform),
-    workload(
-        "dptree-read-update",
-        "DPTree ReadUpdate: 50% reads, 50% updates",
-        HALF_READ_HALF_UPDATE,
-        Uniform,
-    ),
-    scanning(
-        workload(
-            "dptree-scan-insert",
-            "DPTree ScanInsert: 95% scans, 5% inserts",
-            MOSTLY_SCAN,
-            Uniform,
-        ),
-        DPTREE_SCANS,
-    ),
-    scanning(
-        workload(
-            "dptree-mixed",
-            "DPTree Mixed: 50% lookups, 20% updates, 10% scans, 20% inserts",
-            Mixed(&[(50, Read), (20, Update), (10, Scan), (20, Insert)]),
-            Uniform,
-        ),
-        DPTREE_SCANS,
-    ),
-];
-
 impl Workload {
     /// The one of this name.
     pub fn named(name: &str) -> Option<&'static Workload> {
@@ -254,10 +87,10 @@ impl Workload {
     /// Its operations and their percentages.
     pub fn shares(&self) -> Vec<(u8, Step)> {
         match self.mix {
-            Load => vec![(100, Insert)],
-            Batches => vec![(100, Read)],
-            Only(step) => vec![(100, step)],
-            Mixed(shares) => shares.to_vec(),
+            Mix::Load => vec![(100, Step::Insert)],
+            Mix::Batches => vec![(100, Step::Read)],
+            Mix::Only(step) => vec![(100, step)],
+            Mix::Mixed(shares) => shares.to_vec(),
         }
     }
 
@@ -266,23 +99,25 @@ impl Workload {
         let scans = self
             .shares()
             .iter()
-            .any(|&(share, step)| step == Scan && share >= 50);
+            .any(|&(share, step)| step == Step::Scan && share >= 50);
         if scans { keys.div_ceil(50) } else { keys }
     }
 
     /// Whether it starts from nothing.
     pub fn fills(&self) -> bool {
-        self.mix == Load
+        self.mix == Mix::Load
     }
 
     /// Whether it does nothing but look keys up.
     pub fn looks_up(&self) -> bool {
-        self.shares().iter().all(|(_, step)| matches!(step, Read | Miss))
+        self.shares()
+            .iter()
+            .all(|(_, step)| matches!(step, Step::Read | Step::Miss))
     }
 
     /// Whether it looks for keys that are absent: for as many of them as are loaded.
     pub fn misses(&self) -> bool {
-        self.shares().iter().any(|(_, step)| *step == Miss)
+        self.shares().iter().any(|(_, step)| *step == Step::Miss)
     }
 
     /// Whether its operations can be done over again.
@@ -290,7 +125,7 @@ impl Workload {
         !self
             .shares()
             .iter()
-            .any(|(_, step)| matches!(step, Insert | Remove))
+            .any(|(_, step)| matches!(step, Step::Insert | Step::Remove))
     }
 }
 
