@@ -4,7 +4,8 @@
 //!    library's heap, everything on huge pages. Durable: ours in a file, engines that keep their data in theirs.
 //! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine meets each of
 //!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
-//! I3 What a miss takes is measured before and after each round, and a round in which that changed is marked.
+//! I3 What a miss takes is measured before and after each round, on the kind of pages that our pool has, and a round in which that
+//!    changed is marked.
 //! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said.
 
 mod figures;
@@ -26,6 +27,7 @@ use pace::RoundPace;
 use rounds::Round;
 use serde::Serialize;
 use std::path::PathBuf;
+use tempfile::TempDir;
 
 /// Measures an index and its peers in turn.
 #[derive(Debug, clap::Args)]
@@ -130,19 +132,21 @@ fn compare(
         memory: HugePages::default(),
         pace: Vec::with_capacity(rounds),
     };
-    let mut calibrator = Calibrator::for_keys(count, &Place::Anonymous, true)?;
+    let mut calibrator = {
+        let directory = crate::directory(args.dir.as_deref())?;
+        Calibrator::for_keys(count, &section.place(&directory), true)?
+    };
     for round in 1..=rounds {
         let ops = args.ops.min(count);
         let directory = crate::directory(args.dir.as_deref())?;
-        let (place, peers) = match section {
-            Section::Memory if kind == KeyKind::Print8 => (Place::Anonymous, Vec::new()),
-            Section::Memory => (Place::Anonymous, peers::in_memory(kind)),
-            Section::Durable => (
-                Place::File(directory.path().join("ours")),
-                peers::durable(directory.path())?,
-            ),
+        let peers = match section {
+            Section::Memory if kind == KeyKind::Print8 => Vec::new(),
+            Section::Memory => peers::in_memory(kind),
+            Section::Durable => peers::durable(directory.path())?,
         };
-        let heap = &place.create(pmem::Hardware::as_persistent())?;
+        let heap = &section
+            .place(&directory)
+            .create(pmem::Hardware::as_persistent())?;
         let index = store::create(args.index, heap)?;
         let before = calibrator.misses()?;
         let outcome = Round {
@@ -172,6 +176,14 @@ fn compare(
 }
 
 impl Section {
+    /// Where our pool is, in a round with this directory.
+    fn place(self, directory: &TempDir) -> Place {
+        match self {
+            Section::Memory => Place::Anonymous,
+            Section::Durable => Place::File(directory.path().join("ours")),
+        }
+    }
+
     /// What an engine promises in it.
     fn setting(self, engine: &str) -> &'static str {
         if engine == OURS {
