@@ -57,14 +57,13 @@ fn plus_minus(stated: Option<Interval>) -> String {
     }
 }
 
-/// The median, and the extremes where there are any.
+/// The median, and the extremes where they read otherwise.
 pub fn with_spread(summary: &Summary) -> String {
-    let Summary { median, least, most } = *summary;
-    let spread = match most > least {
-        true => format!(" <small>{}–{}</small>", short(least), short(most)),
-        false => String::new(),
-    };
-    short(median) + &spread
+    let [median, least, most] = [summary.median, summary.least, summary.most].map(short);
+    if least == median && most == median {
+        return median;
+    }
+    format!("{median} <small>{least}–{most}</small>")
 }
 
 /// Numbers of the paper beside ours.
@@ -147,6 +146,15 @@ pub fn outside(page: &mut String, against: &Against) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Extremes are told where they read otherwise than what lies between them.
+    #[test]
+    fn spreads_are_seen() {
+        let shown = |median, least, most| with_spread(&Summary { median, least, most });
+        assert_eq!(shown(1.0, 1.0, 1.0), "1");
+        assert_eq!(shown(1.0, 0.999, 1.001), "1");
+        assert_eq!(shown(1.0, 0.98, 1.0), "1 <small>0.98–1</small>");
+    }
 
     /// A ratio has what it promises behind it, and nothing where it promises nothing.
     #[test]

@@ -57,9 +57,12 @@ pub fn short(value: f64) -> String {
         size if size >= 1e4 => format!("{:.0}k", value / 1e3),
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
-        size if size >= 0.01 || size == 0.0 => format!("{value:.2}"),
+        size if size >= 0.1 || size == 0.0 => format!("{value:.2}"),
         // Two digits, wherever they begin; what is smaller than nine decimals shows is nothing.
-        size => format!("{value:.*}", (1.0 - size.log10().floor()).min(9.0) as usize),
+        size => {
+            let digits = format!("{value:.*}", (1.0 - size.log10().floor()).min(9.0) as usize);
+            digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+        }
     };
     match text.strip_suffix(".00") {
         Some(whole) => whole.to_owned(),
@@ -77,7 +80,10 @@ mod tests {
         for (value, expected) in [
             (0.0, "0"),
             (3.0, "3"),
-            (0.016, "0.02"),
+            (0.28, "0.28"),
+            (0.016, "0.016"),
+            (0.05, "0.05"),
+            (1e-12, "0"),
             (0.0044, "0.0044"),
             (0.000_123, "0.00012"),
             (1_234.5, "1234"),
