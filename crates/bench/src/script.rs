@@ -159,8 +159,8 @@ impl Script {
             );
             let mut random = Random::new(seed.wrapping_add(thread as u64));
             let mut chooser = Chooser::new(distribution, theta, loaded as u64, seed, from as u64);
-            // Those that this thread may remove: every so many-th of a permutation.
-            let mut removable = (thread..loaded).step_by(threads);
+            // Those of a permutation that this thread may remove: one for each of its steps, and no other thread's.
+            let mut removable = from..to;
             for &step in &steps[from..to] {
                 let number = match step {
                     Step::Insert => fresh.next().inspect(|&number| chooser.inserted(number as u64)),
@@ -300,6 +300,32 @@ mod tests {
                 (inserted.len() as f64 / 15.0 - f64::from(share)).abs() < 5.0,
                 "{workload}"
             );
+        }
+    }
+
+    /// All keys can be removed, each once, by any number of threads.
+    #[test]
+    fn all_keys_are_removed_once() {
+        const KEYS: usize = 10;
+        let workload = Workload::named("remove").unwrap();
+        let keys = Keys::generate(KeyKind::U64, KEYS, 3);
+        for threads in 1..=KEYS + 1 {
+            let wanted = Wanted {
+                ops: KEYS,
+                threads,
+                distribution: workload.distribution,
+                theta: 0.99,
+                scans: workload.scans,
+                seed: 3,
+            };
+            let steps = Steps::new(workload, KEYS, 3);
+            let script = Script::new(workload, steps, &keys, KEYS, KEYS, &wanted);
+            let shares = script.shares();
+            let removed: HashSet<u64> = shares
+                .iter()
+                .flat_map(|share| share.keys.iter().map(|(_, number)| number))
+                .collect();
+            assert_eq!((removed.len(), script.len()), (KEYS, KEYS), "{threads} threads");
         }
     }
 }
