@@ -168,7 +168,7 @@ impl Report {
             ops: pass.ops,
             threads: args.threads,
             media: args.media,
-            delay: (args.media == MediaKind::Delay).then(|| args.delay.to_string()),
+            delay: args.delay().map(|delay| delay.to_string()),
             caveat: args.media.caveat(),
             distribution,
             theta: skewed.then_some(args.theta),

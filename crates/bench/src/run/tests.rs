@@ -84,6 +84,29 @@ fn phases_that_cannot_be_are_refused() {
     }
 }
 
+/// What would be ignored, or mean nothing, is refused; a file of keys says by itself what the keys are.
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    let parsed =
+        |line: &str| Line::try_parse_from(["run", "--workload", "get"].into_iter().chain(line.split(' ')));
+    for line in [
+        "--keys-from /keys --key-kind u64",
+        "--delay optane",
+        "--delay optane --media native",
+    ] {
+        let args = parsed(line).unwrap().args;
+        assert!(matches!(reports(&args), Err(Error::Options(_))), "{line}");
+    }
+    for line in ["--limit --rate 1000", "--key-kind file"] {
+        assert!(parsed(line).is_err(), "{line}");
+    }
+    for (line, kind) in [("--keys-from /keys", KeyKind::File), ("--keys 1", KeyKind::U64)] {
+        assert_eq!(parsed(line).unwrap().args.key_kind, kind, "{line}");
+    }
+    let default = parsed("--media delay").unwrap().args.delay();
+    assert_eq!(default, Some(Delay::default()));
+}
+
 /// An open loop does what is due and no more; a run by time goes on until the time is over.
 #[test]
 fn loops_end_when_they_should() {
