@@ -7,6 +7,7 @@
 //! Mounted as `wollemi bench`.
 
 mod alloc;
+mod build;
 mod child;
 #[cfg(feature = "peers")]
 mod compare;

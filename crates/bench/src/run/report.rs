@@ -31,6 +31,8 @@ pub struct Report {
     pub distribution: Distribution,
     pub theta: Option<f64>,
     pub pool: String,
+    /// The kind of file system that the pool's file is in.
+    pub file_system: Option<String>,
     pub level: String,
     pub seed: u64,
     pub seconds: f64,
@@ -43,6 +45,8 @@ pub struct Report {
     pub p99_ns: u64,
     pub p999_ns: u64,
     pub max_ns: u64,
+    /// What a reading of the clock takes: each latency contains one.
+    pub clock_ns: f64,
     /// All of them: nodes, allocation and log. A `multi_get` of 32 keys is 32 operations.
     pub write_backs_per_op: Option<f64>,
     pub fences_per_op: Option<f64>,
@@ -173,6 +177,7 @@ impl Report {
             distribution,
             theta: skewed.then_some(args.theta),
             pool: args.pool.to_string(),
+            file_system: args.pool.file().and_then(machine::file_system),
             level: timed.level.clone(),
             seed: args.seed,
             seconds: pass.seconds,
@@ -184,6 +189,7 @@ impl Report {
             p99_ns: quantile(0.99),
             p999_ns: quantile(0.999),
             max_ns: pass.latencies.max(),
+            clock_ns: timed.clock_ns,
             write_backs_per_op: per_op(|all| all.total().write_backs),
             fences_per_op: per_op(|all| all.total().fences),
             non_temporal_per_op: per_op(|all| all.non_temporal),
@@ -267,10 +273,13 @@ pub fn render(reports: &[Report]) -> String {
         format!(", open loop of {rate} operations a second")
     });
     text += &format!(
-        "pool {}, level {}, media {}{delay}, {huge_mib} of {resident_mib} MiB on huge pages{rate}\n",
+        "pool {}{}, level {}, media {}{delay}, {huge_mib} of {resident_mib} MiB on huge pages{rate}; each latency contains a \
+         reading of the clock, {:.0} ns\n",
         last.pool,
+        (last.file_system.as_ref()).map_or(String::new(), |kind| format!(" ({kind})")),
         last.level,
         crate::name(last.media),
+        last.clock_ns,
     );
     if let Some(caveat) = last.caveat {
         text += &format!("not shown: {caveat}\n");

@@ -252,6 +252,7 @@ fn media_say_what_they_do_not_show() {
             media.split_once(" --delay ").map(|(_, delay)| delay)
         );
         assert_eq!(report.caveat.is_some(), caveat.is_some(), "{media}");
+        assert!(report.clock_ns > 0.0, "{media}");
         let table = report::render(&[report]);
         let said = table.lines().find_map(|line| line.strip_prefix("not shown: "));
         assert_eq!(said.is_some(), caveat.is_some(), "{table}");
@@ -280,7 +281,14 @@ fn files_are_made_and_removed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
     let line = format!("--workload get --keys 1000 --no-counts --pool {}", path.display());
-    assert_eq!(report_of(&line).pool, path.display().to_string());
+    let report = report_of(&line);
+    assert_eq!(report.pool, path.display().to_string());
+    let kind = crate::machine::file_system(&path).map_or(String::new(), |kind| format!(" ({kind})"));
+    let table = report::render(&[report]);
+    assert!(
+        table.contains(&format!("{}{kind}, level", path.display())),
+        "{table}"
+    );
     assert!(!path.exists());
 
     std::fs::write(&path, "mine").unwrap();
