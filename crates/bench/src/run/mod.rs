@@ -4,6 +4,7 @@
 //! run of the same operations on the counting media, so that counting does not slow what is timed.
 
 mod measure;
+mod plain;
 mod report;
 
 use crate::Error;
@@ -154,7 +155,7 @@ impl RunArgs {
 pub fn run(args: &RunArgs) -> Result<(), Error> {
     let reports = reports(args)?;
     if !args.json {
-        return crate::print(&report::render(&reports));
+        return crate::print(&plain::render(&reports));
     }
     for report in &reports {
         crate::print(&serde_json::to_string(report)?)?;

@@ -253,7 +253,7 @@ fn media_say_what_they_do_not_show() {
         );
         assert_eq!(report.caveat.is_some(), caveat.is_some(), "{media}");
         assert!(report.clock_ns > 0.0, "{media}");
-        let table = report::render(&[report]);
+        let table = plain::render(&[report]);
         let said = table.lines().find_map(|line| line.strip_prefix("not shown: "));
         assert_eq!(said.is_some(), caveat.is_some(), "{table}");
         assert!(
@@ -261,6 +261,25 @@ fn media_say_what_they_do_not_show() {
                 .is_none_or(|(said, caveat)| said.contains(caveat)),
             "{table}"
         );
+    }
+}
+
+/// The table is no wider than a wide terminal, and has each workload's persists by what they were for.
+#[test]
+fn tables_are_read_in_a_terminal() {
+    let line = "--index wort --workload load,get,dptree-mixed --keys 2000 --key-kind u64";
+    let mut reports = reports(&args_of(line)).unwrap();
+    for report in &mut reports {
+        (report.ops, report.mops) = (100_000_000, 10.0);
+        (report.p50_ns, report.p90_ns, report.p99_ns) = (99_999, 99_999, 999_999);
+        (report.p999_ns, report.max_ns) = (9_999_999, 999_999_999);
+    }
+    let table = plain::render(&reports);
+    assert!(table.lines().take(4).all(|row| row.len() <= 120), "{table}");
+    assert!(table.contains("p90 ns") && table.contains("  B/op\n"), "{table}");
+    for (workload, persists) in [("load", true), ("get", false), ("dptree-mixed", true)] {
+        let split = format!("\n{workload}: nodes ");
+        assert_eq!(table.contains(&split), persists, "{table}");
     }
 }
 
@@ -284,7 +303,7 @@ fn files_are_made_and_removed() {
     let report = report_of(&line);
     assert_eq!(report.pool, path.display().to_string());
     let kind = crate::machine::file_system(&path).map_or(String::new(), |kind| format!(" ({kind})"));
-    let table = report::render(&[report]);
+    let table = plain::render(&[report]);
     assert!(
         table.contains(&format!("{}{kind}, level", path.display())),
         "{table}"
