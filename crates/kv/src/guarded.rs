@@ -209,6 +209,10 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         self.index.check()
     }
 
+    fn settle(&self) -> Result<(), Error> {
+        self.index.settle()
+    }
+
     fn hold_still(&self) -> Box<dyn Still + '_> {
         self.index.hold_still()
     }
