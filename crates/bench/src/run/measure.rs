@@ -13,6 +13,7 @@ use crate::progress::Progress;
 use crate::script::{Script, Share, Steps, Wanted};
 use crate::store::{self, Place, Space};
 use crate::workload::Workload;
+use index::Index;
 use indexes::Compiled;
 use pmem::{Counting, Counts, Hardware, Observed, Tracing};
 
@@ -95,11 +96,6 @@ impl Input {
 /// What the media has counted so far.
 pub type Count<M> = fn(&M) -> Counts;
 
-/// For media that do not count.
-pub fn uncounted<M>(_media: &M) -> Counts {
-    Counts::default()
-}
-
 fn counted(media: &Observed) -> Counts {
     match media {
         Observed::Counting(counting) => counting.counts(),
@@ -134,7 +130,9 @@ struct Measure<'r> {
     args: &'r RunArgs,
     input: &'r Input,
     progress: Progress,
-    counts: &'r dyn Fn() -> Counts,
+    index: &'r dyn Index,
+    /// On media that count.
+    counts: Option<&'r dyn Fn() -> Counts>,
     /// When the run is for time.
     calibrator: Option<Calibrator>,
     /// What a miss took after the last workload: before the next one, since nothing happens between them.
@@ -158,10 +156,10 @@ impl Measure<'_> {
             (known, _) => known,
         };
         warm_up()?;
-        let before = (self.counts)();
+        let before = self.counts()?;
         let counters = Counters::start();
         let pass = run()?;
-        let (hardware, counts) = (counters.read(), (self.counts)() - before);
+        let (hardware, counts) = (counters.read(), self.counts()? - before);
         let mut pace = None;
         if let (Some(misses), Some(calibrator)) = (misses, &mut self.calibrator) {
             let since = calibrator.since(misses)?;
@@ -175,6 +173,15 @@ impl Measure<'_> {
             hardware,
             pace,
         })
+    }
+
+    /// What was counted so far, of all that was written: what the index has gathered is merged first.
+    fn counts(&self) -> Result<Counts, Error> {
+        let Some(counts) = self.counts else {
+            return Ok(Counts::default());
+        };
+        self.index.settle()?;
+        Ok(counts())
     }
 
     /// All phases, and the space taken once the keys are loaded.
@@ -207,23 +214,25 @@ impl Measure<'_> {
 }
 
 impl RunArgs {
-    /// Runs on this media: for time with a calibrator, else for counts.
+    /// Runs on this media, which may count: for time with a calibrator, else for counts.
     pub fn measure<M: Compiled>(
         &self,
         media: M,
         place: &Place,
         input: &Input,
-        counts: Count<M>,
+        counts: Option<Count<M>>,
         calibrator: Option<Calibrator>,
     ) -> Result<Measured, Error> {
         let heap = &place.create(media)?;
         let _remove = place.remove_at_end();
         let index = store::create(self.index, heap)?;
+        let counts = counts.map(|counts| move || counts(heap.media()));
         let mut measure = Measure {
             args: self,
             input,
             progress: Progress::new(),
-            counts: &|| counts(heap.media()),
+            index: &*index,
+            counts: counts.as_ref().map(|counts| counts as &dyn Fn() -> Counts),
             calibrator,
             misses: None,
         };
@@ -269,6 +278,6 @@ impl RunArgs {
         calibrator: Option<Calibrator>,
     ) -> Result<Measured, Error> {
         let media = Observed::Counting(Counting::new(Hardware::as_persistent()));
-        self.measure(media, place, input, counted, calibrator)
+        self.measure(media, place, input, Some(counted), calibrator)
     }
 }

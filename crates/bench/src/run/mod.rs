@@ -18,7 +18,7 @@ use crate::store::Place;
 use crate::workload::{ScanLength, Workload};
 use clap::builder::ArgPredicate;
 use indexes::IndexKind;
-use measure::{Input, uncounted};
+use measure::Input;
 use pmem::{Delaying, Hardware, Observed};
 use report::Report;
 use std::path::PathBuf;
@@ -179,13 +179,13 @@ fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
     };
     let (place, calibrator) = (&args.pool, Some(calibrator));
     let mut timed = match args.media {
-        MediaKind::Native => args.measure(Hardware::as_persistent(), place, input, uncounted, calibrator)?,
-        MediaKind::Process => args.measure(Hardware::detect(), place, input, uncounted, calibrator)?,
+        MediaKind::Native => args.measure(Hardware::as_persistent(), place, input, None, calibrator)?,
+        MediaKind::Process => args.measure(Hardware::detect(), place, input, None, calibrator)?,
         MediaKind::Counting => args.counted(place, input, calibrator)?,
         MediaKind::Delay => {
             let latency = args.delay().unwrap_or_default().latency;
             let media = Observed::Delaying(Delaying::new(Hardware::as_persistent(), latency));
-            args.measure(media, place, input, uncounted, calibrator)?
+            args.measure(media, place, input, None, calibrator)?
         }
     };
     let phases = std::mem::take(&mut timed.phases);

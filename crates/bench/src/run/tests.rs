@@ -1,5 +1,7 @@
 //! That what `bench run` reports is what was done.
 
+mod counts;
+
 use super::*;
 use crate::workload;
 use clap::{Parser, ValueEnum};
@@ -122,72 +124,8 @@ fn loops_end_when_they_should() {
     assert_eq!(report.ops, 30);
 }
 
-/// Writes persist something and fence it; reads of what is durable do neither.
-#[test]
-fn counts_are_of_the_workload_alone() {
-    for workload in ["load", "update", "remove"] {
-        let report = report_of(&format!("--workload {workload} --keys 2000"));
-        let write_backs = report.write_backs_per_op.unwrap() + report.non_temporal_per_op.unwrap();
-        assert!(
-            write_backs >= 1.0,
-            "{workload}: {write_backs} write-backs an operation"
-        );
-        assert!(
-            report.fences_per_op >= Some(1.0),
-            "{workload}: {:?} fences an operation",
-            report.fences_per_op
-        );
-    }
-    for workload in ["get", "multi_get", "scan100"] {
-        let report = report_of(&format!("--workload {workload} --keys 2000"));
-        assert_eq!(
-            (report.write_backs_per_op, report.fences_per_op),
-            (Some(0.0), Some(0.0)),
-            "{workload}"
-        );
-    }
-}
-
 /// What nodes, allocation and the log take is all that is taken. Every byte stored is written back for one of them: at the end of
 /// a workload nothing waits for a fence, in indexes whose writers do all the work themselves, and in DPTree while it has too
-/// little to merge.
-#[test]
-fn purposes_add_up() {
-    for index in IndexKind::ALL {
-        let line =
-            format!("--index {index} --workload load,insert,update,get,remove --keys 1000 --key-kind str");
-        let args = args_of(&line);
-        let input = &Input::new(&args).unwrap();
-        for phase in args.counted(&Place::Anonymous, input, None).unwrap().phases {
-            let counts = phase.counts;
-            let bytes = counts.node.bytes + counts.alloc.bytes + counts.log.bytes;
-            assert_eq!(bytes, counts.bytes, "{index}: {}", phase.workload);
-        }
-        for report in reports(&args).unwrap() {
-            let split = report.persists_per_op.as_ref().unwrap();
-            let purposes = [&split.node, &split.alloc, &split.log];
-            let sums = [
-                purposes.iter().map(|one| one.write_backs).sum::<f64>(),
-                purposes.iter().map(|one| one.fences).sum(),
-                purposes.iter().map(|one| one.lines).sum(),
-                purposes.iter().map(|one| one.blocks).sum(),
-                purposes.iter().map(|one| one.bytes).sum(),
-            ];
-            let all = [
-                report.write_backs_per_op,
-                report.fences_per_op,
-                report.lines_per_op,
-                report.blocks_per_op,
-                report.bytes_per_op,
-            ];
-            for (sum, all) in sums.into_iter().zip(all) {
-                // Of divisions that round.
-                assert!((sum - all.unwrap()).abs() < 1e-9, "{line}: {sum}, {all:?}");
-            }
-        }
-    }
-}
-
 /// Keys that are looked for in vain are looked for among those of their kind, and after inserts; they persist nothing.
 #[test]
 fn absent_keys_are_absent() {
@@ -202,41 +140,8 @@ fn absent_keys_are_absent() {
     }
 }
 
-/// Updates of values of eight bytes cost what the crates' own tests say: one write-back and one fence, no more.
-#[test]
-fn updates_in_place_cost_one_write_back_and_one_fence() {
-    for index in ["roart", "part", "wort", "woart", "art-cow"] {
-        let report = report_of(&format!(
-            "--index {index} --workload update --keys 2000 --key-kind u64"
-        ));
-        assert_eq!(
-            (report.write_backs_per_op, report.fences_per_op),
-            (Some(1.0), Some(1.0)),
-            "{index}"
-        );
-    }
-}
-
 /// Inserts into WORT cost what its own tests say: two write-backs each, and three for the lines of each node. Dense keys
 /// make nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse ones make nodes
-/// on the first four, of which the lowest have 8.
-#[test]
-fn wort_writes_back_a_leaf_a_slot_and_new_nodes() {
-    const KEYS: f64 = (1u64 << 15) as f64;
-    for (kind, nodes, paper) in [
-        ("dense", 1 + 8 + 128 + 2048, 2.2),
-        ("sparse", 1 + 16 + 256 + 4096, 2.4),
-    ] {
-        let report = report_of(&format!(
-            "--index wort --workload load --keys {KEYS} --key-kind {kind}"
-        ));
-        let found = report.persists_per_op.unwrap().node;
-        let expected = 2.0 + 3.0 * f64::from(nodes) / KEYS;
-        assert_eq!((found.write_backs, found.fences), (expected, 2.0), "{kind}");
-        assert!((expected - paper).abs() < 0.01, "{kind}: {expected}");
-    }
-}
-
 /// A run says on what media it was timed and what that does not show, in the table too; there is nothing of the machine itself.
 #[test]
 fn media_say_what_they_do_not_show() {
@@ -281,17 +186,6 @@ fn tables_are_read_in_a_terminal() {
         let split = format!("\n{workload}: nodes ");
         assert_eq!(table.contains(&split), persists, "{table}");
     }
-}
-
-/// The counts are the same whether counting is what is timed or done apart, on whatever media.
-#[test]
-fn media_count_alike() {
-    let counts = ["native", "counting", "delay"].map(|media| {
-        let report = report_of(&format!("--workload load --keys 2000 --media {media}"));
-        (report.write_backs_per_op, report.fences_per_op)
-    });
-    assert_eq!(counts[0], counts[1]);
-    assert_eq!(counts[0], counts[2]);
 }
 
 /// A pool in a file is measured and removed; a file that exists is refused and stays.
