@@ -260,8 +260,7 @@ impl Expiring {
         {
             let lower = cursor.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
             let guard = heap::pin();
-            let index = &self.map.index;
-            index.scan(
+            self.map.index.scan(
                 lower,
                 Bound::Unbounded,
                 Direction::Forward,
@@ -278,6 +277,9 @@ impl Expiring {
                     ControlFlow::Break(())
                 },
             )?;
+            if let Some(last) = &last {
+                index::behind(last, lower, Direction::Forward)?;
+            }
         }
         *cursor = last;
         let mut removed = 0;
@@ -289,5 +291,19 @@ impl Expiring {
             removed += usize::from(action == Action::Remove);
         }
         Ok(Swept { seen, removed })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::damaged::Damaged;
+
+    /// A round of sweeps ends, with an error, however the pool is damaged.
+    #[test]
+    fn keys_out_of_order_end_a_round() {
+        let map = Expiring::new(Damaged::endless().map());
+        let mut cursor = None;
+        while map.sweep(&mut cursor, 2).is_ok() {}
     }
 }
