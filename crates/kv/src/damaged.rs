@@ -15,10 +15,10 @@ const MOST_SCANS: usize = 100;
 /// An index of these keys, all with one value.
 #[derive(Default)]
 pub struct Damaged {
-    pub keys: Vec<&'static [u8]>,
-    pub value: &'static [u8],
+    keys: Vec<&'static [u8]>,
+    value: &'static [u8],
     /// Whether scans fail behind the last key. Else they show the keys again and again, wherever they begin.
-    pub torn: bool,
+    torn: bool,
     /// The keys that were removed.
     pub removed: Arc<Mutex<Vec<Vec<u8>>>>,
     scans: AtomicUsize,
@@ -30,6 +30,16 @@ impl Damaged {
     pub fn endless() -> Damaged {
         Damaged {
             keys: vec![b"b", b"a"],
+            ..Damaged::default()
+        }
+    }
+
+    /// Three keys, and no more to be had.
+    pub fn torn(value: &'static [u8]) -> Damaged {
+        Damaged {
+            keys: vec![b"a", b"b", b"c"],
+            value,
+            torn: true,
             ..Damaged::default()
         }
     }
