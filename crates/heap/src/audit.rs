@@ -2,7 +2,8 @@
 //!
 //! It traces as recovery does, but marks in bitmaps of its own, and compares. For checks and leak tests.
 
-use crate::page::{Chunks, Kind, lock};
+use crate::page::{Chunks, Kind, State as Page, lock};
+use crate::space::Space;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap, State};
 use pmem::{Media, Offset};
@@ -51,6 +52,9 @@ impl Audit {
 
 /// The most faults kept.
 const MOST_FAULTS: usize = 1000;
+
+/// Where no page is.
+const BEYOND: &str = "beyond the last page";
 
 /// How often to let the epoch advance before the audit, so that garbage comes back.
 const FLUSHES: usize = 100;
@@ -134,29 +138,9 @@ impl<M: Media> Heap<M> {
     fn meet(&self, met: &Met, offset: Offset, len: u64) -> Result<bool, &'static str> {
         let space = &*self.inner.space;
         let number = space.page_of(offset.get());
-        let met = met.get(number as usize).ok_or("beyond the last page")?;
+        let met = met.get(number as usize).ok_or(BEYOND)?;
         let state = space.table.page(number).lock();
-        let within = space.within(offset.get());
-        let slot = match &state.kind {
-            Kind::Chunks(chunks) => {
-                let slot = chunks.slot(within).ok_or("not where a chunk starts")?;
-                if u64::from(chunks.size()) < len {
-                    return Err("longer than its chunk");
-                }
-                if !chunks.is_live(slot) {
-                    return Err("its chunk is free");
-                }
-                slot
-            }
-            Kind::Large { pages }
-                if within == 0 && (len == 0 || len.div_ceil(space.page_size()) == u64::from(*pages)) =>
-            {
-                0
-            }
-            Kind::Large { .. } => return Err("not the large object that is there"),
-            Kind::Rest => return Err("inside a large object"),
-            Kind::Free => return Err("its page is free"),
-        };
+        let slot = space.slot_of(&state, offset, len)?;
         let mut met = lock(met);
         let index = slot as usize / 64;
         if met.len() <= index {
@@ -166,6 +150,33 @@ impl<M: Media> Heap<M> {
         let new = met[index] & bit == 0;
         met[index] |= bit;
         Ok(new)
+    }
+
+    /// Whether an object of `len` bytes can be in use at `offset`: for who is about to [`retire`](Heap::retire) what the links of a
+    /// pool lead to that is perhaps damaged. Of pages that recovery has not swept nothing is known, and nothing of them is
+    /// reused before it has.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where it cannot.
+    pub fn verify(&self, offset: Offset, len: u64) -> Result<(), Error> {
+        let space = &*self.inner.space;
+        let number = space.page_of(offset.get());
+        let end = lock(&space.runs).end;
+        let fits = if number < end {
+            let state = space.table.page(number).lock();
+            if state.swept {
+                space.slot_of(&state, offset, len).map(drop)
+            } else {
+                Ok(())
+            }
+        } else {
+            Err(BEYOND)
+        };
+        fits.map_err(|_| Error::Damaged {
+            what: "an object is where none is in use",
+            offset: offset.get(),
+        })
     }
 
     fn count_unreachable(&self, met: &Met, audit: &mut Audit) {
@@ -201,6 +212,34 @@ impl<M: Media> Heap<M> {
             };
             audit.unreachable += lost;
             audit.unreachable_bytes += lost * size;
+        }
+    }
+}
+
+impl Space {
+    /// Which chunk of its page, whose state this is, the object of `len` bytes (0: of any length) at `offset` has; the 0th, if
+    /// it is a large one.
+    fn slot_of(&self, state: &Page, offset: Offset, len: u64) -> Result<u32, &'static str> {
+        let within = self.within(offset.get());
+        match &state.kind {
+            Kind::Chunks(chunks) => {
+                let slot = chunks.slot(within).ok_or("not where a chunk starts")?;
+                if u64::from(chunks.size()) < len {
+                    return Err("longer than its chunk");
+                }
+                if !chunks.is_live(slot) {
+                    return Err("its chunk is free");
+                }
+                Ok(slot)
+            }
+            Kind::Large { pages }
+                if within == 0 && (len == 0 || len.div_ceil(self.page_size()) == u64::from(*pages)) =>
+            {
+                Ok(0)
+            }
+            Kind::Large { .. } => Err("not the large object that is there"),
+            Kind::Rest => Err("inside a large object"),
+            Kind::Free => Err("its page is free"),
         }
     }
 }

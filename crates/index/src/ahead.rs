@@ -100,10 +100,9 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
         self.batch = (self.batch * 2).min(LARGEST_BATCH);
         self.done = !scan(batch)?;
         if let Some((key, _)) = entries.back() {
-            let reached = reached(key.as_ref(), (lower, upper), direction)?;
             match direction {
-                Direction::Forward => self.lower = reached,
-                Direction::Reverse => self.upper = reached,
+                Direction::Forward => self.lower = behind(key.as_ref(), lower, direction)?,
+                Direction::Reverse => self.upper = behind(key.as_ref(), upper, direction)?,
             }
         }
         Ok(())
@@ -119,20 +118,16 @@ impl<K, V> fmt::Debug for ReadAhead<K, V> {
     }
 }
 
-/// The bound at which a scan between `bounds` goes on, after a batch of it that ended with `key`.
+/// The bound at which a scan goes on, after a batch of it that began at `from` and ended with `key`.
 ///
 /// # Errors
 ///
-/// [`Error::Heap`] where `key` lies before the bound that the batch began at. In a damaged pool keys may come in any
-/// order, and the next batch could be the same one again, for ever.
-fn reached(
-    key: &[u8],
-    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
-    direction: Direction,
-) -> Result<Bound<Vec<u8>>, Error> {
+/// [`Error::Heap`] where `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch could
+/// be the same one again, for ever.
+pub fn behind(key: &[u8], from: Bound<&[u8]>, direction: Direction) -> Result<Bound<Vec<u8>>, Error> {
     let goes_on = match direction {
-        Direction::Forward => (lower, Bound::Unbounded).contains(key),
-        Direction::Reverse => (Bound::Unbounded, upper).contains(key),
+        Direction::Forward => (from, Bound::Unbounded).contains(key),
+        Direction::Reverse => (Bound::Unbounded, from).contains(key),
     };
     if goes_on {
         Ok(Bound::Excluded(key.to_vec()))

@@ -21,7 +21,7 @@ mod range;
 mod root;
 mod value;
 
-pub use ahead::{Batch, ReadAhead, prefix_bounds};
+pub use ahead::{Batch, ReadAhead, behind, prefix_bounds};
 pub use contract::{Direction, Faults, Index, Still, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;

@@ -254,32 +254,20 @@ impl Expiring {
     /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their end;
     /// holds no pin for longer than it looks. Where fewer keys than `limit` were seen, that was the last of them, and
     /// `cursor` is at the beginning again: `None`.
+    ///
+    /// # Errors
+    ///
+    /// Where a damaged pool does not show all of these keys, those that it has shown are removed before, if they are past
+    /// their end, and `cursor` is at the beginning: from where it was, the next step would fail as this one did.
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
         let now = now();
-        let (mut seen, mut over, mut last) = (0, Vec::new(), None);
-        {
-            let lower = cursor.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            let guard = heap::pin();
-            let index = &self.map.index;
-            index.scan(
-                lower,
-                Bound::Unbounded,
-                Direction::Forward,
-                &guard,
-                &mut |key, value| {
-                    seen += 1;
-                    if read(&value).is_some_and(|(end, _)| is_over(end, now)) {
-                        over.push(key.to_vec());
-                    }
-                    if seen < limit {
-                        return ControlFlow::Continue(());
-                    }
-                    last = Some(key.to_vec());
-                    ControlFlow::Break(())
-                },
-            )?;
-        }
-        *cursor = last;
+        let (mut seen, mut over) = (0, Vec::new());
+        let looked = self.look(cursor, limit, |key, value| {
+            seen += 1;
+            if read(value).is_some_and(|(end, _)| is_over(end, now)) {
+                over.push(key.to_vec());
+            }
+        });
         let mut removed = 0;
         for key in over {
             let action = self.change(&key, |found, _| match found {
@@ -288,6 +276,71 @@ impl Expiring {
             })?;
             removed += usize::from(action == Action::Remove);
         }
+        looked?;
         Ok(Swept { seen, removed })
+    }
+
+    /// Shows the next keys after `cursor`, which is then behind the last of them, or at the beginning if there are no more or
+    /// looking failed.
+    fn look(
+        &self,
+        cursor: &mut Option<Vec<u8>>,
+        limit: usize,
+        mut show: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Error> {
+        let from = cursor.take();
+        let (mut left, mut last) = (limit, None);
+        let lower = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let guard = heap::pin();
+        self.map.index.scan(
+            lower,
+            Bound::Unbounded,
+            Direction::Forward,
+            &guard,
+            &mut |key, value| {
+                show(key, &value);
+                if left > 1 {
+                    left -= 1;
+                    return ControlFlow::Continue(());
+                }
+                last = Some(key.to_vec());
+                ControlFlow::Break(())
+            },
+        )?;
+        if let Some(last) = last {
+            index::behind(&last, lower, Direction::Forward)?;
+            *cursor = Some(last);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::damaged::Damaged;
+
+    /// A round of sweeps ends, with an error, however the pool is damaged.
+    #[test]
+    fn keys_out_of_order_end_a_round() {
+        let map = Expiring::new(Damaged::endless().map());
+        let mut cursor = None;
+        while map.sweep(&mut cursor, 2).is_ok() {}
+    }
+
+    /// What comes before a damaged spot is removed, in each round.
+    #[test]
+    fn a_damaged_spot_ends_a_round() {
+        let torn = Damaged::torn(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        let removed = torn.removed.clone();
+        let taken = || std::mem::take(&mut *removed.lock().expect("no panic"));
+        let map = Expiring::new(torn.map());
+        let mut cursor = None;
+        for _ in 0..2 {
+            assert_eq!(map.sweep(&mut cursor, 2).expect("sound so far").removed, 2);
+            assert_eq!(taken(), [b"a", b"b"]);
+            assert!(map.sweep(&mut cursor, 2).is_err());
+            assert_eq!(taken(), [b"c"]);
+        }
     }
 }

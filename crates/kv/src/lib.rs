@@ -33,6 +33,8 @@ mod backup;
 mod batch;
 mod befores;
 mod bounds;
+#[cfg(test)]
+mod damaged;
 mod db;
 mod error;
 mod expiring;

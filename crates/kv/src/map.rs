@@ -208,9 +208,13 @@ impl Map {
 
     /// Counts the entries by visiting each of them, in batches, so that no pin is held for long. Exact if nobody
     /// writes meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`], also where the keys of a damaged pool are so out of order that it would not end.
     pub fn count(&self) -> Result<u64, Error> {
         const BATCH: u64 = 4096;
-        let mut from = Bound::Unbounded;
+        let mut from: Bound<Vec<u8>> = Bound::Unbounded;
         let mut total = 0;
         loop {
             let (mut batch, mut last) = (0, Vec::new());
@@ -234,7 +238,7 @@ impl Map {
             if batch < BATCH {
                 return Ok(total);
             }
-            from = Bound::Excluded(last);
+            from = index::behind(&last, lower, index::Direction::Forward)?;
         }
     }
 
@@ -257,5 +261,16 @@ impl std::fmt::Debug for Map {
         f.debug_struct("Map")
             .field("name", &self.name)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::damaged::Damaged;
+
+    /// Counting ends, with an error, however the pool is damaged.
+    #[test]
+    fn keys_out_of_order_end_a_count() {
+        assert!(Damaged::endless().map().count().is_err());
     }
 }

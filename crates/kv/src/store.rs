@@ -11,7 +11,7 @@ use heap::{Heap, Root, State, Trace, Tracers};
 use index::Index;
 use indexes::WithIndex;
 use pmem::{Link, Pool};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Objects of a dropped map that are retired under one guard.
@@ -103,15 +103,26 @@ impl<M: Media> Store<M> {
     }
 
     /// Retires everything below a link that nobody else can reach. What a crash or an error leaves over comes back
-    /// by the next recovery.
+    /// by the next recovery. Remembers where it has been, a word for each object.
+    ///
+    /// # Errors
+    ///
+    /// [`heap::Error::Damaged`] where an object makes no sense, or a second link leads to it: to retire it once more would take it
+    /// from who has got its chunk by then.
     fn retire_all(&self, link: Link, tracer: &dyn Trace<M>) -> Result<(), Error> {
         let mut links = vec![link];
+        let mut met = HashSet::new();
         while !links.is_empty() {
             let guard = heap::pin();
             for _ in 0..RETIRE_BATCH {
                 let Some(link) = links.pop() else { break };
                 let Some(offset) = link.offset() else { continue };
+                if !met.insert(offset) {
+                    let (what, offset) = ("two links lead to an object of a map", offset.get());
+                    return Err(heap::Error::Damaged { what, offset }.into());
+                }
                 let len = tracer.trace(&self.heap, link, &mut links)?;
+                self.heap.verify(offset, len)?;
                 self.heap.retire(&guard, offset, len as usize);
             }
         }
@@ -231,5 +242,76 @@ fn map_info(name: &[u8], root: &Root) -> MapInfo {
     MapInfo {
         name: String::from_utf8_lossy(name).into_owned(),
         index: kind.map_or_else(|| format!("unknown kind {}", root.kind), |kind| kind.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pmem::{Hardware, PoolOptions};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const KEYS: u64 = 1000;
+
+    /// What traces a map whose links were damaged.
+    struct Astray<F> {
+        sound: Arc<dyn Trace<Hardware>>,
+        damage: F,
+        traced: AtomicU64,
+    }
+
+    impl<F: Fn(&mut Vec<Link>, &mut u64) + Send + Sync> Trace<Hardware> for Astray<F> {
+        fn trace(
+            &self,
+            heap: &Heap<Hardware>,
+            link: Link,
+            children: &mut Vec<Link>,
+        ) -> Result<u64, heap::Error> {
+            let traced = self.traced.fetch_add(1, Ordering::Relaxed);
+            assert!(traced < 10 * KEYS, "there is no end to it");
+            let mut len = self.sound.trace(heap, link, children)?;
+            (self.damage)(children, &mut len);
+            Ok(len)
+        }
+    }
+
+    /// Drops a map so damaged: an error, and nothing is retired twice.
+    fn drop_damaged(damage: impl Fn(Link, &mut Vec<Link>, &mut u64) + Send + Sync) {
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
+        let store = Store::start(pool, 1).expect("a new pool");
+        let kind = IndexKind::default();
+        let index = store.create("damaged", kind).expect("room");
+        for i in 0..KEYS {
+            let key = i.to_be_bytes();
+            index.insert(&key, b"longer than a word").expect("room");
+        }
+        drop(index);
+        let root = store.heap.remove_root(b"damaged").expect("sound").expect("there");
+        let astray = Astray {
+            sound: kind.tracer(),
+            damage: |links: &mut Vec<Link>, len: &mut u64| damage(root.link, links, len),
+            traced: AtomicU64::new(0),
+        };
+        let retired = store.retire_all(root.link, &astray);
+        assert!(
+            matches!(retired, Err(Error::Heap(heap::Error::Damaged { .. }))),
+            "{retired:?}"
+        );
+        assert_eq!(store.audit().faults, [""; 0]);
+    }
+
+    #[test]
+    fn dropping_ends_where_a_link_leads_back_up() {
+        drop_damaged(|root, links, _| links.push(root));
+    }
+
+    #[test]
+    fn nothing_is_retired_by_two_links() {
+        drop_damaged(|_, links, _| links.extend(links.last().copied()));
+    }
+
+    #[test]
+    fn nothing_is_retired_where_no_object_is() {
+        drop_damaged(|_, _, len| *len += 1 << 20);
     }
 }

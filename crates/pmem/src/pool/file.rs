@@ -17,6 +17,9 @@ use std::time::UNIX_EPOCH;
 /// The unit of `st_blocks`, whatever the file system's own is.
 const BLOCK: u64 = 512;
 
+/// Bytes read or written at a time.
+const PIECE: usize = 64 << 10;
+
 /// The attribute of files in which holes were punched. It names the file, so that a copy's is known as another's.
 const MARK: &str = "user.wollemi.holes";
 
@@ -291,30 +294,52 @@ impl PoolFile {
             match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), from, to - from) {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTR) => {}
-                Err(Errno::OPNOTSUPP) => return self.write_zeros(to),
+                Err(Errno::OPNOTSUPP) => return self.write_zeros(from, to),
                 Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(no_space(e)),
                 Err(e) => return Err(ErrorKind::io("allocating blocks", e)),
             }
         }
     }
 
-    /// Lengthens the file to `to` bytes by writing, on file systems that cannot allocate.
-    fn write_zeros(&self, to: u64) -> Result<(), ErrorKind> {
-        let zeros = [0; 64 << 10];
-        let mut at = self.len()?;
-        while at < to {
-            let len = zeros.len().min(usize::try_from(to - at).unwrap_or(usize::MAX));
+    /// Gives `from..to` blocks by writing zeros, on file systems that cannot allocate: behind the file's end, and, as holes read as
+    /// zeros, where there are such. (That these file systems tell holes from data is not to be relied on: where they do
+    /// not, all is data.)
+    ///
+    /// What is there stays, since nobody else writes there now: who opens a pool has the file to himself, a pool
+    /// grows where it is not mapped, and pages that were given back are their allocator's alone.
+    fn write_zeros(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        let end = self.len()?;
+        let mut at = from;
+        let mut piece = vec![0; PIECE];
+        while at < to.min(end) {
+            let piece = &mut piece[..piece_of(at..to.min(end))];
             self.file
-                .write_all_at(&zeros[..len], at)
-                .map_err(|e| match Errno::from_io_error(&e) {
-                    Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => {
-                        ErrorKind::NoSpace { needed: to, why: e }
-                    }
-                    _ => ErrorKind::io("allocating blocks", e),
-                })?;
-            at += len as u64;
+                .read_exact_at(piece, at)
+                .map_err(|e| ErrorKind::io("reading the file", e))?;
+            let len = if is_zero(piece) { PIECE } else { BLOCK as usize };
+            for part in piece.chunks(len) {
+                if is_zero(part) {
+                    self.write_piece(part, at, to)?;
+                }
+                at += part.len() as u64;
+            }
+        }
+        at = end;
+        piece.fill(0);
+        while at < to {
+            let zeros = &piece[..piece_of(at..to)];
+            self.write_piece(zeros, at, to)?;
+            at += zeros.len() as u64;
         }
         Ok(())
+    }
+
+    fn write_piece(&self, zeros: &[u8], at: u64, needed: u64) -> Result<(), ErrorKind> {
+        let written = self.file.write_all_at(zeros, at);
+        written.map_err(|e| match Errno::from_io_error(&e) {
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => ErrorKind::NoSpace { needed, why: e },
+            _ => ErrorKind::io("allocating blocks", e),
+        })
     }
 
     /// How far stores must come to survive what a pool of this level survives.
@@ -338,6 +363,15 @@ impl Drop for PoolFile {
         // Closing alone would leave the lock to a child process that another thread is just about to start.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+/// How much of these bytes is a piece.
+fn piece_of(bytes: Range<u64>) -> usize {
+    usize::try_from(bytes.end - bytes.start).map_or(PIECE, |len| len.min(PIECE))
 }
 
 /// Looks up the region of persistent memory that block device `device` lies in, in the `sysfs` at `sys`.
@@ -412,5 +446,45 @@ mod tests {
             assert_eq!(caches_persist(sys.path(), device), persist, "{domain:?}");
         }
         assert!(!caches_persist(sys.path(), rustix::fs::makedev(8, 1)));
+    }
+    /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data, and beyond
+    /// the end; and leaves data alone.
+    #[test]
+    fn writing_fills_holes() {
+        const LEN: usize = 1 << 20;
+        let folder = tempfile::tempdir().expect("a directory");
+        let file = PoolFile::create(&folder.path().join("sparse")).expect("a file");
+        let mut bytes = vec![0; LEN];
+        // Amid a piece, across two, at a piece's first and last byte, and the last byte of all, which ends no block.
+        let len = LEN - 100;
+        for data in [
+            5000..5100,
+            2 * PIECE - 9..2 * PIECE + 9,
+            4 * PIECE..4 * PIECE + 1,
+            7 * PIECE - 1..7 * PIECE,
+            len - 1..len,
+        ] {
+            bytes[data.clone()].fill(0x5a);
+            file.file
+                .write_all_at(&bytes[data.clone()], data.start as u64)
+                .expect("written");
+        }
+        let backed = || {
+            file.sync().expect("synced");
+            file.file.metadata().expect("a file").blocks() * BLOCK
+        };
+        assert!(backed() < LEN as u64 / 2, "a sparse file");
+
+        // A part first: nothing else is filled.
+        let before = backed();
+        file.write_zeros(8 * PIECE as u64, 9 * PIECE as u64)
+            .expect("room");
+        assert!(backed() >= before + PIECE as u64);
+        assert!(backed() < LEN as u64 / 2);
+        assert_eq!(file.len().expect("a length"), len as u64);
+
+        file.write_zeros(0, LEN as u64).expect("room");
+        assert!(backed() >= LEN as u64);
+        assert_eq!(std::fs::read(&file.path).expect("read"), bytes);
     }
 }

@@ -5,7 +5,7 @@ use super::glob;
 use super::parse::Args;
 use crate::item::Item;
 use crate::number;
-use index::{Direction, prefix_bounds};
+use index::{Direction, behind, prefix_bounds};
 use std::ops::{Bound, ControlFlow};
 
 /// Keys that a scan looks at under one guard.
@@ -45,8 +45,8 @@ impl Context<'_> {
                     ControlFlow::Break(())
                 })?;
             match (last, direction) {
-                (Some(last), Direction::Forward) if !ended => lower = Bound::Excluded(last),
-                (Some(last), Direction::Reverse) if !ended => upper = Bound::Excluded(last),
+                (Some(last), Direction::Forward) if !ended => lower = behind(&last, from, direction)?,
+                (Some(last), Direction::Reverse) if !ended => upper = behind(&last, to, direction)?,
                 _ => return Ok(()),
             }
         }
@@ -91,7 +91,8 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
         ),
     };
     let (mut keys, mut seen, mut bytes, mut last) = (Vec::new(), 0, 0, None);
-    context.walk(&(lower, upper), Direction::Forward, &mut |key, _| {
+    let bounds = (lower, upper);
+    context.walk(&bounds, Direction::Forward, &mut |key, _| {
         seen += 1;
         if strings && glob::fits(pattern, key) {
             bytes += key.len();
@@ -103,6 +104,10 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
         last = Some(key.to_vec());
         ControlFlow::Break(())
     })?;
+    if let Some(last) = &last {
+        // Or the client would go round for ever in a damaged pool.
+        behind(last, bounds.0.as_ref().map(Vec::as_slice), Direction::Forward)?;
+    }
     let next = context.shared().cursors.gone_on(cursor, last);
     context.reply.array(2);
     context.reply.bulk(next.to_string().as_bytes());

@@ -74,14 +74,15 @@ impl Count {
             return Ok(true);
         }
         let (mut counted, mut bytes) = (0, 0);
-        let (seen, last) = walk::step(index, &cursor, limit, |key, value| {
+        let mut next = cursor.clone();
+        let seen = walk::step(index, &mut next, limit, |key, value| {
             counted += i64::from(!is_flushed(value));
             bytes += size(key, value.len());
         })?;
         self.items.fetch_add(counted, Ordering::Relaxed);
         self.dropped.fetch_add(seen as i64 - counted, Ordering::Relaxed);
         self.add_bytes(bytes);
-        *cursor = last;
+        *cursor = next;
         let through = seen < limit;
         if through {
             self.through.store(true, Ordering::Release);

@@ -18,7 +18,8 @@ impl Store {
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there are
     /// none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells how many
     /// keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again. Called
-    /// in no transaction.
+    /// in no transaction. After an error of the walk `cursor` is at the beginning too, and what it has met until then goes all
+    /// the same.
     pub fn evict(
         &self,
         cursor: &mut Vec<u8>,
@@ -27,7 +28,7 @@ impl Store {
         now: u64,
     ) -> Result<(usize, Gone), Failure> {
         let (mut dead, mut live) = (Vec::new(), Vec::new());
-        let (seen, last) = walk::step(self.items.index(), cursor, limit, |key, value| {
+        let seen = walk::step(self.items.index(), cursor, limit, |key, value| {
             match Item::read(value) {
                 Some(item) if !self.is_dead(&item.header, now) => {
                     let rank = (self.usage.frequency(key), item.header.unique);
@@ -37,14 +38,13 @@ impl Store {
                 // Not ours: requests will say so.
                 None => {}
             }
-        })?;
-        *cursor = last;
+        });
         let mut gone = Gone::default();
         for key in &dead {
             gone.dead += u64::from(self.bury(key, now)?);
         }
         if gone.dead > 0 || !live_too {
-            return Ok((seen, gone));
+            return Ok((seen?, gone));
         }
         live.sort_unstable();
         live.truncate(live.len().div_ceil(4));
@@ -60,6 +60,6 @@ impl Store {
                 gone.evicted += 1;
             }
         }
-        Ok((seen, gone))
+        Ok((seen?, gone))
     }
 }

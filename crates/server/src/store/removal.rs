@@ -48,21 +48,21 @@ impl Store {
     }
 
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
-    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again.
+    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again. It is so too after an error of the
+    /// walk, before which the dead items that it has met are removed.
     pub fn sweep(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<Swept, Failure> {
         let mut dead: Vec<Vec<u8>> = Vec::new();
         // The record's key comes first, and is never above the bound.
-        let (seen, last) = walk::step(self.items.index(), cursor, limit, |key, value| {
+        let seen = walk::step(self.items.index(), cursor, limit, |key, value| {
             if Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)) {
                 dead.push(key.to_vec());
             }
-        })?;
-        *cursor = last;
+        });
         let mut removed = 0;
         for key in &dead {
             removed += usize::from(self.bury(key, now)?);
         }
-        Ok(Swept { seen, removed })
+        Ok(Swept { seen: seen?, removed })
     }
 }
 

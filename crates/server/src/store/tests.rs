@@ -1,6 +1,7 @@
 //! The items' properties, over the reference index; a store opened again on the same index is a restart after a crash,
 //! since a store leaves nothing for later.
 
+mod damaged;
 mod plain;
 mod together;
 

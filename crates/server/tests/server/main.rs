@@ -9,6 +9,7 @@ mod backup;
 mod bounds;
 mod counted;
 mod crowds;
+mod damaged;
 mod dialogues;
 mod items;
 mod limits;

@@ -1,0 +1,106 @@
+//! A double for tests: an index in a damaged pool.
+
+use crate::gate::Closed;
+use crate::guarded::{MapIndex, Traffic};
+use crate::{IndexKind, Map};
+use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
+use pmem::Hardware;
+use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// No walk needs so many scans of two keys.
+const MOST_SCANS: usize = 100;
+
+/// An index of these keys, all with one value.
+#[derive(Default)]
+pub struct Damaged {
+    keys: Vec<&'static [u8]>,
+    value: &'static [u8],
+    /// Whether scans fail behind the last key. Else they show the keys again and again, wherever they begin.
+    torn: bool,
+    /// The keys that were removed.
+    pub removed: Arc<Mutex<Vec<Vec<u8>>>>,
+    scans: AtomicUsize,
+    traffic: Arc<Traffic>,
+}
+
+impl Damaged {
+    /// Two keys, out of order.
+    pub fn endless() -> Damaged {
+        Damaged {
+            keys: vec![b"b", b"a"],
+            ..Damaged::default()
+        }
+    }
+
+    /// Three keys, and no more to be had.
+    pub fn torn(value: &'static [u8]) -> Damaged {
+        Damaged {
+            keys: vec![b"a", b"b", b"c"],
+            value,
+            torn: true,
+            ..Damaged::default()
+        }
+    }
+
+    pub fn map(self) -> Map {
+        Map::new("damaged", IndexKind::default(), Arc::new(self))
+    }
+}
+
+impl Index for Damaged {
+    fn get<'g>(&'g self, _: &[u8], _: &'g Guard) -> Result<Option<Value<'g>>, index::Error> {
+        Ok(None)
+    }
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+        let action = edit.decide(Some(self.value));
+        if action == Action::Remove {
+            self.removed.lock().expect("no panic").push(key.to_vec());
+        }
+        Ok(action)
+    }
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        _: Bound<&[u8]>,
+        _: Direction,
+        _: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), index::Error> {
+        let scans = self.scans.fetch_add(1, Ordering::Relaxed);
+        assert!(scans < MOST_SCANS, "there is no end to it");
+        let value = Value::Bytes(self.value);
+        if !self.torn {
+            let again = self.keys.iter().cycle();
+            let _ = again.map(|key| visit(key, value)).find(|flow| flow.is_break());
+            return Ok(());
+        }
+        for key in &self.keys {
+            let is_behind = match lower {
+                Bound::Excluded(lower) => *key > lower,
+                _ => true,
+            };
+            if is_behind && visit(key, value).is_break() {
+                return Ok(());
+            }
+        }
+        let what = "a link";
+        Err(heap::Error::Damaged { what, offset: 0 }.into())
+    }
+    fn check(&self) -> Result<Faults, index::Error> {
+        Ok(Faults::default())
+    }
+}
+
+impl MapIndex for Damaged {
+    fn write_alone(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+        self.write(key, edit)
+    }
+    fn close_gate(&self) -> Result<Closed<'_>, index::Error> {
+        self.traffic.gate.close(&Hardware::detect())
+    }
+    fn traffic(&self) -> &Arc<Traffic> {
+        &self.traffic
+    }
+}

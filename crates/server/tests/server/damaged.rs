@@ -1,0 +1,85 @@
+//! A server over a damaged pool: what its clients ask ends.
+
+use crate::support::{Running, with_redis};
+use index::model::Model;
+use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// An index whose scans show the items out of order, again and again, wherever they begin.
+struct Damaged(Model);
+
+impl Index for Damaged {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+        self.0.get(key, guard)
+    }
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        self.0.write(key, edit)
+    }
+    fn scan<'g>(
+        &'g self,
+        _: Bound<&[u8]>,
+        _: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        let (mut items, behind_record) = (Vec::new(), Bound::Excluded(&b""[..]));
+        let other_way = match direction {
+            Direction::Forward => Direction::Reverse,
+            Direction::Reverse => Direction::Forward,
+        };
+        self.0.scan(
+            behind_record,
+            Bound::Unbounded,
+            other_way,
+            guard,
+            &mut |key, value| {
+                items.push((key, value));
+                ControlFlow::Continue(())
+            },
+        )?;
+        let again = items.iter().cycle();
+        let _ = again
+            .map(|&(key, value)| visit(key, value))
+            .find(|flow| flow.is_break());
+        Ok(())
+    }
+    fn check(&self) -> Result<Faults, Error> {
+        self.0.check()
+    }
+}
+
+/// Listings say what is wrong, and a client that goes on from cursor to cursor is told as well.
+#[test]
+fn keys_out_of_order_end_listings() {
+    let index = Model::new();
+    let server = Running::over(with_redis(), Arc::new(index.clone()));
+    server.connect_redis().ask("mset a 1 b 2\r\n", "+OK\r\n");
+    server.stop();
+
+    let server = Running::over(with_redis(), Arc::new(Damaged(index)));
+    let mut client = server.connect_redis();
+    for listing in ["keys *c", "krange - + limit 5000", "krange + - rev limit 5000"] {
+        client.send(format!("{listing}\r\n").as_bytes());
+        let told = client.line();
+        assert!(
+            told.starts_with("-ERR") && told.contains("out of order"),
+            "{listing}: {told}"
+        );
+    }
+    let mut cursor = String::from("0");
+    for _ in 0..10 {
+        client.send(format!("scan {cursor} match *c count 2\r\n").as_bytes());
+        let told = client.line();
+        if told.starts_with("-ERR") {
+            assert!(told.contains("out of order"), "{told}");
+            server.stop();
+            return;
+        }
+        client.line();
+        cursor = client.line();
+        client.line();
+    }
+    panic!("there is no end to it");
+}
