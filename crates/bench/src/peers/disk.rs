@@ -60,6 +60,7 @@ const TABLE: TableDefinition<'static, &[u8], u64> = TableDefinition::new("bench"
 pub const REDB: Durable = Durable {
     name: "redb",
     setting: "a transaction an operation, Durability::Immediate on a file whose syncs are left out: survives a kill",
+    survives_kill: true,
     open: |directory| {
         let options = File::options()
             .read(true)
@@ -133,6 +134,7 @@ pub const FJALL: Durable = Durable {
     name: "fjall",
     setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill; writes are blind, and do \
         not tell what was there",
+    survives_kill: true,
     open: |directory| {
         let database = or_failed!("fjall", Database::builder(directory.join("fjall")).open())?;
         let keyspace = or_failed!(
@@ -180,6 +182,7 @@ pub const LMDB: Durable = Durable {
     name: "lmdb",
     setting: "a transaction an operation, MDB_NOSYNC: written to the page cache, survives a kill; inserts and updates are blind, and \
         do not tell what was there",
+    survives_kill: true,
     open: |directory| {
         const MAP: usize = 1 << 36;
         let mut options = EnvOpenOptions::new();
@@ -241,6 +244,7 @@ struct Sled(sled::Db);
 pub const SLED: Durable = Durable {
     name: "sled",
     setting: "buffered in the process, flushed twice a second: a kill loses the last half second",
+    survives_kill: false,
     open: |directory: &Path| {
         let config = sled::Config::new()
             .path(directory.join("sled"))

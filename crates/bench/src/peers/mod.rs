@@ -55,6 +55,8 @@ pub struct Durable {
     pub name: &'static str,
     /// What it is set to, and what that promises.
     pub setting: &'static str,
+    /// Whether what an operation has returned from survives `kill -9`.
+    pub survives_kill: bool,
     /// Opens it in a directory, or makes it there.
     pub open: fn(&Path) -> Result<Box<dyn Engine>, Error>,
 }

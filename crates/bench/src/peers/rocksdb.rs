@@ -58,6 +58,7 @@ pub const ROCKSDB: Durable = Durable {
     name: "rocksdb",
     setting: "log written to the page cache by every operation (sync off): survives a kill; writes are blind, and do not tell what was \
         there",
+    survives_kill: true,
     open: |directory| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"))?)),
 };
 
