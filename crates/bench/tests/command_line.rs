@@ -271,16 +271,39 @@ fn compare_answers_every_target() {
         let of = |object: &&Value| object["record"] == record && object["section"] == section;
         objects.iter().filter(of).count()
     };
-    // Insert, get and scan of ours and of each peer, and a multi_get of ours: five engines on u64, four on str;
-    // print8 of ours alone.
-    assert_eq!(count("throughput", "memory"), (3 * 5 + 1) + (3 * 4 + 1) + 4);
-    assert_eq!(count("ratio", "memory"), 3 * 4 + 3 * 3);
+    // Inserts, gets, scans, updates and YCSB A of ours and of each peer, and a multi_get of ours: five engines on u64, four on
+    // str; print8 of ours alone.
+    assert_eq!(count("throughput", "memory"), (5 * 5 + 1) + (5 * 4 + 1) + 6);
+    assert_eq!(count("ratio", "memory"), 5 * 4 + 5 * 3);
     let durable = if cfg!(feature = "rocksdb") { 5 } else { 4 };
-    assert_eq!(count("throughput", "durable"), 2 * (3 * (durable + 1) + 1));
-    assert_eq!(count("ratio", "durable"), 2 * 3 * durable);
+    assert_eq!(count("throughput", "durable"), 2 * (5 * (durable + 1) + 1));
+    assert_eq!(count("ratio", "durable"), 2 * 5 * durable);
+    // Inserts, updates and YCSB A of ours for each kind of keys.
+    assert_eq!(count("persists", "memory"), 3 * 3);
+    assert_eq!(count("persists", "durable"), 2 * 3);
     let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
     assert_eq!(records("space"), 5);
     assert_eq!(records("target"), 9);
+    assert_eq!(records("files"), 2 * (durable + 1));
+    for files in objects.iter().filter(|object| object["record"] == "files") {
+        assert!(
+            files["bytes_per_key"].as_f64().is_some_and(|bytes| bytes > 8.0),
+            "{files}"
+        );
+    }
+    // 5000 inserts in twenty turns are enough for a median, 25 scans are not.
+    let latencies = |operation: &str| {
+        let of = |object: &&Value| {
+            object["record"] == "throughput"
+                && (&object["section"], &object["key_kind"]) == (&"memory".into(), &"u64".into())
+                && object["operation"] == operation
+        };
+        let all = objects.iter().filter(of);
+        all.map(|object| object["p50_ns"]["median"].as_f64())
+            .collect::<Vec<_>>()
+    };
+    assert!(latencies("insert").iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)));
+    assert!(latencies("scan100").iter().all(Option::is_none));
     assert_eq!(records("conditions"), 1);
     // A calibration for each round: two of four comparisons, one of print8.
     let conditions = objects.iter().find(|object| object["record"] == "conditions");

@@ -8,6 +8,7 @@
 //!    changed is marked.
 //! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said.
 
+mod counted;
 mod figures;
 mod huge;
 mod pace;
@@ -21,6 +22,7 @@ use crate::machine::{HugePages, Machine};
 use crate::progress::Progress;
 use crate::store::{self, Place, Space};
 use crate::{Error, peers};
+use counted::Persists;
 use figures::{Figures, OURS};
 use indexes::IndexKind;
 use pace::RoundPace;
@@ -47,7 +49,7 @@ pub struct CompareArgs {
     /// Where those keep it, in a directory that is removed afterwards [default: the system's for such]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Reads in each round, at most; scans are a fortieth of them
+    /// Reads in each round, at most; updates are an eighth of them, and operations of YCSB A, and scans a fortieth
     #[arg(long, default_value = "2M", value_parser = crate::count)]
     ops: usize,
     /// Rounds, each with everything loaded anew
@@ -81,6 +83,10 @@ struct Compared {
     keys: usize,
     figures: Figures,
     space: Space,
+    /// What ours persists.
+    persists: Vec<Persists>,
+    /// What each engine's files take, in bytes, of those that have any.
+    files: Vec<(&'static str, u64)>,
     memory: HugePages,
     pace: Vec<RoundPace>,
 }
@@ -123,12 +129,16 @@ fn compare(
 ) -> Result<Compared, Error> {
     progress.say(format_args!("making {count} {} keys", crate::name(kind)));
     let keys = &Keys::generate(kind, count, args.seed);
+    let ops = args.ops.min(count);
+    let updates = ops.div_ceil(8);
     let mut compared = Compared {
         section,
         kind,
         keys: count,
         figures: Figures::default(),
         space: Space::default(),
+        persists: counted::count(args.index, kind, count, updates, args.seed)?,
+        files: Vec::new(),
         memory: HugePages::default(),
         pace: Vec::with_capacity(rounds),
     };
@@ -137,7 +147,7 @@ fn compare(
         Calibrator::for_keys(count, &section.place(&directory), true)?
     };
     for round in 1..=rounds {
-        let ops = args.ops.min(count);
+        let seed = args.seed.wrapping_add(round as u64);
         let directory = crate::directory(args.dir.as_deref())?;
         let peers = match section {
             Section::Memory if kind == KeyKind::Print8 => Vec::new(),
@@ -153,8 +163,11 @@ fn compare(
             heap,
             peers,
             load: keys,
-            reads: &keys.shuffled(ops, args.seed.wrapping_add(round as u64)),
-            scans: &keys.shuffled(ops.div_ceil(40), args.seed.wrapping_add(round as u64)),
+            reads: &keys.shuffled(ops, seed),
+            scans: &keys.shuffled(ops.div_ceil(40), seed),
+            updates: &keys.shuffled(updates, seed),
+            files: (section == Section::Durable).then_some(directory.path()),
+            seed,
             threads: args.threads,
             progress,
             label: format!("{section:?} {} round {round} of {rounds}", crate::name(kind)),
@@ -168,6 +181,7 @@ fn compare(
         });
         compared.figures.add(outcome.figures);
         compared.space = outcome.space;
+        compared.files = outcome.files;
         if outcome.memory.resident_mib >= compared.memory.resident_mib {
             compared.memory = outcome.memory;
         }
@@ -180,7 +194,7 @@ impl Section {
     fn place(self, directory: &TempDir) -> Place {
         match self {
             Section::Memory => Place::Anonymous,
-            Section::Durable => Place::File(directory.path().join("ours")),
+            Section::Durable => Place::File(directory.path().join(OURS)),
         }
     }
 

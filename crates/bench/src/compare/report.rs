@@ -1,6 +1,7 @@
 //! What is printed of the rounds.
 
-use super::figures::OURS;
+use super::counted::Persists;
+use super::figures::{Done, OURS};
 use super::pace::{self, RoundPace};
 use super::rounds::Operation;
 use super::targets::Verdict;
@@ -15,7 +16,7 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Record<'r> {
-    /// What one engine did, in millions of operations a second.
+    /// What one engine did: millions of operations a second, and how long calls took.
     Throughput {
         section: Section,
         key_kind: KeyKind,
@@ -25,6 +26,9 @@ enum Record<'r> {
         setting: &'r str,
         keys: usize,
         mops: Summary,
+        /// Latencies of every 32nd call; a `multi_get` is one call. None where too few were timed.
+        p50_ns: Option<Summary>,
+        p99_ns: Option<Summary>,
         /// What a miss took before and after each round.
         pace: &'r [RoundPace],
     },
@@ -44,6 +48,21 @@ enum Record<'r> {
         keys: usize,
         bytes_per_key: f64,
         live_bytes_per_key: f64,
+    },
+    /// What an operation of our index persists, from a pass of its own that counts.
+    Persists {
+        section: Section,
+        key_kind: KeyKind,
+        index: &'r str,
+        #[serde(flatten)]
+        persists: &'r Persists,
+    },
+    /// What an engine's files take once the keys are loaded and what was buffered is written, as they lie; holes take nothing.
+    Files {
+        key_kind: KeyKind,
+        engine: &'r str,
+        keys: usize,
+        bytes_per_key: f64,
     },
     /// A target, and whether it is met.
     Target(&'r Verdict),
@@ -79,11 +98,20 @@ pub fn print_json(
         keys,
         ref figures,
         space,
+        ref persists,
+        ref files,
         ref pace,
         ..
     } in all
     {
-        for (operation, engine, mops) in figures.throughputs() {
+        for done in figures.done() {
+            let Done {
+                operation,
+                engine,
+                mops,
+                p50_ns,
+                p99_ns,
+            } = done;
             let setting = section.setting(engine);
             let engine = args.name(engine);
             line(&Record::Throughput {
@@ -94,6 +122,8 @@ pub fn print_json(
                 setting,
                 keys,
                 mops,
+                p50_ns,
+                p99_ns,
                 pace,
             })?;
         }
@@ -116,6 +146,22 @@ pub fn print_json(
             bytes_per_key,
             live_bytes_per_key,
         })?;
+        for persists in persists {
+            line(&Record::Persists {
+                section,
+                key_kind,
+                index: args.index.name(),
+                persists,
+            })?;
+        }
+        for &(engine, bytes) in files {
+            line(&Record::Files {
+                key_kind,
+                engine: args.name(engine),
+                keys,
+                bytes_per_key: bytes as f64 / keys as f64,
+            })?;
+        }
     }
     for verdict in verdicts {
         line(&Record::Target(verdict))?;
@@ -128,6 +174,10 @@ pub fn print_json(
         pace: all.iter().flat_map(|compared| &compared.pace).collect(),
         machine,
     })
+}
+
+fn nanoseconds(latency: Option<Summary>) -> String {
+    latency.map_or(String::new(), |latency| format!("{:.0}", latency.median))
 }
 
 /// As tables.
@@ -144,11 +194,18 @@ pub fn print_tables(
         keys,
         figures,
         space,
+        files,
         ..
     } in all
     {
         let ratios: Vec<_> = figures.ratios().collect();
-        for (operation, engine, mops) in figures.throughputs() {
+        for done in figures.done() {
+            let Done {
+                operation,
+                engine,
+                mops,
+                ..
+            } = done;
             let ratio = ratios
                 .iter()
                 .find(|(of, peer, _)| (*of, *peer) == (operation, engine));
@@ -158,6 +215,8 @@ pub fn print_tables(
                 keys.to_string(),
                 format!("{:.3}", mops.median),
                 format!("{:.3}-{:.3}", mops.least, mops.most),
+                nanoseconds(done.p50_ns),
+                nanoseconds(done.p99_ns),
                 ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}", ratio.median)),
                 ratio.map_or(String::new(), |(.., ratio)| {
                     format!("{:.2}-{:.2}", ratio.least, ratio.most)
@@ -172,9 +231,45 @@ pub fn print_tables(
             format!("{reserved:.1}"),
             format!("{live:.1} live"),
         ]);
+        for &(engine, bytes) in files {
+            rows.push(vec![
+                format!("{section:?} {} files, bytes a key", crate::name(*kind)).to_lowercase(),
+                args.name(engine).to_owned(),
+                keys.to_string(),
+                format!("{:.1}", bytes as f64 / *keys as f64),
+            ]);
+        }
     }
-    let header = ["", "engine", "keys", "Mops/s", "spread", "ours : it", "spread"];
+    let header = [
+        "",
+        "engine",
+        "keys",
+        "Mops/s",
+        "spread",
+        "p50, ns",
+        "p99, ns",
+        "ours : it",
+        "spread",
+    ];
     crate::print(&table::render(&header, &rows))?;
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .flat_map(|compared| compared.persists.iter().map(move |persists| (compared, persists)))
+        .map(|(compared, persists)| {
+            let (section, kind) = (compared.section, crate::name(compared.kind));
+            vec![
+                format!("{section:?} {kind} {}", persists.operation.name()).to_lowercase(),
+                persists.counted_keys.to_string(),
+                format!("{:.2}", persists.write_backs_per_op),
+                format!("{:.2}", persists.fences_per_op),
+            ]
+        })
+        .collect();
+    crate::print(&format!(
+        "\nwhat an operation of {} persists:\n{}",
+        args.index,
+        table::render(&["", "keys", "write-backs", "fences"], &rows)
+    ))?;
     let durable = peers::DURABLE.iter().map(|peer| peer.name);
     let in_memory = peers::in_memory(KeyKind::U64).into_iter().map(|(name, _)| name);
     let settings = durable
