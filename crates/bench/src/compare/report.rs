@@ -2,6 +2,7 @@
 
 use super::counted::Persists;
 use super::figures::{Done, OURS};
+use super::huge;
 use super::pace::{self, RoundPace};
 use super::rounds::Operation;
 use super::targets::Verdict;
@@ -71,6 +72,9 @@ enum Record<'r> {
         rounds: usize,
         threads: usize,
         most_huge_pages: HugePages,
+        /// Whether all threads of the peers in memory allocate from one arena of the C library's heap, and wait for each other
+        /// there.
+        one_arena: bool,
         /// Of all rounds.
         pace: Vec<&'r RoundPace>,
         machine: &'r Machine,
@@ -171,6 +175,7 @@ pub fn print_json(
         rounds,
         threads,
         most_huge_pages,
+        one_arena: huge::one_arena(),
         pace: all.iter().flat_map(|compared| &compared.pace).collect(),
         machine,
     })
@@ -293,7 +298,12 @@ pub fn print_tables(
         huge_mib,
     } = most_memory(all);
     crate::print(&format!(
-        "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages\n{machine}",
-        args.rounds, args.threads
+        "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages{}\n{machine}",
+        args.rounds,
+        args.threads,
+        match huge::one_arena() {
+            true => ", peers' threads in one arena of malloc",
+            false => "",
+        }
     ))
 }
