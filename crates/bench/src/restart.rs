@@ -14,6 +14,7 @@ use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys, nth_u64};
 use crate::limit::{Calibrator, Pace};
 use crate::machine::Machine;
+use crate::peers::Promise;
 use crate::progress::Progress;
 use crate::store::{self, Place};
 use crate::summary::Summary;
@@ -235,7 +236,13 @@ fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: u
         return play(args, fill, &Ours(&*index), true, keys);
     }
     let peer = peer(engine).ok_or_else(|| Error::Wrong(format!("no engine is called '{engine}'")))?;
-    play(args, fill, &*(peer.open)(directory)?, peer.survives_kill, keys)
+    play(
+        args,
+        fill,
+        &*(peer.open)(directory, Promise::Kill)?,
+        peer.survives_kill,
+        keys,
+    )
 }
 
 fn play(

@@ -37,6 +37,8 @@ fn main() -> ExitCode {
     #[cfg(feature = "peers")]
     compare_answers_every_target();
     #[cfg(feature = "peers")]
+    compare_syncs_every_write();
+    #[cfg(feature = "peers")]
     restart_asks_every_engine(tempfile::tempdir().expect("a directory for engines").path());
     ExitCode::SUCCESS
 }
@@ -324,6 +326,26 @@ fn compare_answers_every_target() {
             "{target}"
         );
     }
+}
+
+/// With `--sync` the engines that keep their data stand alone, and say that they sync; ours say that they do not, but on DAX.
+#[cfg(feature = "peers")]
+fn compare_syncs_every_write() {
+    let objects = objects("compare --sync --durable-keys 100 --rounds 1 --json", &[]);
+    let is = |record: &'static str| move |object: &&Value| object["record"] == record;
+    for object in objects.iter().filter(is("throughput")) {
+        assert_eq!(object["section"], "synced", "{object}");
+        let setting = object["setting"].as_str().expect("a setting");
+        let level = setting.contains("not DAX") || setting.contains("level power");
+        assert_eq!(level, object["engine"] == "roart", "{setting}");
+        assert!(!setting.contains("survives a kill"), "{setting}");
+    }
+    let engines = if cfg!(feature = "rocksdb") { 6 } else { 5 };
+    assert_eq!(
+        objects.iter().filter(is("throughput")).count(),
+        2 * (5 * engines + 1)
+    );
+    assert_eq!(objects.iter().filter(is("target")).count(), 0);
 }
 
 /// `restart` kills and asks every engine that keeps its data, and removes what they kept.

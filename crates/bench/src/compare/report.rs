@@ -1,7 +1,7 @@
 //! What is printed of the rounds.
 
 use super::counted::Persists;
-use super::figures::{Done, OURS};
+use super::figures::Done;
 use super::huge;
 use super::pace::{self, RoundPace};
 use super::rounds::Operation;
@@ -10,7 +10,7 @@ use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;
 use crate::machine::{HugePages, Machine};
 use crate::summary::Summary;
-use crate::{Error, peers, table};
+use crate::{Error, table};
 use serde::Serialize;
 
 /// A line of the result.
@@ -96,18 +96,18 @@ pub fn print_json(
     machine: &Machine,
 ) -> Result<(), Error> {
     let line = |record: &Record<'_>| crate::print(&serde_json::to_string(record)?);
-    for &Compared {
-        section,
-        kind: key_kind,
-        keys,
-        ref figures,
-        space,
-        ref persists,
-        ref files,
-        ref pace,
-        ..
-    } in all
-    {
+    for compared in all {
+        let &Compared {
+            section,
+            kind: key_kind,
+            keys,
+            ref figures,
+            space,
+            ref persists,
+            ref files,
+            ref pace,
+            ..
+        } = compared;
         for done in figures.done() {
             let Done {
                 operation,
@@ -116,7 +116,7 @@ pub fn print_json(
                 p50_ns,
                 p99_ns,
             } = done;
-            let setting = section.setting(engine);
+            let setting = compared.setting(engine);
             let engine = args.name(engine);
             line(&Record::Throughput {
                 section,
@@ -181,6 +181,14 @@ pub fn print_json(
     })
 }
 
+/// Of throughputs from those of a disk to those of a cache.
+fn digits(mops: f64) -> String {
+    match mops < 0.1 {
+        true => format!("{mops:.6}"),
+        false => format!("{mops:.3}"),
+    }
+}
+
 fn nanoseconds(latency: Option<Summary>) -> String {
     latency.map_or(String::new(), |latency| format!("{:.0}", latency.median))
 }
@@ -218,8 +226,8 @@ pub fn print_tables(
                 format!("{section:?} {} {}", crate::name(*kind), operation.name()).to_lowercase(),
                 args.name(engine).to_owned(),
                 keys.to_string(),
-                format!("{:.3}", mops.median),
-                format!("{:.3}-{:.3}", mops.least, mops.most),
+                digits(mops.median),
+                format!("{}-{}", digits(mops.least), digits(mops.most)),
                 nanoseconds(done.p50_ns),
                 nanoseconds(done.p99_ns),
                 ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}", ratio.median)),
@@ -275,22 +283,27 @@ pub fn print_tables(
         args.index,
         table::render(&["", "keys", "write-backs", "fences"], &rows)
     ))?;
-    let durable = peers::DURABLE.iter().map(|peer| peer.name);
-    let in_memory = peers::in_memory(KeyKind::U64).into_iter().map(|(name, _)| name);
-    let settings = durable
-        .chain(in_memory)
-        .map(|peer| format!("{peer}: {}\n", peers::setting(peer)));
+    let mut settings: Vec<(&str, &str)> = Vec::new();
+    for compared in all {
+        for done in compared.figures.done() {
+            let setting = (args.name(done.engine), compared.setting(done.engine));
+            if !settings.contains(&setting) {
+                settings.push(setting);
+            }
+        }
+    }
+    let settings = settings
+        .iter()
+        .map(|(engine, setting)| format!("{engine}: {setting}\n"));
     crate::print(&format!(
-        "\nwhat the engines promise:\n{}: {}\n{}",
-        args.index,
-        Section::Durable.setting(OURS),
+        "\nwhat the engines promise:\n{}",
         settings.collect::<String>()
     ))?;
-    let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
-    crate::print(&format!(
-        "\n{}",
-        table::render(&["target", "asked", "measured", "spread", ""], &rows)
-    ))?;
+    if !verdicts.is_empty() {
+        let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
+        let header = ["target", "asked", "measured", "spread", ""];
+        crate::print(&format!("\n{}", table::render(&header, &rows)))?;
+    }
     let pace = all.iter().flat_map(|compared| &compared.pace);
     crate::print(&format!("\n{}", pace::render(pace)))?;
     let HugePages {

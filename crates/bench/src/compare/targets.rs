@@ -128,6 +128,7 @@ mod tests {
                 reserved: 10 * bytes_per_key,
                 live: 0,
             },
+            level: pmem::Level::Process,
             persists: Vec::new(),
             files: Vec::new(),
             memory: HugePages::default(),
