@@ -53,7 +53,7 @@ pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Again
          times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>\n<nav>\n",
         short(*keys as f64),
         escape(commit),
-        escape(&machine.to_string()),
+        escape(&machine.hardware()),
         scale = format!("{scale:?}").to_lowercase(),
     );
     // Writing to a string does not fail, here and below.
