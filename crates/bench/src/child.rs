@@ -47,11 +47,17 @@ impl Child {
             .map_err(Error::Filler)
     }
 
-    /// Lets it end by itself.
+    /// Lets it end by itself, as it should: without an error.
     #[cfg(feature = "peers")]
     pub fn end(mut self) -> Result<(), Error> {
         drop(self.0.stdin.take());
-        self.0.wait().map(drop).map_err(Error::Filler)
+        let status = self.0.wait().map_err(Error::Filler)?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(Error::Filler(std::io::Error::other(format!(
+                "it failed once it was ready: {status}"
+            )))),
+        }
     }
 }
 

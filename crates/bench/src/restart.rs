@@ -6,12 +6,15 @@
 //!
 //! I1 In a round all engines come side by side at each size; their turns go round from round to round (`turns`).
 //! I2 What a miss takes is measured before and after each size of a round, and a round in which that changed is marked.
+//! I3 What was written last before the kill is asked for once the first answer is timed: an engine that promises to keep it, and
+//!    has not, is an error.
 
 use crate::child::{self, Child};
 use crate::engine::{Engine, Ours};
 use crate::keys::{KeyKind, Keys, nth_u64};
 use crate::limit::{Calibrator, Pace};
 use crate::machine::Machine;
+use crate::peers::Promise;
 use crate::progress::Progress;
 use crate::store::{self, Place};
 use crate::summary::Summary;
@@ -21,6 +24,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use indexes::IndexKind;
 use pmem::Hardware;
 use serde::Serialize;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -50,6 +54,7 @@ pub struct RestartArgs {
     role: Option<Vec<String>>,
 }
 
+const FILL: &str = "fill";
 const FILLED: &str = "filled";
 const ANSWERED: &str = "answered";
 
@@ -176,7 +181,7 @@ fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> 
             keys.to_string().into(),
         ]
     };
-    Child::start(role("fill"), FILLED)?.kill()?;
+    Child::start(role(FILL), FILLED)?.kill()?;
     let start = Instant::now();
     let child = Child::start(role("ask"), ANSWERED)?;
     let ms = start.elapsed().as_secs_f64() * 1e3;
@@ -215,47 +220,125 @@ fn render(reports: &[Report]) -> String {
 
 /// The other process, whatever the engine.
 fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: usize) -> Result<(), Error> {
+    let fill = role == FILL;
     if let Ok(index) = engine.parse::<IndexKind>() {
-        let path = directory.join("pool");
-        let (place, new) = (Place::File(path.clone()), !path.exists());
-        let media = Hardware::detect();
-        let heap = if new {
+        let (place, media) = (Place::File(directory.join("pool")), Hardware::detect());
+        let heap = if fill {
             place.create(media)?
         } else {
             place.open(media, 1)?
         };
-        let index = if new {
+        let index = if fill {
             store::create(index, &heap)?
         } else {
             store::open(index, &heap)?
         };
-        return play(args, role, &Ours(&*index), new, keys);
+        return play(args, fill, &Ours(&*index), true, keys);
     }
     let peer = peer(engine).ok_or_else(|| Error::Wrong(format!("no engine is called '{engine}'")))?;
-    let new = std::fs::read_dir(directory)
-        .map_err(Error::Directory)?
-        .next()
-        .is_none();
-    play(args, role, &*(peer.open)(directory)?, new, keys)
+    play(
+        args,
+        fill,
+        &*(peer.open)(directory, Promise::Kill)?,
+        peer.survives_kill,
+        keys,
+    )
 }
 
-fn play(args: &RestartArgs, role: &str, engine: &dyn Engine, new: bool, keys: usize) -> Result<(), Error> {
-    if role == "fill" {
-        if new {
-            pass::load(engine, Keys::generate(KeyKind::U64, keys, args.seed).all(), 1)?;
-        }
-        for number in 0..100.min(keys as u64) {
-            engine.update(&nth_u64(args.seed, number), number)?;
-        }
+fn play(
+    args: &RestartArgs,
+    fill: bool,
+    engine: &dyn Engine,
+    survives: bool,
+    keys: usize,
+) -> Result<(), Error> {
+    let kept = Kept {
+        keys: keys as u64,
+        seed: args.seed,
+    };
+    if fill {
+        pass::load(engine, Keys::generate(KeyKind::U64, keys, args.seed).all(), 1)?;
         engine.settle()?;
+        kept.change(engine)?;
         child::ready(FILLED)?;
     } else {
-        let wanted = keys as u64 / 2;
-        let found = engine.get(&nth_u64(args.seed, wanted))?;
-        if found != Some(wanted) {
-            return Err(Error::Wrong(format!("key {wanted} has the value {found:?}")));
-        }
+        kept.ask(engine, keys as u64 / 2, survives)?;
         child::ready(ANSWERED)?;
+        kept.check(engine, survives)?;
     }
     child::wait_for_end()
+}
+
+/// What an engine is to have kept: key number `i` with the value `i`, but those changed last before the kill.
+struct Kept {
+    keys: u64,
+    seed: u64,
+}
+
+impl Kept {
+    /// The numbers of those changed last.
+    fn changed(&self) -> Range<u64> {
+        0..self.keys.min(100)
+    }
+
+    /// What they are changed to: a value that no key was loaded with.
+    fn change(&self, engine: &dyn Engine) -> Result<(), Error> {
+        for number in self.changed() {
+            if !engine.update(&nth_u64(self.seed, number), number + self.keys)? {
+                return Err(Error::Wrong(format!("key {number} is not there to be updated")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for one key. An engine that may lose what it was told last may have the value before that.
+    fn ask(&self, engine: &dyn Engine, number: u64, survives: bool) -> Result<(), Error> {
+        let found = engine.get(&nth_u64(self.seed, number))?;
+        let changed = self.changed().contains(&number);
+        let last = number + if changed { self.keys } else { 0 };
+        if found == Some(last) || !survives && found == Some(number) {
+            return Ok(());
+        }
+        Err(Error::Wrong(format!(
+            "after the kill key {number} has the value {found:?}"
+        )))
+    }
+
+    /// Asks for all that were changed, and the key loaded last.
+    fn check(&self, engine: &dyn Engine, survives: bool) -> Result<(), Error> {
+        let last = self.keys.saturating_sub(1);
+        let mut asked = self.changed().chain([last]);
+        asked.try_for_each(|number| self.ask(engine, number, survives))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost changes and a lost key are found, but changes of an engine that may lose them.
+    #[test]
+    fn losses_are_found() {
+        let kept = Kept { keys: 300, seed: 7 };
+        let loaded = |keys: u64| {
+            let (_, engine) = peers::in_memory(KeyKind::U64).remove(2);
+            for number in 0..keys {
+                engine.insert(&nth_u64(kept.seed, number), number).unwrap();
+            }
+            engine
+        };
+        let engine = loaded(300);
+        assert!(kept.check(&*engine, true).is_err());
+        kept.check(&*engine, false).unwrap();
+        kept.change(&*engine).unwrap();
+        kept.check(&*engine, true).unwrap();
+        // One change goes back.
+        engine.update(&nth_u64(kept.seed, 99), 99).unwrap();
+        assert!(kept.check(&*engine, true).is_err());
+        // The last key was never there.
+        let engine = loaded(299);
+        kept.change(&*engine).unwrap();
+        assert!(kept.check(&*engine, true).is_err() && kept.check(&*engine, false).is_err());
+        kept.ask(&*engine, 298, true).unwrap();
+    }
 }

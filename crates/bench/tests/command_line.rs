@@ -7,6 +7,9 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, ExitCode, Output};
 
+#[cfg(feature = "peers")]
+mod peers;
+
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
@@ -35,9 +38,11 @@ fn main() -> ExitCode {
     alloc_measures_each_allocator();
     figures_write_a_page_once(&directory.path().join("figures"));
     #[cfg(feature = "peers")]
-    compare_answers_every_target();
+    peers::compare_answers_every_target();
     #[cfg(feature = "peers")]
-    restart_asks_every_engine(tempfile::tempdir().expect("a directory for engines").path());
+    peers::compare_syncs_every_write();
+    #[cfg(feature = "peers")]
+    peers::restart_asks_every_engine(tempfile::tempdir().expect("a directory for engines").path());
     ExitCode::SUCCESS
 }
 
@@ -260,75 +265,4 @@ fn figures_are_held_against_others(directory: &Path) {
     assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), *against);
     let output = program(line, &[directory, Path::new("--against"), Path::new("nowhere")]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere/cells.jsonl"));
-}
-
-/// `compare` measures every engine in turn, and answers each target once.
-#[cfg(feature = "peers")]
-fn compare_answers_every_target() {
-    let line = "compare --keys 5k --str-keys 4k --durable-keys 200 --ops 1k --rounds 2 --json";
-    let objects = objects(line, &[]);
-    let count = |record: &str, section: &str| {
-        let of = |object: &&Value| object["record"] == record && object["section"] == section;
-        objects.iter().filter(of).count()
-    };
-    // Insert, get and scan of ours and of each peer, and a multi_get of ours: five engines on u64, four on str;
-    // print8 of ours alone.
-    assert_eq!(count("throughput", "memory"), (3 * 5 + 1) + (3 * 4 + 1) + 4);
-    assert_eq!(count("ratio", "memory"), 3 * 4 + 3 * 3);
-    let durable = if cfg!(feature = "rocksdb") { 5 } else { 4 };
-    assert_eq!(count("throughput", "durable"), 2 * (3 * (durable + 1) + 1));
-    assert_eq!(count("ratio", "durable"), 2 * 3 * durable);
-    let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
-    assert_eq!(records("space"), 5);
-    assert_eq!(records("target"), 9);
-    assert_eq!(records("conditions"), 1);
-    // A calibration for each round: two of four comparisons, one of print8.
-    let conditions = objects.iter().find(|object| object["record"] == "conditions");
-    let pace = conditions.expect("conditions")["pace"]
-        .as_array()
-        .expect("rounds");
-    assert_eq!(pace.len(), 2 * 4 + 1);
-    for round in pace {
-        let miss = |when: &str, of: &str| round[when][of].as_f64().is_some_and(|ns| ns > 0.0);
-        assert!(
-            miss("before", "dependent_ns") && miss("after", "parallel_ns") && round["drifted"].is_boolean(),
-            "{round}"
-        );
-    }
-    for target in objects.iter().filter(|object| object["record"] == "target") {
-        assert!(
-            target["met"].is_boolean() && target["measured"]["median"].is_f64(),
-            "{target}"
-        );
-    }
-}
-
-/// `restart` kills and asks every engine that keeps its data, and removes what they kept.
-#[cfg(feature = "peers")]
-fn restart_asks_every_engine(directory: &Path) {
-    let objects = objects("restart --keys 500 --rounds 2 --json --dir", &[directory]);
-    assert_eq!(objects.len(), if cfg!(feature = "rocksdb") { 6 } else { 5 });
-    for object in &objects {
-        assert!(
-            object["first_get_ms"]["median"]
-                .as_f64()
-                .is_some_and(|ms| ms > 0.0),
-            "{object}"
-        );
-        let pace = object["pace"].as_array().expect("rounds");
-        assert_eq!(pace.len(), 2, "{object}");
-        assert!(pace.iter().all(|round| round["drifted"].is_boolean()), "{object}");
-    }
-    let objects = self::objects(
-        "restart --engine dptree,redb --keys 200,300 --rounds 1 --json --dir",
-        &[directory],
-    );
-    let asked = objects.iter().map(|object| {
-        let engine = object["engine"].as_str().expect("an engine");
-        (engine, object["keys"].as_u64().expect("keys"))
-    });
-    let expected = [("dptree", 200), ("redb", 200), ("dptree", 300), ("redb", 300)];
-    assert!(asked.eq(expected), "{objects:?}");
-    assert!(!program("restart --engine nothing", &[]).status.success());
-    assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }

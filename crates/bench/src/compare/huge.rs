@@ -1,7 +1,7 @@
 //! Huge pages for the peers, whose memory is the C library's heap.
 //!
 //! glibc asks for them if told so by a tunable, but only in its main arena: threads are kept to that one, which costs
-//! peers some waiting where several threads insert.
+//! peers some waiting where several threads insert, and is said in the report.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -13,10 +13,10 @@ const HUGE_PAGES: &str = "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1";
 /// tunables only when a program starts. Where that fails, or the C library is another, the heap stays as it is, and
 /// the figures say how much of the memory lay on huge pages.
 pub fn reexecute_on_huge_pages() {
-    let mut tunables = std::env::var_os(TUNABLES).unwrap_or_default();
-    if tunables.to_string_lossy().contains(HUGE_PAGES) {
+    if one_arena() {
         return;
     }
+    let mut tunables = std::env::var_os(TUNABLES).unwrap_or_default();
     if !tunables.is_empty() {
         tunables.push(":");
     }
@@ -28,4 +28,9 @@ pub fn reexecute_on_huge_pages() {
             .env(TUNABLES, tunables)
             .exec();
     }
+}
+
+/// Whether the C library was told to keep all threads to one arena.
+pub fn one_arena() -> bool {
+    std::env::var_os(TUNABLES).is_some_and(|tunables| tunables.to_string_lossy().contains(HUGE_PAGES))
 }

@@ -1,6 +1,8 @@
 //! What is printed of the rounds.
 
-use super::figures::OURS;
+use super::counted::Persists;
+use super::figures::Done;
+use super::huge;
 use super::pace::{self, RoundPace};
 use super::rounds::Operation;
 use super::targets::Verdict;
@@ -8,14 +10,14 @@ use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;
 use crate::machine::{HugePages, Machine};
 use crate::summary::Summary;
-use crate::{Error, peers, table};
+use crate::{Error, table};
 use serde::Serialize;
 
 /// A line of the result.
 #[derive(Debug, Serialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 enum Record<'r> {
-    /// What one engine did, in millions of operations a second.
+    /// What one engine did: millions of operations a second, and how long calls took.
     Throughput {
         section: Section,
         key_kind: KeyKind,
@@ -25,6 +27,9 @@ enum Record<'r> {
         setting: &'r str,
         keys: usize,
         mops: Summary,
+        /// Latencies of every 32nd call; a `multi_get` is one call. None where too few were timed.
+        p50_ns: Option<Summary>,
+        p99_ns: Option<Summary>,
         /// What a miss took before and after each round.
         pace: &'r [RoundPace],
     },
@@ -45,6 +50,21 @@ enum Record<'r> {
         bytes_per_key: f64,
         live_bytes_per_key: f64,
     },
+    /// What an operation of our index persists, from a pass of its own that counts.
+    Persists {
+        section: Section,
+        key_kind: KeyKind,
+        index: &'r str,
+        #[serde(flatten)]
+        persists: &'r Persists,
+    },
+    /// What an engine's files take once the keys are loaded and what was buffered is written, as they lie; holes take nothing.
+    Files {
+        key_kind: KeyKind,
+        engine: &'r str,
+        keys: usize,
+        bytes_per_key: f64,
+    },
     /// A target, and whether it is met.
     Target(&'r Verdict),
     /// What the run was made on.
@@ -52,6 +72,9 @@ enum Record<'r> {
         rounds: usize,
         threads: usize,
         most_huge_pages: HugePages,
+        /// Whether all threads of the peers in memory allocate from one arena of the C library's heap, and wait for each other
+        /// there.
+        one_arena: bool,
         /// Of all rounds.
         pace: Vec<&'r RoundPace>,
         machine: &'r Machine,
@@ -73,18 +96,27 @@ pub fn print_json(
     machine: &Machine,
 ) -> Result<(), Error> {
     let line = |record: &Record<'_>| crate::print(&serde_json::to_string(record)?);
-    for &Compared {
-        section,
-        kind: key_kind,
-        keys,
-        ref figures,
-        space,
-        ref pace,
-        ..
-    } in all
-    {
-        for (operation, engine, mops) in figures.throughputs() {
-            let setting = section.setting(engine);
+    for compared in all {
+        let &Compared {
+            section,
+            kind: key_kind,
+            keys,
+            ref figures,
+            space,
+            ref persists,
+            ref files,
+            ref pace,
+            ..
+        } = compared;
+        for done in figures.done() {
+            let Done {
+                operation,
+                engine,
+                mops,
+                p50_ns,
+                p99_ns,
+            } = done;
+            let setting = compared.setting(engine);
             let engine = args.name(engine);
             line(&Record::Throughput {
                 section,
@@ -94,6 +126,8 @@ pub fn print_json(
                 setting,
                 keys,
                 mops,
+                p50_ns,
+                p99_ns,
                 pace,
             })?;
         }
@@ -116,6 +150,22 @@ pub fn print_json(
             bytes_per_key,
             live_bytes_per_key,
         })?;
+        for persists in persists {
+            line(&Record::Persists {
+                section,
+                key_kind,
+                index: args.index.name(),
+                persists,
+            })?;
+        }
+        for &(engine, bytes) in files {
+            line(&Record::Files {
+                key_kind,
+                engine: args.name(engine),
+                keys,
+                bytes_per_key: bytes as f64 / keys as f64,
+            })?;
+        }
     }
     for verdict in verdicts {
         line(&Record::Target(verdict))?;
@@ -125,9 +175,22 @@ pub fn print_json(
         rounds,
         threads,
         most_huge_pages,
+        one_arena: huge::one_arena(),
         pace: all.iter().flat_map(|compared| &compared.pace).collect(),
         machine,
     })
+}
+
+/// Of throughputs from those of a disk to those of a cache.
+fn digits(mops: f64) -> String {
+    match mops < 0.1 {
+        true => format!("{mops:.6}"),
+        false => format!("{mops:.3}"),
+    }
+}
+
+fn nanoseconds(latency: Option<Summary>) -> String {
+    latency.map_or(String::new(), |latency| format!("{:.0}", latency.median))
 }
 
 /// As tables.
@@ -144,11 +207,18 @@ pub fn print_tables(
         keys,
         figures,
         space,
+        files,
         ..
     } in all
     {
         let ratios: Vec<_> = figures.ratios().collect();
-        for (operation, engine, mops) in figures.throughputs() {
+        for done in figures.done() {
+            let Done {
+                operation,
+                engine,
+                mops,
+                ..
+            } = done;
             let ratio = ratios
                 .iter()
                 .find(|(of, peer, _)| (*of, *peer) == (operation, engine));
@@ -156,8 +226,10 @@ pub fn print_tables(
                 format!("{section:?} {} {}", crate::name(*kind), operation.name()).to_lowercase(),
                 args.name(engine).to_owned(),
                 keys.to_string(),
-                format!("{:.3}", mops.median),
-                format!("{:.3}-{:.3}", mops.least, mops.most),
+                digits(mops.median),
+                format!("{}-{}", digits(mops.least), digits(mops.most)),
+                nanoseconds(done.p50_ns),
+                nanoseconds(done.p99_ns),
                 ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}", ratio.median)),
                 ratio.map_or(String::new(), |(.., ratio)| {
                     format!("{:.2}-{:.2}", ratio.least, ratio.most)
@@ -172,25 +244,66 @@ pub fn print_tables(
             format!("{reserved:.1}"),
             format!("{live:.1} live"),
         ]);
+        for &(engine, bytes) in files {
+            rows.push(vec![
+                format!("{section:?} {} files, bytes a key", crate::name(*kind)).to_lowercase(),
+                args.name(engine).to_owned(),
+                keys.to_string(),
+                format!("{:.1}", bytes as f64 / *keys as f64),
+            ]);
+        }
     }
-    let header = ["", "engine", "keys", "Mops/s", "spread", "ours : it", "spread"];
+    let header = [
+        "",
+        "engine",
+        "keys",
+        "Mops/s",
+        "spread",
+        "p50, ns",
+        "p99, ns",
+        "ours : it",
+        "spread",
+    ];
     crate::print(&table::render(&header, &rows))?;
-    let durable = peers::DURABLE.iter().map(|peer| peer.name);
-    let in_memory = peers::in_memory(KeyKind::U64).into_iter().map(|(name, _)| name);
-    let settings = durable
-        .chain(in_memory)
-        .map(|peer| format!("{peer}: {}\n", peers::setting(peer)));
+    let rows: Vec<Vec<String>> = all
+        .iter()
+        .flat_map(|compared| compared.persists.iter().map(move |persists| (compared, persists)))
+        .map(|(compared, persists)| {
+            let (section, kind) = (compared.section, crate::name(compared.kind));
+            vec![
+                format!("{section:?} {kind} {}", persists.operation.name()).to_lowercase(),
+                persists.counted_keys.to_string(),
+                format!("{:.2}", persists.write_backs_per_op),
+                format!("{:.2}", persists.fences_per_op),
+            ]
+        })
+        .collect();
     crate::print(&format!(
-        "\nwhat the engines promise:\n{}: {}\n{}",
+        "\nwhat an operation of {} persists:\n{}",
         args.index,
-        Section::Durable.setting(OURS),
+        table::render(&["", "keys", "write-backs", "fences"], &rows)
+    ))?;
+    let mut settings: Vec<(&str, &str)> = Vec::new();
+    for compared in all {
+        for done in compared.figures.done() {
+            let setting = (args.name(done.engine), compared.setting(done.engine));
+            if !settings.contains(&setting) {
+                settings.push(setting);
+            }
+        }
+    }
+    let settings = settings
+        .iter()
+        .map(|(engine, setting)| format!("{engine}: {setting}\n"));
+    crate::print(&format!(
+        "\nwhat the engines promise:\n{}",
         settings.collect::<String>()
     ))?;
-    let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
-    crate::print(&format!(
-        "\n{}",
-        table::render(&["target", "asked", "measured", "spread", ""], &rows)
-    ))?;
+    if !verdicts.is_empty() {
+        let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
+        let header = ["target", "asked", "measured", "spread", ""];
+        crate::print(&format!("\n{}", table::render(&header, &rows)))?;
+    }
     let pace = all.iter().flat_map(|compared| &compared.pace);
     crate::print(&format!("\n{}", pace::render(pace)))?;
     let HugePages {
@@ -198,7 +311,12 @@ pub fn print_tables(
         huge_mib,
     } = most_memory(all);
     crate::print(&format!(
-        "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages\n{machine}",
-        args.rounds, args.threads
+        "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages{}\n{machine}",
+        args.rounds,
+        args.threads,
+        match huge::one_arena() {
+            true => ", peers' threads in one arena of malloc",
+            false => "",
+        }
     ))
 }

@@ -1,21 +1,23 @@
-//! A round: everything loaded anew, then read, a slice at a time by each engine in turn.
+//! A round: everything loaded anew, then read, then updated, a slice at a time by each engine in turn.
 
-use super::figures::{Figures, OURS};
+use super::figures::{Figures, OURS, Sample};
 use crate::Error;
 use crate::engine::{Engine, Ours};
-use crate::keys::{Keys, Part};
+use crate::keys::Keys;
 use crate::machine::HugePages;
-use crate::pass::{self, Pace};
+use crate::pass::{self, Pace, Pass};
 use crate::peers;
 use crate::progress::Progress;
-use crate::script::Share;
+use crate::script::{Script, Share, Steps, Wanted};
 use crate::store::Space;
 use crate::turns::order;
-use crate::workload::Step;
+use crate::workload::{Step, Workload};
 use heap::Heap;
 use index::Index;
 use pmem::Hardware;
 use serde::Serialize;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -29,6 +31,10 @@ pub enum Operation {
     MultiGet,
     /// Reads of the values of 100 keys.
     Scan100,
+    /// New values for keys that are there.
+    Update,
+    /// Half reads, half updates, of popular keys most of all.
+    YcsbA,
 }
 
 impl Operation {
@@ -39,16 +45,15 @@ impl Operation {
             Operation::Get => "get",
             Operation::MultiGet => "multi_get",
             Operation::Scan100 => "scan100",
+            Operation::Update => "update",
+            Operation::YcsbA => "ycsb_a",
         }
     }
 
-    fn share(self, keys: Part<'_>) -> Share<'_> {
-        match self {
-            Operation::Insert => Share::only(Step::Insert, keys),
-            Operation::Get => Share::only(Step::Read, keys),
-            Operation::MultiGet => Share::batches(keys),
-            Operation::Scan100 => Share::only(Step::Scan, keys),
-        }
+    /// Whether all engines read the same in it. Batches are of other keys than the single gets beside them, and where
+    /// threads update what others read, it may be the old value or the new.
+    fn agrees(self) -> bool {
+        !matches!(self, Operation::MultiGet | Operation::YcsbA)
     }
 }
 
@@ -64,6 +69,12 @@ pub struct Round<'r> {
     pub reads: &'r Keys,
     /// Where scans begin.
     pub scans: &'r Keys,
+    /// What is updated; of YCSB A there are as many operations.
+    pub updates: &'r Keys,
+    /// Where engines have their files, each under its name.
+    pub files: Option<&'r Path>,
+    /// Of what is chosen in this round.
+    pub seed: u64,
     /// Threads of each loop.
     pub threads: usize,
     /// Where to say what is going on.
@@ -78,6 +89,8 @@ pub struct Outcome {
     pub figures: Figures,
     /// What our index takes.
     pub space: Space,
+    /// The bytes that each engine's files take, once loaded and written.
+    pub files: Vec<(&'static str, u64)>,
     /// With all engines loaded.
     pub memory: HugePages,
 }
@@ -91,68 +104,180 @@ impl Round<'_> {
         let mut candidates: Vec<Candidate<'_>> = vec![(OURS, Box::new(Ours(index)))];
         let peers = self.peers.drain(..);
         candidates.extend(peers.map(|(name, peer)| -> Candidate<'_> { (name, peer) }));
+        let candidates = &candidates;
         let mut figures = Figures::default();
-        let all = |operation| {
-            candidates
-                .iter()
-                .map(move |one| (operation, one))
-                .collect::<Vec<_>>()
-        };
-        self.measure(self.load, &all(Operation::Insert), &mut figures)?;
+        let shares = self.shares(candidates.len());
+        let inserts = only(Step::Insert, self.load, shares);
+        self.measure(&turns(Operation::Insert, candidates, &inserts), &mut figures)?;
         let (space, memory) = (Space::of(self.heap), HugePages::now());
-        let mut lookups = all(Operation::Get);
-        lookups.push((Operation::MultiGet, &candidates[0]));
-        self.measure(self.reads, &lookups, &mut figures)?;
-        self.measure(self.scans, &all(Operation::Scan100), &mut figures)?;
+        let mut files = Vec::new();
+        for (name, candidate) in candidates.iter().filter(|_| self.files.is_some()) {
+            candidate.settle()?;
+            let own = self.files.map(|directory| directory.join(name));
+            files.extend(own.map(|path| (*name, bytes_on_disk(&path))));
+        }
+        self.lookups(candidates, &mut figures)?;
+        let scans = only(Step::Scan, self.scans, shares);
+        self.measure(&turns(Operation::Scan100, candidates, &scans), &mut figures)?;
+        let updates = only(Step::Update, self.updates, shares);
+        self.measure(&turns(Operation::Update, candidates, &updates), &mut figures)?;
+        let mixed = ycsb_a(self.load, self.updates.len(), shares, self.seed)?;
+        self.measure(
+            &turns(Operation::YcsbA, candidates, &mixed.shares()),
+            &mut figures,
+        )?;
         self.progress.say(format_args!("{}: clearing up", self.label));
         Ok(Outcome {
             figures,
             space,
+            files,
             memory,
         })
     }
+
+    /// Single gets of each, and `multi_get` of ours among them.
+    fn lookups(&self, candidates: &[Candidate<'_>], figures: &mut Figures) -> Result<(), Error> {
+        let shares = self.shares(candidates.len() + 1);
+        let gets = only(Step::Read, self.reads, shares);
+        let mut batches: Vec<Share<'_>> = (0..shares)
+            .map(|i| Share::batches(self.reads.part(i, shares)))
+            .collect();
+        // Not keys that single gets of the same engine have just brought into the cache.
+        batches.rotate_left(shares / 2);
+        let mut lookups = turns(Operation::Get, candidates, &gets);
+        lookups.extend(turns(Operation::MultiGet, &candidates[..1], &batches));
+        self.measure(&lookups, figures)
+    }
 }
+
+/// YCSB's exponent.
+const THETA: f64 = 0.99;
 
 /// How often each of those that take turns goes first. A pass is cut into so many slices for each of them.
 const FIRST: usize = 4;
 
-/// What one of those that take turns does.
-type Turn<'c> = (Operation, &'c Candidate<'c>);
+/// What one of those that take turns does, in as many shares as there are slices and threads.
+#[derive(Clone, Copy)]
+struct Turn<'c> {
+    operation: Operation,
+    candidate: &'c Candidate<'c>,
+    shares: &'c [Share<'c>],
+}
+
+/// The same of each.
+fn turns<'c>(
+    operation: Operation,
+    candidates: &'c [Candidate<'c>],
+    shares: &'c [Share<'c>],
+) -> Vec<Turn<'c>> {
+    let turn = |candidate| Turn {
+        operation,
+        candidate,
+        shares,
+    };
+    candidates.iter().map(turn).collect()
+}
+
+/// One step with each key, in so many shares.
+fn only(step: Step, keys: &Keys, shares: usize) -> Vec<Share<'_>> {
+    (0..shares)
+        .map(|i| Share::only(step, keys.part(i, shares)))
+        .collect()
+}
 
 impl Round<'_> {
-    /// Each turn passes over all the keys, in turn slice by slice. What those read that do the same must agree.
-    fn measure(&self, keys: &Keys, turns: &[Turn<'_>], figures: &mut Figures) -> Result<(), Error> {
-        if let Some((operation, _)) = turns.first() {
-            let what = operation.name();
+    /// How many shares a pass is cut into in which so many take turns.
+    fn shares(&self, turns: usize) -> usize {
+        FIRST * turns * self.threads
+    }
+
+    /// Each turn passes over all its shares, in turn slice by slice. What those read that do the same must agree.
+    fn measure(&self, turns: &[Turn<'_>], figures: &mut Figures) -> Result<(), Error> {
+        if let Some(turn) = turns.first() {
+            let what = turn.operation.name();
             self.progress.say(format_args!("{}: {what}", self.label));
         }
-        let mut seconds = vec![0.0; turns.len()];
-        let slices = FIRST * turns.len();
-        for slice in 0..slices {
+        let mut passes: Vec<Vec<Pass>> = turns.iter().map(|_| Vec::new()).collect();
+        for slice in 0..FIRST * turns.len() {
             let mut agreed = None;
             for i in order(slice, turns.len()) {
-                let (operation, (name, candidate)) = turns[i];
-                // Not keys that single gets of the same engine have just brought into the cache.
-                let slice = match operation {
-                    Operation::MultiGet => (slice + slices / 2) % slices,
-                    _ => slice,
-                };
-                let shares: Vec<Share<'_>> = (0..self.threads)
-                    .map(|i| operation.share(keys.part(slice * self.threads + i, slices * self.threads)))
-                    .collect();
-                let pass = pass::pass(&**candidate, operation.name(), &shares, Pace::default())?;
-                if operation != Operation::MultiGet && *agreed.get_or_insert(pass.sum) != pass.sum {
+                let Turn {
+                    operation,
+                    candidate: (name, candidate),
+                    shares,
+                } = turns[i];
+                let shares = &shares[slice * self.threads..(slice + 1) * self.threads];
+                let pass = pass::pass(&**candidate, operation.name(), shares, Pace::default())?;
+                if operation.agrees() && *agreed.get_or_insert(pass.sum) != pass.sum {
                     return Err(Error::Wrong(format!(
                         "{}: {name} reads otherwise than the others",
                         operation.name()
                     )));
                 }
-                seconds[i] += pass.seconds;
+                passes[i].push(pass);
             }
         }
-        for ((operation, (name, _)), seconds) in turns.iter().zip(seconds) {
-            figures.note(*operation, name, keys.len() as f64 / seconds / 1e6);
+        for (turn, passes) in turns.iter().zip(passes) {
+            figures.note(
+                turn.operation,
+                turn.candidate.0,
+                Sample::of(&passes, self.threads),
+            );
         }
         Ok(())
+    }
+}
+
+/// YCSB A over these keys, all loaded, cut into so many shares.
+pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Script, Error> {
+    let workload = Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("there is no YCSB A".into()))?;
+    let wanted = Wanted {
+        ops,
+        threads: shares,
+        distribution: workload.distribution,
+        theta: THETA,
+        scans: workload.scans,
+        seed,
+    };
+    let steps = Steps::new(workload, ops, seed);
+    Ok(Script::new(
+        workload,
+        steps,
+        keys,
+        keys.len(),
+        keys.len(),
+        &wanted,
+    ))
+}
+
+/// The bytes that a file, or all files below a directory, take where they lie; holes take none. What cannot be read, or goes
+/// meanwhile, counts for nothing.
+fn bytes_on_disk(path: &Path) -> u64 {
+    let Ok(metadata) = path.symlink_metadata() else {
+        return 0;
+    };
+    let own = metadata.blocks() * 512;
+    let below = path.read_dir().into_iter().flatten().flatten();
+    own + below.map(|entry| bytes_on_disk(&entry.path())).sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files are found at any depth, and holes are not counted.
+    #[test]
+    fn files_are_summed() {
+        let directory = tempfile::tempdir().unwrap();
+        let empty = bytes_on_disk(directory.path());
+        let below = directory.path().join("below");
+        std::fs::create_dir(&below).unwrap();
+        std::fs::write(directory.path().join("one"), [1; 100_000]).unwrap();
+        std::fs::write(below.join("two"), [1; 200_000]).unwrap();
+        let hole = std::fs::File::create(below.join("hole")).unwrap();
+        hole.set_len(1 << 30).unwrap();
+        let all = bytes_on_disk(directory.path());
+        assert!((300_000..2_000_000).contains(&(all - empty)), "{all}");
+        assert_eq!(bytes_on_disk(&directory.path().join("none")), 0);
     }
 }

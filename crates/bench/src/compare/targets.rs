@@ -109,3 +109,79 @@ pub fn verdicts(all: &[Compared]) -> Vec<Verdict> {
     }
     verdicts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::figures::tests::sample;
+    use super::*;
+    use crate::machine::HugePages;
+    use crate::store::Space;
+
+    /// Ten keys of a kind, of which ours take so many bytes each, with these throughputs.
+    fn compared(kind: KeyKind, bytes_per_key: u64, done: &[(Operation, &'static str, f64)]) -> Compared {
+        let mut compared = Compared {
+            section: Section::Memory,
+            kind,
+            keys: 10,
+            figures: Default::default(),
+            space: Space {
+                reserved: 10 * bytes_per_key,
+                live: 0,
+            },
+            level: pmem::Level::Process,
+            persists: Vec::new(),
+            files: Vec::new(),
+            memory: HugePages::default(),
+            pace: Vec::new(),
+        };
+        for &(operation, engine, mops) in done {
+            compared.figures.note(operation, engine, sample(mops));
+        }
+        compared
+    }
+
+    /// What each verdict asked, and whether it was met.
+    fn judged(all: &[Compared]) -> Vec<(f64, bool)> {
+        verdicts(all).iter().map(|one| (one.asked, one.met)).collect()
+    }
+
+    /// Words: every target is met at its bound, and none a little short of it.
+    #[test]
+    fn words_on_each_side() {
+        use Operation::{Get, Insert, MultiGet, Scan100};
+        let at = |ours: f64, bytes| {
+            let done = [
+                (Get, OURS, 2.5 * ours),
+                (Get, "congee", 1.0),
+                (Insert, OURS, ours),
+                (Insert, "congee", 1.0),
+                (MultiGet, OURS, 7.5 * ours * ours),
+                (Scan100, OURS, 2.0 * ours),
+                (Scan100, "BTreeMap+RwLock", 1.0),
+            ];
+            judged(&[compared(KeyKind::U64, bytes, &done)])
+        };
+        let asked = [2.5, 1.0, 3.0, 2.0, 100.0];
+        assert_eq!(at(1.0, 100), asked.map(|asked| (asked, true)));
+        assert_eq!(at(0.99, 101), asked.map(|asked| (asked, false)));
+    }
+
+    /// Strings are held against the skip list, printable keys to their space alone; engines in files to nothing, and what was
+    /// not measured is not judged.
+    #[test]
+    fn each_kind_has_its_targets() {
+        use Operation::Get;
+        let get = |ours| [(Get, OURS, ours), (Get, "crossbeam-skiplist", 1.0)];
+        assert_eq!(judged(&[compared(KeyKind::Str, 500, &get(6.0))]), [(6.0, true)]);
+        assert_eq!(judged(&[compared(KeyKind::Str, 500, &get(5.9))]), [(6.0, false)]);
+        assert_eq!(
+            judged(&[compared(KeyKind::Print8, 99, &get(9.0))]),
+            [(100.0, true)]
+        );
+        let durable = Compared {
+            section: Section::Durable,
+            ..compared(KeyKind::U64, 10, &get(9.0))
+        };
+        assert_eq!(judged(&[durable]), []);
+    }
+}

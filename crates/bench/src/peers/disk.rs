@@ -1,16 +1,15 @@
 //! The peers in Rust, and LMDB, that keep their data.
 
-use super::Durable;
+use super::{Durable, Promise};
 use crate::Error;
 use crate::engine::{Engine, Scanned};
-use fjall::{Database, Keyspace, KeyspaceCreateOptions};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use heed::types::Bytes;
 use heed::{Env, EnvFlags, EnvOpenOptions};
 use redb::{ReadableDatabase, StorageBackend, TableDefinition};
 use std::fmt::Display;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
     move |error| Error::Peer {
@@ -30,25 +29,31 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// A file that is never waited for: redb's way to write the page cache and return, as the others do.
+/// redb's file. It writes the page cache only when it syncs; to return then, as the others do, the file must not be waited for.
 #[derive(Debug)]
-struct Unsynced(File);
+struct Backend {
+    file: File,
+    promise: Promise,
+}
 
-impl StorageBackend for Unsynced {
+impl StorageBackend for Backend {
     fn len(&self) -> std::io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
     fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
-        self.0.read_exact_at(out, offset)
+        self.file.read_exact_at(out, offset)
     }
     fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
     fn sync_data(&self) -> std::io::Result<()> {
-        Ok(())
+        match self.promise {
+            Promise::Kill => Ok(()),
+            Promise::Power => self.file.sync_data(),
+        }
     }
     fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        self.0.write_all_at(data, offset)
+        self.file.write_all_at(data, offset)
     }
 }
 
@@ -60,14 +65,17 @@ const TABLE: TableDefinition<'static, &[u8], u64> = TableDefinition::new("bench"
 pub const REDB: Durable = Durable {
     name: "redb",
     setting: "a transaction an operation, Durability::Immediate on a file whose syncs are left out: survives a kill",
-    open: |directory| {
+    synced: "a transaction an operation, Durability::Immediate",
+    survives_kill: true,
+    open: |directory, promise| {
         let options = File::options()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
             .open(directory.join("redb"));
-        let backend = Unsynced(or_failed!("redb", options)?);
+        let file = or_failed!("redb", options)?;
+        let backend = Backend { file, promise };
         let database = or_failed!("redb", redb::Builder::new().create_with_backend(backend))?;
         let engine = Redb(database);
         engine.write(|_| Ok(()))?;
@@ -124,8 +132,9 @@ impl Engine for Redb {
 }
 
 struct Fjall {
-    _database: Database,
+    database: Database,
     keyspace: Keyspace,
+    promise: Promise,
 }
 
 /// fjall.
@@ -133,23 +142,36 @@ pub const FJALL: Durable = Durable {
     name: "fjall",
     setting: "journal written to the page cache by every operation (PersistMode::Buffer): survives a kill; writes are blind, and do \
         not tell what was there",
-    open: |directory| {
+    synced: "journal synced by every operation (PersistMode::SyncData); writes are blind, and do not tell what was there",
+    survives_kill: true,
+    open: |directory, promise| {
         let database = or_failed!("fjall", Database::builder(directory.join("fjall")).open())?;
         let keyspace = or_failed!(
             "fjall",
             database.keyspace("bench", KeyspaceCreateOptions::default)
         )?;
         Ok(Box::new(Fjall {
-            _database: database,
+            database,
             keyspace,
+            promise,
         }))
     },
 };
 
+impl Fjall {
+    /// Sees to it that what was just written is where it was promised to be.
+    fn written(&self) -> Result<bool, Error> {
+        if self.promise == Promise::Power {
+            or_failed!("fjall", self.database.persist(PersistMode::SyncData))?;
+        }
+        Ok(true)
+    }
+}
+
 impl Engine for Fjall {
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
         or_failed!("fjall", self.keyspace.insert(key, value.to_le_bytes().as_slice()))?;
-        Ok(true)
+        self.written()
     }
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
         Ok(or_failed!("fjall", self.keyspace.get(key))?.map(|value| word(&value)))
@@ -159,7 +181,7 @@ impl Engine for Fjall {
     }
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
         or_failed!("fjall", self.keyspace.remove(key))?;
-        Ok(true)
+        self.written()
     }
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let mut scanned = Scanned::default();
@@ -180,12 +202,16 @@ pub const LMDB: Durable = Durable {
     name: "lmdb",
     setting: "a transaction an operation, MDB_NOSYNC: written to the page cache, survives a kill; inserts and updates are blind, and \
         do not tell what was there",
-    open: |directory| {
+    synced: "a transaction an operation, synced; inserts and updates are blind, and do not tell what was there",
+    survives_kill: true,
+    open: |directory, promise| {
         const MAP: usize = 1 << 36;
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP).max_readers(1024);
-        // SAFETY: without syncs only a crash of the machine can damage the file, and nothing measured outlives one.
-        unsafe { options.flags(EnvFlags::NO_SYNC) };
+        if promise == Promise::Kill {
+            // SAFETY: without syncs only a crash of the machine can damage the file, and nothing measured outlives one.
+            unsafe { options.flags(EnvFlags::NO_SYNC) };
+        }
         // SAFETY: the directory is the run's own: nobody else changes the file, or opens it twice in this process.
         let env = or_failed!("lmdb", unsafe { options.open(directory) })?;
         let mut transaction = or_failed!("lmdb", env.write_txn())?;
@@ -235,41 +261,61 @@ impl Engine for Lmdb {
     }
 }
 
-struct Sled(sled::Db);
+struct Sled {
+    db: sled::Db,
+    promise: Promise,
+}
 
 /// sled.
 pub const SLED: Durable = Durable {
     name: "sled",
     setting: "buffered in the process, flushed twice a second: a kill loses the last half second",
-    open: |directory: &Path| {
+    synced: "flushed by every operation: on Linux by sync_file_range, which waits neither for the disk's own cache nor for the file's size",
+    survives_kill: false,
+    open: |directory, promise| {
         let config = sled::Config::new()
             .path(directory.join("sled"))
             .flush_every_ms(Some(500));
-        Ok(Box::new(Sled(or_failed!("sled", config.open())?)))
+        let db = or_failed!("sled", config.open())?;
+        Ok(Box::new(Sled { db, promise }))
     },
 };
 
+impl Sled {
+    /// Sees to it that what was just written is where it was promised to be.
+    fn written(&self) -> Result<(), Error> {
+        match self.promise {
+            Promise::Kill => Ok(()),
+            Promise::Power => self.settle(),
+        }
+    }
+}
+
 impl Engine for Sled {
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        Ok(or_failed!("sled", self.0.insert(key, &value.to_le_bytes()))?.is_none())
+        let old = or_failed!("sled", self.db.insert(key, &value.to_le_bytes()))?;
+        self.written()?;
+        Ok(old.is_none())
     }
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        Ok(or_failed!("sled", self.0.get(key))?.map(|value| word(&value)))
+        Ok(or_failed!("sled", self.db.get(key))?.map(|value| word(&value)))
     }
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        Ok(or_failed!("sled", self.0.insert(key, &value.to_le_bytes()))?.is_some())
+        self.insert(key, value).map(|new| !new)
     }
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
-        Ok(or_failed!("sled", self.0.remove(key))?.is_some())
+        let old = or_failed!("sled", self.db.remove(key))?;
+        self.written()?;
+        Ok(old.is_some())
     }
     fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let mut scanned = Scanned::default();
-        for entry in self.0.range(from..).take(length) {
+        for entry in self.db.range(from..).take(length) {
             scanned.meet(word(&or_failed!("sled", entry)?.1));
         }
         Ok(scanned)
     }
     fn settle(&self) -> Result<(), Error> {
-        or_failed!("sled", self.0.flush()).map(drop)
+        or_failed!("sled", self.db.flush()).map(drop)
     }
 }

@@ -3,7 +3,8 @@
 //! Each of those that keep data is set to what our level `process` promises, as near as it can be: what an operation
 //! has returned from survives `kill -9`, by being in the page cache, and no disk is waited for. Every operation is a
 //! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so, and so it does
-//! where a peer writes without saying what was there, which ours say.
+//! where a peer writes without saying what was there, which ours say. Each can also be set to have every write on the medium when
+//! it returns.
 
 mod disk;
 mod memory;
@@ -19,9 +20,19 @@ use std::path::Path;
 /// An engine and its name.
 pub type Named = (&'static str, Box<dyn Engine>);
 
-/// What a peer is set to, and what that promises.
-pub fn setting(name: &str) -> &'static str {
+/// What is to survive of that from which an operation has returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Promise {
+    /// The end of the process: it is in the page cache.
+    Kill,
+    /// The loss of power: it has reached the medium.
+    Power,
+}
+
+/// What a peer is set to for that, and what that promises.
+pub fn setting(name: &str, promise: Promise) -> &'static str {
     match DURABLE.iter().find(|peer| peer.name == name) {
+        Some(peer) if promise == Promise::Power => peer.synced,
         Some(peer) => peer.setting,
         None if name == SKIP => BLIND_SKIP,
         None => "volatile",
@@ -49,14 +60,21 @@ pub fn in_memory(kind: KeyKind) -> Vec<Named> {
     }
 }
 
+/// An engine, if it could be opened.
+pub type Opened = Result<Box<dyn Engine>, Error>;
+
 /// A peer that keeps its data.
 pub struct Durable {
     /// Its name.
     pub name: &'static str,
-    /// What it is set to, and what that promises.
+    /// What it is set to in order to survive a kill, and what that promises.
     pub setting: &'static str,
+    /// What it is set to in order to survive the loss of power.
+    pub synced: &'static str,
+    /// Whether it does survive a kill when it is set to that.
+    pub survives_kill: bool,
     /// Opens it in a directory, or makes it there.
-    pub open: fn(&Path) -> Result<Box<dyn Engine>, Error>,
+    pub open: fn(&Path, Promise) -> Opened,
 }
 
 /// The peers that keep their data.
@@ -70,11 +88,11 @@ pub const DURABLE: &[Durable] = &[
 ];
 
 /// All of them, each in a directory of its own in the one given.
-pub fn durable(directory: &Path) -> Result<Vec<Named>, Error> {
+pub fn durable(directory: &Path, promise: Promise) -> Result<Vec<Named>, Error> {
     let open = |peer: &Durable| {
         let own = directory.join(peer.name);
         std::fs::create_dir_all(&own).map_err(Error::Directory)?;
-        Ok((peer.name, (peer.open)(&own)?))
+        Ok((peer.name, (peer.open)(&own, promise)?))
     };
     DURABLE.iter().map(open).collect()
 }
@@ -120,13 +138,17 @@ mod tests {
     /// Every peer that keeps its data is a map, and finds it again.
     #[test]
     fn durable_peers_behave_and_keep() {
-        for peer in DURABLE {
+        let promises = [Promise::Kill, Promise::Power];
+        for (peer, promise) in DURABLE
+            .iter()
+            .flat_map(|peer| promises.map(|promise| (peer, promise)))
+        {
             let directory = tempfile::tempdir().unwrap();
-            let engine = (peer.open)(directory.path()).unwrap();
+            let engine = (peer.open)(directory.path(), promise).unwrap();
             behaves(peer.name, &*engine);
             engine.settle().unwrap();
             drop(engine);
-            let engine = (peer.open)(directory.path()).unwrap();
+            let engine = (peer.open)(directory.path(), promise).unwrap();
             assert_eq!(engine.get(&8u64.to_be_bytes()).unwrap(), Some(8), "{}", peer.name);
         }
     }

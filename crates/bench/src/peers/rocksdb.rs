@@ -1,6 +1,6 @@
 //! RocksDB, through the C interface of the system's library (`librocksdb-dev` and the like).
 
-use super::Durable;
+use super::{Durable, Promise};
 use crate::Error;
 use crate::engine::{Engine, Scanned};
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
@@ -17,6 +17,7 @@ unsafe extern "C" {
     fn rocksdb_readoptions_create() -> *mut c_void;
     fn rocksdb_readoptions_destroy(options: *mut c_void);
     fn rocksdb_writeoptions_create() -> *mut c_void;
+    fn rocksdb_writeoptions_set_sync(options: *mut c_void, yes: c_uchar);
     fn rocksdb_writeoptions_destroy(options: *mut c_void);
     fn rocksdb_open(options: *const c_void, name: *const c_char, error: *mut *mut c_char) -> *mut c_void;
     fn rocksdb_close(db: *mut c_void);
@@ -58,7 +59,9 @@ pub const ROCKSDB: Durable = Durable {
     name: "rocksdb",
     setting: "log written to the page cache by every operation (sync off): survives a kill; writes are blind, and do not tell what was \
         there",
-    open: |directory| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"))?)),
+    synced: "log synced by every operation (sync on); writes are blind, and do not tell what was there",
+    survives_kill: true,
+    open: |directory, promise| Ok(Box::new(RocksDb::open(&directory.join("rocksdb"), promise)?)),
 };
 
 /// An open database and the options of its calls, all freed in the end.
@@ -101,7 +104,7 @@ fn word(value: *const c_char, len: usize) -> u64 {
 }
 
 impl RocksDb {
-    fn open(path: &Path) -> Result<RocksDb, Error> {
+    fn open(path: &Path, promise: Promise) -> Result<RocksDb, Error> {
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| wrong("a path with a zero byte"))?;
         let mut error = null_mut();
         // SAFETY: makes options, which are freed below.
@@ -118,8 +121,10 @@ impl RocksDb {
         let db = NonNull::new(db).ok_or_else(|| wrong("no database"))?;
         // SAFETY: makes options that live as long as the database.
         let read = unsafe { rocksdb_readoptions_create() };
-        // SAFETY: as above; their default is not to sync.
+        // SAFETY: as above.
         let write = unsafe { rocksdb_writeoptions_create() };
+        // SAFETY: options just made.
+        unsafe { rocksdb_writeoptions_set_sync(write, (promise == Promise::Power).into()) };
         Ok(RocksDb { db, read, write })
     }
 }

@@ -1,0 +1,116 @@
+//! What `compare` and `restart` print: ours beside peers.
+
+use crate::{objects, program};
+use serde_json::Value;
+use std::path::Path;
+
+/// `compare` measures every engine in turn, and answers each target once.
+pub fn compare_answers_every_target() {
+    let line = "compare --keys 5k --str-keys 4k --durable-keys 200 --ops 1k --rounds 2 --json";
+    let objects = objects(line, &[]);
+    let count = |record: &str, section: &str| {
+        let of = |object: &&Value| object["record"] == record && object["section"] == section;
+        objects.iter().filter(of).count()
+    };
+    // Inserts, gets, scans, updates and YCSB A of ours and of each peer, and a multi_get of ours: five engines on u64, four on
+    // str; print8 of ours alone.
+    assert_eq!(count("throughput", "memory"), (5 * 5 + 1) + (5 * 4 + 1) + 6);
+    assert_eq!(count("ratio", "memory"), 5 * 4 + 5 * 3);
+    let durable = if cfg!(feature = "rocksdb") { 5 } else { 4 };
+    assert_eq!(count("throughput", "durable"), 2 * (5 * (durable + 1) + 1));
+    assert_eq!(count("ratio", "durable"), 2 * 5 * durable);
+    // Inserts, updates and YCSB A of ours for each kind of keys.
+    assert_eq!(count("persists", "memory"), 3 * 3);
+    assert_eq!(count("persists", "durable"), 2 * 3);
+    let records = |name: &str| objects.iter().filter(|object| object["record"] == name).count();
+    assert_eq!(records("space"), 5);
+    assert_eq!(records("target"), 9);
+    assert_eq!(records("files"), 2 * (durable + 1));
+    for files in objects.iter().filter(|object| object["record"] == "files") {
+        assert!(
+            files["bytes_per_key"].as_f64().is_some_and(|bytes| bytes > 8.0),
+            "{files}"
+        );
+    }
+    // 5000 inserts in twenty turns are enough for a median, 25 scans are not.
+    let latencies = |operation: &str| {
+        let of = |object: &&Value| {
+            object["record"] == "throughput"
+                && (&object["section"], &object["key_kind"]) == (&"memory".into(), &"u64".into())
+                && object["operation"] == operation
+        };
+        let all = objects.iter().filter(of);
+        all.map(|object| object["p50_ns"]["median"].as_f64())
+            .collect::<Vec<_>>()
+    };
+    assert!(latencies("insert").iter().all(|ns| ns.is_some_and(|ns| ns > 0.0)));
+    assert!(latencies("scan100").iter().all(Option::is_none));
+    assert_eq!(records("conditions"), 1);
+    // A calibration for each round: two of four comparisons, one of print8.
+    let conditions = objects.iter().find(|object| object["record"] == "conditions");
+    let pace = conditions.expect("conditions")["pace"]
+        .as_array()
+        .expect("rounds");
+    assert_eq!(pace.len(), 2 * 4 + 1);
+    for round in pace {
+        let miss = |when: &str, of: &str| round[when][of].as_f64().is_some_and(|ns| ns > 0.0);
+        assert!(
+            miss("before", "dependent_ns") && miss("after", "parallel_ns") && round["drifted"].is_boolean(),
+            "{round}"
+        );
+    }
+    for target in objects.iter().filter(|object| object["record"] == "target") {
+        assert!(
+            target["met"].is_boolean() && target["measured"]["median"].is_f64(),
+            "{target}"
+        );
+    }
+}
+
+/// With `--sync` the engines that keep their data stand alone, and say that they sync; ours say that they do not, but on DAX.
+pub fn compare_syncs_every_write() {
+    let objects = objects("compare --sync --durable-keys 100 --rounds 1 --json", &[]);
+    let is = |record: &'static str| move |object: &&Value| object["record"] == record;
+    for object in objects.iter().filter(is("throughput")) {
+        assert_eq!(object["section"], "synced", "{object}");
+        let setting = object["setting"].as_str().expect("a setting");
+        let level = setting.contains("not DAX") || setting.contains("level power");
+        assert_eq!(level, object["engine"] == "roart", "{setting}");
+        assert!(!setting.contains("survives a kill"), "{setting}");
+    }
+    let engines = if cfg!(feature = "rocksdb") { 6 } else { 5 };
+    assert_eq!(
+        objects.iter().filter(is("throughput")).count(),
+        2 * (5 * engines + 1)
+    );
+    assert_eq!(objects.iter().filter(is("target")).count(), 0);
+}
+
+/// `restart` kills and asks every engine that keeps its data, and removes what they kept.
+pub fn restart_asks_every_engine(directory: &Path) {
+    let objects = objects("restart --keys 500 --rounds 2 --json --dir", &[directory]);
+    assert_eq!(objects.len(), if cfg!(feature = "rocksdb") { 6 } else { 5 });
+    for object in &objects {
+        assert!(
+            object["first_get_ms"]["median"]
+                .as_f64()
+                .is_some_and(|ms| ms > 0.0),
+            "{object}"
+        );
+        let pace = object["pace"].as_array().expect("rounds");
+        assert_eq!(pace.len(), 2, "{object}");
+        assert!(pace.iter().all(|round| round["drifted"].is_boolean()), "{object}");
+    }
+    let objects = crate::objects(
+        "restart --engine dptree,redb --keys 200,300 --rounds 1 --json --dir",
+        &[directory],
+    );
+    let asked = objects.iter().map(|object| {
+        let engine = object["engine"].as_str().expect("an engine");
+        (engine, object["keys"].as_u64().expect("keys"))
+    });
+    let expected = [("dptree", 200), ("redb", 200), ("dptree", 300), ("redb", 300)];
+    assert!(asked.eq(expected), "{objects:?}");
+    assert!(!program("restart --engine nothing", &[]).status.success());
+    assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
+}
