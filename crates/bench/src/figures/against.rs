@@ -201,6 +201,7 @@ mod tests {
                 shape: Shape::Bars,
                 unit: "",
                 points: points.concat(),
+                runs: 1,
             }
         };
         Figure {

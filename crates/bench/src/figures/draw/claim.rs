@@ -197,6 +197,7 @@ mod tests {
             shape: Shape::Bars,
             unit: "",
             points: points.into(),
+            runs: 1,
         }
     }
 

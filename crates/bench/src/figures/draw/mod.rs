@@ -154,6 +154,7 @@ mod tests {
                     measure,
                 })
                 .into(),
+            runs: 1,
         };
         let drawn = draw(
             &Figure {

@@ -1,10 +1,8 @@
 //! What DPTree plots (VLDB 2020, §4).
 
 use super::{
-    Claim, Figure, HARDWARE, MICROS, MOPS, Maker, Measure, OTHER_MEMORY, Panel, Point, Said, between, ratio,
-    shown, value,
+    Claim, Figure, HARDWARE, MICROS, MOPS, Maker, Measure, OTHER_MEMORY, Said, between, ratio, shown, value,
 };
-use crate::figures::cell::Cell;
 use crate::figures::svg::Shape;
 use indexes::IndexKind;
 
@@ -276,27 +274,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             paper: "Plot only. 8 M to 128 M keys: DPTree replays its log and rebuilds its inner nodes, with 32 threads up to 8 times as \
                 fast as with one.",
             panels: vec![
-                Panel {
-                    title: "until the first answer after a kill".into(),
-                    shape: Shape::Lines,
-                    unit: "ms",
-                    points: shown()
-                        .flat_map(|index| {
-                            [8, 4, 2, 1].map(|part| {
-                                let keys = (maker.keys / part).max(1);
-                                Point {
-                                    series: index.name().into(),
-                                    place: crate::figures::svg::short(keys as f64),
-                                    cell: Cell(format!(
-                                        "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
-                                    )),
-                                    pick: vec![("after", "kill".into())],
-                                    measure: Measure::Field("first_get_ms"),
-                                }
-                            })
-                        })
-                        .collect(),
-                },
+                maker.openings("until the first answer after a kill", "first_get_ms"),
                 maker.recoveries(
                     IndexKind::DpTree,
                     "DPTree's first answer, by threads that replay",

@@ -53,6 +53,8 @@ pub struct Panel {
     pub shape: Shape,
     pub unit: &'static str,
     pub points: Vec<Point>,
+    /// How many runs of each point a round has: each counts as a round of the panel's own.
+    pub runs: usize,
 }
 
 impl Panel {

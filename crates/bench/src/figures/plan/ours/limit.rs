@@ -49,6 +49,7 @@ pub fn figure(maker: &Maker) -> Figure {
             shape: Shape::Bars,
             unit,
             points: points.collect(),
+            runs: 1,
         }
     };
     let lookup = ("a lookup", Measure::Path(&["limit", "ns_per_op"]));

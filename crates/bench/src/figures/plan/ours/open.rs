@@ -24,6 +24,7 @@ pub fn figure(maker: &Maker) -> Figure {
             shape: Shape::Lines,
             unit: "ms",
             points: points.collect(),
+            runs: 1,
         }
     };
     let panels = [IndexKind::default(), IndexKind::DpTree]

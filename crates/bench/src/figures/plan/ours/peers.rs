@@ -41,6 +41,7 @@ pub fn figure(maker: &Maker) -> Figure {
                 .iter()
                 .flat_map(|operation| engines().map(move |engine| point(operation, engine)))
                 .collect(),
+            runs: 1,
         }
     };
     // Scans apart, for their other scale.

@@ -28,6 +28,7 @@ pub fn figure(maker: &Maker) -> Figure {
             shape: Shape::Lines,
             unit: "ms",
             points: points.collect(),
+            runs: 1,
         }],
         claims: vec![],
         differs: "Files lie in the page cache. The start of the process is in it, the same one for all.",

@@ -23,6 +23,7 @@ pub fn figure(maker: &Maker) -> Figure {
                 measure: Measure::Longest,
             })
             .into(),
+        runs: 1,
     };
     Figure {
         id: "stalls",
@@ -37,11 +38,7 @@ pub fn figure(maker: &Maker) -> Figure {
             ),
             panel(
                 "lookups and updates in turn, from the first answer after a kill until recovery has ended",
-                &|index| {
-                    Cell(format!(
-                        "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
-                    ))
-                },
+                &|index| maker.opening(index, keys, 1),
                 ("after", "kill"),
             ),
         ],
