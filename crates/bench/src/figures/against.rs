@@ -199,6 +199,7 @@ mod tests {
             Panel {
                 title: title.into(),
                 shape: Shape::Bars,
+                x: "",
                 unit: "",
                 points: points.concat(),
                 runs: 1,
@@ -207,6 +208,7 @@ mod tests {
         Figure {
             id: "id",
             title: "",
+            ours: false,
             paper: "",
             panels: vec![
                 panel("panel", [Measure::Mops; 2]),

@@ -128,7 +128,10 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
             .enumerate()
             .filter(|(_, panel)| !panel.series.is_empty())
         {
-            write(&format!("{}-{}.svg", figure.id, i + 1), &panel.plot())?;
+            write(
+                &format!("{}-{}.svg", figure.id, i + 1),
+                &panel.plot(Some(figure.title)),
+            )?;
         }
     }
     if args.json {

@@ -56,6 +56,7 @@ mod tests {
         let panel = |runs: usize, cells: &[&str]| Panel {
             title: String::new(),
             shape: Shape::Bars,
+            x: "",
             unit: "",
             // One series after the other.
             points: cells
@@ -73,6 +74,7 @@ mod tests {
         let figure = Figure {
             id: "id",
             title: "",
+            ours: false,
             paper: "",
             panels: vec![
                 panel(1, &["a1", "a2", "b1", "b2", "c1", "c2"]),

@@ -45,7 +45,7 @@ impl Maker {
                 .map(move |workload| point(index, workload, &cell, workload, measure))
                 .collect::<Vec<_>>()
         });
-        panel(title, Shape::Bars, unit, points)
+        panel(title, Shape::Bars, "workload", unit, points)
     }
 
     /// Throughput of workloads that share a cell: those that scan in a panel of their own, for their other scale.
@@ -73,7 +73,8 @@ impl Maker {
         vec![points, scanning]
     }
 
-    /// A panel of one workload over places, each with arguments of its own.
+    /// A panel of one workload over places, each with arguments of its own: numbers of keys, if it is not said what else
+    /// they are ([`Panel::along`]).
     pub(super) fn over(
         &self,
         title: &str,
@@ -94,7 +95,7 @@ impl Maker {
             };
             places.iter().map(point).collect::<Vec<_>>()
         });
-        panel(title, shape, unit, points)
+        panel(title, shape, "keys", unit, points)
     }
 
     /// The allocators, by threads.
@@ -111,7 +112,7 @@ impl Maker {
         };
         let points =
             threads.flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)));
-        panel("by threads", Shape::Lines, "M chunks/s", points)
+        panel("by threads", Shape::Lines, "threads", "M chunks/s", points)
     }
 
     /// Openings after a kill and after a close, recovered by so many threads.
@@ -131,7 +132,7 @@ impl Maker {
             self.parts()
                 .map(|keys| self.killed(index.name(), index, keys, 1, Measure::Field(field)))
         };
-        panel(title, Shape::Lines, "ms", shown().flat_map(of))
+        panel(title, Shape::Lines, "keys", "ms", shown().flat_map(of))
     }
 
     /// A series' point of an opening after a kill.
@@ -159,13 +160,19 @@ impl Maker {
     /// What an opening after a kill takes when one thread recovers, and when two do.
     pub(super) fn recoveries(&self, index: IndexKind, title: &str, field: &'static str) -> Panel {
         let points = self.by_threads(index, &self.parts(), Measure::Field(field));
-        panel(title, Shape::Lines, "ms", points.into_iter())
+        panel(title, Shape::Lines, "keys", "ms", points.into_iter())
     }
 
     /// Calls from the first answer after a kill until recovery by one thread has ended, and by two.
     pub(super) fn calls_beside_recovery(&self, index: IndexKind, title: &str) -> Panel {
         let points = self.by_threads(index, &[self.keys], Measure::Longest);
-        panel(title, Shape::Timeline, "longest call, ms", points.into_iter())
+        panel(
+            title,
+            Shape::Timeline,
+            "time",
+            "longest call, ms",
+            points.into_iter(),
+        )
     }
 
     /// Numbers of keys up to the scale's.
@@ -180,10 +187,17 @@ impl Maker {
     }
 }
 
-fn panel(title: &str, shape: Shape, unit: &'static str, points: impl Iterator<Item = Point>) -> Panel {
+fn panel(
+    title: &str,
+    shape: Shape,
+    x: &'static str,
+    unit: &'static str,
+    points: impl Iterator<Item = Point>,
+) -> Panel {
     Panel {
         title: title.into(),
         shape,
+        x,
         unit,
         points: points.collect(),
         runs: 1,

@@ -21,6 +21,18 @@ pub enum Shape {
     Timeline,
 }
 
+/// What a plot says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'l> {
+    /// What it shows, for who cannot see it.
+    pub title: &'l str,
+    /// Drawn above it, where nothing around it says so: the figure, and what of it.
+    pub heading: Option<(&'l str, &'l str)>,
+    /// The names of the axes, below and beside.
+    pub x: &'l str,
+    pub y: &'l str,
+}
+
 /// One series: a value, or none, for each place.
 #[derive(Clone, Debug, Serialize)]
 pub struct Series {

@@ -25,7 +25,7 @@ const BOUNDS: [(&str, Measure, Measure); 3] = [
 /// Keys of eight bytes whose pools are several times as large as most third-level caches.
 const ENOUGH: usize = 10_000_000;
 
-const CACHED: [(&str, Measure); 1] = [("at most", Measure::Percent(&["limit", "cached"]))];
+const CACHED: [(&str, Measure); 1] = [("cached at most", Measure::Percent(&["limit", "cached"]))];
 const LINES: [(&str, Measure); 2] = [
     ("all", Measure::Path(&["limit", "path", "lines"])),
     ("cold", Measure::Path(&["limit", "path", "cold"])),
@@ -52,6 +52,7 @@ pub fn figure(maker: &Maker) -> Figure {
         Panel {
             title: format!("{} {kind} keys: {what}", short(keys as f64)),
             shape: Shape::Bars,
+            x: "index",
             unit,
             points: points.collect(),
             runs: 1,
@@ -81,7 +82,8 @@ pub fn figure(maker: &Maker) -> Figure {
     Figure {
         id: "limit",
         title: "The limit: lookups beside what this memory allows",
-        paper: "None plots it. A lookup's bounds are the cold lines on its path times what a miss takes here, one after \
+        ours: true,
+        paper: "A lookup's bounds are the cold lines on its path times what a miss takes here, one after \
             the other or overlapped as independent misses are; no index larger than the caches does with less than one \
             cold line.",
         panels: panels.collect(),

@@ -13,6 +13,7 @@ pub fn figure(maker: &Maker) -> Figure {
     let panel = |title: &str, cell: &dyn Fn(IndexKind) -> Cell, pick: (&'static str, &str)| Panel {
         title: title.into(),
         shape: Shape::Timeline,
+        x: "time",
         unit: "longest call, ms",
         points: [IndexKind::default(), IndexKind::DpTree]
             .map(|index| Point {
@@ -28,7 +29,8 @@ pub fn figure(maker: &Maker) -> Figure {
     Figure {
         id: "stalls",
         title: "Stalls: merges and recovery over time",
-        paper: "None plots it. DPTree merges its buffer tree in the background when that holds a tenth of the base \
+        ours: true,
+        paper: "DPTree merges its buffer tree in the background when that holds a tenth of the base \
             tree's keys; both indexes recover in the background after a kill.",
         panels: vec![
             panel(
