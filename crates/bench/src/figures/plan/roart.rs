@@ -3,7 +3,7 @@
 use super::{
     Figure, MOPS, Maker, Measure, OTHER_MEMORY, Panel, Said, Scale, between, chain, ratio, shown, value,
 };
-use crate::figures::svg::Shape;
+use crate::figures::svg::{Shape, short};
 use indexes::IndexKind;
 
 const BOTH: (&str, &str) = ("roart", "part");
@@ -65,7 +65,8 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         keys: maker.keys / part,
         ..*maker
     };
-    let ablation = ablated.throughputs("operations", family(), micro, "--key-kind str --no-counts");
+    let title = format!("one thread, {} keys", short(ablated.keys as f64));
+    let ablation = ablated.throughputs(&title, family(), micro, "--key-kind str --no-counts");
     let shown_and = |name: &'static str| {
         let wanted = [WHOLE, name];
         IndexKind::ALL
