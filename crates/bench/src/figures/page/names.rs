@@ -14,7 +14,7 @@ pub fn explain(page: &mut String, figure: &Drawn) {
     for name in names(figure) {
         if let Some(about) = about(name) {
             // Writing to a string does not fail.
-            let _ = write!(lines, "<dt>{}</dt><dd>{}</dd>\n", escape(name), escape(&about));
+            let _ = writeln!(lines, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(&about));
         }
     }
     if !lines.is_empty() {

@@ -1,6 +1,7 @@
 //! Plots as SVG: grouped bars, lines over labelled places, and timelines. Nothing else is needed to look at them.
 
 mod axes;
+mod picture;
 mod plot;
 mod timeline;
 

@@ -1,6 +1,7 @@
 //! Bars and lines over labelled places.
 
-use super::axes::{Axis, LEFT, Legend, TOP, below, picture};
+use super::axes::{Axis, LEFT, Legend, TOP, below};
+use super::picture::picture;
 use super::{DRIFTED, Labels, Series, Shape, colour, escape, short};
 use crate::figures::sample::Value;
 use crate::summary::Summary;

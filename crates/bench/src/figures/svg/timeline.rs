@@ -1,6 +1,7 @@
 //! What was done when: the rate, and below it the longest call, over time.
 
-use super::axes::{Axis, LEFT, Legend, TOP, below, label, picture, step};
+use super::axes::{Axis, LEFT, Legend, TOP, below, label, step};
+use super::picture::picture;
 use super::{Labels, colour};
 use crate::figures::draw::NamedTimeline;
 use crate::latency::Timeline;
