@@ -257,6 +257,10 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
         }
     }
 
+    fn settle(&self) -> Result<(), heap::Error> {
+        DpTree::settle(self)
+    }
+
     fn hold_still(&self) -> Box<dyn Still + '_> {
         Box::new(self.shared().turn())
     }

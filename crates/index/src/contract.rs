@@ -111,6 +111,12 @@ pub trait Index: Send + Sync {
     #[inline]
     fn rest(&self) {}
 
+    /// Merges all that it has gathered, in this thread, if it gathers writes and merges them: what it costs and the space it
+    /// takes are then those of all that was written. Nothing elsewhere. To be called under no guard.
+    fn settle(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Keeps the index from changing anything by itself, by merges say, until what it returns is dropped; waits for what it is
     /// about. It may be held under no guard, and while recovery runs not for long.
     fn hold_still(&self) -> Box<dyn Still + '_> {

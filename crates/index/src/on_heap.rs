@@ -120,6 +120,11 @@ pub trait OnHeap: Send + Sync + Sized {
     #[inline]
     fn wrote(&self) {}
 
+    /// As [`Index::settle`].
+    fn settle(&self) -> Result<(), heap::Error> {
+        Ok(())
+    }
+
     /// As [`Index::hold_still`].
     fn hold_still(&self) -> Box<dyn Still + '_> {
         Box::new(())
@@ -258,6 +263,10 @@ impl<I: OnHeap> Index for I {
     #[inline]
     fn rest(&self) {
         self.wrote();
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        Ok(OnHeap::settle(self)?)
     }
 
     fn hold_still(&self) -> Box<dyn Still + '_> {

@@ -169,7 +169,7 @@ impl<'d, M: Media> Batch<'d, M> {
             entry.check(self.store)?;
         }
         let committed = match self.try_commit() {
-            Err(error) if may_wait(&error) && self.store.heap.wait_for_room() => self.try_commit()?,
+            Err(error) if is_full(&error) && self.store.heap.wait_for_room() => self.try_commit()?,
             done => done?,
         };
         if committed {
@@ -209,12 +209,11 @@ impl<'d, M: Media> Batch<'d, M> {
     }
 }
 
-/// Whether the pool was full, and recovery may make room.
-fn may_wait(error: &Error) -> bool {
+/// Whether the pool was full, and what recovery finds, or was retired lately, may make room.
+fn is_full(error: &Error) -> bool {
     matches!(
         error,
-        Error::Heap(heap::Error::Full { recovering: true, .. })
-            | Error::Index(index::Error::Heap(heap::Error::Full { recovering: true, .. }))
+        Error::Heap(heap::Error::Full { .. }) | Error::Index(index::Error::Heap(heap::Error::Full { .. }))
     )
 }
 

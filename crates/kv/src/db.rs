@@ -98,9 +98,7 @@ impl<M: Media> Db<M> {
 
     fn find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
         match self.try_find_or_create(name, wanted) {
-            Err(Error::Heap(heap::Error::Full { recovering: true, .. }))
-                if self.inner.store.heap.wait_for_room() =>
-            {
+            Err(Error::Heap(heap::Error::Full { .. })) if self.inner.store.heap.wait_for_room() => {
                 self.try_find_or_create(name, wanted)
             }
             done => done,

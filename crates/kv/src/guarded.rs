@@ -64,6 +64,10 @@ impl<I: Index, M: Media> Guarded<I, M> {
     }
 }
 
+/// So many keys of several come with one pass of the gate and under one guard: for no more do snapshots and batches wait, and what
+/// these replace can then serve others.
+const PASS: usize = 64;
+
 /// Edits of several keys, on their way.
 struct Group<'e> {
     edits: &'e mut dyn Edits,
@@ -169,6 +173,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             ended: false,
         };
         while group.done < keys.len() && !group.ended {
+            let end = keys.len().min(group.done + PASS);
             // While a pass is held, no snapshot and no watch begins.
             if let Ok(_pass) = gate.enter(self.heap.media())
                 && !befores.are_kept()
@@ -176,10 +181,10 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             {
                 let _guard = heap::pin();
                 group.first = group.done;
-                self.index.write_many(&keys[group.first..], &mut group);
+                self.index.write_many(&keys[group.first..end], &mut group);
             }
             // What is noted or told, and what failed for want of room or may not be, goes by itself.
-            if group.done < keys.len() && !group.ended {
+            if group.done < end && !group.ended {
                 let done = self.write(keys[group.done], group.edits.edit(group.done));
                 let _ = group.end(done);
             }
@@ -202,6 +207,10 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
 
     fn check(&self) -> Result<Faults, Error> {
         self.index.check()
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        self.index.settle()
     }
 
     fn hold_still(&self) -> Box<dyn Still + '_> {

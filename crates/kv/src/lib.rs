@@ -2,7 +2,7 @@
 //! clean close as after `kill -9`.
 //!
 //! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both any bytes. Every operation is
-//! durable when it returns; there is no log to replay and nothing to load on opening.
+//! durable when it returns; with the default index there is no log to replay and nothing to load on opening.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;

@@ -51,7 +51,7 @@ impl Expiring {
             let stop = shared.stop.lock().unwrap_or_else(PoisonError::into_inner);
             let (stop, _) = shared
                 .stopped
-                .wait_timeout_while(stop, pause * pauses, |stop| !*stop)
+                .wait_timeout_while(stop, pause.saturating_mul(pauses), |stop| !*stop)
                 .unwrap_or_else(PoisonError::into_inner);
             if *stop {
                 return;

@@ -25,8 +25,14 @@ impl Edits for Large {
     }
 }
 
-/// What they replace serves those that come later, as it does where they are written one by one.
+/// One after the other: the guards of each would keep the other's back.
 #[test]
+fn what_is_replaced_makes_room() -> Result<(), Error> {
+    what_several_writes_replace_makes_room()?;
+    what_batches_replace_makes_room()
+}
+
+/// What they replace serves those that come later, as it does where they are written one by one.
 fn what_several_writes_replace_makes_room() -> Result<(), Error> {
     let db = Options::new().max_size(16 << 20).anonymous()?;
     db.wait_recovered();
@@ -39,6 +45,22 @@ fn what_several_writes_replace_makes_room() -> Result<(), Error> {
     map.index().write_many(&keys, &mut Large(vec![2; 500_000]));
     for key in &keys {
         assert_eq!(map.get(key)?, Some(vec![2; 500_000]));
+    }
+    Ok(())
+}
+
+/// What batches replace serves those that come later, too.
+fn what_batches_replace_makes_room() -> Result<(), Error> {
+    let db = Options::new().max_size(16 << 20).anonymous()?;
+    db.wait_recovered();
+    let map = db.map("m")?;
+    for i in 0..64u8 {
+        let mut batch = db.batch();
+        for key in [i % 4, 4 + i % 4] {
+            batch.upsert(&map, [key], vec![i; 500_000]);
+        }
+        assert!(batch.commit()?);
+        assert_eq!(map.get([i % 4])?, Some(vec![i; 500_000]));
     }
     Ok(())
 }

@@ -165,6 +165,11 @@ unsafe impl Media for Hardware {
         self.write_back(word.as_ptr().cast(), Purpose::Node);
     }
 
+    #[inline(always)]
+    fn writes_back(&self) -> bool {
+        self.write_back != WriteBack::Omitted
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn write_back(&self, at: *const u8, _purpose: Purpose) {

@@ -122,6 +122,12 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = (start, len);
     }
 
+    /// Whether a write-back does anything. Where it does not, batches hold no lines for it.
+    #[inline]
+    fn writes_back(&self) -> bool {
+        true
+    }
+
     /// Writes back the line that holds `at`.
     #[track_caller]
     fn write_back(&self, at: *const u8, purpose: Purpose);

@@ -54,6 +54,9 @@ unsafe impl<const N: usize> Persistent for Array<N> {
     const WORDS_ONLY: bool = true;
 }
 
+/// An entry with the link there, and the leaf to which it leads.
+pub(crate) type Found<'g> = (&'g PSlot, Link, LeafRef<'g>);
+
 /// An array being used.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrayRef<'g> {
@@ -159,11 +162,7 @@ impl<'g> ArrayRef<'g> {
 
     /// The leaf of `key`, with its entry.
     #[inline]
-    pub(crate) fn find<M: Media>(
-        &self,
-        heap: &'g Heap<M>,
-        key: &[u8],
-    ) -> Result<Option<crate::write::Entry<'g>>, Fault> {
+    pub(crate) fn find<M: Media>(&self, heap: &'g Heap<M>, key: &[u8]) -> Result<Option<Found<'g>>, Fault> {
         let wanted = leaf_tag(fingerprint(key)).get();
         for slot in self.slots {
             let link = slot.load(heap.media());
@@ -207,8 +206,8 @@ impl<'g> ArrayRef<'g> {
     }
 }
 
-/// A leaf for an array under construction.
-pub(crate) enum Entry<'e, 'h> {
+/// An entry of an array under construction.
+pub(crate) enum DraftEntry<'e, 'h> {
     /// Reachable already; tagged with its fingerprint.
     Reachable(Link),
     /// New, with its fingerprint.
@@ -216,14 +215,14 @@ pub(crate) enum Entry<'e, 'h> {
 }
 
 /// Where something new is, and how long it is: for who must give it back.
-pub(crate) type Place = (Offset, usize);
+pub(crate) type Extent = (Offset, usize);
 
 /// Builds the smallest array that holds `entries`.
 pub(crate) fn draft_array<'e, 'h, M: Media, V: Variant>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
-    entries: Vec<Entry<'e, 'h>>,
-) -> Result<(Flushed<'e, 'h, Erased>, u8, Place), Error> {
+    entries: Vec<DraftEntry<'e, 'h>>,
+) -> Result<(Flushed<'e, 'h, Erased>, u8, Extent), Error> {
     let class = class_for::<V>(entries.len()).ok_or(Fault {
         what: "leaf array's length",
         offset: 0,
@@ -256,7 +255,7 @@ fn build<'e, 'h, const N: usize, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     class: usize,
-    entries: Vec<Entry<'e, 'h>>,
+    entries: Vec<DraftEntry<'e, 'h>>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Offset), Error> {
     let mut draft = heap.draft(empty::<N>(heap.generation(), class), 0, batch)?;
     for (i, entry) in entries.into_iter().enumerate() {
@@ -266,10 +265,10 @@ fn build<'e, 'h, const N: usize, M: Media>(
     Ok((draft.flush(batch).erased(), offset))
 }
 
-fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, entry: Entry<'e, 'h>) {
+fn put<'e, 'h, const N: usize>(draft: &mut Draft<'e, 'h, Array<N>>, i: usize, entry: DraftEntry<'e, 'h>) {
     match entry {
-        Entry::Reachable(link) => draft.link(|array| &mut array.slots[i], link),
-        Entry::New(leaf, print) => draft.adopt(|array| &mut array.slots[i], leaf, leaf_tag(print)),
+        DraftEntry::Reachable(link) => draft.link(|array| &mut array.slots[i], link),
+        DraftEntry::New(leaf, print) => draft.adopt(|array| &mut array.slots[i], leaf, leaf_tag(print)),
     }
 }
 
@@ -281,11 +280,11 @@ pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
     key: &[u8],
     value: &[u8],
 ) -> Result<(Flushed<'e, 'h, Erased>, u8), Error> {
-    let old = Entry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key))));
+    let old = DraftEntry::Reachable(link.with_tag(leaf_tag(fingerprint(old_key))));
     if !V::SIZES {
         let leaf = draft_leaf(heap, key, value, batch)?.flush(batch);
         let (array, class, _) =
-            draft_array::<M, V>(heap, batch, vec![old, Entry::New(leaf, fingerprint(key))])?;
+            draft_array::<M, V>(heap, batch, vec![old, DraftEntry::New(leaf, fingerprint(key))])?;
         return Ok((array, class));
     }
     let leaf = Leaf::new(key, value);
@@ -293,7 +292,11 @@ pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
     let (mut leaf, mut array) = heap.draft_pair(leaf, tail, empty::<2>(heap.generation(), 0), 0, batch)?;
     fill_leaf(&mut leaf, key, value);
     put(&mut array, 0, old);
-    put(&mut array, 1, Entry::New(leaf.flush(batch), fingerprint(key)));
+    put(
+        &mut array,
+        1,
+        DraftEntry::New(leaf.flush(batch), fingerprint(key)),
+    );
     Ok((array.flush(batch).erased(), 0))
 }
 

@@ -6,11 +6,11 @@
 //! by way of the node sees from the node's flag whether the child may have moved down since.
 
 use crate::Variant;
-use crate::array::{ArrayRef, Entry, MOST, draft_array};
+use crate::array::{ArrayRef, DraftEntry, MOST, draft_array};
 use crate::fingerprint::fingerprint;
-use crate::group::{Built, Member, shared_by};
 use crate::locate::{Parent, Place};
 use crate::node::{children_of, draft_node};
+use crate::subtree::{Built, Member, shared_by};
 use crate::write::Writer;
 use crate::write::skip_between;
 use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf};
@@ -128,8 +128,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(self.heap, self.key, value, &batch)?.flush(&batch);
             let mut entries = Vec::with_capacity(MOST);
-            entries.extend(array.leaves(media).map(Entry::Reachable));
-            entries.push(Entry::New(leaf, fingerprint(self.key)));
+            entries.extend(array.leaves(media).map(DraftEntry::Reachable));
+            entries.push(DraftEntry::New(leaf, fingerprint(self.key)));
             let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
             let fenced = batch.fence();
             self.replace(&parent, array.persisted(&fenced), Kind::Array, class);
@@ -168,7 +168,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             let top = if stays {
                 self.draft_beside(&batch, depth, &self.key[..level], link, &members, &mut built)?
             } else {
-                self.draft_group(&batch, depth, members, &mut built)?
+                self.draft_subtree(&batch, depth, members, &mut built)?
             };
             self.publish_top(&parent, top, batch);
             Ok(())

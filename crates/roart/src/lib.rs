@@ -2,7 +2,7 @@
 //!
 //! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short
 //! pairs themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`,
-//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `group`); the paper's switches as types (`variant`).
+//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `subtree`); the paper's switches as types (`variant`).
 //! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why
 //! this differs.
 //!
@@ -14,7 +14,6 @@
 mod array;
 mod check;
 mod fingerprint;
-mod group;
 mod grow;
 mod inline;
 mod locate;
@@ -24,6 +23,7 @@ mod prefix;
 mod read;
 mod scan;
 mod shrink;
+mod subtree;
 mod together;
 mod trace;
 mod variant;

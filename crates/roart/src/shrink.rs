@@ -6,11 +6,11 @@
 //! slot is just emptied.
 
 use crate::Variant;
-use crate::array::{ArrayRef, CAPACITIES, Entry, draft_array};
-use crate::group::{Built, Member};
+use crate::array::{ArrayRef, CAPACITIES, DraftEntry, draft_array};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
 use crate::node::{Layouts, Node, children_of, draft_node};
+use crate::subtree::{Built, Member};
 use crate::write::Writer;
 use crate::write::skip_between;
 use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, no_memory, same_object, shrink_at};
@@ -333,7 +333,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             [_, _, ..] if few => {
                 let parent = self.lock_parent(place.link)?;
                 let done = persist_scope(media, Purpose::Node, |batch| {
-                    let entries = others.into_iter().map(Entry::Reachable).collect();
+                    let entries = others.into_iter().map(DraftEntry::Reachable).collect();
                     let (array, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
                     let fenced = batch.fence();
                     self.replace(&parent, array.persisted(&fenced), Kind::Array, class);

@@ -28,7 +28,7 @@ use pmem::{
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
 
-/// Bytes of values that go together, about: so long others wait for the locks.
+/// So many bytes of values end a group, and a value of more goes by itself: so long others wait for the locks.
 const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
@@ -76,7 +76,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                             return Ok(action);
                         }
                         group.commit();
-                        self.writer(key, guard, above(i)).edit(None, edit)
+                        // From the beginning: whether the key has come the right way was asked for the walk that is over.
+                        writer.edit(None, edit)
                     });
                 }
             });
@@ -122,17 +123,22 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         self.batch.is_some() && self.bytes < BYTES
     }
 
-    /// Takes a lock, by `try_lock`, unless the group has it; `None` if it cannot be had now.
+    /// Whether a value of so many bytes may.
+    fn has_room(&self, len: usize) -> bool {
+        self.puts.is_empty() || len <= BYTES
+    }
+
+    /// Takes a lock, by `try_lock`, which fails where the group has it: that is `Some(None)`. `None` if it cannot be had now.
     fn lock(
         &self,
         lock: &GenerationLock,
         try_lock: impl FnOnce() -> Option<Locked<'g, M>>,
     ) -> Option<Option<Locked<'g, M>>> {
-        let ours = |put: &Put<'e, 'g, M>| put.locked.as_ref().is_some_and(|locked| locked.is_of(lock));
-        if self.puts.iter().any(ours) {
-            return Some(None);
+        if let Some(locked) = try_lock() {
+            return Some(Some(locked));
         }
-        try_lock().map(Some)
+        let ours = |put: &Put<'e, 'g, M>| put.locked.as_ref().is_some_and(|locked| locked.is_of(lock));
+        self.puts.iter().any(ours).then_some(None)
     }
 
     /// Whether something will be stored into the slot.
@@ -161,19 +167,17 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
             for put in self.puts.drain(..) {
                 let leaf = put.leaf.persisted(&leaves);
                 let link = put.slot.publish::<P, M, _>(media, leaf, put.tag).join(&links);
-                stored.push((link, put.locked, put.replaced));
+                stored.push((Some(link), put.locked, put.replaced));
             }
             let links = links.fence();
-            // All marks go before the first lock does, on which others may hang.
-            let mut held = Vec::with_capacity(stored.len());
-            let mut freed = Vec::with_capacity(stored.len());
-            for (link, locked, replaced) in stored {
-                let _durable = link.durable(&links);
-                held.extend(locked);
-                freed.extend(replaced);
+            for (link, ..) in &mut stored {
+                let _durable = link.take().map(|link| link.durable(&links));
             }
-            drop(held);
-            for (link, len) in freed {
+            // All marks have gone before the first lock does, on which others may hang.
+            for (_, locked, _) in &mut stored {
+                drop(locked.take());
+            }
+            for (link, len) in stored.into_iter().filter_map(|(.., replaced)| replaced) {
                 art::retire(self.heap, self.guard, link, len);
             }
         });
@@ -192,6 +196,7 @@ struct Home<'g, M: Media> {
     tag: Tag,
     /// The key's leaf, and the link to it.
     old: Option<(Link, LeafRef<'g>)>,
+    /// The lock on the slot, unless the group had it: where it had not, it stores into nothing beneath it.
     locked: Option<Locked<'g, M>>,
 }
 
@@ -213,7 +218,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             tag,
             old,
             locked,
-        }) = home.filter(|home| !group.has(home.slot))
+        }) = home.filter(|home| home.locked.is_some() || !group.has(home.slot))
         else {
             return Ok(None);
         };
@@ -222,24 +227,24 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         if old.is_none() {
             action = none_removed(action);
         }
-        match (action, &group.batch) {
-            (Action::Keep, _) => {}
-            (Action::Put, Some(batch))
-                if old.is_none_or(|(_, leaf)| leaf.takes_word(edit.value()).is_none()) =>
-            {
-                let leaf = draft_leaf(self.heap, self.key, edit.value(), batch)?.flush(batch);
-                group.bytes += edit.value().len();
-                group.puts.reserve_exact(group.most - group.puts.len());
-                group.puts.push(Put {
-                    leaf,
-                    slot,
-                    tag,
-                    replaced: old.map(|(link, leaf)| (link, leaf.extent())),
-                    locked,
-                });
-            }
-            _ => return Ok(None),
+        let (Action::Put, Some(batch)) = (action, &group.batch) else {
+            return Ok((action == Action::Keep).then_some(action));
+        };
+        let value = edit.value();
+        let in_place = old.is_some_and(|(_, leaf)| leaf.takes_word(value).is_some());
+        if in_place || !group.has_room(value.len()) {
+            return Ok(None);
         }
+        let leaf = draft_leaf(self.heap, self.key, value, batch)?.flush(batch);
+        group.bytes += value.len();
+        group.puts.reserve_exact(group.most - group.puts.len());
+        group.puts.push(Put {
+            leaf,
+            slot,
+            tag,
+            replaced: old.map(|(link, leaf)| (link, leaf.extent())),
+            locked,
+        });
         Ok(Some(action))
     }
 
@@ -257,23 +262,28 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let Some(found) = self.find_in_array(place, &array)? else {
             return Ok(None);
         };
-        let home = |slot, tag, old| Home {
-            slot,
-            tag,
-            old,
-            locked,
-        };
         if let Some((slot, link, leaf)) = found {
-            return Ok(Some(home(slot, link.tag(), Some((link, leaf)))));
+            return Ok(Some(Home {
+                slot,
+                tag: link.tag(),
+                old: Some((link, leaf)),
+                locked,
+            }));
         }
         let tag = leaf_tag(fingerprint(self.key));
         // A leaf of this tag that the group adds may be one of this key.
-        if group.adds(tag) {
+        let is_shared = locked.is_none();
+        if is_shared && group.adds(tag) {
             return Ok(None);
         }
         let mut vacant = array.slots().iter().filter(|slot| slot.load(media).is_null());
-        let vacant = vacant.find(|slot| !group.has(slot));
-        Ok(vacant.map(|slot| home(slot, tag, None)))
+        let vacant = vacant.find(|slot| !is_shared || !group.has(slot));
+        Ok(vacant.map(|slot| Home {
+            slot,
+            tag,
+            old: None,
+            locked,
+        }))
     }
 
     /// The key's slot in a node, which leads to its leaf.

@@ -13,12 +13,12 @@
 //!
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
 
-use crate::array::{ArrayRef, draft_pair};
+use crate::array::{ArrayRef, Found, draft_pair};
 use crate::fingerprint::{fingerprint, leaf_tag};
-use crate::group::pair_of;
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
 use crate::node::{Node, draft_node};
+use crate::subtree::pair_of;
 use crate::{Roart, Variant};
 use art::{
     Child, Children, Kind, LONG_SKIP, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged,
@@ -28,9 +28,6 @@ use heap::{Error, Guard, Heap};
 use index::{Action, Edit};
 use pmem::{Erased, Fault, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 use std::cell::Cell;
-
-/// An entry of a leaf array in use: the link there, and the leaf to which it leads.
-pub(crate) type Entry<'g> = (&'g PSlot, Link, LeafRef<'g>);
 
 /// One write.
 pub(crate) struct Writer<'g, M: Media, V: Variant> {
@@ -189,7 +186,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         &self,
         place: &Place<'g>,
         array: &ArrayRef<'g>,
-    ) -> Result<Option<Option<Entry<'g>>>, Fault> {
+    ) -> Result<Option<Option<Found<'g>>>, Fault> {
         if !self.is_in_place(place) {
             return Ok(None);
         }

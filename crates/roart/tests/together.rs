@@ -29,8 +29,13 @@ impl Edits for Upserts {
 }
 
 fn upsert(index: &dyn Index, keys: &[String], value: &'static [u8]) {
+    upsert_each(index, keys, &vec![value; keys.len()]);
+}
+
+fn upsert_each(index: &dyn Index, keys: &[String], values: &[&'static [u8]]) {
     let all: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
-    index.write_many(&all, &mut Upserts(all.iter().map(|_| Upsert(value)).collect()));
+    let edits = values.iter().map(|&value| Upsert(value)).collect();
+    index.write_many(&all, &mut Upserts(edits));
 }
 
 fn roart<M: Media, V: Variant>(media: M) -> Roart<M, V> {
@@ -299,4 +304,19 @@ fn others_see_old_or_new() {
     let (_, last) = steps.last().expect("steps");
     assert!(!last.contains(&false));
     assert!(keys().iter().all(|key| key.len() + OLD.len() + 16 <= LINE));
+}
+
+/// The locks of others do not wait for a large value: it goes by itself.
+#[test]
+fn a_large_value_goes_by_itself() {
+    static LARGE: [u8; 64 << 10] = [7; 64 << 10];
+    let media = Counting::new(Hardware::detect());
+    let index = roart::<_, Full>(media.clone());
+    upsert(&index, &keys(), OLD);
+    let keys = &keys()[..8];
+    let before = media.counts();
+    let mut values = vec![NEW; keys.len()];
+    values[keys.len() - 1] = &LARGE;
+    upsert_each(&index, keys, &values);
+    assert_eq!((media.counts() - before).node.fences, 2 + 2);
 }

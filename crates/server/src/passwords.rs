@@ -1,17 +1,26 @@
 //! Who may come in: users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
 
 use crate::Error;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 /// Who a client is that does not say so.
 pub const DEFAULT: &[u8] = b"default";
 
-/// The users. Without a file of them, everybody may come in.
-#[derive(Debug, Default)]
+/// The users. Without a file of them, everybody may come in. `Debug` shows the file's path alone.
+#[derive(Default)]
 pub struct Passwords {
     path: Option<PathBuf>,
     users: RwLock<Users>,
+}
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passwords")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Names and passwords.
@@ -90,4 +99,24 @@ fn users(path: &Path) -> Result<Users, Error> {
 fn same(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
     a.len() == b.len() && std::hint::black_box(differences) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What may end in a log has no password, nor who has one.
+    #[test]
+    fn passwords_are_not_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
+        std::fs::write(&path, "alice:secret\n").unwrap();
+        let passwords = Passwords::read(&path).unwrap();
+        assert!(passwords.let_in(b"alice", b"secret"));
+        let shown = format!("{passwords:?}");
+        assert!(shown.contains(path.to_str().unwrap()), "{shown}");
+        for secret in ["alice", "secret", &format!("{:?}", b"secret")] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
 }

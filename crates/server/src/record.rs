@@ -32,6 +32,9 @@ pub struct Record {
     pub flush_at: u64,
 }
 
+/// No server gives so many uniques.
+const MOST: u64 = 1 << 62;
+
 impl Record {
     /// The record of a server that has never run. Unique 0 is never given.
     pub const FIRST: Record = Record {
@@ -61,7 +64,8 @@ impl Record {
             flushed: word(24)?,
             flush_at: word(32)?,
         };
-        if value.len() != LEN || record.reserved == 0 || record.flushed > record.reserved {
+        let given = 1..=MOST;
+        if value.len() != LEN || !given.contains(&record.reserved) || record.flushed > record.reserved {
             return Err(Error::DamagedRecord);
         }
         Ok(record)
@@ -87,7 +91,7 @@ mod tests {
     proptest! {
         /// What is written is read; a record cut short, lengthened or of other bytes is refused.
         #[test]
-        fn records_are_read_as_written(reserved in 1u64.., share: u64, flush_at: u64, cut in 0..LEN) {
+        fn records_are_read_as_written(reserved in 1..=MOST, share: u64, flush_at: u64, cut in 0..LEN) {
             let record = Record { reserved, flushed: share % reserved, flush_at };
             let bytes = record.bytes();
             prop_assert_eq!(Record::read(&bytes).ok(), Some(record));
@@ -107,10 +111,12 @@ mod tests {
         ));
         bytes[0] = 0;
         assert!(matches!(Record::read(&bytes), Err(Error::NotOurs)));
-        let none = Record {
-            reserved: 0,
-            ..Record::FIRST
-        };
-        assert!(matches!(Record::read(&none.bytes()), Err(Error::DamagedRecord)));
+        for reserved in [0, MOST + 1, u64::MAX] {
+            let wrong = Record {
+                reserved,
+                ..Record::FIRST
+            };
+            assert!(matches!(Record::read(&wrong.bytes()), Err(Error::DamagedRecord)));
+        }
     }
 }

@@ -58,7 +58,7 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
             });
         }
         if pauses > 0 {
-            tokio::time::sleep(pause * pauses).await;
+            tokio::time::sleep(pause.saturating_mul(pauses)).await;
         } else {
             tokio::task::yield_now().await;
         }

@@ -1,6 +1,8 @@
 //! Writes of several keys at once (`Index::write_many`) beside snapshots and watches.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use wollemi::{Action, Db, Edit, Edits, Error, Event, IndexError, Map, Snapshot};
 
 const KEYS: usize = 40;
@@ -127,5 +129,54 @@ fn each_of_several_writes_is_told() -> Result<(), Error> {
         }
     }
     assert_eq!(watch.try_next(), None);
+    Ok(())
+}
+
+/// However many they are, a snapshot waits for some of them only.
+#[test]
+fn a_snapshot_comes_between_many_writes() -> Result<(), Error> {
+    /// Keeps things as they are, slowly, until the snapshot is there.
+    struct Slow<'s>(&'s AtomicBool);
+
+    impl Edit for Slow<'_> {
+        fn decide(&mut self, _: Option<&[u8]>) -> Action {
+            Action::Keep
+        }
+        fn value(&self) -> &[u8] {
+            &[]
+        }
+    }
+
+    impl Edits for Slow<'_> {
+        fn edit(&mut self, _: usize) -> &mut dyn Edit {
+            if !self.0.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            self
+        }
+        fn done(&mut self, _: usize, done: Result<Action, IndexError>) -> ControlFlow<()> {
+            assert_eq!(done.expect("nothing is done"), Action::Keep);
+            ControlFlow::Continue(())
+        }
+    }
+
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    // A hundred seconds' worth.
+    let keys: Vec<_> = (0..100_000u32).map(u32::to_be_bytes).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+    let is_there = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let snapshot = db.snapshot();
+            is_there.store(true, Ordering::Relaxed);
+            drop(snapshot.expect("a snapshot"));
+        });
+        map.index().write_many(&keys, &mut Slow(&is_there));
+        assert!(
+            is_there.load(Ordering::Relaxed),
+            "amid the writes, not behind them"
+        );
+    });
     Ok(())
 }

@@ -100,7 +100,7 @@ pub enum ErrorKind {
     #[error("page size of {0} bytes: it is a power of two from 64 KiB to 128 MiB")]
     PageSize(u64),
     /// It was opened 2^32 - 1 times, and the next generation would be taken for an old one.
-    #[error("opened too often: export it into a new pool")]
+    #[error("it can be opened no more often: restore a backup into a new pool")]
     Generations,
     /// The system refused.
     #[error("{doing}: {source}")]

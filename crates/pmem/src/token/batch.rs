@@ -100,6 +100,9 @@ impl<'e, 'm, M: Media> Batch<'e, 'm, M> {
     #[track_caller]
     pub(crate) fn join(&self, start: *const u8, len: usize) {
         self.media.joined(start, len);
+        if !self.media.writes_back() {
+            return;
+        }
         let first = start.addr() / LINE;
         let last = (start.addr() + len.max(1) - 1) / LINE;
         let mut lines = self.lines.borrow_mut();

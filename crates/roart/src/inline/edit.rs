@@ -5,8 +5,8 @@ use super::word::KeyWord;
 use super::{Entry, InlineRef, Spot};
 use crate::Variant;
 use crate::array::MOST;
-use crate::group::{Built, Member, pair_of, shared_by};
 use crate::locate::Place;
+use crate::subtree::{Built, Member, pair_of, shared_by};
 use crate::write::Writer;
 use crate::write::none_removed;
 use art::{damaged, no_memory};
@@ -165,7 +165,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                     &mut built,
                 )?
             } else if members.len() == 1 {
-                self.draft_group(&batch, depth, members, &mut built)?
+                self.draft_subtree(&batch, depth, members, &mut built)?
             } else if short.is_none() && members.len() <= CONVERT {
                 self.draft_leaves(&batch, members, &mut built)?
             } else {

@@ -25,7 +25,6 @@ pub struct Ratio {
     pub drifted: usize,
     /// Within which a measurement of as many rounds is to find it; one round states nothing.
     pub stated: Option<Interval>,
-    /// Of all ratios of the panel.
     #[serde(skip)]
     spread: Option<Spread>,
 }
@@ -61,11 +60,12 @@ pub enum Of {
 
 /// The ratios of a panel, with what they state.
 pub fn ratios(rows: &[Row<'_>], of: Of) -> Vec<Ratio> {
-    let spread = Spread::of(rows, of);
+    let spreads = Spreads::of(rows, of);
     let mut all = Vec::new();
     for row in rows {
         if let Some(((under, base), others)) = row.series.split_first() {
             let to_base = |(over, samples): &(&str, Vec<Sample<'_>>)| {
+                let spread = spreads.between(over, under);
                 Ratio::of(row.place, (over, samples), (under, base), spread)
             };
             all.extend(others.iter().filter_map(to_base));
@@ -79,8 +79,40 @@ pub fn between(rows: &[Row<'_>], row: &str, (over, under): (&str, &str), of: Of)
     let row = rows.iter().find(|one| one.place == row)?;
     let samples = |name: &str| row.series.iter().find(|(of, _)| *of == name);
     let ((_, over_samples), (_, under_samples)) = (samples(over)?, samples(under)?);
-    let spread = Spread::of(rows, of);
+    let spread = Spreads::of(rows, of).between(over, under);
     Ratio::of(row.place, (over, over_samples), (under, under_samples), spread)
+}
+
+/// How the ratios of a panel vary: of times, all alike; of counts, which mostly do not, each pair of series by itself.
+enum Spreads<'r, 'p> {
+    Alike(Option<Spread>),
+    Each(&'r [Row<'p>]),
+}
+
+impl<'r, 'p> Spreads<'r, 'p> {
+    fn of(rows: &'r [Row<'p>], of: Of) -> Spreads<'r, 'p> {
+        match of {
+            Of::Counts => Spreads::Each(rows),
+            Of::Times | Of::Extremes => Spreads::Alike(Spread::of(rows, of)),
+        }
+    }
+
+    fn between(&self, over: &str, under: &str) -> Option<Spread> {
+        let rows = match self {
+            Spreads::Alike(spread) => return *spread,
+            Spreads::Each(rows) => rows,
+        };
+        let pair = |row: &Row<'p>| Row {
+            place: row.place,
+            series: [under, over]
+                .iter()
+                .filter_map(|name| row.series.iter().find(|(of, _)| of == name))
+                .cloned()
+                .collect(),
+            cells: row.cells.clone(),
+        };
+        Spread::of(&rows.iter().map(pair).collect::<Vec<_>>(), Of::Counts)
+    }
 }
 
 impl Ratio {
@@ -205,5 +237,30 @@ mod tests {
         assert!(varying[1].stated.unwrap().contains(2.1));
         assert_eq!(varying[0].stated, varying[0].interval(2));
         assert!(varying[0].interval(1).unwrap().half_width() > varying[0].interval(2).unwrap().half_width());
+    }
+
+    /// Counts of one pair of series say nothing of another pair's.
+    #[test]
+    fn counts_vary_by_themselves() {
+        let row = Row {
+            place: "place",
+            series: vec![
+                ("base", samples(&[1.0, 1.0])),
+                ("steady", samples(&[3.0, 3.0])),
+                ("varying", samples(&[3.0, 3.3])),
+            ],
+            cells: vec![],
+        };
+        let of = |of| ratios(std::slice::from_ref(&row), of);
+        let widths = |ratios: Vec<Ratio>| {
+            ratios
+                .iter()
+                .map(|ratio| ratio.stated.unwrap().half_width())
+                .collect::<Vec<_>>()
+        };
+        let counts = widths(of(Of::Counts));
+        assert!(counts[0] < 0.01 && counts[1] > 0.3, "{counts:?}");
+        let times = widths(of(Of::Times));
+        assert!((times[0] / times[1] - 1.0).abs() < 1e-9, "{times:?}");
     }
 }

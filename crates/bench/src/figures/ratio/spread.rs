@@ -4,7 +4,8 @@
 //! noise of its own. So the noise is what is left once the means of each series and of each round are taken away
 //! (analysis of variance in two ways): of `k` series in `r` rounds `(k - 1) (r - 1)` degrees of freedom, of whichever
 //! series the ratios are to. A ratio is made of two runs and has twice that variance. It is pooled over the places of a
-//! panel, which are of one measure, taken in the same minutes; places whose numbers come from the same processes count
+//! panel, which are of one measure, taken in the same minutes, and for times over its series, since they share a machine (most counts are
+//! exact, whatever others do); places whose numbers come from the same processes count
 //! their degrees once, since what slows a process slows all that it does.
 //!
 //! Another measurement differs by its own noise, and by what is the same in all rounds of one measurement ([`BETWEEN`]),

@@ -130,7 +130,7 @@ fn generations_do_not_wrap() {
     let last = with_word(&bytes, 64, u64::from(u32::MAX) | 1 << 32);
     assert_eq!(
         refused(&place, &last),
-        "opened too often: export it into a new pool"
+        "it can be opened no more often: restore a backup into a new pool"
     );
 }
 

@@ -8,7 +8,7 @@
 //! and what had become part of something larger is retired.
 
 use crate::Variant;
-use crate::array::{Entry, MOST, Place, draft_array};
+use crate::array::{DraftEntry, Extent, MOST, draft_array};
 use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
@@ -77,14 +77,14 @@ pub(crate) fn shared_by(members: &[Member<'_>]) -> usize {
 /// A subtree's top, under construction, and where it is if it is new.
 pub(crate) struct Top<'e, 'h> {
     pub(crate) child: Child<'e, 'h>,
-    place: Option<Place>,
+    place: Option<Extent>,
 }
 
 /// What building subtrees has done beside them.
 #[derive(Default)]
 pub(crate) struct Built {
     /// New objects that belong to others by now: place and length.
-    adopted: Vec<Place>,
+    adopted: Vec<Extent>,
     /// Leaves that have become pairs, or part of nothing new.
     replaced: Vec<(Link, usize)>,
 }
@@ -127,7 +127,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// Builds what hangs where `depth` bytes, which all members share, have led.
-    pub(crate) fn draft_group<'e, 'h>(
+    pub(crate) fn draft_subtree<'e, 'h>(
         &'h self,
         batch: &Batch<'e, '_, M>,
         depth: usize,
@@ -174,7 +174,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         &'h self,
         batch: &Batch<'e, '_, M>,
         member: &Member<'_>,
-    ) -> Result<(Flushed<'e, 'h, Leaf>, Place), Error> {
+    ) -> Result<(Flushed<'e, 'h, Leaf>, Extent), Error> {
         let mut leaf = match member {
             Member::Pair(first, key, value) => {
                 let (bytes, len) = key.key(*first);
@@ -221,11 +221,11 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         for member in members {
             let print = member.with_key(fingerprint);
             entries.push(match member {
-                Member::Leaf(_, link, _) => Entry::Reachable(link.with_tag(leaf_tag(print))),
+                Member::Leaf(_, link, _) => DraftEntry::Reachable(link.with_tag(leaf_tag(print))),
                 _ => {
                     let (leaf, place) = self.draft_member(batch, &member)?;
                     leaves.push(place);
-                    Entry::New(leaf, print)
+                    DraftEntry::New(leaf, print)
                 }
             });
         }
@@ -266,7 +266,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 group.push(member);
             }
             let top = if byte.is_some() {
-                self.draft_group(batch, level + 1, group, built)?
+                self.draft_subtree(batch, level + 1, group, built)?
             } else {
                 let Some(ends) = group.pop().filter(|_| group.is_empty()) else {
                     return Err(Fault {
