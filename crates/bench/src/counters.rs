@@ -1,9 +1,13 @@
 //! Hardware counters, where the machine gives them.
 //!
 //! A virtual machine often has none, and a container may not be allowed to ask: then they are absent, each for
-//! itself, and nothing else changes. They count this process with the threads that it starts while they are open.
+//! itself, and nothing else changes. They count this process with the threads that it starts while they are open. Where there
+//! are more of them than the processor can run at once, the kernel lets them take turns: what they counted is taken for as much
+//! of the whole time as they ran.
 
 use serde::Serialize;
+#[cfg(any(target_os = "linux", test))]
+use std::time::Duration;
 
 /// What was counted, for a whole pass; `None` for what this machine does not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,9 +31,16 @@ impl Hardware {
     }
 }
 
+/// What would have been counted in the time that a counter was enabled, if it had run all of it; `None` if it never ran.
+#[cfg(any(target_os = "linux", test))]
+fn scaled(count: u64, enabled: Duration, running: Duration) -> Option<u64> {
+    let all = u128::from(count) * enabled.as_nanos();
+    u64::try_from(all.checked_div(running.as_nanos())?).ok()
+}
+
 #[cfg(target_os = "linux")]
 mod linux {
-    use super::Hardware;
+    use super::{Hardware, scaled};
     use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware as Event};
     use perf_event::{Builder, Counter};
 
@@ -60,8 +71,12 @@ mod linux {
 
         /// What has been counted.
         pub fn read(mut self) -> Hardware {
+            let count = |counter: &mut Option<Counter>| {
+                let read = counter.as_mut()?.read_full().ok()?;
+                scaled(read.count(), read.time_enabled()?, read.time_running()?)
+            };
             let [cycles, instructions, cache_misses, branch_misses, tlb_misses] =
-                self.0.each_mut().map(|counter| counter.as_mut()?.read().ok());
+                self.0.each_mut().map(count);
             Hardware {
                 cycles,
                 instructions,
@@ -107,6 +122,17 @@ mod tests {
         assert_eq!(sum, 4_999_950_000);
         let counted = counters.read();
         assert!(counted.instructions.is_none_or(|count| count > 0));
+    }
+
+    /// A counter that ran a third of the time has counted a third; one that never ran, nothing that is known.
+    #[test]
+    fn counts_are_of_the_whole_time() {
+        let time = Duration::from_millis;
+        assert_eq!(scaled(1000, time(30), time(10)), Some(3000));
+        assert_eq!(scaled(1000, time(30), time(30)), Some(1000));
+        assert_eq!(scaled(0, time(30), time(30)), Some(0));
+        assert_eq!(scaled(0, time(30), time(0)), None);
+        assert_eq!(scaled(u64::MAX, time(2), time(1)), None);
     }
 
     /// What has one count is not empty, be that count zero.

@@ -1,7 +1,8 @@
 //! What a workload is run against: one of our indexes, or a peer.
 //!
-//! In the timed loops each call of an engine is one indirect call, of ours and of peers alike, as an embedded database
-//! with maps of several kinds makes it. Values are eight bytes, given and taken as words.
+//! Calls are indirect, as an embedded database with maps of several kinds makes them: one for each call of ours in `run`, which
+//! knows that its engine is ours, and of a peer in `compare`; two of ours there (the engine's, then the index's), so that what
+//! that costs is counted against ours. Values are eight bytes, given and taken as words.
 
 use crate::Error;
 use index::{Index, Value};
@@ -9,6 +10,38 @@ use std::ops::{Bound, ControlFlow};
 
 /// How many keys one `multi_get` asks for.
 pub const BATCH: usize = 32;
+
+/// What a scan has read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scanned {
+    /// The first key's value, if there was one.
+    pub first: u64,
+    /// How many keys.
+    pub keys: usize,
+    /// The sum of their values.
+    pub sum: u64,
+}
+
+impl Scanned {
+    /// The next key's value.
+    #[inline]
+    pub fn meet(&mut self, value: u64) {
+        if self.keys == 0 {
+            self.first = value;
+        }
+        self.keys += 1;
+        self.sum = self.sum.wrapping_add(value);
+    }
+}
+
+impl FromIterator<u64> for Scanned {
+    #[inline]
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> Scanned {
+        let mut scanned = Scanned::default();
+        values.into_iter().for_each(|value| scanned.meet(value));
+        scanned
+    }
+}
 
 /// An ordered map from bytes to words. The loops insert only keys that are absent, and update and remove only those that are
 /// present: what an engine does otherwise is not measured, and engines differ in it.
@@ -33,8 +66,8 @@ pub trait Engine: Sync {
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error>;
     /// Removes the key; `false` if it is absent, but from a peer that does not look.
     fn remove(&self, key: &[u8]) -> Result<bool, Error>;
-    /// The sum of the values of the first `length` (at least one) keys from `from`.
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error>;
+    /// Reads the values of the first `length` (at least one) keys from `from`.
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error>;
     /// Makes durable what is not, where an operation does not see to that itself.
     #[cfg(feature = "peers")]
     fn settle(&self) -> Result<(), Error> {
@@ -87,20 +120,19 @@ impl Engine for Ours<'_> {
     }
 
     #[inline]
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
-        let (mut sum, mut left) = (0u64, length);
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
+        let mut scanned = Scanned::default();
         let (from, to) = (Bound::Included(from), Bound::Unbounded);
         let guard = heap::pin();
         self.0
             .scan(from, to, index::Direction::Forward, &guard, &mut |_, value| {
-                sum = sum.wrapping_add(word(value));
-                left -= 1;
-                if left == 0 {
+                scanned.meet(word(value));
+                if scanned.keys == length {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
                 }
             })?;
-        Ok(sum)
+        Ok(scanned)
     }
 }

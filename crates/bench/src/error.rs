@@ -27,6 +27,9 @@ pub enum Error {
     /// A pool to be made is there already.
     #[error("'{}' exists: give the path of a file to be made", .0.display())]
     Exists(std::path::PathBuf),
+    /// Options that do not go together.
+    #[error("options: {0}")]
+    Options(&'static str),
     /// The workloads cannot follow each other so.
     #[error("workloads: {0}")]
     Workloads(String),

@@ -1,5 +1,8 @@
 //! How long calls took, and when.
+//!
+//! What is noted of a call contains a reading of the clock ([`clock_ns`]), the end of the first and the beginning of the second.
 
+use crate::summary::Summary;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -48,6 +51,20 @@ impl Latencies {
     pub fn max(&self) -> u64 {
         self.0.as_ref().map_or(0, Histogram::max)
     }
+}
+
+/// What a reading of the clock takes, in nanoseconds: the median of some laps.
+pub fn clock_ns() -> f64 {
+    const LAPS: usize = 25;
+    const READINGS: u32 = 1_000;
+    let lap = |_| {
+        let timed = Instant::now();
+        for _ in 0..READINGS {
+            std::hint::black_box(Instant::now());
+        }
+        timed.elapsed().as_nanos() as f64 / f64::from(READINGS)
+    };
+    Summary::of((0..LAPS).map(lap)).map_or(0.0, |laps| laps.median)
 }
 
 /// Slots of a [`Timeline`] at most.
@@ -179,6 +196,12 @@ mod tests {
         latencies.add(&upper);
         assert_eq!((latencies.quantile(0.5), latencies.quantile(0.99)), (500, 990));
         assert_eq!((latencies.max(), latencies.mean()), (1000, 500.5));
+    }
+
+    /// A reading of the clock takes some time, or else it would not tell calls apart.
+    #[test]
+    fn the_clock_takes_time() {
+        assert!(clock_ns() > 0.0);
     }
 
     /// However long it gets, a timeline keeps every operation and the longest call, in few slots.

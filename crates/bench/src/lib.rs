@@ -7,6 +7,7 @@
 //! Mounted as `wollemi bench`.
 
 mod alloc;
+mod build;
 mod child;
 #[cfg(feature = "peers")]
 mod compare;
@@ -53,11 +54,11 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Measure one workload on one index
+    /// Measure workloads on one index
     Run(run::RunArgs),
     /// Measure how long a pool takes from being opened to answering
     Open(open::OpenArgs),
-    /// Measure the allocator alone, beside malloc
+    /// Measure the allocator alone, beside malloc and libpmemobj
     Alloc(alloc::AllocArgs),
     /// Run what the papers plot, for every index, and write one page of plots and tables
     Figures(figures::FiguresArgs),

@@ -1,5 +1,6 @@
-//! The machine that a run was made on, and what of it a run can arrange: cores and huge pages.
+//! The machine that a run was made on, by which program, and what of it a run can arrange: cores and huge pages.
 
+use crate::build::Build;
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,41 +13,67 @@ pub struct Machine {
     pub cpu: String,
     /// Cores that this process may use.
     pub cores: usize,
+    /// Threads of the first core, of which some of these cores may be, where the kernel says so.
+    pub threads_per_core: Option<usize>,
+    /// Bytes of the first core's second-level cache, and of the third-level cache that it shares, where the kernel says so.
+    pub l2_bytes: Option<u64>,
+    pub l3_bytes: Option<u64>,
     /// Memory, in MiB.
     pub memory_mib: u64,
     /// The kernel's release.
     pub kernel: String,
     /// The best write-back instruction of the processor.
     pub write_back: String,
+    /// The program and the day.
+    pub build: Build,
 }
 
 impl Machine {
-    /// This machine.
+    /// This machine, now.
     pub fn detect() -> Machine {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Machine {
             cpu: field(&read("/proc/cpuinfo"), "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            threads_per_core: threads(&read(
+                "/sys/devices/system/cpu/cpu0/topology/thread_siblings_list",
+            )),
+            l2_bytes: cache(2),
+            l3_bytes: cache(3),
             memory_mib: kib(&read("/proc/meminfo"), "MemTotal") / 1024,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             write_back: format!("{:?}", pmem::Hardware::detect().write_back_by()).to_lowercase(),
+            build: Build::now(),
         }
+    }
+
+    /// The machine alone, without program and day.
+    pub fn hardware(&self) -> String {
+        let Machine {
+            cpu,
+            cores,
+            threads_per_core,
+            l2_bytes,
+            l3_bytes,
+            memory_mib,
+            kernel,
+            write_back,
+            build: _,
+        } = self;
+        let threads =
+            threads_per_core.map_or(String::new(), |threads| format!(" (threads a core: {threads})"));
+        let cache = |level: u32, bytes: Option<u64>| {
+            bytes.map_or(String::new(), |bytes| format!(", L{level} {} KiB", bytes >> 10))
+        };
+        let caches = cache(2, *l2_bytes) + &cache(3, *l3_bytes);
+        format!("{cpu}, {cores} cores{threads}{caches}, {memory_mib} MiB, Linux {kernel}, {write_back}")
     }
 }
 
 impl std::fmt::Display for Machine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Machine {
-            cpu,
-            cores,
-            memory_mib,
-            kernel,
-            write_back,
-        } = self;
-        write!(
-            f,
-            "{cpu}, {cores} cores, {memory_mib} MiB, Linux {kernel}, {write_back}"
-        )
+        let Build { date, commit } = &self.build;
+        write!(f, "{}; wollemi {commit}, {date}", self.hardware())
     }
 }
 
@@ -96,6 +123,36 @@ fn cache_in(caches: &Path, level: u32) -> Option<u64> {
         .ok()?
         .checked_mul(1 << unit)
         .filter(|&bytes| bytes > 0)
+}
+
+/// How many are in a kernel's list, as `0-1,4`.
+fn threads(list: &str) -> Option<usize> {
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+        Some(last.checked_sub(first)? + 1)
+    };
+    list.trim().split(',').map(count).sum()
+}
+
+/// The kind of file system that a file is in, or is to be made in.
+pub fn file_system(file: &Path) -> Option<String> {
+    let directory = file.parent().filter(|parent| *parent != Path::new(""));
+    let directory = fs::canonicalize(directory.unwrap_or(Path::new("."))).ok()?;
+    mounted_at(&fs::read_to_string("/proc/self/mountinfo").ok()?, &directory)
+}
+
+/// The kind of the file system that was mounted last and nearest over this directory.
+fn mounted_at(mounts: &str, directory: &Path) -> Option<String> {
+    let mounted = mounts.lines().filter_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        let point = PathBuf::from(place.split(' ').nth(4)?.replace("\\040", " "));
+        let depth = directory
+            .starts_with(&point)
+            .then(|| point.components().count())?;
+        Some((depth, kind.split(' ').next()?.to_owned()))
+    });
+    mounted.max_by_key(|(depth, _)| *depth).map(|(_, kind)| kind)
 }
 
 fn field(text: &str, name: &str) -> Option<String> {
@@ -157,5 +214,62 @@ mod tests {
         let found = [1, 2, 3, 4, 5].map(|level| cache_in(directory.path(), level));
         assert_eq!(found, [Some(48 << 10), Some(1 << 20), Some(32 << 20), None, None]);
         assert_eq!(cache_in(Path::new("/no/such/folder"), 3), None);
+    }
+
+    /// Threads are counted as the kernel lists them.
+    #[test]
+    fn threads_are_counted() {
+        for (list, count) in [
+            ("0\n", Some(1)),
+            ("0-1\n", Some(2)),
+            ("0,64\n", Some(2)),
+            ("0-1,4-7", Some(6)),
+        ] {
+            assert_eq!(threads(list), count, "{list}");
+        }
+        for list in ["", "\n", "x", "1-", "3-1"] {
+            assert_eq!(threads(list), None, "{list}");
+        }
+    }
+
+    /// A file's file system is the nearest over it, and of two in one place the later one.
+    #[test]
+    fn file_systems_are_found() {
+        let mounts = "22 1 0:21 / / rw - ext4 /dev/a rw\n\
+                      23 22 0:22 / /mnt/pmem rw shared:1 - ext4 /dev/b rw\n\
+                      24 22 0:23 / /mnt/pmem rw shared:1 - xfs /dev/c rw,dax\n\
+                      25 22 0:24 / /mnt/two\\040words rw - tmpfs none rw\n\
+                      nonsense\n";
+        for (directory, kind) in [
+            ("/", "ext4"),
+            ("/mnt", "ext4"),
+            ("/mnt/pmem2", "ext4"),
+            ("/mnt/pmem", "xfs"),
+            ("/mnt/pmem/deep/down", "xfs"),
+            ("/mnt/two words", "tmpfs"),
+        ] {
+            assert_eq!(
+                mounted_at(mounts, Path::new(directory)).as_deref(),
+                Some(kind),
+                "{directory}"
+            );
+        }
+        assert_eq!(mounted_at("", Path::new("/")), None);
+        assert_eq!(file_system(Path::new("/no/such/folder/file")), None);
+    }
+
+    /// What a machine is called has the program and the day.
+    #[test]
+    fn machines_are_named() {
+        let machine = Machine {
+            threads_per_core: Some(2),
+            l2_bytes: Some(1 << 20),
+            l3_bytes: None,
+            ..Machine::detect()
+        };
+        let name = machine.to_string();
+        assert!(name.contains(" (threads a core: 2), L2 1024 KiB, "), "{name}");
+        let Build { date, commit } = Build::now();
+        assert!(name.ends_with(&format!("; wollemi {commit}, {date}")), "{name}");
     }
 }

@@ -82,6 +82,15 @@ const PRESETS: &[(&str, Latency, &str)] = &[
     ("cxl", Latency::CXL, "battery-backed memory behind CXL"),
 ];
 
+impl Default for Delay {
+    fn default() -> Delay {
+        Delay {
+            name: "optane".into(),
+            latency: Latency::OPTANE,
+        }
+    }
+}
+
 impl Delay {
     /// The presets, for the help text.
     pub fn presets() -> String {
@@ -136,7 +145,8 @@ mod tests {
     /// Presets go by name, others by their parts; the rest is refused.
     #[test]
     fn delays_are_read() {
-        assert_eq!("optane".parse::<Delay>().unwrap().latency, Latency::OPTANE);
+        let optane = "optane".parse::<Delay>().unwrap();
+        assert_eq!((optane.latency, &optane), (Latency::OPTANE, &Delay::default()));
         let own = "fence=10,block=3".parse::<Delay>().unwrap();
         let expected = Latency {
             fence_ns: 10,

@@ -5,7 +5,9 @@
 //!    call is timed, from when it was due, so that a stall is seen by all the calls that it held up.
 //! I3 What they read is compared with what was put in: a loop that finds wrong values is an error.
 //!
-//! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it.
+//! Key number `i` is loaded with the value `i`; an update sets [`UPDATED`] in it. What is counted and compared: `tally`.
+
+mod tally;
 
 use crate::engine::{BATCH, Engine};
 use crate::keys::Part;
@@ -15,12 +17,10 @@ use crate::workload::Step;
 use crate::{Error, machine};
 use std::sync::{Barrier, OnceLock};
 use std::time::{Duration, Instant};
+use tally::{Tally, UPDATED};
 
 /// Between calls that are timed in a closed loop.
 pub const SAMPLE_EVERY: u32 = 32;
-
-/// What an update sets in a value. Values keep to 63 bits, since some peers do.
-const UPDATED: u64 = 1 << 62;
 
 /// When a pass ends, and how it is paced.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,31 +53,6 @@ impl Pass {
     /// Millions of operations a second.
     pub fn mops(&self) -> f64 {
         self.ops as f64 / self.seconds / 1e6
-    }
-}
-
-#[derive(Debug, Default)]
-struct Tally {
-    ops: u64,
-    sum: u64,
-    /// Operations that did not find what they should have.
-    wrong: u64,
-}
-
-impl Tally {
-    #[inline]
-    fn read(&mut self, number: u64, value: Option<u64>) {
-        match value {
-            Some(value) => {
-                self.sum = self.sum.wrapping_add(value);
-                self.wrong += u64::from(value & !UPDATED != number);
-            }
-            None => self.wrong += 1,
-        }
-    }
-    #[inline]
-    fn done(&mut self, done: bool) {
-        self.wrong += u64::from(!done);
     }
 }
 
@@ -210,9 +185,7 @@ impl Runner<'_> {
                 let (sum, found) = engine.multi_get(&batch[..filled])?;
                 self.recorder.note(due, filled as u64);
                 self.tally.ops += filled as u64;
-                self.tally.sum = self.tally.sum.wrapping_add(sum);
-                self.tally.wrong += (filled - found) as u64;
-                self.tally.wrong += u64::from(sum.wrapping_sub(numbers) & (UPDATED - 1) != 0);
+                self.tally.batch(sum, numbers, filled - found);
             }
             if !self.repeat || keys.len() == 0 {
                 return Ok(());
@@ -221,7 +194,12 @@ impl Runner<'_> {
     }
 
     fn run<E: Engine + ?Sized>(&mut self, engine: &E, share: Share<'_>) -> Done {
-        let Share { keys, what, lengths } = share;
+        let Share {
+            keys,
+            what,
+            lengths,
+            last,
+        } = share;
         let length = |i: usize| match lengths {
             Lengths::Same(keys) => keys,
             Lengths::Each(lengths) => lengths[i],
@@ -233,7 +211,10 @@ impl Runner<'_> {
                 Step::Update => tally.done(engine.update(key, number | UPDATED)?),
                 Step::Insert => tally.done(engine.insert(key, number)?),
                 Step::Remove => tally.done(engine.remove(key)?),
-                Step::Scan => tally.sum = tally.sum.wrapping_add(engine.scan(key, length(i) as usize)?),
+                Step::Scan => {
+                    let length = length(i) as usize;
+                    tally.scan(engine.scan(key, length)?, key, number, length, last);
+                }
                 Step::Modify => {
                     let value = engine.get(key)?;
                     tally.read(number, value);

@@ -4,10 +4,15 @@
 //!    itself inserted before, and removes only keys of its own; keys that it is to miss are inserted by none.
 //! I2 Keys, steps and scan lengths lie in flat runs in the order of their use.
 
+mod last;
+
 use crate::distribution::{Chooser, Distribution};
 use crate::keys::{Keys, Part};
 use crate::random::Random;
 use crate::workload::{Mix, ScanLength, Step, Workload};
+pub use last::Last;
+#[cfg(test)]
+pub use last::greatest;
 
 /// The steps of all threads, one a key.
 #[derive(Debug)]
@@ -16,6 +21,8 @@ pub struct Script {
     what: What<Vec<Step>>,
     /// Keys each scan reads, or all of them do.
     lengths: Lengths<Vec<u32>>,
+    /// The last keys of those loaded, as many as the longest scan reads.
+    last: Vec<Box<[u8]>>,
     threads: usize,
 }
 
@@ -48,13 +55,20 @@ pub struct Share<'s> {
     pub what: What<&'s [Step]>,
     /// How far scans go.
     pub lengths: Lengths<&'s [u32]>,
+    /// Where they may end sooner.
+    pub last: Last<'s>,
 }
 
 impl<'s> Share<'s> {
-    /// One step with each of these keys.
+    /// One step with each of these keys; of where the keys of the index end nothing is known.
     pub fn only(step: Step, keys: Part<'s>) -> Share<'s> {
         let (what, lengths) = (What::Only(step), Lengths::Same(100));
-        Share { keys, what, lengths }
+        Share {
+            keys,
+            what,
+            lengths,
+            last: Last::default(),
+        }
     }
 
     /// Reads of 32 of these keys at once.
@@ -134,7 +148,8 @@ impl Script {
         let steps = steps.0;
         let mut order: Vec<u32> = Vec::with_capacity(ops);
         let mut lengths = Vec::new();
-        let each_length = steps.contains(&Step::Scan) && !matches!(scans, ScanLength::Keys(_));
+        let scanning = steps.contains(&Step::Scan);
+        let each_length = scanning && !matches!(scans, ScanLength::Keys(_));
         let absent = all.len().saturating_sub(loaded);
         let mut fresh = fresh..all.len();
         for thread in 0..threads {
@@ -144,8 +159,8 @@ impl Script {
             );
             let mut random = Random::new(seed.wrapping_add(thread as u64));
             let mut chooser = Chooser::new(distribution, theta, loaded as u64, seed, from as u64);
-            // Those that this thread may remove: every so many-th of a permutation.
-            let mut removable = (thread..loaded).step_by(threads);
+            // Those of a permutation that this thread may remove: one for each of its steps, and no other thread's.
+            let mut removable = from..to;
             for &step in &steps[from..to] {
                 let number = match step {
                     Step::Insert => fresh.next().inspect(|&number| chooser.inserted(number as u64)),
@@ -166,6 +181,11 @@ impl Script {
                 }
             }
         }
+        let longest = match scans {
+            ScanLength::Keys(keys) if scanning => keys,
+            _ => lengths.iter().copied().max().unwrap_or(0),
+        };
+        let those_loaded = all.first(loaded).iter().map(|(key, _)| key);
         Script {
             keys: all.chosen(&order),
             what: match workload.mix {
@@ -177,6 +197,7 @@ impl Script {
                 ScanLength::Keys(keys) => Lengths::Same(keys),
                 _ => Lengths::Each(lengths),
             },
+            last: last::greatest(those_loaded, longest as usize),
             threads,
         }
     }
@@ -201,6 +222,7 @@ impl Script {
                 Lengths::Each(lengths) if lengths.is_empty() => Lengths::Same(0),
                 Lengths::Each(lengths) => Lengths::Each(&lengths[slice(i)]),
             },
+            last: Last::new(&self.last),
         };
         (0..self.threads).map(share).collect()
     }
@@ -278,6 +300,32 @@ mod tests {
                 (inserted.len() as f64 / 15.0 - f64::from(share)).abs() < 5.0,
                 "{workload}"
             );
+        }
+    }
+
+    /// All keys can be removed, each once, by any number of threads.
+    #[test]
+    fn all_keys_are_removed_once() {
+        const KEYS: usize = 10;
+        let workload = Workload::named("remove").unwrap();
+        let keys = Keys::generate(KeyKind::U64, KEYS, 3);
+        for threads in 1..=KEYS + 1 {
+            let wanted = Wanted {
+                ops: KEYS,
+                threads,
+                distribution: workload.distribution,
+                theta: 0.99,
+                scans: workload.scans,
+                seed: 3,
+            };
+            let steps = Steps::new(workload, KEYS, 3);
+            let script = Script::new(workload, steps, &keys, KEYS, KEYS, &wanted);
+            let shares = script.shares();
+            let removed: HashSet<u64> = shares
+                .iter()
+                .flat_map(|share| share.keys.iter().map(|(_, number)| number))
+                .collect();
+            assert_eq!((removed.len(), script.len()), (KEYS, KEYS), "{threads} threads");
         }
     }
 }

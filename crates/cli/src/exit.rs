@@ -70,7 +70,7 @@ impl Failure {
                 | server::Error::MetricsNotLoopback(_),
             ) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
-            Failure::Bench(bench::Error::Exists(_)) => 2,
+            Failure::Bench(bench::Error::Exists(_) | bench::Error::Options(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
             Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) => 3,

@@ -11,7 +11,6 @@
 //!    A paper's number is judged by it too (`draw`).
 
 mod against;
-mod build;
 mod cell;
 mod draw;
 mod order;
@@ -22,10 +21,10 @@ mod sample;
 mod svg;
 
 use crate::Error;
+use crate::build::{self, Build};
 use crate::machine::Machine;
 use crate::progress::Progress;
 use against::Against;
-use build::Build;
 use cell::{Cell, Kept};
 use draw::{Drawn, draw};
 use plan::{Figure, Scale};

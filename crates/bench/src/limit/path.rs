@@ -86,6 +86,9 @@ impl Path {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::{KeyKind, Keys};
+    use crate::store::Place;
+    use pmem::{Hardware, Observed};
 
     /// What was touched lately is warm, what was touched long ago is cold again.
     #[test]
@@ -97,5 +100,46 @@ mod tests {
         assert!(!cache.touch(0));
         assert!((20..30).all(|line| cache.touch(line)));
         assert!(cache.touch(1));
+    }
+
+    /// WORT's lookups read what they must: the root, of each node on the way the line of its header and that of the slot, and
+    /// the leaf. Of 2^15 dense keys, the last one hangs from the topmost node, which stands for the fourth half-byte from the
+    /// end, and all others from a node for the last half-byte. Looked up a second time, nothing is cold in a cache that holds
+    /// all of it.
+    #[test]
+    fn lines_are_those_on_the_way() {
+        const KEYS: u64 = 1 << 15;
+        // A node begins with a line or in the middle of one, after two words its children follow, and in its last line another
+        // one may begin: of these half-bytes it is certain whether they are in the header's line, or in one of their own.
+        let (beside_header, elsewhere) = (0..=1, 6..=13);
+        let heap = &Place::Anonymous
+            .create(Observed::Tracing(Tracing::new(Hardware::detect())))
+            .unwrap();
+        let Observed::Tracing(tracing) = heap.media() else {
+            unreachable!("the media that it was made with")
+        };
+        let index = crate::store::create("wort".parse().unwrap(), heap).unwrap();
+        let engine = &Ours(&*index);
+        let keys = Keys::generate(KeyKind::Dense, KEYS as usize, 1);
+        crate::pass::load(engine, keys.all(), 1).unwrap();
+
+        let (mut chosen, mut lines) = (Vec::new(), 0);
+        for (key, number) in keys.all().iter() {
+            let word = u64::from_be_bytes(key.try_into().unwrap());
+            let nodes = if word == KEYS { 1 } else { 4 };
+            let on_the_way: Vec<u64> = (0..nodes).map(|node| word >> (12 - 4 * node) & 15).collect();
+            let there = |digit| beside_header.contains(digit) || elsewhere.contains(digit);
+            if on_the_way.iter().all(there) {
+                let own_lines = on_the_way.iter().filter(|digit| elsewhere.contains(digit));
+                let (root, leaf) = (1, 1);
+                lines += root + nodes as usize + own_lines.count() + leaf;
+                chosen.push(number as u32);
+            }
+        }
+        assert_eq!(chosen.len(), 4 * 10 * 10 * 10);
+        let mean = lines as f64 / chosen.len() as f64;
+        let twice = keys.chosen(&chosen.repeat(2));
+        let path = Path::of(engine, twice.all(), tracing, &mut Cache::of(1 << 30)).unwrap();
+        assert_eq!((path.lines, path.cold), (mean, 0.0));
     }
 }

@@ -1,7 +1,11 @@
 //! That loops do what is due, when it is due, and look at what they find.
 
 use super::*;
+use crate::engine::Scanned;
 use crate::keys::{KeyKind, Keys};
+use crate::script::{Script, Steps, Wanted};
+use crate::workload::Workload;
+use std::collections::BTreeMap;
 
 /// Holds up its first lookup.
 struct Stalls(Duration);
@@ -23,8 +27,8 @@ impl Engine for Stalls {
     fn remove(&self, _: &[u8]) -> Result<bool, Error> {
         Ok(true)
     }
-    fn scan(&self, _: &[u8], _: usize) -> Result<u64, Error> {
-        Ok(0)
+    fn scan(&self, _: &[u8], _: usize) -> Result<Scanned, Error> {
+        Ok(Scanned::default())
     }
 }
 
@@ -92,4 +96,68 @@ fn what_is_absent_is_absent() {
     assert_eq!(pass(Step::Miss, 1).unwrap().ops, KEYS as u64);
     assert!(matches!(pass(Step::Miss, 0), Err(Error::Wrong(_))));
     assert!(matches!(pass(Step::Read, 1), Err(Error::Wrong(_))));
+}
+
+/// Holds all keys, and scans as far as asked but for the keys left out at the beginning and at the end.
+struct Cuts<'k> {
+    keys: BTreeMap<&'k [u8], u64>,
+    first: usize,
+    last: usize,
+}
+
+impl Engine for Cuts<'_> {
+    fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        Ok(self.keys.get(key).copied())
+    }
+    fn insert(&self, _: &[u8], _: u64) -> Result<bool, Error> {
+        Ok(true)
+    }
+    fn update(&self, _: &[u8], _: u64) -> Result<bool, Error> {
+        Ok(true)
+    }
+    fn remove(&self, _: &[u8]) -> Result<bool, Error> {
+        Ok(true)
+    }
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
+        let range = self.keys.range(from..).map(|(_, value)| *value);
+        let values: Vec<u64> = range.skip(self.first).take(length).collect();
+        let kept = values.len().saturating_sub(self.last);
+        Ok(values[..kept].iter().copied().collect())
+    }
+}
+
+/// Scans of as many keys as there are, to the last key, are right; one that ends a key too soon, or begins a key too late,
+/// or finds nothing, is an error, whether each scan goes as far or not.
+#[test]
+fn scans_that_end_too_soon_are_wrong() {
+    for name in ["scan100", "ycsb-e"] {
+        let workload = Workload::named(name).unwrap();
+        let wanted = Wanted {
+            ops: 300,
+            threads: 2,
+            distribution: crate::distribution::Distribution::Permutation,
+            theta: 0.99,
+            scans: workload.scans,
+            seed: SEED,
+        };
+        let keys = Keys::generate_more(KeyKind::U64, 300, 100, SEED);
+        let script = Script::new(
+            workload,
+            Steps::new(workload, 300, SEED),
+            &keys,
+            300,
+            300,
+            &wanted,
+        );
+        let scans = |first, last| {
+            let keys = keys.first(300).iter().collect();
+            let engine = Cuts { keys, first, last };
+            pass(&engine, name, &script.shares(), Pace::default())
+        };
+        assert_eq!(scans(0, 0).unwrap().ops, 300, "{name}");
+        for (first, last) in [(0, 1), (1, 0), (0, 300)] {
+            let wrong = scans(first, last);
+            assert!(matches!(wrong, Err(Error::Wrong(_))), "{name}: {first}, {last}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::Durable;
 use crate::Error;
-use crate::engine::Engine;
+use crate::engine::{Engine, Scanned};
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
 use heed::types::Bytes;
 use heed::{Env, EnvFlags, EnvOpenOptions};
@@ -112,13 +112,13 @@ impl Engine for Redb {
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
         self.write(|table| Ok(table.remove(key)?.is_some()))
     }
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         self.read(|table| {
-            let mut sum = 0u64;
+            let mut scanned = Scanned::default();
             for entry in table.range(from..)?.take(length) {
-                sum = sum.wrapping_add(entry?.1.value());
+                scanned.meet(entry?.1.value());
             }
-            Ok(sum)
+            Ok(scanned)
         })
     }
 }
@@ -161,12 +161,12 @@ impl Engine for Fjall {
         or_failed!("fjall", self.keyspace.remove(key))?;
         Ok(true)
     }
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
-        let mut sum = 0u64;
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
+        let mut scanned = Scanned::default();
         for entry in self.keyspace.range(from..).take(length) {
-            sum = sum.wrapping_add(word(&or_failed!("fjall", entry.value())?));
+            scanned.meet(word(&or_failed!("fjall", entry.value())?));
         }
-        Ok(sum)
+        Ok(scanned)
     }
 }
 
@@ -224,14 +224,14 @@ impl Engine for Lmdb {
         or_failed!("lmdb", transaction.commit())?;
         Ok(removed)
     }
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let transaction = or_failed!("lmdb", self.env.read_txn())?;
         let range = (std::ops::Bound::Included(from), std::ops::Bound::Unbounded);
-        let mut sum = 0u64;
+        let mut scanned = Scanned::default();
         for entry in or_failed!("lmdb", self.database.range(&transaction, &range))?.take(length) {
-            sum = sum.wrapping_add(word(or_failed!("lmdb", entry)?.1));
+            scanned.meet(word(or_failed!("lmdb", entry)?.1));
         }
-        Ok(sum)
+        Ok(scanned)
     }
 }
 
@@ -262,12 +262,12 @@ impl Engine for Sled {
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
         Ok(or_failed!("sled", self.0.remove(key))?.is_some())
     }
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
-        let mut sum = 0u64;
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
+        let mut scanned = Scanned::default();
         for entry in self.0.range(from..).take(length) {
-            sum = sum.wrapping_add(word(&or_failed!("sled", entry)?.1));
+            scanned.meet(word(&or_failed!("sled", entry)?.1));
         }
-        Ok(sum)
+        Ok(scanned)
     }
     fn settle(&self) -> Result<(), Error> {
         or_failed!("sled", self.0.flush()).map(drop)

@@ -4,7 +4,7 @@
 //! allocation is part of their insert, as they must own their keys.
 
 use crate::Error;
-use crate::engine::Engine;
+use crate::engine::{Engine, Scanned};
 use congee::{U64Congee, epoch};
 use crossbeam_skiplist::SkipMap;
 use scc::TreeIndex;
@@ -87,13 +87,11 @@ impl<K: PeerKey> Engine for BTree<K> {
         Ok(K::look(key, |key| map.remove(key).is_some()))
     }
     #[inline]
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let map = self.0.read().unwrap_or_else(PoisonError::into_inner);
         Ok(K::look(from, |from| {
             let range = map.range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
-            range
-                .take(length)
-                .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value))
+            range.take(length).map(|(_, value)| *value).collect()
         }))
     }
 }
@@ -127,14 +125,12 @@ impl<K: PeerKey> Engine for Skip<K> {
         Ok(K::look(key, |key| self.0.remove(key).is_some()))
     }
     #[inline]
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         Ok(K::look(from, |from| {
             let range = self
                 .0
                 .range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
-            range
-                .take(length)
-                .fold(0u64, |sum, entry| sum.wrapping_add(*entry.value()))
+            range.take(length).map(|entry| *entry.value()).collect()
         }))
     }
 }
@@ -168,12 +164,10 @@ impl<K: PeerKey> Engine for Scc<K> {
         Ok(K::look(key, |key| self.0.remove_sync(key)))
     }
     #[inline]
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let guard = scc::Guard::new();
         let range = self.0.range(K::own(from).., &guard);
-        Ok(range
-            .take(length)
-            .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value)))
+        Ok(range.take(length).map(|(_, value)| *value).collect())
     }
 }
 
@@ -207,12 +201,10 @@ impl Engine for Congee {
         Ok(self.0.remove(word(key), &epoch::pin()).is_some())
     }
     #[inline]
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         let mut entries = vec![([0u8; 8], 0usize); length];
         // Its ranges end before their upper bound.
         let count = self.0.range(word(from), u64::MAX, &mut entries, &epoch::pin());
-        Ok(entries[..count]
-            .iter()
-            .fold(0u64, |sum, (_, value)| sum.wrapping_add(*value as u64)))
+        Ok(entries[..count].iter().map(|(_, value)| *value as u64).collect())
     }
 }

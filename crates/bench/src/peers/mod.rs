@@ -93,16 +93,11 @@ mod tests {
         assert_eq!(engine.get(&key(1000)).unwrap(), None, "{name}");
         assert!(engine.update(&key(7), 70).unwrap(), "{name}");
         assert_eq!(engine.get(&key(7)).unwrap(), Some(70), "{name}");
-        assert_eq!(
-            engine.scan(&key(10), 100).unwrap(),
-            (10..110).sum::<u64>(),
-            "{name}"
-        );
-        assert_eq!(
-            engine.scan(&key(195), 100).unwrap(),
-            (195..200).sum::<u64>(),
-            "{name}"
-        );
+        for from in [10, 195] {
+            let values = from..(from + 100).min(200);
+            let scanned = engine.scan(&key(from), 100).unwrap();
+            assert_eq!(scanned, values.collect(), "{name}");
+        }
         assert_eq!(
             engine.multi_get(&[&key(1), &key(2), &key(1000)]).unwrap(),
             (3, 2),

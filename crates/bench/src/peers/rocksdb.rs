@@ -2,7 +2,7 @@
 
 use super::Durable;
 use crate::Error;
-use crate::engine::Engine;
+use crate::engine::{Engine, Scanned};
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -197,24 +197,23 @@ impl Engine for RocksDb {
         done(error).map(|()| true)
     }
 
-    fn scan(&self, from: &[u8], length: usize) -> Result<u64, Error> {
+    fn scan(&self, from: &[u8], length: usize) -> Result<Scanned, Error> {
         // SAFETY: an open database and its options; the iterator is freed below.
         let iterator = unsafe { rocksdb_create_iterator(self.db.as_ptr(), self.read) };
         // SAFETY: an iterator, and a key with its length.
         unsafe { rocksdb_iter_seek(iterator, from.as_ptr().cast(), from.len()) };
-        let (mut sum, mut left) = (0u64, length);
+        let mut scanned = Scanned::default();
         // SAFETY: an iterator.
-        while left > 0 && unsafe { rocksdb_iter_valid(iterator) } != 0 {
+        while scanned.keys < length && unsafe { rocksdb_iter_valid(iterator) } != 0 {
             let mut len = 0;
             // SAFETY: the iterator is at an entry, whose value stays until it moves.
             let value = unsafe { rocksdb_iter_value(iterator, &raw mut len) };
-            sum = sum.wrapping_add(word(value, len));
+            scanned.meet(word(value, len));
             // SAFETY: the iterator is at an entry.
             unsafe { rocksdb_iter_next(iterator) };
-            left -= 1;
         }
         // SAFETY: made above and not used again.
         unsafe { rocksdb_iter_destroy(iterator) };
-        Ok(sum)
+        Ok(scanned)
     }
 }

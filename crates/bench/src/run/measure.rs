@@ -5,6 +5,7 @@ use crate::Error;
 use crate::counters::{self, Counters};
 use crate::engine::Ours;
 use crate::keys::{KeyKind, Keys};
+use crate::latency::clock_ns;
 use crate::limit::{Cache, Calibrator, Misses, Pace, Path};
 use crate::machine::HugePages;
 use crate::pass::{self, Pass};
@@ -124,6 +125,8 @@ pub struct Measured {
     pub level: String,
     pub huge_pages: bool,
     pub huge_page_memory: HugePages,
+    /// What a reading of the clock takes, which every latency contains.
+    pub clock_ns: f64,
 }
 
 /// Loads the keys and runs the workloads.
@@ -231,6 +234,7 @@ impl RunArgs {
             level: heap.pool().level().to_string(),
             huge_pages: heap.pool().huge_pages(),
             huge_page_memory: HugePages::now(),
+            clock_ns: clock_ns(),
         })
     }
 

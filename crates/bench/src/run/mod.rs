@@ -4,6 +4,7 @@
 //! run of the same operations on the counting media, so that counting does not slow what is timed.
 
 mod measure;
+mod plain;
 mod report;
 
 use crate::Error;
@@ -15,6 +16,7 @@ use crate::pass::Pace;
 use crate::progress::Progress;
 use crate::store::Place;
 use crate::workload::{ScanLength, Workload};
+use clap::builder::ArgPredicate;
 use indexes::IndexKind;
 use measure::{Input, uncounted};
 use pmem::{Delaying, Hardware, Observed};
@@ -35,9 +37,9 @@ pub struct RunArgs {
     #[arg(long, default_value_t = 1_000_000, value_parser = crate::count)]
     keys: usize,
     /// What the keys look like
-    #[arg(long, value_enum, default_value_t = KeyKind::U64)]
+    #[arg(long, value_enum, default_value_t = KeyKind::U64, default_value_if("keys_from", ArgPredicate::IsPresent, "file"))]
     key_kind: KeyKind,
-    /// With `--key-kind file`: the file, one key a line; those beyond `--keys` are there to be inserted, or missed
+    /// A file with the keys, one a line, for `--key-kind file` (the default with it); those beyond `--keys` are there to be inserted, or missed
     #[arg(long, value_name = "PATH", required_if_eq("key_kind", "file"))]
     keys_from: Option<PathBuf>,
     /// Which keys are asked for [default: the workload's own]
@@ -74,12 +76,12 @@ pub struct RunArgs {
     /// The media of the timed run
     #[arg(long, value_enum, default_value_t = MediaKind::Native)]
     media: MediaKind,
-    /// With `--media delay`: what each fence takes longer, a preset or fence=NS,line=NS,block=NS
-    #[arg(long, default_value = "optane", long_help = delay_help())]
-    delay: Delay,
+    /// With `--media delay`: what each fence takes longer, a preset or fence=NS,line=NS,block=NS [default: optane]
+    #[arg(long, long_help = delay_help())]
+    delay: Option<Delay>,
     /// Say how far lookups are from what this memory allows: traces their lines, and measures misses over as many bytes
     /// as the pool has
-    #[arg(long)]
+    #[arg(long, conflicts_with = "rate")]
     limit: bool,
     /// Do not run a second time to count write-backs and fences
     #[arg(long)]
@@ -91,7 +93,7 @@ pub struct RunArgs {
 
 fn delay_help() -> String {
     format!(
-        "With `--media delay`: what each fence takes longer, as fence=NS,line=NS,block=NS or\n{}",
+        "With `--media delay`: what each fence takes longer, as fence=NS,line=NS,block=NS or\n{}\n[default: optane]",
         Delay::presets()
     )
 }
@@ -122,6 +124,24 @@ fn exponent(text: &str) -> Result<f64, String> {
 }
 
 impl RunArgs {
+    /// Refuses what would be ignored.
+    fn check(&self) -> Result<(), Error> {
+        let what = if self.keys_from.is_some() && self.key_kind != KeyKind::File {
+            "--keys-from gives keys of '--key-kind file', and of no other"
+        } else if self.delay.is_some() && self.media != MediaKind::Delay {
+            "--delay is of '--media delay', and of no other"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Options(what))
+    }
+
+    /// What each fence takes longer, on media that delay.
+    fn delay(&self) -> Option<Delay> {
+        let delay = || self.delay.clone().unwrap_or_default();
+        (self.media == MediaKind::Delay).then(delay)
+    }
+
     fn pace(&self, workload: &Workload) -> Pace {
         Pace {
             time: self.seconds.map(Duration::from_secs_f64),
@@ -135,7 +155,7 @@ impl RunArgs {
 pub fn run(args: &RunArgs) -> Result<(), Error> {
     let reports = reports(args)?;
     if !args.json {
-        return crate::print(&report::render(&reports));
+        return crate::print(&plain::render(&reports));
     }
     for report in &reports {
         crate::print(&serde_json::to_string(report)?)?;
@@ -144,6 +164,7 @@ pub fn run(args: &RunArgs) -> Result<(), Error> {
 }
 
 fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
+    args.check()?;
     Progress::new().say(format_args!("making {} keys", args.keys));
     let input = &Input::new(args)?;
     let (paths, reserved) = match args.limit {
@@ -162,7 +183,8 @@ fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
         MediaKind::Process => args.measure(Hardware::detect(), place, input, uncounted, calibrator)?,
         MediaKind::Counting => args.counted(place, input, calibrator)?,
         MediaKind::Delay => {
-            let media = Observed::Delaying(Delaying::new(Hardware::as_persistent(), args.delay.latency));
+            let latency = args.delay().unwrap_or_default().latency;
+            let media = Observed::Delaying(Delaying::new(Hardware::as_persistent(), latency));
             args.measure(media, place, input, uncounted, calibrator)?
         }
     };

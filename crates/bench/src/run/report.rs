@@ -9,7 +9,6 @@ use crate::latency::Timeline;
 use crate::limit::{Limit, Pace, Path};
 use crate::machine::{self, HugePages, Machine};
 use crate::media::MediaKind;
-use crate::table;
 use crate::workload::Workload;
 use pmem::{Counts, Persists};
 use serde::Serialize;
@@ -31,6 +30,8 @@ pub struct Report {
     pub distribution: Distribution,
     pub theta: Option<f64>,
     pub pool: String,
+    /// The kind of file system that the pool's file is in.
+    pub file_system: Option<String>,
     pub level: String,
     pub seed: u64,
     pub seconds: f64,
@@ -43,6 +44,8 @@ pub struct Report {
     pub p99_ns: u64,
     pub p999_ns: u64,
     pub max_ns: u64,
+    /// What a reading of the clock takes: each latency contains one.
+    pub clock_ns: f64,
     /// All of them: nodes, allocation and log. A `multi_get` of 32 keys is 32 operations.
     pub write_backs_per_op: Option<f64>,
     pub fences_per_op: Option<f64>,
@@ -84,7 +87,7 @@ pub struct Split {
     pub log: PersistsPerOp,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, PartialEq, Serialize)]
 pub struct PersistsPerOp {
     pub write_backs: f64,
     pub fences: f64,
@@ -93,7 +96,7 @@ pub struct PersistsPerOp {
     pub bytes: f64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct HardwarePerOp {
     pub cycles: Option<f64>,
     pub instructions: Option<f64>,
@@ -168,11 +171,12 @@ impl Report {
             ops: pass.ops,
             threads: args.threads,
             media: args.media,
-            delay: (args.media == MediaKind::Delay).then(|| args.delay.to_string()),
+            delay: args.delay().map(|delay| delay.to_string()),
             caveat: args.media.caveat(),
             distribution,
             theta: skewed.then_some(args.theta),
             pool: args.pool.to_string(),
+            file_system: args.pool.file().and_then(machine::file_system),
             level: timed.level.clone(),
             seed: args.seed,
             seconds: pass.seconds,
@@ -184,6 +188,7 @@ impl Report {
             p99_ns: quantile(0.99),
             p999_ns: quantile(0.999),
             max_ns: pass.latencies.max(),
+            clock_ns: timed.clock_ns,
             write_backs_per_op: per_op(|all| all.total().write_backs),
             fences_per_op: per_op(|all| all.total().fences),
             non_temporal_per_op: per_op(|all| all.non_temporal),
@@ -204,85 +209,4 @@ impl Report {
             machine: Machine::detect(),
         }
     }
-
-    fn row(&self) -> Vec<String> {
-        let per_op = |count: Option<f64>| count.map_or("-".into(), |count| format!("{count:.2}"));
-        vec![
-            self.index.to_owned(),
-            self.workload.name.to_owned(),
-            self.keys.to_string(),
-            crate::name(self.key_kind),
-            self.ops.to_string(),
-            self.threads.to_string(),
-            format!("{:.3}", self.mops),
-            self.p50_ns.to_string(),
-            self.p99_ns.to_string(),
-            self.p999_ns.to_string(),
-            self.max_ns.to_string(),
-            per_op(self.write_backs_per_op),
-            per_op(self.fences_per_op),
-            per_op(self.lines_per_op),
-            per_op(self.blocks_per_op),
-            format!("{:.1}", self.bytes_per_key),
-            format!("{:.1}", self.live_bytes_per_key),
-        ]
-    }
-}
-
-/// The reports of one run as a table, with what they have in common below it.
-pub fn render(reports: &[Report]) -> String {
-    let header = [
-        "index",
-        "workload",
-        "keys",
-        "of kind",
-        "ops",
-        "threads",
-        "Mops/s",
-        "p50 ns",
-        "p99 ns",
-        "p99.9 ns",
-        "max ns",
-        "wb/op",
-        "fence/op",
-        "line/op",
-        "block/op",
-        "B/key",
-        "live B/key",
-    ];
-    let rows: Vec<Vec<String>> = reports.iter().map(Report::row).collect();
-    let mut text = table::render(&header, &rows);
-    let Some(last) = reports.last() else {
-        return text;
-    };
-    let HugePages {
-        resident_mib,
-        huge_mib,
-    } = last.huge_page_memory;
-    let delay = last
-        .delay
-        .as_ref()
-        .map_or(String::new(), |delay| format!(" ({delay})"));
-    let rate = last.rate.map_or(String::new(), |rate| {
-        format!(", open loop of {rate} operations a second")
-    });
-    text += &format!(
-        "pool {}, level {}, media {}{delay}, {huge_mib} of {resident_mib} MiB on huge pages{rate}\n",
-        last.pool,
-        last.level,
-        crate::name(last.media),
-    );
-    if let Some(caveat) = last.caveat {
-        text += &format!("not shown: {caveat}\n");
-    }
-    for report in reports {
-        if let Some(pace) = &report.pace {
-            text += &format!("{}: {pace}\n", report.workload);
-        }
-        if let Some(limit) = &report.limit {
-            text += &format!("{}: {limit}\n", report.workload);
-        }
-    }
-    text += &last.machine.to_string();
-    text
 }

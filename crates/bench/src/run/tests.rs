@@ -84,6 +84,29 @@ fn phases_that_cannot_be_are_refused() {
     }
 }
 
+/// What would be ignored, or mean nothing, is refused; a file of keys says by itself what the keys are.
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    let parsed =
+        |line: &str| Line::try_parse_from(["run", "--workload", "get"].into_iter().chain(line.split(' ')));
+    for line in [
+        "--keys-from /keys --key-kind u64",
+        "--delay optane",
+        "--delay optane --media native",
+    ] {
+        let args = parsed(line).unwrap().args;
+        assert!(matches!(reports(&args), Err(Error::Options(_))), "{line}");
+    }
+    for line in ["--limit --rate 1000", "--key-kind file"] {
+        assert!(parsed(line).is_err(), "{line}");
+    }
+    for (line, kind) in [("--keys-from /keys", KeyKind::File), ("--keys 1", KeyKind::U64)] {
+        assert_eq!(parsed(line).unwrap().args.key_kind, kind, "{line}");
+    }
+    let default = parsed("--media delay").unwrap().args.delay();
+    assert_eq!(default, Some(Delay::default()));
+}
+
 /// An open loop does what is due and no more; a run by time goes on until the time is over.
 #[test]
 fn loops_end_when_they_should() {
@@ -229,7 +252,8 @@ fn media_say_what_they_do_not_show() {
             media.split_once(" --delay ").map(|(_, delay)| delay)
         );
         assert_eq!(report.caveat.is_some(), caveat.is_some(), "{media}");
-        let table = report::render(&[report]);
+        assert!(report.clock_ns > 0.0, "{media}");
+        let table = plain::render(&[report]);
         let said = table.lines().find_map(|line| line.strip_prefix("not shown: "));
         assert_eq!(said.is_some(), caveat.is_some(), "{table}");
         assert!(
@@ -237,6 +261,25 @@ fn media_say_what_they_do_not_show() {
                 .is_none_or(|(said, caveat)| said.contains(caveat)),
             "{table}"
         );
+    }
+}
+
+/// The table is no wider than a wide terminal, and has each workload's persists by what they were for.
+#[test]
+fn tables_are_read_in_a_terminal() {
+    let line = "--index wort --workload load,get,dptree-mixed --keys 2000 --key-kind u64";
+    let mut reports = reports(&args_of(line)).unwrap();
+    for report in &mut reports {
+        (report.ops, report.mops) = (100_000_000, 10.0);
+        (report.p50_ns, report.p90_ns, report.p99_ns) = (99_999, 99_999, 999_999);
+        (report.p999_ns, report.max_ns) = (9_999_999, 999_999_999);
+    }
+    let table = plain::render(&reports);
+    assert!(table.lines().take(4).all(|row| row.len() <= 120), "{table}");
+    assert!(table.contains("p90 ns") && table.contains("  B/op\n"), "{table}");
+    for (workload, persists) in [("load", true), ("get", false), ("dptree-mixed", true)] {
+        let split = format!("\n{workload}: nodes ");
+        assert_eq!(table.contains(&split), persists, "{table}");
     }
 }
 
@@ -257,7 +300,14 @@ fn files_are_made_and_removed() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
     let line = format!("--workload get --keys 1000 --no-counts --pool {}", path.display());
-    assert_eq!(report_of(&line).pool, path.display().to_string());
+    let report = report_of(&line);
+    assert_eq!(report.pool, path.display().to_string());
+    let kind = crate::machine::file_system(&path).map_or(String::new(), |kind| format!(" ({kind})"));
+    let table = plain::render(&[report]);
+    assert!(
+        table.contains(&format!("{}{kind}, level", path.display())),
+        "{table}"
+    );
     assert!(!path.exists());
 
     std::fs::write(&path, "mine").unwrap();

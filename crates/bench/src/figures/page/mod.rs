@@ -65,7 +65,7 @@ pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Again
          {}, version {version}. {}.</p>\n{LEGEND}",
         short(*keys as f64),
         escape(commit),
-        escape(&machine.to_string()),
+        escape(&machine.hardware()),
         scale = format!("{scale:?}").to_lowercase(),
     );
     overview(&mut page, figures);
