@@ -199,13 +199,16 @@ mod tests {
             Panel {
                 title: title.into(),
                 shape: Shape::Bars,
+                x: "",
                 unit: "",
                 points: points.concat(),
+                runs: 1,
             }
         };
         Figure {
             id: "id",
             title: "",
+            ours: false,
             paper: "",
             panels: vec![
                 panel("panel", [Measure::Mops; 2]),

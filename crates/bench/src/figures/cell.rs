@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The arguments of a run, after `bench`.
@@ -69,6 +69,7 @@ struct Entry {
 /// The file of what has been run.
 #[derive(Debug)]
 pub struct Kept {
+    path: PathBuf,
     file: File,
     outcomes: HashMap<(Cell, usize), (Build, Outcome)>,
 }
@@ -81,8 +82,8 @@ impl Kept {
             .append(true)
             .create(true)
             .open(path)
-            .map_err(Error::Directory)?;
-        let (mut kept, whole) = Kept::of(file)?;
+            .map_err(|why| unusable(path, why))?;
+        let (mut kept, whole) = Kept::of(path, file)?;
         if !whole {
             kept.line("")?;
         }
@@ -91,30 +92,28 @@ impl Kept {
 
     /// Opens one that is there, to be read only.
     pub fn read(path: &Path) -> Result<Kept, Error> {
-        let missing = |why| Error::Cells {
-            path: path.to_owned(),
-            why,
-        };
-        Ok(Kept::of(File::open(path).map_err(missing)?)?.0)
+        let file = File::open(path).map_err(|why| unusable(path, why))?;
+        Ok(Kept::of(path, file)?.0)
     }
 
     /// What the file holds, but for lines that cannot be read, and whether its last line is whole.
-    fn of(mut file: File) -> Result<(Kept, bool), Error> {
+    fn of(path: &Path, mut file: File) -> Result<(Kept, bool), Error> {
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(Error::Directory)?;
+        file.read_to_end(&mut bytes).map_err(|why| unusable(path, why))?;
         let lines = bytes.split(|&byte| byte == b'\n');
         let outcomes = lines
             .filter_map(|line| serde_json::from_slice::<Entry>(line).ok())
             .map(|entry| ((entry.cell, entry.round), (entry.build, entry.outcome)))
             .collect();
         let whole = bytes.last().is_none_or(|&byte| byte == b'\n');
-        Ok((Kept { file, outcomes }, whole))
+        let path = path.to_owned();
+        Ok((Kept { path, file, outcomes }, whole))
     }
 
     fn line(&mut self, line: &str) -> Result<(), Error> {
         writeln!(self.file, "{line}")
             .and_then(|()| self.file.flush())
-            .map_err(Error::Directory)
+            .map_err(|why| unusable(&self.path, why))
     }
 
     /// Whether it has been run. What failed is tried again.
@@ -151,6 +150,13 @@ impl Kept {
     pub fn rounds<'k>(&'k self, cell: &Cell) -> impl Iterator<Item = &'k (Build, Outcome)> + use<'k> {
         let cell = cell.clone();
         (1..).map_while(move |round| self.outcomes.get(&(cell.clone(), round)))
+    }
+}
+
+fn unusable(path: &Path, why: std::io::Error) -> Error {
+    Error::Cells {
+        path: path.to_owned(),
+        why,
     }
 }
 

@@ -3,7 +3,7 @@
 //! I1 Every number comes from a run of `wollemi bench` as a process of its own, whose command line the page shows.
 //! I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow minute
 //!    meets them alike; every other round has them the other way round, so that none always comes first (`order`).
-//!    Medians and extremes are over the rounds.
+//!    Medians and extremes are over the rounds. A panel may ask for several runs in each round, which then count as rounds.
 //! I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is given
 //!    again; the page says of each figure with what it was run.
 //! I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
@@ -127,7 +127,10 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
             .enumerate()
             .filter(|(_, panel)| !panel.series.is_empty())
         {
-            write(&format!("{}-{}.svg", figure.id, i + 1), &panel.plot())?;
+            write(
+                &format!("{}-{}.svg", figure.id, i + 1),
+                &panel.plot(Some(figure.title)),
+            )?;
         }
     }
     if args.json {
@@ -160,11 +163,7 @@ fn run_cells(
     kept: &mut Kept,
 ) -> Result<(), Error> {
     let due: Vec<(usize, Cell)> = (1..=rounds)
-        .flat_map(|round| {
-            order::cells(figures, round)
-                .into_iter()
-                .map(move |cell| (round, cell))
-        })
+        .flat_map(|round| order::cells(figures, round))
         .filter(|(round, cell)| !kept.has(cell, *round))
         .collect();
     let (progress, start, count) = (Progress::new(), Instant::now(), due.len());

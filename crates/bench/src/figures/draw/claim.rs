@@ -1,15 +1,18 @@
 //! A paper's number beside ours, and whether they agree.
 //!
 //! A ratio of ours is known as near as it promises (`ratio`), a paper's as near as its digits say. They agree where these
-//! meet, unless ours could as well be no difference at all, and differ where they do not meet. A value that does not
+//! meet, unless ours could as well be no difference at all, and differ where they do not meet. What a paper has as the
+//! greatest of its places is held against the greatest of ours, where these lie on a line, and is not contradicted by a
+//! smaller one: its places are others. A value that does not
 //! depend on the memory's pace is known within the rounds' extremes. A time by itself is not judged: it is another
 //! machine's.
 
 use super::panel::rows;
 use crate::figures::cell::Kept;
-use crate::figures::plan::{At, Claim, Panel};
-use crate::figures::ratio::{self, Interval, Of};
+use crate::figures::plan::{At, Claim, Panel, Said};
+use crate::figures::ratio::{self, Interval, Of, Row};
 use crate::figures::sample;
+use crate::figures::svg::Shape;
 use crate::summary::Summary;
 use serde::Serialize;
 
@@ -57,11 +60,12 @@ impl DrawnClaim {
     pub fn new(claim: &Claim, panel: &Panel, kept: &Kept) -> DrawnClaim {
         let paper = claim.paper.interval();
         let ours = match &claim.to {
+            Some(to) if is_greatest(claim, panel) => greatest(&claim.of, to, panel, kept),
             Some(to) => ratio(&claim.of, to, panel, kept),
             None => value(&claim.of, panel, kept).map(Ours::Value),
         };
         let verdict = match &ours {
-            Some(Ours::Ratio { stated, .. }) => Some(judge(*stated, paper)),
+            Some(Ours::Ratio { stated, .. }) => Some(judge(*stated, claim.paper)),
             Some(Ours::Value(ours)) if panel.of() == Of::Counts => Some(judge_value(ours, paper)),
             Some(Ours::Value(_)) | None => None,
         };
@@ -77,17 +81,30 @@ impl DrawnClaim {
     }
 }
 
+/// Whether it is of whichever of the panel's places has most.
+fn is_greatest(claim: &Claim, panel: &Panel) -> bool {
+    matches!(claim.paper, Said::UpTo(_)) && panel.shape == Shape::Lines
+}
+
 /// In words.
 fn what(claim: &Claim, panel: &Panel) -> String {
     let At { series, place } = &claim.of;
     match &claim.to {
+        Some(to) if is_greatest(claim, panel) => {
+            format!("{}, most of all places: {series} to {}", panel.title, to.series)
+        }
         Some(to) if to.place == *place => format!("{}, {place}: {series} to {}", panel.title, to.series),
         Some(to) => format!("{}, {series}: {place} to {}", panel.title, to.place),
         None => format!("{}, {place}: {series}", panel.title),
     }
 }
 
-fn judge(stated: Option<Interval>, paper: Interval) -> Verdict {
+fn judge(stated: Option<Interval>, said: Said) -> Verdict {
+    let paper = said.interval();
+    match (stated, said) {
+        (Some(ours), Said::UpTo(_)) if ours.high < paper.low => return Verdict::CannotBeTold,
+        _ => {}
+    }
     match stated {
         None => Verdict::CannotBeTold,
         Some(ours) if !ours.meets(paper) => Verdict::Differs,
@@ -113,6 +130,20 @@ fn value(at: &At, panel: &Panel, kept: &Kept) -> Option<Summary> {
     let mut points = panel.points.iter();
     let point = points.find(|point| point.place == at.place && point.series == at.series)?;
     Summary::of(sample::samples(point, kept).iter().map(|one| one.number))
+}
+
+/// The greatest ratio of two series over the panel's places.
+fn greatest(over: &At, under: &At, panel: &Panel, kept: &Kept) -> Option<Ours> {
+    let rows = rows(panel, kept, |point| &point.place, |point| &point.series);
+    let of = |row: &Row<'_>| ratio::between(&rows, row.place, (over.series, under.series), panel.of());
+    let most = rows
+        .iter()
+        .filter_map(of)
+        .max_by(|one, other| one.ratio.total_cmp(&other.ratio))?;
+    Some(Ours::Ratio {
+        ratio: most.ratio,
+        stated: most.stated,
+    })
 }
 
 /// Two series at a place vary as the panel's series do beside each other at each place; two places of a series as the
@@ -146,7 +177,7 @@ mod tests {
     /// difference, and nothing can be told of what promises nothing, or too much.
     #[test]
     fn ratios_are_judged_by_what_they_promise() {
-        let paper = Said::Number("1.3").interval();
+        let paper = Said::Number("1.3");
         for (stated, verdict) in [
             (Some(INTERVAL(1.2, 1.4)), Verdict::Agrees),
             (Some(INTERVAL(1.2, 1.26)), Verdict::Agrees),
@@ -158,8 +189,15 @@ mod tests {
         ] {
             assert_eq!(judge(stated, paper), verdict, "{stated:?}");
         }
-        let none = Said::Range("0.9", "1.1").interval();
+        let none = Said::Range("0.9", "1.1");
         assert_eq!(judge(Some(INTERVAL(0.95, 1.2)), none), Verdict::Agrees);
+        for (low, high, verdict) in [
+            (1.1, 1.2, Verdict::CannotBeTold),
+            (1.2, 1.4, Verdict::Agrees),
+            (1.4, 1.6, Verdict::Differs),
+        ] {
+            assert_eq!(judge(Some(INTERVAL(low, high)), Said::UpTo("1.3")), verdict);
+        }
     }
 
     /// `a` is twice as fast as `b`, and both twice as fast at `y`; at `x` both lose half in the second round.
@@ -195,8 +233,10 @@ mod tests {
         Panel {
             title: "panel".into(),
             shape: Shape::Bars,
+            x: "",
             unit: "",
             points: points.into(),
+            runs: 1,
         }
     }
 
@@ -220,6 +260,35 @@ mod tests {
         };
         assert!((ratio(&series) - 2.0).abs() < 1e-9);
         assert!((ratio(&places) - 8f64.sqrt()).abs() < 1e-9);
+    }
+
+    /// The greatest of the paper's places is held against that of ours, where places lie on a line.
+    #[test]
+    fn greatest_ratios_are_of_any_place() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut kept = kept(directory.path());
+        let build = Build {
+            date: String::new(),
+            commit: String::new(),
+        };
+        for round in [1, 2] {
+            let outcome = Outcome::Printed(vec![serde_json::json!({ "mops": 0.5 })]);
+            kept.keep(Cell("by".into()), round, build.clone(), outcome)
+                .unwrap();
+        }
+        for (shape, what, expected) in [
+            (Shape::Lines, "panel, most of all places: a to b", 8.0),
+            (Shape::Bars, "panel, x: a to b", 2.0),
+        ] {
+            let panel = Panel {
+                shape,
+                ..panel(Measure::Mops)
+            };
+            let claim = claim::ratio(0, "x", ("a", "b"), Said::UpTo("2"), "", "");
+            let drawn = DrawnClaim::new(&claim, &panel, &kept);
+            assert_eq!(drawn.what, what);
+            assert!(matches!(drawn.ours, Some(Ours::Ratio { ratio, .. }) if (ratio - expected).abs() < 1e-9));
+        }
     }
 
     /// A count is judged by its rounds and the paper's digits, a time by itself not at all.

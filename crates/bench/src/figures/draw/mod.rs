@@ -20,12 +20,14 @@ use std::collections::BTreeSet;
 pub struct Drawn {
     pub id: &'static str,
     pub title: &'static str,
+    /// Whether no paper plots it: then `paper` says what it shows, and `differs` how it was measured.
+    pub ours: bool,
     pub paper: &'static str,
     pub differs: &'static str,
     pub panels: Vec<DrawnPanel>,
     /// But for those of panels that are left out.
     pub claims: Vec<DrawnClaim>,
-    /// Rounds of the run that has fewest, and of the one that has most.
+    /// Rounds, failures apart, of the run that has fewest, and of the one that has most.
     pub rounds: (usize, usize),
     /// When and with what they were run.
     pub builds: BTreeSet<Build>,
@@ -57,7 +59,12 @@ pub fn draw(figure: &Figure, kept: &Kept) -> Drawn {
             cells.push(point.cell.clone());
         }
     }
-    let rounds = || cells.iter().map(|cell| kept.outcomes(cell).count());
+    let printed = |outcome: &&Outcome| matches!(outcome, Outcome::Printed(_));
+    let rounds = || {
+        cells
+            .iter()
+            .map(|cell| kept.outcomes(cell).filter(printed).count())
+    };
     let why = |outcome: &Outcome| match outcome {
         Outcome::Failed(why) => Some(why.clone()),
         Outcome::Printed(_) => None,
@@ -75,6 +82,7 @@ pub fn draw(figure: &Figure, kept: &Kept) -> Drawn {
     Drawn {
         id: figure.id,
         title: figure.title,
+        ours: figure.ours,
         paper: figure.paper,
         differs: figure.differs,
         claims: figure.claims.iter().filter_map(draw_claim).collect(),
@@ -144,6 +152,7 @@ mod tests {
         let panel = |measure| Panel {
             title: "panel".into(),
             shape: Shape::Bars,
+            x: "",
             unit: "",
             points: ["a", "b"]
                 .map(|name| Point {
@@ -154,11 +163,13 @@ mod tests {
                     measure,
                 })
                 .into(),
+            runs: 1,
         };
         let drawn = draw(
             &Figure {
                 id: "id",
                 title: "title",
+                ours: false,
                 paper: "",
                 panels: vec![
                     panel(Measure::Mops),

@@ -4,13 +4,15 @@ use crate::figures::cell::Kept;
 use crate::figures::plan::{Panel, Point};
 use crate::figures::ratio::{self, Of, Ratio, Row};
 use crate::figures::sample::{Value, samples, timeline};
-use crate::figures::svg::{self, Series, Shape};
+use crate::figures::svg::{self, Labels, Series, Shape};
 use crate::latency::Timeline;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
 pub struct DrawnPanel {
     pub title: String,
+    /// What the places are.
+    pub x: &'static str,
     pub unit: &'static str,
     pub places: Vec<String>,
     pub series: Vec<Series>,
@@ -70,6 +72,7 @@ impl DrawnPanel {
         };
         DrawnPanel {
             title: panel.title.clone(),
+            x: panel.x,
             unit: panel.unit,
             places: rows.iter().map(|row| row.place.to_owned()).collect(),
             series,
@@ -82,11 +85,17 @@ impl DrawnPanel {
         }
     }
 
-    /// As SVG.
-    pub fn plot(&self) -> String {
+    /// As SVG, to stand on a page that says what it is, or alone, with its figure's title.
+    pub fn plot(&self, alone: Option<&str>) -> String {
+        let labels = Labels {
+            title: &self.title,
+            heading: alone.map(|figure| (figure, &*self.title)),
+            x: self.x,
+            y: self.unit,
+        };
         match self.shape {
-            Shape::Timeline => svg::timelines(&self.timelines),
-            Shape::Bars | Shape::Lines => svg::plot(self.shape, self.unit, &self.places, &self.series),
+            Shape::Timeline => svg::timelines(&labels, &self.timelines),
+            Shape::Bars | Shape::Lines => svg::plot(self.shape, &labels, &self.places, &self.series),
         }
     }
 }

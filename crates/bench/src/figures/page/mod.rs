@@ -1,5 +1,6 @@
 //! The page: one HTML file that needs nothing else.
 
+mod names;
 mod tables;
 
 use super::Conditions;
@@ -8,7 +9,7 @@ use super::build::Build;
 use super::draw::{Calibration, Drawn};
 use super::svg::{DRIFTED, escape, short};
 use std::fmt::Write;
-use tables::{claims, outside, with_spread};
+use tables::{claims, outside, overview, with_spread};
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 1160px; margin: 2em auto; padding: 0 1em; }
@@ -26,8 +27,26 @@ td small { color: #777; }
 p.differs, td.differs { color: #a04000; } td.differs, td.verdict { text-align: left; }
 td.differs { white-space: normal; min-width: 24em; }
 .failed { color: #a00; }
-nav { columns: 3; font-size: 14px; } nav a { display: block; }
+dl { font-size: 13px; display: grid; grid-template-columns: max-content 1fr; gap: .1em 1em; margin: .4em 0; }
+dt { font-weight: 600; } dd { margin: 0; } table.overview td:first-child { white-space: normal; }
 details { margin: .6em 0; } code { font-size: 12px; }
+";
+
+/// How to read it.
+const LEGEND: &str = "<ul>
+<li><b>Bars and points</b> are medians over the rounds, thin lines go from the least to the most. With one round there is no spread, \
+and differences mean little.</li>
+<li><b>×</b> is the ratio to the first row of its table, formed within each round.</li>
+<li><b>±</b> behind a ratio: another measurement of as many rounds is to find it within so much, in 95 of 100 cases. ±? says that \
+nothing can be promised. No ± stands where the numbers never varied, and at the longest calls, of which nothing is promised.</li>
+<li><b>agrees, differs, cannot be told</b>: a paper's number beside ours. A ratio agrees if ours with its ± meets what the paper's \
+digits say, differs if not, and cannot be told where ours could as well be 1 or is known too little, or where it stays below what \
+the paper has as its greatest. Counts are held against the paper's digits. Times by themselves are another machine's, and not \
+judged.</li>
+<li><b>†</b> (in lines, a hollow point): a miss took more than a tenth longer or shorter after a run than before it, so that the \
+machine changed meanwhile.</li>
+</ul>
+<p>Persist counts do not depend on the machine; times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>
 ";
 
 /// All figures under what they were made on, and what holding them against another measurement gave.
@@ -43,27 +62,16 @@ pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Again
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width\"><title>Wollemi: the papers' figures</title><style>{STYLE}</style></head><body>\n\
          <h1>The papers' figures, measured</h1>\n<p>Scale <b>{scale}</b>: {} keys. Put together on {date} at commit \
-         {}, version {version}. {}.</p>\n<p>Bars and points are medians over the rounds, thin lines their extremes; \
-         with one round there is no spread, and differences mean little. × is the ratio to the first row, formed within \
-         each round; ± behind it is within what another measurement of as many rounds is to find it, 95 of 100 times (±?: nothing can be said), from how the \
-         rounds of that table vary and how measurements differ; of the longest calls nothing is stated. A paper's ratio <i>agrees</i> with ours if so much as its digits say lies within that, and \
-         <i>differs</i> if not; it <i>cannot be told</i> where ours may as well be no difference at all, or anything. Counts are held against the paper's digits; times by \
-         themselves are of another machine, and not judged. {DRIFTED} (in lines, a hollow point) marks numbers in whose runs a miss took more \
-         than a tenth longer or shorter afterwards. Persist counts do not depend on the machine; \
-         times do, and in DRAM a fence costs less beside a miss than on the papers' memory.</p>\n<nav>\n",
+         {}, version {version}. {}.</p>\n{LEGEND}",
         short(*keys as f64),
         escape(commit),
         escape(&machine.hardware()),
         scale = format!("{scale:?}").to_lowercase(),
     );
-    // Writing to a string does not fail, here and below.
-    for figure in figures {
-        let _ = writeln!(page, "<a href=\"#{}\">{}</a>", figure.id, escape(figure.title));
-    }
+    overview(&mut page, figures);
     if against.is_some() {
-        page.push_str("<a href=\"#against\">Held against a measurement before</a>\n");
+        page.push_str("<p><a href=\"#against\">Held against a measurement before</a></p>\n");
     }
-    page.push_str("</nav>\n");
     for figure in figures {
         section(&mut page, figure);
     }
@@ -75,9 +83,14 @@ pub fn render(conditions: &Conditions, figures: &[Drawn], against: Option<&Again
 }
 
 fn section(page: &mut String, figure: &Drawn) {
+    let [says, but] = match figure.ours {
+        true => ["What it shows", "How it was measured"],
+        false => ["The paper", "Where it differs"],
+    };
+    // Writing to a string does not fail, here and below.
     let _ = writeln!(
         page,
-        "<h2 id=\"{}\">{}</h2>\n<p class=\"paper\"><b>The paper:</b> {}</p>",
+        "<h2 id=\"{}\">{}</h2>\n<p class=\"paper\"><b>{says}:</b> {}</p>",
         figure.id,
         escape(figure.title),
         escape(figure.paper)
@@ -93,16 +106,16 @@ fn section(page: &mut String, figure: &Drawn) {
         }
         let _ = writeln!(
             page,
-            "<h3>{} ({})</h3>\n<div class=\"panel\"><div class=\"plot\">{}</div>",
+            "<h3>{}</h3>\n<div class=\"panel\"><div class=\"plot\">{}</div>",
             escape(&panel.title),
-            escape(panel.unit),
-            panel.plot()
+            panel.plot(None)
         );
         tables::numbers(page, panel);
         page.push_str("</div>\n");
     }
     claims(page, figure);
-    let _ = writeln!(page, "<p><b>Where it differs:</b> {}</p>", escape(figure.differs));
+    let _ = writeln!(page, "<p><b>{but}:</b> {}</p>", escape(figure.differs));
+    names::explain(page, figure);
     if !figure.failed.is_empty() {
         page.push_str("<p class=\"failed\">Runs that gave nothing:</p><ul>\n");
         for (cell, why) in &figure.failed {

@@ -10,9 +10,13 @@ use std::fmt::Write;
 
 /// The panel's numbers: a row a series, with its ratio to the first where the papers compare.
 pub fn numbers(page: &mut String, panel: &DrawnPanel) {
-    page.push_str("<div class=\"scroll\"><table><tr><th></th>");
+    // Writing to a string does not fail, here and below.
+    let _ = write!(
+        page,
+        "<div class=\"scroll\"><table><tr><th>{}</th>",
+        escape(panel.unit)
+    );
     for place in &panel.places {
-        // Writing to a string does not fail, here and below.
         let _ = write!(page, "<th>{}</th>", escape(place));
     }
     page.push_str("</tr>\n");
@@ -39,8 +43,8 @@ fn number(value: &Option<Value>, ratio: Option<&Ratio>) -> String {
     if let Some(ratio) = ratio {
         let _ = write!(
             text,
-            " <small>×{:.2}{}</small>",
-            ratio.ratio,
+            " <small>×{}{}</small>",
+            short(ratio.ratio),
             plus_minus(ratio.stated)
         );
     }
@@ -126,21 +130,64 @@ pub fn outside(page: &mut String, against: &Against) {
     for held in against.outside() {
         let _ = writeln!(
             page,
-            "<tr><td><a href=\"#{id}\">{id}</a>, {}, {}</td><td>{} to {}</td><td>×{:.2}</td><td>×{:.2}–{:.2}</td>\
-             <td>×{:.2}{}</td></tr>",
+            "<tr><td><a href=\"#{id}\">{id}</a>, {}, {}</td><td>{} to {}</td><td>×{}</td><td>×{}–{}</td>\
+             <td>×{}{}</td></tr>",
             escape(&held.panel),
             escape(&held.place),
             escape(&held.over),
             escape(&held.under),
-            held.first,
-            held.stated.low,
-            held.stated.high,
-            held.second,
+            exact(held.first),
+            exact(held.stated.low),
+            exact(held.stated.high),
+            exact(held.second),
             if held.drifted { DRIFTED } else { "" },
             id = held.figure,
         );
     }
     page.push_str("</table></div>\n");
+}
+
+/// With three decimals where there is something to see in them: what is stated of counts is narrow.
+fn exact(ratio: f64) -> String {
+    match ratio < 100.0 {
+        true => format!("{ratio:.3}"),
+        false => short(ratio),
+    }
+}
+
+/// What came of each figure, with a link to it.
+pub fn overview(page: &mut String, figures: &[Drawn]) {
+    page.push_str(
+        "<div class=\"scroll\"><table class=\"overview\"><tr><th>figure</th><th>agrees</th><th>differs</th>\
+         <th>cannot be told</th><th>runs</th><th>drifted</th><th>failed</th></tr>\n",
+    );
+    for figure in figures {
+        let count = |wanted| {
+            let mut verdicts = figure.claims.iter().filter_map(|claim| claim.verdict);
+            some(verdicts.by_ref().filter(|verdict| *verdict == wanted).count())
+        };
+        let _ = writeln!(
+            page,
+            "<tr><td><a href=\"#{}\">{}</a></td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            figure.id,
+            escape(figure.title),
+            count(Verdict::Agrees),
+            count(Verdict::Differs),
+            count(Verdict::CannotBeTold),
+            some(figure.calibration.runs),
+            some(figure.calibration.drifted),
+            some(figure.failed.len()),
+        );
+    }
+    page.push_str("</table></div>\n");
+}
+
+/// A number, or nothing for none.
+fn some(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        count => count.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -154,6 +201,13 @@ mod tests {
         assert_eq!(shown(1.0, 1.0, 1.0), "1");
         assert_eq!(shown(1.0, 0.999, 1.001), "1");
         assert_eq!(shown(1.0, 0.98, 1.0), "1 <small>0.98–1</small>");
+    }
+
+    /// The ends of a narrow interval are told apart, and large ratios have no digits that say nothing.
+    #[test]
+    fn ends_are_told_apart() {
+        assert_eq!([0.3488, 0.3512].map(exact), ["0.349", "0.351"]);
+        assert_eq!(exact(382.45), "382");
     }
 
     /// A ratio has what it promises behind it, and nothing where it promises nothing.

@@ -34,6 +34,8 @@ pub enum Said {
     Over(&'static str, &'static str),
     /// From one number to another.
     Range(&'static str, &'static str),
+    /// The greatest of several places, which need not be ours.
+    UpTo(&'static str),
 }
 
 impl From<&'static str> for Said {
@@ -46,7 +48,7 @@ impl Said {
     /// Where the number can lie that was rounded to this.
     pub fn interval(self) -> Interval {
         match self {
-            Said::Number(number) => {
+            Said::Number(number) | Said::UpTo(number) => {
                 let (number, half) = (value_of(number), half_a_digit(number));
                 Interval {
                     low: number - half,
@@ -74,6 +76,7 @@ impl std::fmt::Display for Said {
             Said::Number(number) => f.write_str(number),
             Said::Over(over, under) => f.write_str(&short(value_of(over) / value_of(under))),
             Said::Range(least, most) => write!(f, "{least}–{most}"),
+            Said::UpTo(most) => write!(f, "up to {most}"),
         }
     }
 }
@@ -162,6 +165,7 @@ mod tests {
             (Said::Number("2.562"), "2.562", 2.5615, 2.5625),
             (Said::Over("1.2", "1.5"), "0.80", 1.15 / 1.55, 1.25 / 1.45),
             (Said::Range("1.65", "2"), "1.65–2", 1.645, 2.5),
+            (Said::UpTo("2.19"), "up to 2.19", 2.185, 2.195),
         ] {
             assert_eq!(said.to_string(), shown);
             let Interval { low: from, high: to } = said.interval();

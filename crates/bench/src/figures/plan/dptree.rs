@@ -1,10 +1,8 @@
 //! What DPTree plots (VLDB 2020, §4).
 
 use super::{
-    Claim, Figure, HARDWARE, MICROS, MOPS, Maker, Measure, OTHER_MEMORY, Panel, Point, Said, between, ratio,
-    shown, value,
+    Claim, Figure, HARDWARE, MICROS, MOPS, Maker, Measure, OTHER_MEMORY, Said, between, ratio, shown, value,
 };
-use crate::figures::cell::Cell;
 use crate::figures::svg::Shape;
 use indexes::IndexKind;
 
@@ -60,21 +58,22 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         "dptree-scan-insert",
         "dptree-mixed",
     ];
-    let mixes = mixes.map(|mix| maker.over(mix, Shape::Lines, shown(), mix, &places, MOPS));
+    let mixes = mixes.map(|mix| {
+        maker
+            .over(mix, Shape::Lines, shown(), mix, &places, MOPS)
+            .along("threads")
+    });
     let persists = |title: &str, path: &'static [&'static str]| {
         let measure = Measure::Path(path);
-        maker.workloads(title, shown(), &["load"], "--key-kind u64", "an insert", measure)
+        maker.workloads(title, shown(), &["load"], "--key-kind u64", "per insert", measure)
     };
     let per_op = |mix: &str| {
         HARDWARE.map(|what| {
-            maker.over(
-                &format!("{mix}: {}", what.0),
-                Shape::Lines,
-                shown(),
-                mix,
-                &places,
-                what,
-            )
+            let title = format!("{mix}: {}", what.0);
+            let what = ("per operation", what.1);
+            maker
+                .over(&title, Shape::Lines, shown(), mix, &places, what)
+                .along("threads")
         })
     };
     let most = sizes.last().map_or("", |(place, _)| place.as_str());
@@ -111,6 +110,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "dptree-8",
             title: "DPTree Fig. 8: inserts, lookups and scans by data size",
+            ours: false,
             paper: "25 to 100 M keys, one thread: DPTree's lookups are up to 2.19 times as fast as WORT's, its scans up \
                 to 10.98 times, and WORT's inserts take 1.25 times as long. 50 M pairs take 1.7 GB, WORT 6.02 GB.",
             panels: vec![
@@ -123,16 +123,18 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     &sizes,
                     MICROS,
                 ),
+                maker
+                    .over(
+                        "(c) scans of a share of the keys",
+                        Shape::Lines,
+                        shown(),
+                        "scan100",
+                        &scans,
+                        MICROS,
+                    )
+                    .along("share of the keys"),
                 maker.over(
-                    "(c) scans of a share of the keys",
-                    Shape::Lines,
-                    shown(),
-                    "scan100",
-                    &scans,
-                    MICROS,
-                ),
-                maker.over(
-                    "space (in the text)",
+                    "space",
                     Shape::Lines,
                     shown(),
                     "load",
@@ -142,8 +144,8 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             ],
             claims: vec![
                 ratio(0, most, WORT, "1.25", "§4.2", INSERTS),
-                ratio(1, most, WORT, "2.19", "§4.2, up to", LOOKUPS),
-                ratio(2, "0.1%", WORT, "10.98", "§4.2, up to", SCANS),
+                ratio(1, most, WORT, Said::UpTo("2.19"), "§4.2", LOOKUPS),
+                ratio(2, "0.1%", WORT, Said::UpTo("10.98"), "§4.2", SCANS),
                 ratio(
                     3,
                     most,
@@ -159,6 +161,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "dptree-table-1",
             title: "DPTree Table 1: persists an insert, by purpose",
+            ours: false,
             paper: "50 M keys. DPTree: 2.26 write-backs (log 1.1, allocation 0.06, nodes 1.1) and 1.06 fences; WORT: 6.8 \
                 (allocation 3.9, nodes 2.9) and 6.5 fences.",
             panels: vec![
@@ -176,7 +179,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     shown(),
                     &["load"],
                     "--key-kind u64",
-                    "an insert",
+                    "per insert",
                     Measure::Field("write_backs_per_op"),
                 ),
                 maker.workloads(
@@ -184,7 +187,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     shown(),
                     &["load"],
                     "--key-kind u64",
-                    "an insert",
+                    "per insert",
                     Measure::Field("fences_per_op"),
                 ),
             ],
@@ -205,6 +208,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "dptree-10",
             title: "DPTree Fig. 10: lookups by leaf probing",
+            ours: false,
             paper: "Plot only. Linear probing with fingerprints is fastest, fingerprints alone slowest.",
             panels: vec![
                 maker.over("lookups", Shape::Bars, probing(), "get", &sizes[2..], MICROS),
@@ -225,8 +229,8 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "dptree-threshold",
             title: "DPTree: when to merge",
-            paper: "None plots it: a merge begins when the buffer tree has a share R of the base tree's keys, 0.1 in the paper \
-                (dptree). Later merges write less, and leave more to replay and more DRAM in use.",
+            ours: true,
+            paper: "A merge begins when the buffer tree has a share R of the base tree's keys, 0.1 in the paper (dptree). Later merges write less, and leave more to replay and more DRAM in use.",
             panels: vec![
                 maker.workloads(
                     "operations",
@@ -241,16 +245,17 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     thresholds(),
                     &["load"],
                     "--key-kind u64",
-                    "write-backs",
+                    "per insert",
                     Measure::Field("write_backs_per_op"),
                 ),
             ],
             claims: vec![],
-            differs: OTHER_MEMORY,
+            differs: "One thread. The write-backs are of a load of keys of eight bytes, counted with a run of its own.",
         },
         Figure {
             id: "dptree-12",
             title: "DPTree Fig. 12: its mixes by threads",
+            ours: false,
             paper: "Plot only for DPTree beside WORT. With 32 threads it is 27.3 times as fast as with one on reads, 21.9 times on reads and updates, and \
                 14 times on all mixed, and ahead of FAST&FAIR by up to 1.36 times on inserts and 1.58 times on reads.",
             panels: mixes.into(),
@@ -260,6 +265,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "dptree-table-2",
             title: "DPTree Table 2: what the processor counts, by threads",
+            ours: false,
             paper: "An operation of DPTree with 1 and 32 threads: read-update 1768 and 2947 cycles, 456 and 474 instructions, 3.05 \
                 and 3.25 cache misses, 2.34 and 2.50 mispredicted branches; read 1461 and 1662, 444 and 447, 2.68 and \
                 2.82, 1.76 and 1.80.",
@@ -273,30 +279,11 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "dptree-13",
             title: "DPTree Fig. 13: recovery",
+            ours: false,
             paper: "Plot only. 8 M to 128 M keys: DPTree replays its log and rebuilds its inner nodes, with 32 threads up to 8 times as \
                 fast as with one.",
             panels: vec![
-                Panel {
-                    title: "until the first answer after a kill".into(),
-                    shape: Shape::Lines,
-                    unit: "ms",
-                    points: shown()
-                        .flat_map(|index| {
-                            [8, 4, 2, 1].map(|part| {
-                                let keys = (maker.keys / part).max(1);
-                                Point {
-                                    series: index.name().into(),
-                                    place: crate::figures::svg::short(keys as f64),
-                                    cell: Cell(format!(
-                                        "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
-                                    )),
-                                    pick: vec![("after", "kill".into())],
-                                    measure: Measure::Field("first_get_ms"),
-                                }
-                            })
-                        })
-                        .collect(),
-                },
+                maker.openings("until the first answer after a kill", "first_get_ms"),
                 maker.recoveries(
                     IndexKind::DpTree,
                     "DPTree's first answer, by threads that replay",

@@ -51,11 +51,21 @@ pub struct Point {
 pub struct Panel {
     pub title: String,
     pub shape: Shape,
+    /// What its places are: the name of the axis below.
+    pub x: &'static str,
+    /// The name of the axis beside.
     pub unit: &'static str,
     pub points: Vec<Point>,
+    /// How many runs of each point a round has: each counts as a round of the panel's own.
+    pub runs: usize,
 }
 
 impl Panel {
+    /// The same over places that are these.
+    pub fn along(self, x: &'static str) -> Panel {
+        Panel { x, ..self }
+    }
+
     /// What its ratios are of.
     pub fn of(&self) -> Of {
         let any = |is: fn(Measure) -> bool| self.points.iter().any(|point| is(point.measure));
@@ -73,11 +83,13 @@ impl Panel {
     }
 }
 
-/// A figure of a paper.
+/// A figure of a paper, or one of ours.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub id: &'static str,
     pub title: &'static str,
+    /// Whether no paper plots it: then `paper` says what it shows, and `differs` how it was measured.
+    pub ours: bool,
     /// What the paper ran and found, in short.
     pub paper: &'static str,
     pub panels: Vec<Panel>,

@@ -1,12 +1,13 @@
 //! Panels of runs at one scale.
 
-use super::{MOPS, Measure, Panel, Point};
+use super::{MOPS, Measure, Panel, Point, Scale, shown};
 use crate::figures::cell::Cell;
-use crate::figures::svg::Shape;
+use crate::figures::svg::{Shape, short};
 use indexes::IndexKind;
 
 /// Makes cells and points at one scale.
 pub(super) struct Maker {
+    pub(super) scale: Scale,
     pub(super) keys: usize,
     pub(super) cores: usize,
 }
@@ -44,7 +45,7 @@ impl Maker {
                 .map(move |workload| point(index, workload, &cell, workload, measure))
                 .collect::<Vec<_>>()
         });
-        panel(title, Shape::Bars, unit, points)
+        panel(title, Shape::Bars, "workload", unit, points)
     }
 
     /// Throughput of workloads that share a cell: those that scan in a panel of their own, for their other scale.
@@ -72,7 +73,8 @@ impl Maker {
         vec![points, scanning]
     }
 
-    /// A panel of one workload over places, each with arguments of its own.
+    /// A panel of one workload over places, each with arguments of its own: numbers of keys, if it is not said what else
+    /// they are ([`Panel::along`]).
     pub(super) fn over(
         &self,
         title: &str,
@@ -93,7 +95,7 @@ impl Maker {
             };
             places.iter().map(point).collect::<Vec<_>>()
         });
-        panel(title, shape, unit, points)
+        panel(title, shape, "keys", unit, points)
     }
 
     /// The allocators, by threads.
@@ -110,11 +112,11 @@ impl Maker {
         };
         let points =
             threads.flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)));
-        panel("by threads", Shape::Lines, "M chunks/s", points)
+        panel("by threads", Shape::Lines, "threads", "M chunks/s", points)
     }
 
-    /// An opening after a kill, recovered by so many threads.
-    fn recovery(&self, index: IndexKind, keys: usize, threads: usize) -> Cell {
+    /// Openings after a kill and after a close, recovered by so many threads.
+    pub(super) fn opening(&self, index: IndexKind, keys: usize, threads: usize) -> Cell {
         let more = match threads {
             1 => String::new(),
             threads => format!(" --recovery-threads {threads}"),
@@ -124,60 +126,81 @@ impl Maker {
         ))
     }
 
-    fn recovery_points(&self, index: IndexKind, parts: &[usize], measure: Measure) -> Vec<Point> {
-        let threads = [1, 2].into_iter().filter(|threads| *threads <= self.cores);
-        let point = |threads: usize, part: usize| {
-            let keys = (self.keys / part).max(1);
-            Point {
-                series: if threads == 1 {
-                    "1 thread".into()
-                } else {
-                    format!("{threads} threads")
-                },
-                place: crate::figures::svg::short(keys as f64),
-                cell: self.recovery(index, keys, threads),
-                pick: vec![("after", "kill".into())],
-                measure,
-            }
+    /// What an opening after a kill takes, of each index over its keys.
+    pub(super) fn openings(&self, title: &str, field: &'static str) -> Panel {
+        let of = |index: IndexKind| {
+            self.parts()
+                .map(|keys| self.killed(index.name(), index, keys, 1, Measure::Field(field)))
         };
-        threads
-            .flat_map(|threads| parts.iter().map(move |&part| point(threads, part)))
-            .collect()
+        panel(title, Shape::Lines, "keys", "ms", shown().flat_map(of))
+    }
+
+    /// A series' point of an opening after a kill.
+    fn killed(&self, series: &str, index: IndexKind, keys: usize, threads: usize, measure: Measure) -> Point {
+        Point {
+            series: series.into(),
+            place: short(keys as f64),
+            cell: self.opening(index, keys, threads),
+            pick: vec![("after", "kill".into())],
+            measure,
+        }
+    }
+
+    /// The same when one thread recovers, and when two do.
+    fn by_threads(&self, index: IndexKind, sizes: &[usize], measure: Measure) -> Vec<Point> {
+        let threads = [(1, "1 thread"), (2, "2 threads")];
+        let here = threads.into_iter().filter(|(threads, _)| *threads <= self.cores);
+        here.flat_map(|(threads, series)| {
+            let point = move |&keys| self.killed(series, index, keys, threads, measure);
+            sizes.iter().map(point)
+        })
+        .collect()
     }
 
     /// What an opening after a kill takes when one thread recovers, and when two do.
     pub(super) fn recoveries(&self, index: IndexKind, title: &str, field: &'static str) -> Panel {
-        let points = self.recovery_points(index, &[8, 4, 2, 1], Measure::Field(field));
-        panel(title, Shape::Lines, "ms", points.into_iter())
+        let points = self.by_threads(index, &self.parts(), Measure::Field(field));
+        panel(title, Shape::Lines, "keys", "ms", points.into_iter())
     }
 
     /// Calls from the first answer after a kill until recovery by one thread has ended, and by two.
     pub(super) fn calls_beside_recovery(&self, index: IndexKind, title: &str) -> Panel {
-        let points = self.recovery_points(index, &[1], Measure::Longest);
-        panel(title, Shape::Timeline, "longest call, ms", points.into_iter())
+        let points = self.by_threads(index, &[self.keys], Measure::Longest);
+        panel(
+            title,
+            Shape::Timeline,
+            "time",
+            "longest call, ms",
+            points.into_iter(),
+        )
     }
 
-    /// Numbers of keys up to the scale's, as places.
+    /// Numbers of keys up to the scale's.
+    fn parts(&self) -> [usize; 4] {
+        [8, 4, 2, 1].map(|part| (self.keys / part).max(1))
+    }
+
+    /// The same as places.
     pub(super) fn sizes(&self, more: &str) -> Vec<(String, String)> {
-        let sizes = [8, 4, 2, 1].map(|part| (self.keys / part).max(1));
-        sizes
-            .iter()
-            .map(|keys| {
-                (
-                    crate::figures::svg::short(*keys as f64),
-                    format!("--keys {keys} {more}"),
-                )
-            })
-            .collect()
+        let place = |keys: usize| (short(keys as f64), format!("--keys {keys} {more}"));
+        self.parts().map(place).into()
     }
 }
 
-fn panel(title: &str, shape: Shape, unit: &'static str, points: impl Iterator<Item = Point>) -> Panel {
+fn panel(
+    title: &str,
+    shape: Shape,
+    x: &'static str,
+    unit: &'static str,
+    points: impl Iterator<Item = Point>,
+) -> Panel {
     Panel {
         title: title.into(),
         shape,
+        x,
         unit,
         points: points.collect(),
+        runs: 1,
     }
 }
 

@@ -65,7 +65,7 @@ impl Measure {
 }
 
 pub(super) const MOPS: (&str, Measure) = ("Mops/s", Measure::Mops);
-pub(super) const MICROS: (&str, Measure) = ("µs an operation", Measure::MicrosPerOp);
+pub(super) const MICROS: (&str, Measure) = ("µs per operation", Measure::MicrosPerOp);
 
 /// Hardware counters, which the page leaves out where the machine gives none.
 pub(super) const HARDWARE: [(&str, Measure); 4] = [

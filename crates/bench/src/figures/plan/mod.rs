@@ -38,6 +38,7 @@ fn chain<T>(mut all: Vec<T>, more: impl IntoIterator<Item = T>) -> Vec<T> {
 /// All figures at this scale, on so many cores.
 pub fn figures(scale: Scale, cores: usize) -> Vec<Figure> {
     let maker = Maker {
+        scale,
         keys: scale.keys(),
         cores,
     };
@@ -60,6 +61,16 @@ mod tests {
     use super::*;
     use clap::Parser;
 
+    /// Whether all panels that have one of its runs have it as often.
+    fn shared(figures: &[Figure], panel: &Panel) -> bool {
+        let cells: Vec<_> = panel.points.iter().map(|point| &point.cell).collect();
+        let mut others = figures.iter().flat_map(|figure| &figure.panels);
+        others.all(|other| {
+            let both = other.points.iter().any(|point| cells.contains(&&point.cell));
+            !both || other.runs == panel.runs
+        })
+    }
+
     /// Each figure has panels, each claim names points that its panel has, says where the paper has it and why ours may
     /// differ, numbers are numbers, and ids are unique. What a paper's text gives no number of that is measured here says so.
     #[test]
@@ -70,12 +81,12 @@ mod tests {
                 assert!(!figure.panels.is_empty(), "{}", figure.id);
                 assert_eq!(figures.iter().filter(|other| other.id == figure.id).count(), 1);
                 let measured = figure.panels.iter().any(|panel| !panel.points.is_empty());
-                let said = ["None plots it", "Plot only"].map(|begin| figure.paper.starts_with(begin));
-                assert!(
-                    !figure.claims.is_empty() || said.contains(&true) || !measured,
-                    "{}",
-                    figure.id
-                );
+                let said = figure.ours || figure.paper.starts_with("Plot only");
+                assert!(!figure.claims.is_empty() || said || !measured, "{}", figure.id);
+                for panel in &figure.panels {
+                    assert!(panel.runs > 0 && shared(&figures, panel), "{}", figure.id);
+                    assert!(!panel.x.is_empty() && !panel.unit.is_empty(), "{}", figure.id);
+                }
                 for claim in &figure.claims {
                     let points = &figure.panels[claim.panel].points;
                     for at in [Some(&claim.of), claim.to.as_ref()].into_iter().flatten() {

@@ -19,7 +19,9 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
     let kinds = ["dense", "sparse", "clustered"];
     let with_keys = |keys: usize, title: &str, workload: &str, more: &str, what| {
         let places = kinds.map(|kind| (kind.into(), format!("--keys {keys} --key-kind {kind} {more}")));
-        maker.over(title, Shape::Bars, shown(), workload, &places, what)
+        maker
+            .over(title, Shape::Bars, shown(), workload, &places, what)
+            .along("kind of keys")
     };
     let over_kinds =
         |title: &str, workload: &str, more: &str, what| with_keys(maker.keys, title, workload, more, what);
@@ -53,21 +55,25 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         ["3.8", "6.2", "8.8"],
     ];
     let delays = |kind: &str| {
-        let places = ["dram", "wort-300", "wort-500"].map(|delay| {
+        // What a write-back takes, and what it is called on the command line.
+        let latencies = [("100 ns", "dram"), ("300 ns", "wort-300"), ("500 ns", "wort-500")];
+        let places = latencies.map(|(latency, delay)| {
             let more = format!(
                 "--keys {} --key-kind {kind} --media delay --delay {delay} --no-counts",
                 maker.keys
             );
-            (delay.to_owned(), more)
+            (latency.to_owned(), more)
         });
-        maker.over(
-            &format!("{kind} keys"),
-            Shape::Lines,
-            shown(),
-            "load",
-            &places,
-            MICROS,
-        )
+        maker
+            .over(
+                &format!("{kind} keys"),
+                Shape::Lines,
+                shown(),
+                "load",
+                &places,
+                MICROS,
+            )
+            .along("write latency")
     };
     let scans = |share: &str| {
         over_kinds(
@@ -84,6 +90,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-7",
             title: "WORT Fig. 7: inserts at DRAM's latency",
+            ours: false,
             paper: "128 M keys, one thread: clustered keys take about 1.5 times as long as dense and sparse ones.",
             panels: vec![over_kinds("inserts", "load", "--no-counts", MICROS)],
             claims: clustered.collect(),
@@ -92,6 +99,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-8",
             title: "WORT Fig. 8: inserts as writes get slower",
+            ours: false,
             paper: "Plot only. Radix trees stay ahead of B+-trees as the write latency grows from 100 to 500 ns; the paper delays \
                 every write-back.",
             panels: kinds.map(delays).into(),
@@ -101,6 +109,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-9",
             title: "WORT Fig. 9: lookups",
+            ours: false,
             paper: "Plot only. ART+CoW is fastest; WORT's depth costs it most when reads are slow.",
             panels: vec![over_kinds("lookups", "get", "--no-counts", MICROS)],
             claims: vec![],
@@ -109,6 +118,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-10",
             title: "WORT Fig. 10: range queries",
+            ours: false,
             paper: "Plot only for radix trees beside each other. 0.001% and 0.01% of 128 M keys: the radix trees take 5.8 and 6.4 times as long as a B+-tree.",
             panels: vec![scans("0.01%"), scans("0.1%")],
             claims: vec![],
@@ -117,6 +127,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
         Figure {
             id: "wort-table-1",
             title: "WORT Table 1: write-backs an insert, cache misses",
+            ours: false,
             paper: "Write-backs for dense, sparse, clustered keys: WORT 2.2, 2.4, 2.3; WOART 2.4, 3.5, 3.7; ART+CoW 2.4, \
                 3.8, 3.9. What the allocator persists is not counted. Cache misses an insert: WORT 6.3, 7.2, 17.0; WOART \
                 5.7, 7.9, 11.2; ART+CoW 5.0, 12.7, 12.9; a lookup: 6.5, 7.6, 11.5; 4.8, 7.9, 8.9; 3.8, 6.2, 8.8. \
@@ -128,7 +139,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     "load",
                     "",
                     (
-                        "write-backs",
+                        "per insert",
                         Measure::Path(&["persists_per_op", "node", "write_backs"]),
                     ),
                 ),
@@ -137,10 +148,20 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     "fences",
                     "load",
                     "",
-                    ("fences", Measure::Field("fences_per_op")),
+                    ("per insert", Measure::Field("fences_per_op")),
                 ),
-                over_kinds("(a) cache misses an insert", "load", "--no-counts", CACHE_MISSES),
-                over_kinds("(c) cache misses a lookup", "get", "--no-counts", CACHE_MISSES),
+                over_kinds(
+                    "(a) cache misses an insert",
+                    "load",
+                    "--no-counts",
+                    ("per insert", CACHE_MISSES.1),
+                ),
+                over_kinds(
+                    "(c) cache misses a lookup",
+                    "get",
+                    "--no-counts",
+                    ("per lookup", CACHE_MISSES.1),
+                ),
             ],
             claims: nine(0, write_backs, "Table 1b", SHAPE)
                 .chain(nine(2, insert_misses, "Table 1a", OTHER_CACHE))

@@ -1,4 +1,4 @@
-//! What plots have in common: the frame, the vertical scale, the legend.
+//! What plots have in common: the vertical scale, what stands below, the legend.
 
 use super::{colour, escape, short};
 use std::fmt::Write;
@@ -8,15 +8,6 @@ pub const LEFT: f64 = 64.0;
 /// Below the frame's upper edge.
 pub const TOP: f64 = 12.0;
 const LEGEND_LINE: f64 = 20.0;
-
-/// Begins a picture whose plots are `inner` wide.
-pub fn frame(inner: f64, height: f64) -> String {
-    let width = LEFT + inner + 12.0;
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
-         role=\"img\" style=\"background:#fff\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n"
-    )
-}
 
 /// A vertical scale.
 pub struct Axis {

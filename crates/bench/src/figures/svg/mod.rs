@@ -1,6 +1,7 @@
 //! Plots as SVG: grouped bars, lines over labelled places, and timelines. Nothing else is needed to look at them.
 
 mod axes;
+mod picture;
 mod plot;
 mod timeline;
 
@@ -19,6 +20,18 @@ pub enum Shape {
     Lines,
     /// What was done when, below it the longest calls.
     Timeline,
+}
+
+/// What a plot says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Labels<'l> {
+    /// What it shows, for who cannot see it.
+    pub title: &'l str,
+    /// Drawn above it, where nothing around it says so: the figure, and what of it.
+    pub heading: Option<(&'l str, &'l str)>,
+    /// The names of the axes, below and beside.
+    pub x: &'l str,
+    pub y: &'l str,
 }
 
 /// One series: a value, or none, for each place.

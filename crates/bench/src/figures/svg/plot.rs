@@ -1,7 +1,8 @@
 //! Bars and lines over labelled places.
 
-use super::axes::{Axis, LEFT, Legend, TOP, below, frame};
-use super::{DRIFTED, Series, Shape, colour, escape, short};
+use super::axes::{Axis, LEFT, Legend, TOP, below};
+use super::picture::picture;
+use super::{DRIFTED, Labels, Series, Shape, colour, escape, short};
 use crate::figures::sample::Value;
 use crate::summary::Summary;
 use std::fmt::Write;
@@ -9,7 +10,7 @@ use std::fmt::Write;
 const HEIGHT: f64 = 240.0;
 
 /// Draws the series over the places.
-pub fn plot(shape: Shape, y_label: &str, places: &[String], series: &[Series]) -> String {
+pub fn plot(shape: Shape, labels: &Labels<'_>, places: &[String], series: &[Series]) -> String {
     let count = series.len().max(1) as f64;
     let group = match shape {
         Shape::Bars => (count * 13.0 + 22.0).max(70.0),
@@ -29,8 +30,9 @@ pub fn plot(shape: Shape, y_label: &str, places: &[String], series: &[Series]) -
     let y = |value: f64| axis.y(value);
     let x = |place: usize| LEFT + group * (place as f64 + 0.5);
     let legend = Legend::new(series.iter().map(|one| &*one.name), inner);
-    let mut svg = frame(inner, TOP + HEIGHT + 34.0 + legend.height());
-    axis.draw(&mut svg, inner, y_label);
+    let mut svg = String::new();
+    axis.draw(&mut svg, inner, labels.y);
+    below(&mut svg, LEFT + inner / 2.0, TOP + HEIGHT + 36.0, labels.x);
     for (place, label) in places.iter().enumerate() {
         below(&mut svg, x(place), TOP + HEIGHT + 18.0, label);
     }
@@ -40,9 +42,23 @@ pub fn plot(shape: Shape, y_label: &str, places: &[String], series: &[Series]) -
             Shape::Lines | Shape::Timeline => line(&mut svg, i, one, &x, &y),
         }
     }
-    legend.draw(&mut svg, TOP + HEIGHT + 40.0);
-    svg.push_str("</svg>\n");
-    svg
+    legend.draw(&mut svg, TOP + HEIGHT + 60.0);
+    let drifted = values().any(|value| value.drifted > 0);
+    let note = note(shape, drifted);
+    picture(labels, inner, TOP + HEIGHT + 56.0 + legend.height(), &note, &svg)
+}
+
+/// What the marks are.
+fn note(shape: Shape, drifted: bool) -> String {
+    let (marks, mark) = match shape {
+        Shape::Bars => ("Bars", DRIFTED),
+        Shape::Lines | Shape::Timeline => ("Points", "Hollow"),
+    };
+    let mut note = format!("{marks}: medians of the rounds; thin lines: least to most.");
+    if drifted {
+        let _ = write!(note, " {mark}: memory changed its pace during a run.");
+    }
+    note
 }
 
 fn bars(
@@ -156,11 +172,24 @@ mod tests {
                 values: vec![None, value(0)],
             },
         ];
-        let bars = plot(Shape::Bars, "Mops/s", &places, &series);
-        assert_eq!(bars.matches("<title>").count(), 3);
+        let labels = Labels {
+            title: "title",
+            heading: None,
+            x: "kind",
+            y: "Mops/s",
+        };
+        let bars = plot(Shape::Bars, &labels, &places, &series);
+        assert_eq!(bars.matches("</title></rect>").count(), 3);
         assert_eq!(bars.matches(DRIFTED).count(), 1);
+        assert!(bars.contains(">kind<") && bars.contains(">Mops/s<"));
+        let alone = Labels {
+            heading: Some(("figure", "title")),
+            ..labels
+        };
+        assert!(plot(Shape::Bars, &alone, &places, &series).contains("†: memory changed"));
+        assert!(!plot(Shape::Bars, &alone, &places, &series[1..1]).contains("memory changed"));
         assert!(bars.contains("a&lt;b") && !bars.contains("a<b"));
-        let lines = plot(Shape::Lines, "Mops/s", &places, &series);
+        let lines = plot(Shape::Lines, &labels, &places, &series);
         let upright = |svg: &str, colour: &str| svg.matches(&format!("stroke=\"{colour}\"")).count();
         assert_eq!(
             (

@@ -1,7 +1,8 @@
 //! What was done when: the rate, and below it the longest call, over time.
 
-use super::axes::{Axis, LEFT, Legend, TOP, below, frame, label, step};
-use super::colour;
+use super::axes::{Axis, LEFT, Legend, TOP, below, label, step};
+use super::picture::picture;
+use super::{Labels, colour};
 use crate::figures::draw::NamedTimeline;
 use crate::latency::Timeline;
 use std::fmt::Write;
@@ -10,8 +11,11 @@ const INNER: f64 = 620.0;
 const HEIGHT: f64 = 150.0;
 const GAP: f64 = 18.0;
 
+/// What stands at its foot.
+const NOTE: &str = "The first round. Above, operations a second; below, the longest call of each slot.";
+
 /// Draws timelines over each other, all from their beginning on.
-pub fn timelines(timelines: &[NamedTimeline]) -> String {
+pub fn timelines(labels: &Labels<'_>, timelines: &[NamedTimeline]) -> String {
     let longest =
         |of: &dyn Fn(&Timeline) -> f64| timelines.iter().map(|one| of(&one.timeline)).fold(0.0, f64::max);
     let span = longest(&|one| (one.ops.len() as u64 * one.slot_ms) as f64).max(1.0);
@@ -25,13 +29,13 @@ pub fn timelines(timelines: &[NamedTimeline]) -> String {
         ),
         (
             Axis::new(lower, HEIGHT, longest(&|one| greatest(longest_calls(one)))),
-            "longest call, ms",
+            labels.y,
             longest_calls,
         ),
     ];
     let legend = Legend::new(timelines.iter().map(|one| &*one.name), INNER);
     let bottom = lower + HEIGHT;
-    let mut svg = frame(INNER, bottom + 52.0 + legend.height());
+    let mut svg = String::new();
     let x = |ms: f64| LEFT + INNER * ms / span;
     for (axis, what, points) in &plots {
         axis.draw(&mut svg, INNER, what);
@@ -54,10 +58,10 @@ pub fn timelines(timelines: &[NamedTimeline]) -> String {
         below(&mut svg, x(tick), bottom + 18.0, &label(tick, step));
         tick += step;
     }
-    below(&mut svg, LEFT + INNER / 2.0, bottom + 36.0, "ms");
-    legend.draw(&mut svg, bottom + 58.0);
-    svg.push_str("</svg>\n");
-    svg
+    let x_label = format!("{}, ms", labels.x);
+    below(&mut svg, LEFT + INNER / 2.0, bottom + 36.0, &x_label);
+    legend.draw(&mut svg, bottom + 60.0);
+    picture(labels, INNER, bottom + 56.0 + legend.height(), NOTE, &svg)
 }
 
 /// The middle of each slot, and millions of operations a second in it. The last slot is not whole: it is left out, unless
@@ -100,9 +104,15 @@ mod tests {
             name: name.into(),
             timeline: timeline.clone(),
         });
-        let svg = timelines(&named);
+        let labels = Labels {
+            title: "",
+            heading: None,
+            x: "time",
+            y: "longest call, ms",
+        };
+        let svg = timelines(&labels, &named);
         assert_eq!(svg.matches("<polyline").count(), 4);
-        assert!(svg.contains("longest call, ms") && svg.contains(">6<"));
-        assert!(timelines(&[]).ends_with("</svg>\n"));
+        assert!(svg.contains("longest call, ms") && svg.contains(">time, ms<") && svg.contains(">6<"));
+        assert!(timelines(&labels, &[]).ends_with("</svg>\n"));
     }
 }

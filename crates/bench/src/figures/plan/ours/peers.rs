@@ -2,7 +2,7 @@
 
 use crate::figures::cell::Cell;
 use crate::figures::plan::{Figure, Measure, Panel, Point, maker::Maker};
-use crate::figures::svg::Shape;
+use crate::figures::svg::{Shape, short};
 use crate::keys::KeyKind;
 use crate::peers;
 use indexes::IndexKind;
@@ -36,13 +36,16 @@ pub fn figure(maker: &Maker) -> Figure {
         Panel {
             title,
             shape: Shape::Bars,
+            x: "operation",
             unit: "Mops/s",
             points: operations
                 .iter()
                 .flat_map(|operation| engines().map(move |engine| point(operation, engine)))
                 .collect(),
+            runs: 1,
         }
     };
+    let of = |keys: usize, what: &str| format!("{} keys of {what}", short(keys as f64));
     // Scans apart, for their other scale.
     let panels = |title: &str, section: &str, kind: &str, names: &[&'static str]| {
         [
@@ -56,23 +59,34 @@ pub fn figure(maker: &Maker) -> Figure {
     Figure {
         id: "peers",
         title: "Lookups, inserts and scans beside what people use today",
-        paper: "None plots it. Maps in memory issue no write-back and no fence; ours issues all. What the others \
+        ours: true,
+        paper: "Maps in memory issue no write-back and no fence; ours issues all. What the others \
             promise when an operation returns is near to our level process: see docs/benchmarks.md.",
         panels: [
             panels(
-                "8 random bytes, in memory",
+                &of(keys, "8 random bytes, in memory"),
                 "memory",
                 "u64",
                 &memory(KeyKind::U64),
             ),
             panels(
-                "4 to 128 characters, in memory",
+                &of(keys / 2, "4 to 128 characters, in memory"),
                 "memory",
                 "str",
                 &memory(KeyKind::Str),
             ),
-            panels("8 random bytes, in files", "durable", "u64", &durable()),
-            panels("4 to 128 characters, in files", "durable", "str", &durable()),
+            panels(
+                &of(keys / 10, "8 random bytes, in files"),
+                "durable",
+                "u64",
+                &durable(),
+            ),
+            panels(
+                &of(keys / 10, "4 to 128 characters, in files"),
+                "durable",
+                "str",
+                &durable(),
+            ),
         ]
         .concat(),
         claims: vec![],

@@ -13,6 +13,7 @@ pub fn figure(maker: &Maker) -> Figure {
     let panel = |title: &str, cell: &dyn Fn(IndexKind) -> Cell, pick: (&'static str, &str)| Panel {
         title: title.into(),
         shape: Shape::Timeline,
+        x: "time",
         unit: "longest call, ms",
         points: [IndexKind::default(), IndexKind::DpTree]
             .map(|index| Point {
@@ -23,11 +24,13 @@ pub fn figure(maker: &Maker) -> Figure {
                 measure: Measure::Longest,
             })
             .into(),
+        runs: 1,
     };
     Figure {
         id: "stalls",
         title: "Stalls: merges and recovery over time",
-        paper: "None plots it. DPTree merges its buffer tree in the background when that holds a tenth of the base \
+        ours: true,
+        paper: "DPTree merges its buffer tree in the background when that holds a tenth of the base \
             tree's keys; both indexes recover in the background after a kill.",
         panels: vec![
             panel(
@@ -37,11 +40,7 @@ pub fn figure(maker: &Maker) -> Figure {
             ),
             panel(
                 "lookups and updates in turn, from the first answer after a kill until recovery has ended",
-                &|index| {
-                    Cell(format!(
-                        "open --index {index} --keys {keys} --rounds 1 --pool {{pool}}"
-                    ))
-                },
+                &|index| maker.opening(index, keys, 1),
                 ("after", "kill"),
             ),
         ],
