@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::server::Server;
 use common::{Pool, Random, text};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -212,6 +213,33 @@ fn a_level_that_cannot_be_had_is_refused() {
         run.fails(3, &["MAP_SYNC", "--level process"]);
         assert!(!pool.path().exists(), "nothing is left behind");
     }
+}
+
+/// A pool of level `process` that was open when the machine stopped is refused and left as it is, until what is left of it is
+/// asked for.
+#[test]
+fn a_pool_that_lost_its_page_cache_is_refused() {
+    let pool = Pool::new();
+    let server = Server::start(&pool);
+    let stored = server.client().ask("set k 0 0 5\r\nvalue\r\n");
+    assert_eq!(stored.as_deref(), Some("STORED"));
+    server.kill();
+    // Another boot's id: the pool's own, which is laid out alike (docs/format.md).
+    let mut file = fs::read(pool.path()).expect("read");
+    file.copy_within(24..48, 72);
+    fs::write(pool.path(), &file).expect("written");
+    for command in [
+        &["get", "k"][..],
+        &["serve", "--no-redis", "--memcached", "127.0.0.1:0"],
+    ] {
+        pool.run(command)
+            .fails(3, &["the machine stopped", "--after-power-loss"]);
+    }
+    assert!(fs::read(pool.path()).expect("read") == file, "left as it was");
+    let server = Server::start_with(&pool, &["--after-power-loss"]);
+    assert_eq!(server.client().get("k").as_deref(), Some("value"));
+    assert_eq!(server.terminate(), Some(0));
+    pool.check();
 }
 
 /// A pool that one may not write is refused with the reason, even to a reader.

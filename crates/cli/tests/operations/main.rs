@@ -4,6 +4,7 @@
 mod common;
 
 mod backup;
+mod encrypted;
 mod load;
 mod logs;
 mod metrics;
