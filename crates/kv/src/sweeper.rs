@@ -44,8 +44,7 @@ impl Expiring {
                         _ => 0,
                     }
                 }
-                // A full or damaged pool, or another's values: who reads and writes is told. Again later, from the next
-                // key on.
+                // A full or damaged pool, or another's values: who reads and writes is told. Again later.
                 Err(_) => ROUND,
             };
             let stop = shared.stop.lock().unwrap_or_else(PoisonError::into_inner);

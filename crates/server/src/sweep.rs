@@ -53,7 +53,7 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
                         _ => 0,
                     }
                 }
-                // A full or damaged pool: requests will say so. Try again later, from the next key on.
+                // A full or damaged pool: requests will say so. Try again later.
                 Err(_) => ROUND,
             });
         }
