@@ -11,6 +11,7 @@ use scc::TreeIndex;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 /// A key as a peer stores it, and what it is looked up by.
@@ -97,7 +98,7 @@ impl<K: PeerKey> Engine for BTree<K> {
 }
 
 /// crossbeam's skip list.
-pub struct Skip<K>(SkipMap<K, u64>);
+pub struct Skip<K>(SkipMap<K, AtomicU64>);
 
 impl<K: PeerKey> Skip<K> {
     /// An empty one.
@@ -109,16 +110,22 @@ impl<K: PeerKey> Skip<K> {
 impl<K: PeerKey> Engine for Skip<K> {
     #[inline]
     fn insert(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        self.0.insert(K::own(key), value);
+        self.0.insert(K::own(key), AtomicU64::new(value));
         Ok(true)
     }
     #[inline]
     fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        Ok(K::look(key, |key| self.0.get(key).map(|entry| *entry.value())))
+        Ok(K::look(key, |key| {
+            self.0.get(key).map(|entry| load(entry.value()))
+        }))
     }
+    /// In its place: while the map replaces an entry, others do not find the key.
     #[inline]
     fn update(&self, key: &[u8], value: u64) -> Result<bool, Error> {
-        self.insert(key, value)
+        let entry = K::look(key, |key| self.0.get(key));
+        Ok(entry
+            .map(|entry| entry.value().store(value, Ordering::Relaxed))
+            .is_some())
     }
     #[inline]
     fn remove(&self, key: &[u8]) -> Result<bool, Error> {
@@ -130,9 +137,14 @@ impl<K: PeerKey> Engine for Skip<K> {
             let range = self
                 .0
                 .range::<K::Look, _>((Bound::Included(from), Bound::Unbounded));
-            range.take(length).map(|entry| *entry.value()).collect()
+            range.take(length).map(|entry| load(entry.value())).collect()
         }))
     }
+}
+
+#[inline]
+fn load(value: &AtomicU64) -> u64 {
+    value.load(Ordering::Relaxed)
 }
 
 /// scc's tree index, for reads most of all.

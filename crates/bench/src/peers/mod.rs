@@ -34,13 +34,14 @@ pub fn setting(name: &str, promise: Promise) -> &'static str {
     match DURABLE.iter().find(|peer| peer.name == name) {
         Some(peer) if promise == Promise::Power => peer.synced,
         Some(peer) => peer.setting,
-        None if name == SKIP => BLIND_SKIP,
+        None if name == SKIP => "volatile; inserts are blind, and do not tell what was there",
+        None if name == SCC => "volatile; updates are blind, and do not tell what was there",
         None => "volatile",
     }
 }
 
 const SKIP: &str = "crossbeam-skiplist";
-const BLIND_SKIP: &str = "volatile; inserts and updates are blind, and do not tell what was there";
+const SCC: &str = "scc-treeindex";
 
 /// The peers in memory that take such keys.
 pub fn in_memory(kind: KeyKind) -> Vec<Named> {
@@ -49,13 +50,13 @@ pub fn in_memory(kind: KeyKind) -> Vec<Named> {
             ("congee", Box::new(Congee::new())),
             (SKIP, Box::new(Skip::<u64>::new())),
             ("BTreeMap+RwLock", Box::new(BTree::<u64>::new())),
-            ("scc-treeindex", Box::new(Scc::<u64>::new())),
+            (SCC, Box::new(Scc::<u64>::new())),
         ]
     } else {
         vec![
             (SKIP, Box::new(Skip::<Box<[u8]>>::new())),
             ("BTreeMap+RwLock", Box::new(BTree::<Box<[u8]>>::new())),
-            ("scc-treeindex", Box::new(Scc::<Box<[u8]>>::new())),
+            (SCC, Box::new(Scc::<Box<[u8]>>::new())),
         ]
     }
 }
