@@ -52,8 +52,11 @@ pub fn count(
     let mixed = script.shares().into_iter().map(|share| (Operation::YcsbA, share));
     let mut all = Vec::new();
     for (operation, share) in shares.into_iter().chain(mixed) {
+        // DPTree's merges are of what was written until then.
+        index.settle()?;
         let before = counting.counts();
         let pass = pass::pass(engine, operation.name(), &[share], Pace::default())?;
+        index.settle()?;
         let total = (counting.counts() - before).total();
         all.push(Persists {
             operation,
