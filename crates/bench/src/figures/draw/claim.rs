@@ -101,11 +101,10 @@ fn what(claim: &Claim, panel: &Panel) -> String {
 
 fn judge(stated: Option<Interval>, said: Said) -> Verdict {
     let paper = said.interval();
-    match (stated, said) {
-        (Some(ours), Said::UpTo(_)) if ours.high < paper.low => return Verdict::CannotBeTold,
-        _ => {}
-    }
+    // Ours may have fewer places, or others; but who is ahead in the paper is not to be behind.
+    let is_less = |ours: Interval| ours.high < paper.low && (ours.high >= 1.0 || paper.low <= 1.0);
     match stated {
+        Some(ours) if matches!(said, Said::UpTo(_)) && is_less(ours) => Verdict::CannotBeTold,
         None => Verdict::CannotBeTold,
         Some(ours) if !ours.meets(paper) => Verdict::Differs,
         Some(ours) if ours.half_width() > 1.0 => Verdict::CannotBeTold,
@@ -192,6 +191,8 @@ mod tests {
         let none = Said::Range("0.9", "1.1");
         assert_eq!(judge(Some(INTERVAL(0.95, 1.2)), none), Verdict::Agrees);
         for (low, high, verdict) in [
+            (0.8, 0.95, Verdict::Differs),
+            (0.8, 1.05, Verdict::CannotBeTold),
             (1.1, 1.2, Verdict::CannotBeTold),
             (1.2, 1.4, Verdict::Agrees),
             (1.4, 1.6, Verdict::Differs),

@@ -41,7 +41,7 @@ and differences mean little.</li>
 nothing can be promised. No ± stands where the numbers never varied, and at the longest calls, of which nothing is promised.</li>
 <li><b>agrees, differs, cannot be told</b>: a paper's number beside ours. A ratio agrees if ours with its ± meets what the paper's \
 digits say, differs if not, and cannot be told where ours could as well be 1 or is known too little, or where it stays below what \
-the paper has as its greatest. Counts are held against the paper's digits. Times by themselves are another machine's, and not \
+the paper has as its greatest (but differs where who is ahead in the paper is behind here). Counts are held against the paper's digits. Times by themselves are another machine's, and not \
 judged.</li>
 <li><b>†</b> (in lines, a hollow point): a miss took more than a tenth longer or shorter after a run than before it, so that the \
 machine changed meanwhile.</li>

@@ -147,11 +147,12 @@ pub fn outside(page: &mut String, against: &Against) {
     page.push_str("</table></div>\n");
 }
 
-/// With three decimals where there is something to see in them: what is stated of counts is narrow.
+/// With as many decimals as there is something to see in: what is stated of counts is narrow.
 fn exact(ratio: f64) -> String {
-    match ratio < 100.0 {
-        true => format!("{ratio:.3}"),
-        false => short(ratio),
+    match ratio {
+        ratio if ratio < 0.1 => format!("{ratio:.4}"),
+        ratio if ratio < 100.0 => format!("{ratio:.3}"),
+        ratio => short(ratio),
     }
 }
 
@@ -207,6 +208,7 @@ mod tests {
     #[test]
     fn ends_are_told_apart() {
         assert_eq!([0.3488, 0.3512].map(exact), ["0.349", "0.351"]);
+        assert_eq!([0.0041, 0.0047].map(exact), ["0.0041", "0.0047"]);
         assert_eq!(exact(382.45), "382");
     }
 
