@@ -51,7 +51,7 @@ pub struct CompareArgs {
     durable_keys: Option<usize>,
     /// The engines that keep their data alone, each set to have every write on the medium when it returns: give a --dir there.
     /// Ours do so on a DAX file only; elsewhere they stand beside at level process, for orientation
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
     sync: bool,
     /// Where those keep it, in a directory that is removed afterwards [default: the system's for such]
     #[arg(long, value_name = "DIRECTORY")]

@@ -58,7 +58,8 @@ enum Record<'r> {
         #[serde(flatten)]
         persists: &'r Persists,
     },
-    /// What an engine's files take once the keys are loaded and what was buffered is written, as they lie; holes take nothing.
+    /// What an engine's files take once the keys are loaded, as they lie, logs of what is not merged or flushed included; holes take
+    /// nothing.
     Files {
         key_kind: KeyKind,
         engine: &'r str,
