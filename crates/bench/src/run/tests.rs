@@ -124,8 +124,6 @@ fn loops_end_when_they_should() {
     assert_eq!(report.ops, 30);
 }
 
-/// What nodes, allocation and the log take is all that is taken. Every byte stored is written back for one of them: at the end of
-/// a workload nothing waits for a fence, in indexes whose writers do all the work themselves, and in DPTree while it has too
 /// Keys that are looked for in vain are looked for among those of their kind, and after inserts; they persist nothing.
 #[test]
 fn absent_keys_are_absent() {
@@ -140,8 +138,6 @@ fn absent_keys_are_absent() {
     }
 }
 
-/// Inserts into WORT cost what its own tests say: two write-backs each, and three for the lines of each node. Dense keys
-/// make nodes on the last four levels of half-bytes, where all but the highest have 16 children; sparse ones make nodes
 /// A run says on what media it was timed and what that does not show, in the table too; there is nothing of the machine itself.
 #[test]
 fn media_say_what_they_do_not_show() {
