@@ -447,6 +447,7 @@ mod tests {
         }
         assert!(!caches_persist(sys.path(), rustix::fs::makedev(8, 1)));
     }
+
     /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data, and beyond
     /// the end; and leaves data alone.
     #[test]
