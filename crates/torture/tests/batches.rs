@@ -4,9 +4,9 @@
 mod common;
 
 use common::modifications;
-use wollemi_crashtest::batches::Op;
-use wollemi_crashtest::batches::{Batches, history};
-use wollemi_crashtest::{Explorer, History, Mode, Model, Report, Settings};
+use crashtest::{Explorer, History, Mode, Model, Report, Settings};
+use wollemi_torture::batches::Op;
+use wollemi_torture::batches::{Batches, history};
 
 fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
     let settings = Settings {
