@@ -243,8 +243,8 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
     }
 
     #[inline]
-    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
-        self.shared().read(key, &heap::pin()).map_err(fault)
+    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
+        self.shared().read(key, guard).map_err(fault)
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {

@@ -206,10 +206,15 @@ impl<M: Media> Heap<M> {
     /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
     /// again (after recovery, if that still runs).
     ///
-    /// `guard` has been held since before the object was unlinked, and nobody retires it again. `len` is the
-    /// [`footprint`] of its draft.
+    /// # Safety
+    ///
+    /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
+    /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
+    ///   reader or the trace can come to leads to it. `guard` has been held since before that.
+    /// * No thread uses the object from now on, except under a guard of its own from before now.
+    /// * The object is retired once.
     #[inline]
-    pub fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
+    pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
         let space = &self.inner.space;
         if !space.set_aside(offset, len) {
             let space = Arc::clone(space);

@@ -307,7 +307,9 @@ impl<M: Media> Store<M> {
             .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
             .commit();
         if let Some(offset) = link.offset() {
-            self.heap.retire(guard, offset, footprint);
+            // SAFETY: the slot led to the intent until the line above, under the guard, and the thread whose batch it is
+            // alone withdraws it.
+            unsafe { self.heap.retire(guard, offset, footprint) };
         }
         Ok(())
     }

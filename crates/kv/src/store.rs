@@ -123,7 +123,9 @@ impl<M: Media> Store<M> {
                 }
                 let len = tracer.trace(&self.heap, link, &mut links)?;
                 self.heap.verify(offset, len)?;
-                self.heap.retire(&guard, offset, len as usize);
+                // SAFETY: the root that led to it is gone, and its length was held against its page. `met` keeps it from
+                // being retired again.
+                unsafe { self.heap.retire(&guard, offset, len as usize) };
             }
         }
         Ok(())

@@ -87,7 +87,9 @@ impl Cache {
 pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;
-        heap.retire(guard, offset, extent);
+        // SAFETY: nothing leads to the page (the caller's promise): the log that held it was unlinked under the guard, or
+        // the cache alone has known it since.
+        unsafe { heap.retire(guard, offset, extent) };
     }
     Ok(())
 }
