@@ -22,7 +22,7 @@ use crate::{Error, Hardware, MAX_KEY, MAX_VALUE, Map, Media};
 use heap::Guard;
 use index::{Remove, Upsert};
 use pmem::{Lacks, Link, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Room that a change may need beside its own bytes, for nodes that it splits; and a batch, for pages of classes that had
@@ -38,9 +38,10 @@ const PAGES: u64 = 8;
 ///   carried out; nobody waits for one that is being put together.
 /// * **Snapshots** show a batch whole or not at all.
 /// * **Readers** do not wait. While a batch is carried out they may see some of its changes and not yet others; what
-///   they see is durable, and the others follow. Read a [`Snapshot`](crate::Snapshot) where that matters.
+///   they see is durable, and the others follow. Each key goes from what it held before the batch to what it holds
+///   after it, and holds nothing else in between. Read a [`Snapshot`](crate::Snapshot) where several keys matter.
 ///
-/// Changes are made in the order in which they were added, so of several to one key the last one counts.
+/// Of several changes to one key the one that was added last is made, and no other.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -164,10 +165,11 @@ impl<'d, M: Media> Batch<'d, M> {
     /// [`Error::OtherDatabase`], a key or a value that is too long, a pool that is full or damaged: nothing was changed.
     /// [`Error::Unfinished`]: it is committed, and could not be carried out to its end although room had been made for
     /// it; opening the database again will do that.
-    pub fn commit(self) -> Result<bool, Error> {
+    pub fn commit(mut self) -> Result<bool, Error> {
         for entry in self.expected.iter().chain(&self.changes) {
             entry.check(self.store)?;
         }
+        self.keep_last_changes();
         let committed = match self.try_commit() {
             Err(error) if is_full(&error) && self.store.heap.wait_for_room() => self.try_commit()?,
             done => done?,
@@ -176,6 +178,18 @@ impl<'d, M: Media> Batch<'d, M> {
             self.changes.iter().for_each(|entry| entry.map.index.rest());
         }
         Ok(committed)
+    }
+
+    /// Drops each change that a later change to the same key replaces: a reader, or a watch, must not see a value that
+    /// the key holds neither before the batch nor after it.
+    fn keep_last_changes(&mut self) {
+        let mut later = HashSet::with_capacity(self.changes.len());
+        let changes = self.changes.iter().rev();
+        let mut kept: Vec<bool> = changes
+            .map(|entry| later.insert((entry.map.name(), &*entry.key)))
+            .collect();
+        drop(later);
+        self.changes.retain(|_| kept.pop() != Some(false));
     }
 
     fn try_commit(&self) -> Result<bool, Error> {
