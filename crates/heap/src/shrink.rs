@@ -25,8 +25,7 @@ const TURNS: usize = 8;
 
 impl<M: Media> Heap<M> {
     /// Gives all free pages back to the file system, and what the pool has beyond its last page; how many bytes these
-    /// were. What is free is known once recovery has ended. Nobody may count on [room that was made](Heap::make_room)
-    /// meanwhile.
+    /// were. What is free is known once recovery has ended.
     ///
     /// # Errors
     ///
@@ -77,8 +76,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// Gives back what there is too much of, in runs of at least 4 MiB and no more than 64 MiB a call: free pages keep
-    /// their blocks up to 64 MiB and an eighth of the pool. For who has just removed something, while nobody counts on
-    /// [room that was made](Heap::make_room).
+    /// their blocks up to 64 MiB and an eighth of the pool. For a caller that has just removed something.
     pub fn give_back_some(&self) {
         let pages = (LONG / self.inner.space.page_size()).max(1);
         // If it fails, all is as usable as it was.

@@ -48,3 +48,19 @@ fn batches_and_single_writes_come_one_after_the_other() {
     );
     assert!(report.states > 300, "{report}");
 }
+
+/// A reader beside a batch that changes a key twice sees the key as it was before the batch or as it is after it.
+#[test]
+fn a_reader_sees_no_value_in_between() {
+    let place = || (0, Vec::new());
+    let other = (1, vec![1]);
+    let value = |byte| Some(vec![byte; 8]);
+    let changes = vec![(place(), value(1)), (other, value(2)), (place(), value(3))];
+    let histories = (0..24).map(|seed| History {
+        seed,
+        ops: vec![Op::Batch(changes.clone(), None), Op::Get(place())],
+        prepared: 0,
+        threads: 2,
+    });
+    explore(Mode::Power, histories);
+}
