@@ -351,7 +351,11 @@ impl<M: Media> Pool<M> {
     /// [`ErrorKind::Io`]. The bytes then count as given back.
     pub fn give_back(&self, bytes: Range<u64>) -> Result<u64, Error> {
         match &self.file {
-            Some(file) => self.holes.punch(file, bytes).map_err(|kind| kind.of(self.name())),
+            Some(file) => {
+                let Range { start, end } = bytes;
+                let punched = self.holes.punch(bytes, || file.punch(start, end));
+                punched.map_err(|kind| kind.of(self.name()))
+            }
             None => Ok(0),
         }
     }
@@ -370,7 +374,11 @@ impl<M: Media> Pool<M> {
     #[inline]
     pub fn back_again(&self, bytes: Range<u64>) -> Result<(), Error> {
         match &self.file {
-            Some(file) => self.holes.fill(file, bytes).map_err(|kind| kind.of(self.name())),
+            Some(file) => {
+                let Range { start, end } = bytes;
+                let filled = self.holes.fill(bytes, || file.allocate(start, end));
+                filled.map_err(|kind| kind.of(self.name()))
+            }
             None => Ok(()),
         }
     }
