@@ -337,3 +337,54 @@ impl Space {
 fn enough(chunks: &Chunks) -> u32 {
     (chunks.slots() / SCANTY).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Heap;
+    use crate::class::small;
+    use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
+    use std::sync::TryLockError;
+    use std::sync::mpsc::channel;
+
+    /// An audit beside a thread that ends finds no leak, though half of what the thread had claimed is given back.
+    #[test]
+    fn an_ending_thread_leaks_nothing() {
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
+        let heap = Heap::new(pool).expect("a heap");
+        let space = &*heap.inner.space;
+        let first = small(64);
+        let (claimed, has_claimed) = channel();
+        let (end, may_end) = channel::<()>();
+        std::thread::scope(|scope| {
+            let heap = &heap;
+            let ending = scope.spawn(move || {
+                persist_scope(heap.media(), Purpose::Node, |batch| {
+                    for tail in [50, 500] {
+                        drop(heap.draft(PWord::new(1), tail, &batch).expect("room"));
+                    }
+                });
+                claimed.send(()).expect("somebody waits");
+                may_end.recv().expect("told");
+            });
+            has_claimed.recv().expect("no panic");
+            // The thread gives the first claim back to its page, and then waits for this lock.
+            let partial = lock(&space.partial[first]);
+            end.send(()).expect("it waits");
+            let gives_back = |page| match &space.table.page(page).lock().kind {
+                Kind::Chunks(chunks) => chunks.class() == first && chunks.used() == 0,
+                _ => false,
+            };
+            while !(1..lock(&space.runs).end).any(gives_back) {
+                std::thread::yield_now();
+            }
+            if matches!(space.caches.try_lock(), Err(TryLockError::WouldBlock)) {
+                // The audit waits until the thread has given all back.
+                drop(partial);
+            }
+            let audit = heap.audit(&Vec::new(), 1).expect("an audit");
+            assert!(audit.is_clean(), "{audit:?}");
+            drop(ending);
+        });
+    }
+}
