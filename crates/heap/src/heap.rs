@@ -204,17 +204,14 @@ impl<M: Media> Heap<M> {
     }
 
     /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
-    /// again (after recovery, if that still runs).
+    /// again (one of an earlier generation after recovery; any that is retired while recovery traces, after the trace).
     ///
-    /// `guard` has been held since before the object was unlinked, and nobody retires it again. `len` is the
-    /// [`footprint`] of its draft.
+    /// `guard` has been held since before the object was unlinked, and nobody retires it again. (What hangs from a root is
+    /// retired by [`Removed::retire`](crate::Removed::retire), which may take longer than a guard should be held.) `len` is
+    /// the [`footprint`] of its draft.
     #[inline]
     pub fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
-        let space = &self.inner.space;
-        if !space.set_aside(offset, len) {
-            let space = Arc::clone(space);
-            guard.defer(move || space.free(offset));
-        }
+        self.inner.space.retire(guard, offset, len);
     }
 
     /// Makes sure that so many bytes can be had, by growing the pool beyond its last page; where that does not go, there

@@ -7,8 +7,9 @@
 //!    only if it has both free and live chunks; part of a large object; or not swept yet.
 //! I2 A chunk's bit changes under its page's lock only; which places a page is in changes under the lock of that
 //!    place (`settle`), after the bit.
-//! I3 While retirements are set aside, nothing that was ever reachable is freed.
+//! I3 While a trace runs, nothing that was reachable since it began is freed (see [`aside`](crate::aside)).
 
+use crate::aside::Aside;
 use crate::class::Classes;
 use crate::local::Cache;
 use crate::page::{Chunks, Claim, Kind, lock};
@@ -18,7 +19,7 @@ use crossbeam_utils::CachePadded;
 use pmem::Offset;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
@@ -49,9 +50,8 @@ pub(crate) struct Space {
     old_end: u32,
     /// For each class, its pages with both free and live chunks.
     partial: Box<[CachePadded<Mutex<Partial>>]>,
-    /// What was retired while recovery finds out what is alive; `None` once it has.
-    aside: Mutex<Option<Vec<(Offset, usize)>>>,
-    set_aside: AtomicBool,
+    /// What becomes of retirements until recovery has found out what is alive.
+    pub(crate) aside: Aside,
 }
 
 /// The pages of a class with both free and live chunks.
@@ -80,7 +80,6 @@ impl Space {
     /// The space of a pool whose first `end` pages are allocated.
     pub(crate) fn new(page_size: u64, end: u32) -> Space {
         let classes = Classes::new(page_size);
-        let set_aside = end > 1;
         let runs = Runs::new(end);
         Space {
             partial: (0..classes.count()).map(|_| CachePadded::default()).collect(),
@@ -93,8 +92,7 @@ impl Space {
             held: Mutex::default(),
             page_shift: page_size.ilog2(),
             old_end: end,
-            aside: Mutex::new(set_aside.then(Vec::new)),
-            set_aside: AtomicBool::new(set_aside),
+            aside: Aside::new(end > 1),
         }
     }
 
@@ -306,30 +304,6 @@ impl Space {
         } else if !partial.open.contains(&number) {
             partial.scanty.insert(number);
         }
-    }
-
-    /// Sets a retirement aside, if recovery has not yet found out what is alive.
-    #[inline]
-    pub(crate) fn set_aside(&self, offset: Offset, len: usize) -> bool {
-        self.set_aside.load(Ordering::Acquire) && self.set_aside_slowly(offset, len)
-    }
-
-    #[cold]
-    fn set_aside_slowly(&self, offset: Offset, len: usize) -> bool {
-        match &mut *lock(&self.aside) {
-            Some(aside) => {
-                aside.push((offset, len));
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// Ends the setting aside, and returns what was.
-    pub(crate) fn take_aside(&self) -> Vec<(Offset, usize)> {
-        let aside = lock(&self.aside).take().unwrap_or_default();
-        self.set_aside.store(false, Ordering::Release);
-        aside
     }
 }
 
