@@ -204,7 +204,10 @@ impl<M: Media> Heap<M> {
     }
 
     /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
-    /// again (after recovery, if that still runs).
+    /// again (one of an earlier generation after recovery; any that is retired while recovery traces, after the trace).
+    ///
+    /// (What hangs from a root is retired by [`Removed::retire`](crate::Removed::retire), which may take longer than a
+    /// guard should be held.)
     ///
     /// # Safety
     ///
@@ -215,11 +218,7 @@ impl<M: Media> Heap<M> {
     /// * The object is retired once.
     #[inline]
     pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
-        let space = &self.inner.space;
-        if !space.set_aside(offset, len) {
-            let space = Arc::clone(space);
-            guard.defer(move || space.free(offset));
-        }
+        self.inner.space.retire(guard, offset, len);
     }
 
     /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:

@@ -78,7 +78,7 @@ fn roots_are_found_by_name() {
     assert_eq!(heap.roots().unwrap().len(), names.len());
     assert!(heap.remove_root(&names[3]).unwrap().is_some());
     assert_eq!(heap.root(&names[3]).unwrap(), None);
-    assert_eq!(heap.remove_root(&names[3]).unwrap(), None);
+    assert!(heap.remove_root(&names[3]).unwrap().is_none());
     create(&names[3], 1).unwrap();
 }
 
