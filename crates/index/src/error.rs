@@ -15,6 +15,9 @@ pub enum Error {
     /// Something that many keys share in was begun and could not be finished; nobody writes until it is.
     #[error("a batch was committed and could not be carried out: open the database again, with more room")]
     Unfinished,
+    /// The database was opened to be read only.
+    #[error("the database was opened to be read: nothing can be written")]
+    ReadOnly,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]
     Heap(#[from] heap::Error),

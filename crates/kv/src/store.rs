@@ -65,7 +65,16 @@ impl<M: Media> Store<M> {
         Shared { store: self, name }
     }
 
+    /// Refuses to write where the pool is opened to be read.
+    pub fn refuse_if_read_only(&self) -> Result<(), index::Error> {
+        match self.heap.pool().is_read_only() {
+            true => Err(index::Error::ReadOnly),
+            false => Ok(()),
+        }
+    }
+
     pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
+        self.refuse_if_read_only()?;
         Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
     }
 
@@ -86,6 +95,7 @@ impl<M: Media> Store<M> {
 
     /// Removes a map's root, then gives back what hung from it. Nobody may use the map any more.
     pub fn remove(&self, name: &str) -> Result<bool, Error> {
+        self.refuse_if_read_only()?;
         let Some((kind, _)) = self.open(name, None)? else {
             return Ok(false);
         };
@@ -173,6 +183,7 @@ impl<M: Media> Store<M> {
     }
 
     pub fn give_back(&self) -> Result<u64, Error> {
+        self.refuse_if_read_only()?;
         self.recover(1)?;
         self.wait_recovered();
         // A batch counts on the room that it has made.
@@ -199,9 +210,11 @@ impl<M: Media> Store<M> {
         Ok(Stats {
             path: pool.path().map(Into::into),
             uuid: pool.uuid().to_string(),
-            generation: pool.generation(),
+            generation: pool.generation() - u32::from(pool.is_read_only()),
             level: pool.level().to_string(),
             last_shutdown: pool.last_shutdown().to_string(),
+            suspect: pool.is_suspect(),
+            read_only: pool.is_read_only(),
             crashes: pool.dirty_count().into(),
             page_size: pool.page_size(),
             max_size: pool.max_size(),
