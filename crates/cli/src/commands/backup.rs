@@ -142,10 +142,9 @@ impl Compact {
 /// Gives a file the owner, group and mode of another. Says so where that is not permitted.
 fn keep_owner_and_mode(old: &fs::Metadata, new: &Path) {
     let (owner, group) = (old.uid(), old.gid());
-    let owned = chown(new, Some(owner), Some(group)).or_else(|error| {
+    let owned = chown(new, Some(owner), Some(group)).inspect_err(|_| {
         // Its owner may give a file to a group of its own.
         let _ = chown(new, None, Some(group));
-        Err(error)
     });
     // Afterwards, as a change of the owner may change the mode.
     let permitted = fs::set_permissions(new, old.permissions());
