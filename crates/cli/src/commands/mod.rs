@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod accept_loss;
 mod backup;
 mod check;
 mod completions;
@@ -45,6 +46,8 @@ pub enum Command {
     Stats(InPool<stats::Args>),
     /// Walk everything and report damage
     Check(InPool<check::Args>),
+    /// Check a pool that was open when the machine stopped, and let it be written again
+    AcceptLoss(InPool<accept_loss::Args>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
     /// Measure the indexes: speed, persists, space, and how soon a pool is open
@@ -85,6 +88,7 @@ impl Command {
             Command::Compact(InPool { args, context }) => args.run(&context.after(before)),
             Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
+            Command::AcceptLoss(InPool { args, context }) => args.run(&context.after(before)),
             Command::Top(args) => args.run(),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
             Command::Torture(args) => args.run(),
