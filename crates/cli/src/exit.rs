@@ -48,6 +48,8 @@ pub enum Failure {
     Bench(#[from] bench::Error),
     #[error("torture cannot begin: {0}")]
     Torture(String),
+    #[error("exercise cannot begin: {0}")]
+    Exercise(String),
 }
 
 impl Failure {
@@ -73,7 +75,7 @@ impl Failure {
             Failure::Bench(bench::Error::Exists(_) | bench::Error::Options(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
-            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) => 3,
+            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) | Failure::Exercise(_) => 3,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
     }
