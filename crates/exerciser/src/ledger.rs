@@ -26,14 +26,19 @@ impl Ledger {
     pub fn create(directory: &Path, thread: usize) -> io::Result<Ledger> {
         let file = File::create(path(directory, thread))?;
         file.write_all_at(&[0; HEADER as usize], 0)?;
-        Ok(Ledger { file, answered: 0, refused: 0 })
+        Ok(Ledger {
+            file,
+            answered: 0,
+            refused: 0,
+        })
     }
 
     /// Writes down what the next call came to.
     pub fn write(&mut self, outcome: Outcome) -> io::Result<()> {
         if let Outcome::Refused(done) = outcome {
             let refusal = [self.answered.to_le_bytes(), (done as u64).to_le_bytes()].concat();
-            self.file.write_all_at(&refusal, HEADER + self.refused * refusal.len() as u64)?;
+            self.file
+                .write_all_at(&refusal, HEADER + self.refused * refusal.len() as u64)?;
             self.refused += 1;
         }
         self.answered += 1;
@@ -72,7 +77,9 @@ impl Written {
     }
 
     pub fn outcome(&self, call: u64) -> Outcome {
-        self.refused.get(&call).map_or(Outcome::Done, |&done| Outcome::Refused(done))
+        self.refused
+            .get(&call)
+            .map_or(Outcome::Done, |&done| Outcome::Refused(done))
     }
 
     /// Removes the files of these threads.
@@ -94,12 +101,20 @@ mod tests {
         let directory = tempfile::tempdir()?;
         let mut ledger = Ledger::create(directory.path(), 3)?;
         for call in 0..100 {
-            ledger.write(if call % 7 == 0 { Outcome::Refused(call) } else { Outcome::Done })?;
+            ledger.write(if call % 7 == 0 {
+                Outcome::Refused(call)
+            } else {
+                Outcome::Done
+            })?;
         }
         let written = Written::read(directory.path(), 3)?;
         assert_eq!(written.answered, 100);
         for call in 0..100 {
-            let expected = if call % 7 == 0 { Outcome::Refused(call) } else { Outcome::Done };
+            let expected = if call % 7 == 0 {
+                Outcome::Refused(call)
+            } else {
+                Outcome::Done
+            };
             assert_eq!(written.outcome(call as u64), expected);
         }
         Ok(())

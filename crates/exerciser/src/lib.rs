@@ -96,15 +96,25 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
     let goes_on = |report: &Report| report.calls < settings.calls && started.elapsed() < settings.budget;
     for seed in settings.seed.. {
         let mut exercise = exercise(seed, settings.threads, &settings.kinds, &settings.directory);
-        let failure = |round, what| Failure { seed, round, pool: exercise_pool(&settings.directory), what };
+        let failure = |round, what| Failure {
+            seed,
+            round,
+            pool: exercise_pool(&settings.directory),
+            what,
+        };
         remove(&settings.directory);
         exercise.create().map_err(|what| failure(0, what))?;
         report.pools += 1;
         let random = &mut Random::new(seed, 4 << 32);
         let rounds = 3 + random.below(12);
         for round in 1..=rounds {
-            let kill = settings.child.filter(|_| round < rounds && random.one_in(3));
-            let calls = random.pick(&[50, 2000, 20_000, 100_000]);
+            let kill = settings
+                .child
+                .filter(|_| random.one_in(3) && round < rounds && exercise.is_settled());
+            let calls = match exercise.plan.openings {
+                true => random.pick(&[200, 1000]),
+                false => random.pick(&[50, 1000, 10_000, 300_000]),
+            };
             let end = random.pick(&[End::Close, End::Close, End::Close, End::Copy, End::Restore]);
             let done = match kill {
                 Some(child) => {
@@ -156,7 +166,11 @@ fn remove(directory: &Path) {
 fn spec(seed: u64, round: u64, settings: &Settings) -> String {
     let kinds: Vec<_> = settings.kinds.iter().map(|kind| kind.name()).collect();
     let directory = settings.directory.display();
-    format!("{seed} {round} {} {} {directory}", settings.threads, kinds.join(","))
+    format!(
+        "{seed} {round} {} {} {directory}",
+        settings.threads,
+        kinds.join(",")
+    )
 }
 
 /// Carries out the round that `spec` describes, until it is killed: for the process that [`Settings::child`] starts.

@@ -14,7 +14,10 @@ pub(crate) enum Write {
     Update(Val),
     Remove,
     /// Of what the key holds, or of something else.
-    CompareAndSwap { right: bool, new: Option<Val> },
+    CompareAndSwap {
+        right: bool,
+        new: Option<Val>,
+    },
     /// By a function that looks at the value.
     Edit(Option<Val>),
     /// Another life, of an expiring entry.
@@ -49,10 +52,24 @@ pub(crate) enum Op {
     Read(usize, usize, Reading),
     Write(usize, usize, Write),
     /// Keys from one on, in one call.
-    Load { slot: usize, from: usize, count: usize, first: Val },
+    Load {
+        slot: usize,
+        from: usize,
+        count: usize,
+        first: Val,
+    },
     /// Changes, and what is expected: rightly or not.
-    Batch { changes: Vec<(usize, usize, Option<Val>)>, expected: Vec<(usize, usize, bool)> },
-    Scan { slot: usize, from: usize, to: usize, reverse: bool, how: Scanning },
+    Batch {
+        changes: Vec<(usize, usize, Option<Val>)>,
+        expected: Vec<(usize, usize, bool)>,
+    },
+    Scan {
+        slot: usize,
+        from: usize,
+        to: usize,
+        reverse: bool,
+        how: Scanning,
+    },
     /// Takes a snapshot, of at most so many bytes; drops the one held.
     Snapshot(Option<u64>),
     /// Reads a key of the snapshot held.
@@ -79,7 +96,12 @@ pub(crate) struct Drawer {
     random: Random,
     stamp: u64,
     first: bool,
+    /// A private map that was just made, and its first key that has not been put yet.
+    filling: Option<(usize, usize)>,
 }
+
+/// Keys that one load of a map just made puts.
+const FILL: usize = 400;
 
 impl Drawer {
     /// The calls of this thread in this round.
@@ -89,6 +111,7 @@ impl Drawer {
             random: Random::new(seed, 1 << 32 | place),
             stamp: place << 32,
             first: true,
+            filling: None,
         }
     }
 
@@ -102,8 +125,16 @@ impl Drawer {
             990..999 => random.below(20_000),
             _ => random.below(300_000),
         };
-        let life = if random.one_in(2) { Life::Hours } else { Life::Endless };
-        Val { stamp: self.stamp, len: len as u32, life }
+        let life = if random.one_in(2) {
+            Life::Hours
+        } else {
+            Life::Endless
+        };
+        Val {
+            stamp: self.stamp,
+            len: len as u32,
+            life,
+        }
     }
 
     fn maybe(&mut self) -> Option<Val> {
@@ -144,7 +175,15 @@ impl Drawer {
         if std::mem::take(&mut self.first) && self.random.one_in(2) {
             // Right after the opening, beside recovery.
             let slot = self.private(plan);
-            return if truth.maps[slot].exists { Op::Drop(slot) } else { Op::Create(slot) };
+            return self.create_or_drop(slot, truth);
+        }
+        if let Some((slot, from)) = self.filling.take()
+            && truth.maps[slot].exists
+            && from < truth.maps[slot].values.len()
+        {
+            self.filling = Some((slot, from + FILL));
+            let count = FILL.min(truth.maps[slot].values.len() - from);
+            return self.load(slot, from, count);
         }
         let (slot, n) = self.key(truth);
         match self.random.below(100_000) {
@@ -154,18 +193,25 @@ impl Drawer {
             28_000..32_000 => Op::Read(slot, n, Reading::Several),
             32_000..88_000 => Op::Write(slot, n, self.write(plan.maps[slot].role)),
             88_000..89_000 => {
-                let count = 1 + self.random.index(if plan.maps[slot].role == Role::Private { 400 } else { 40 });
-                let count = count.min(truth.maps[slot].values.len() - n);
-                let mut first = self.value();
-                first.len = first.len.min(64);
-                self.stamp += count as u64;
-                Op::Load { slot, from: n, count, first }
+                let count = 1 + self.random.index(40);
+                self.load(slot, n, count.min(truth.maps[slot].values.len() - n))
             }
-            89_000..90_500 => self.batch(plan, truth),
+            89_000..90_500 if self.random.one_in(plan.batches) => self.batch(plan, truth),
             90_500..94_500 => {
                 let last = (n + self.random.index(60)).min(truth.maps[slot].values.len() - 1);
-                let how = [Scanning::Copied, Scanning::Borrowed, Scanning::Visited, Scanning::Prefix];
-                Op::Scan { slot, from: n, to: last, reverse: self.random.one_in(2), how: self.random.pick(&how) }
+                let how = [
+                    Scanning::Copied,
+                    Scanning::Borrowed,
+                    Scanning::Visited,
+                    Scanning::Prefix,
+                ];
+                Op::Scan {
+                    slot,
+                    from: n,
+                    to: last,
+                    reverse: self.random.one_in(2),
+                    how: self.random.pick(&how),
+                }
             }
             94_500..94_540 => {
                 let bounded = self.random.one_in(3);
@@ -174,15 +220,17 @@ impl Drawer {
             94_540..96_500 => Op::ReadSnapshot(slot, n),
             96_500..96_540 => Op::DropSnapshot,
             96_540..96_542 => Op::Backup,
-            96_600..97_000 => Op::Watch(self.private(plan)),
-            97_000..97_030 => {
+            96_980..97_000 => Op::Watch(self.private(plan)),
+            97_000..97_002 => {
                 let slot = self.private(plan);
-                if truth.maps[slot].exists { Op::Drop(slot) } else { Op::Create(slot) }
+                self.create_or_drop(slot, truth)
             }
             97_030..97_032 => Op::Count(slot),
             97_050..98_000 => {
                 let is_expiring = |&slot: &usize| plan.maps[slot].role == Role::Expiring;
-                (0..plan.maps.len()).find(is_expiring).map_or(Op::Stats, Op::Sweep)
+                (0..plan.maps.len())
+                    .find(is_expiring)
+                    .map_or(Op::Stats, Op::Sweep)
             }
             98_000..98_050 => Op::Stats,
             98_050..98_100 => Op::Maps,
@@ -193,17 +241,43 @@ impl Drawer {
         }
     }
 
+    fn load(&mut self, slot: usize, from: usize, count: usize) -> Op {
+        let mut first = self.value();
+        first.len = first.len.min(64);
+        self.stamp += count as u64;
+        Op::Load {
+            slot,
+            from,
+            count,
+            first,
+        }
+    }
+
+    /// Makes the private map, to be filled by the next calls, or drops it.
+    fn create_or_drop(&mut self, slot: usize, truth: &Truth) -> Op {
+        if truth.maps[slot].exists {
+            return Op::Drop(slot);
+        }
+        self.filling = Some((slot, 0));
+        Op::Create(slot)
+    }
+
     fn write(&mut self, role: Role) -> Write {
         match self.random.below(56) {
             0..22 => Write::Upsert(self.value()),
             22..29 => Write::Insert(self.value()),
             37..48 => Write::Remove,
             29..33 if role == Role::Expiring => Write::Expired(self.value()),
-            _ if role == Role::Expiring => {
-                Write::Touch(if self.random.one_in(2) { Life::Hours } else { Life::Endless })
-            }
+            _ if role == Role::Expiring => Write::Touch(if self.random.one_in(2) {
+                Life::Hours
+            } else {
+                Life::Endless
+            }),
             29..37 => Write::Update(self.value()),
-            48..52 => Write::CompareAndSwap { right: !self.random.one_in(4), new: self.maybe() },
+            48..52 => Write::CompareAndSwap {
+                right: !self.random.one_in(4),
+                new: self.maybe(),
+            },
             _ => Write::Edit(self.maybe()),
         }
     }
@@ -222,13 +296,19 @@ impl Drawer {
         });
         // What an expiring map holds begins with a time that is not known here.
         let expected = expected.filter(|&(slot, ..)| plan.maps[slot].role != Role::Expiring);
-        Op::Batch { changes, expected: expected.collect() }
+        Op::Batch {
+            changes,
+            expected: expected.collect(),
+        }
     }
 }
 
 /// The `i`-th value of a load.
 pub(crate) fn nth(first: Val, i: usize) -> Val {
-    Val { stamp: first.stamp + i as u64, ..first }
+    Val {
+        stamp: first.stamp + i as u64,
+        ..first
+    }
 }
 
 impl Op {
@@ -240,7 +320,12 @@ impl Op {
                 let old = truth.value(slot, n);
                 effects.values.push((slot, n, after(old, write)));
             }
-            &Op::Load { slot, from, count, first } => {
+            &Op::Load {
+                slot,
+                from,
+                count,
+                first,
+            } => {
                 let values = (0..count).map(|i| (slot, from + i, Some(nth(first, i))));
                 effects.values.extend(values);
             }

@@ -164,7 +164,10 @@ impl Exercise {
         for answer in answers {
             answer.map_err(|_| "a thread panicked".to_owned())??;
         }
-        Ok(Done { calls: made.load(Relaxed), refused: refused.load(Relaxed) })
+        Ok(Done {
+            calls: made.load(Relaxed),
+            refused: refused.load(Relaxed),
+        })
     }
 
     fn sweeper(&self, db: &Db, round: u64) -> Result<Option<wollemi::Sweeper>, Error> {
@@ -174,6 +177,11 @@ impl Exercise {
         };
         let map = Expiring::new(db.map(&self.plan.name(slot, 0))?);
         map.sweeper(Duration::from_millis(5)).map(Some)
+    }
+
+    /// Whether it is known what has become of all that was in flight at a kill.
+    pub fn is_settled(&self) -> bool {
+        self.in_flight.iter().all(Option::is_none)
     }
 
     /// A round in a process that is killed after `patience`. What it had acknowledged by then counts.
@@ -198,7 +206,9 @@ impl Exercise {
         let output = child.wait_with_output().map_err(failed)?;
         if let Some(status) = ended.filter(|status| !status.success()) {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("the process that was to be killed ended by itself, {status}: {said}"));
+            return Err(format!(
+                "the process that was to be killed ended by itself, {status}: {said}"
+            ));
         }
         let mut done = Done::default();
         for thread in 0..self.plan.threads {
@@ -228,7 +238,9 @@ impl Exercise {
         }
         let db = self.options(round).open(self.path()).map_err(opening)?;
         let directory = self.directory.clone();
-        self.call(&db, round, UNKILLED, &|thread| Ledger::create(&directory, thread).map(Some))?;
+        self.call(&db, round, UNKILLED, &|thread| {
+            Ledger::create(&directory, thread).map(Some)
+        })?;
         Ok(())
     }
 
@@ -239,7 +251,10 @@ impl Exercise {
         let wrong = |why: String| format!("thread {thread}: in flight at the kill: {op:?}: {why}");
         if let Some((slot, comes)) = effects.map {
             let name = self.plan.name(slot, thread);
-            let exists = db.find_map(&name).map_err(|error| wrong(error.to_string()))?.is_some();
+            let exists = db
+                .find_map(&name)
+                .map_err(|error| wrong(error.to_string()))?
+                .is_some();
             if exists == comes {
                 truth.apply(effects);
             }
@@ -257,23 +272,37 @@ impl Exercise {
             let map = db.map(&name).map_err(|error| wrong(error.to_string()))?;
             let key = &self.keys[thread][slot][n];
             let is = |value| -> Result<bool, Wrong> {
-                let held = held(&map, self.plan.maps[slot].role, key).map_err(|error| wrong(error.to_string()))?;
+                let held =
+                    held(&map, self.plan.maps[slot].role, key).map_err(|error| wrong(error.to_string()))?;
                 Ok(differs(held.as_deref(), value).is_none())
             };
-            let new = effects.values.iter().filter(mine).map(|change| change.2).next_back().flatten();
+            let new = effects
+                .values
+                .iter()
+                .filter(mine)
+                .map(|change| change.2)
+                .next_back()
+                .flatten();
             let (is_old, is_new) = (is(old)?, is(new)?);
             before &= is_old;
             after &= is_new;
             match (is_new, is_old) {
                 (true, _) => found.push((slot, n, new)),
                 (false, true) => found.push((slot, n, old)),
-                _ => return Err(wrong(format!("map {slot}, key {n} holds neither what it held nor what it was given"))),
+                _ => {
+                    return Err(wrong(format!(
+                        "map {slot}, key {n} holds neither what it held nor what it was given"
+                    )));
+                }
             }
         }
         if effects.atomic && !before && !after {
             return Err(wrong("a part of it was carried out".into()));
         }
-        truth.apply(&Effects { values: found, ..Effects::default() });
+        truth.apply(&Effects {
+            values: found,
+            ..Effects::default()
+        });
         Ok(())
     }
 
@@ -298,7 +327,11 @@ impl Exercise {
         let failed = |error: Error| wrong(error.to_string());
         let exists = self.truths[threads.start].maps[slot].exists;
         let Some(map) = db.find_map(&name).map_err(failed)? else {
-            return if exists { Err(wrong("it is not there".into())) } else { Ok(()) };
+            return if exists {
+                Err(wrong("it is not there".into()))
+            } else {
+                Ok(())
+            };
         };
         if !exists {
             return Err(wrong("it is there, though it was dropped".into()));
@@ -306,8 +339,11 @@ impl Exercise {
         let mut expected: Vec<_> = (0..self.plan.threads)
             .map(|thread| {
                 let keys = self.keys[thread][slot].iter();
-                let values = threads.contains(&thread).then(|| self.truths[thread].maps[slot].values.iter());
-                keys.zip(values.into_iter().flatten()).filter_map(|(key, value)| Some((key, (*value)?)))
+                let values = threads
+                    .contains(&thread)
+                    .then(|| self.truths[thread].maps[slot].values.iter());
+                keys.zip(values.into_iter().flatten())
+                    .filter_map(|(key, value)| Some((key, (*value)?)))
             })
             .collect();
         let expiring = Expiring::new(map.clone());
@@ -321,7 +357,10 @@ impl Exercise {
                     }
                     last = Some(key.to_vec());
                     let alive = match is_expiring {
-                        true => expiring.read(&value).map_err(|error| error.to_string())?.map(|(value, _)| value),
+                        true => expiring
+                            .read(&value)
+                            .map_err(|error| error.to_string())?
+                            .map(|(value, _)| value),
                         false => Some(value.to_vec()),
                     };
                     let Some(value) = alive else {
@@ -335,7 +374,11 @@ impl Exercise {
                     }
                 };
                 found = compare();
-                if found.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                if found.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
             })
             .map_err(failed)?;
         found.map_err(wrong)?;
@@ -357,11 +400,9 @@ impl Exercise {
         drop(db);
         match done {
             // What fits into a pool need not fit into another of the same size.
-            Err(Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. })))
-                if self.max_size.is_some() =>
-            {
-                std::fs::remove_file(&other).map_err(|error| error.to_string())
-            }
+            Err(
+                Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. })),
+            ) if self.max_size.is_some() => std::fs::remove_file(&other).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
             Ok(()) => std::fs::rename(&other, self.path()).map_err(|error| error.to_string()),
         }

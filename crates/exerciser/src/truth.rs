@@ -65,6 +65,10 @@ pub(crate) struct Plan {
     pub seed: u64,
     pub threads: usize,
     pub maps: Vec<MapPlan>,
+    /// Of so many calls that could be batches one is: all writers wait for each of them.
+    pub batches: u64,
+    /// Rounds are short, and large maps are dropped and made anew in each: what is exercised are openings.
+    pub openings: bool,
 }
 
 const PRIVATE: usize = 2;
@@ -75,20 +79,31 @@ impl Plan {
         let random = &mut Random::new(seed, 1);
         let roles = [Role::Shared, Role::Shared, Role::Shared, Role::Expiring];
         let private = [Role::Private; PRIVATE];
-        let scale = random.pick(&[30, 300, 2000]);
-        let maps = roles.iter().chain(&private).map(|&role| MapPlan {
-            role,
-            kind: random.pick(kinds),
-            shape: random.pick(&Shape::ALL),
-            keys: match role {
-                Role::Private => scale * 10,
-                Role::Shared | Role::Expiring => scale,
-            },
-        });
+        let openings = random.one_in(3);
+        let scale = if openings {
+            2000
+        } else {
+            random.pick(&[30, 300, 2000])
+        };
+        let maps: Vec<_> = roles
+            .iter()
+            .chain(&private)
+            .map(|&role| MapPlan {
+                role,
+                kind: random.pick(kinds),
+                shape: random.pick(&Shape::ALL),
+                keys: match role {
+                    Role::Private => scale * 30,
+                    Role::Shared | Role::Expiring => scale,
+                },
+            })
+            .collect();
         Plan {
             seed,
             threads,
-            maps: maps.collect(),
+            maps,
+            batches: random.pick(&[1, 30, 300]),
+            openings,
         }
     }
 
@@ -208,7 +223,11 @@ mod tests {
         let mut truth = Truth::new(&plan, &keys);
         for (n, value) in truth.maps[0].values.iter_mut().enumerate() {
             let life = if n % 2 == 0 { Life::Hours } else { Life::Endless };
-            *value = (n % 3 != 0).then_some(Val { stamp: n as u64, len: n as u32 * 7, life });
+            *value = (n % 3 != 0).then_some(Val {
+                stamp: n as u64,
+                len: n as u32 * 7,
+                life,
+            });
         }
         let mut file = Vec::new();
         truth.write(&mut file)?;
@@ -223,9 +242,19 @@ mod tests {
     fn values_are_told_apart() {
         let life = Life::Endless;
         for len in [0, 1, 8, 9, 100] {
-            let value = Val { stamp: 1 << 56 | 77, len, life };
+            let value = Val {
+                stamp: 1 << 56 | 77,
+                len,
+                life,
+            };
             assert!(value.is(&value.bytes()));
-            assert!(!Val { len: len + 1, ..value }.is(&value.bytes()));
+            assert!(
+                !Val {
+                    len: len + 1,
+                    ..value
+                }
+                .is(&value.bytes())
+            );
             assert!(len == 0 || !Val { stamp: 78, ..value }.is(&value.bytes()));
         }
     }

@@ -12,6 +12,9 @@ use wollemi::{
     Action, Db, Edit, Error, Event, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, Watch,
 };
 
+/// Entries that a scan by a prefix reads at most.
+const LONGEST: usize = 500;
+
 const HOURS: Duration = Duration::from_secs(100 * 3600);
 
 /// What a call came to, where it is as it must be.
@@ -143,7 +146,13 @@ impl<'d> Worker<'d> {
 
     /// How many keys a load that was refused has put.
     fn loaded(&mut self, op: &Op) -> Result<usize, Wrong> {
-        let &Op::Load { slot, from, count, first } = op else {
+        let &Op::Load {
+            slot,
+            from,
+            count,
+            first,
+        } = op
+        else {
             return Ok(0);
         };
         for i in 0..count {
@@ -183,13 +192,20 @@ impl<'d> Worker<'d> {
     }
 
     /// Compares what a map holds with what it should.
-    fn judge(&mut self, slot: usize, found: Option<&[u8]>, expected: Option<Val>) -> Result<Option<Wrong>, Error> {
+    fn judge(
+        &mut self,
+        slot: usize,
+        found: Option<&[u8]>,
+        expected: Option<Val>,
+    ) -> Result<Option<Wrong>, Error> {
         let (Some(bytes), true) = (found, self.is_expiring(slot)) else {
             return Ok(differs(found, expected));
         };
         let alive = Expiring::new(self.map(slot)?).read(bytes)?;
         Ok(match alive {
-            Some((_, left)) if expected.is_some_and(|value| left.is_some() != (value.life == Life::Hours)) => {
+            Some((_, left))
+                if expected.is_some_and(|value| left.is_some() != (value.life == Life::Hours)) =>
+            {
                 Some(format!("{left:?} to live instead of {expected:?}"))
             }
             alive => differs(alive.as_ref().map(|(value, _)| &value[..]), expected),
@@ -200,7 +216,12 @@ impl<'d> Worker<'d> {
         let wrong = match op {
             &Op::Read(slot, n, how) => self.read(slot, n, how, truth)?,
             &Op::Write(slot, n, write) => return self.write(slot, n, write, truth.value(slot, n)),
-            &Op::Load { slot, from, count, first } => {
+            &Op::Load {
+                slot,
+                from,
+                count,
+                first,
+            } => {
                 let map = self.map(slot)?;
                 let entries: Result<Vec<_>, Error> = (0..count)
                     .map(|i| Ok((&self.keys[slot][from + i], self.stored(slot, nth(first, i))?)))
@@ -208,7 +229,13 @@ impl<'d> Worker<'d> {
                 return Ok(same("load", map.load(entries?)?, count as u64));
             }
             Op::Batch { changes, expected } => return self.batch(changes, expected, truth),
-            &Op::Scan { slot, from, to, reverse, how } => self.scan(slot, from..=to, reverse, how, truth)?,
+            &Op::Scan {
+                slot,
+                from,
+                to,
+                reverse,
+                how,
+            } => self.scan(slot, from..=to, reverse, how, truth)?,
             &Op::Snapshot(bound) => {
                 self.snapshot = None;
                 let snapshot = match bound {
@@ -242,7 +269,8 @@ impl<'d> Worker<'d> {
                 let own = truth.maps[slot].values.iter().flatten().count() as u64;
                 // Others write meanwhile.
                 let count = map.count()?;
-                (count < own || (own > 0 && map.is_empty()?)).then(|| format!("{count} instead of {own} or more"))
+                (count < own || (own > 0 && map.is_empty()?))
+                    .then(|| format!("{count} instead of {own} or more"))
             }
             &Op::Sweep(slot) => {
                 let mut cursor = None;
@@ -325,9 +353,7 @@ impl<'d> Worker<'d> {
         if self.is_expiring(slot) {
             let map = Expiring::new(map);
             return Ok(match write {
-                Write::Insert(new) => {
-                    same("insert", map.insert(key, new.bytes(), life(new.life))?, !there)
-                }
+                Write::Insert(new) => same("insert", map.insert(key, new.bytes(), life(new.life))?, !there),
                 Write::Expired(new) => {
                     map.upsert(key, new.bytes(), Some(Duration::ZERO))?;
                     Ok(())
@@ -350,7 +376,11 @@ impl<'d> Worker<'d> {
             Write::Update(new) => same("update", map.update(key, new.bytes())?, there),
             Write::Remove => same("remove", map.remove(key)?, there),
             Write::CompareAndSwap { right, new } => {
-                let expected = if right { old.map(Val::bytes) } else { wrong_one(old) };
+                let expected = if right {
+                    old.map(Val::bytes)
+                } else {
+                    wrong_one(old)
+                };
                 same(
                     "compare_and_swap",
                     map.compare_and_swap(key, expected, new.map(Val::bytes))?,
@@ -359,7 +389,11 @@ impl<'d> Worker<'d> {
             }
             Write::Edit(new) => {
                 let put = new.map(Val::bytes);
-                let mut look = Look { expected: old, wrong: None, put };
+                let mut look = Look {
+                    expected: old,
+                    wrong: None,
+                    put,
+                };
                 map.edit(key, &mut look)?;
                 look.wrong.map_or(Ok(()), Err)
             }
@@ -383,7 +417,11 @@ impl<'d> Worker<'d> {
         }
         for &(slot, n, right) in expected {
             let (map, old) = (self.map(slot)?, truth.value(slot, n));
-            let value = if right { old.map(Val::bytes) } else { wrong_one(old) };
+            let value = if right {
+                old.map(Val::bytes)
+            } else {
+                wrong_one(old)
+            };
             batch.expect(&map, &self.keys[slot][n], value);
         }
         let holds = expected.iter().all(|&(_, _, right)| right);
@@ -408,18 +446,28 @@ impl<'d> Worker<'d> {
         let is_prefix = matches!(how, Scanning::Prefix);
         match how {
             Scanning::Copied | Scanning::Prefix => {
-                let entries = if is_prefix { map.prefix(prefix) } else { map.range(bounds) };
-                let entries: Box<dyn Iterator<Item = _>> =
-                    if reverse { Box::new(entries.rev()) } else { Box::new(entries) };
-                for entry in entries.take(2000) {
+                let entries = if is_prefix {
+                    map.prefix(prefix)
+                } else {
+                    map.range(bounds)
+                };
+                let entries: Box<dyn Iterator<Item = _>> = if reverse {
+                    Box::new(entries.rev())
+                } else {
+                    Box::new(entries)
+                };
+                for entry in entries.take(LONGEST) {
                     found.push(entry?);
                 }
             }
             Scanning::Borrowed => {
                 let reader = map.reader();
                 let entries = reader.range(bounds);
-                let entries: Box<dyn Iterator<Item = _>> =
-                    if reverse { Box::new(entries.rev()) } else { Box::new(entries) };
+                let entries: Box<dyn Iterator<Item = _>> = if reverse {
+                    Box::new(entries.rev())
+                } else {
+                    Box::new(entries)
+                };
                 for entry in entries {
                     let (key, value) = entry?;
                     found.push((key.to_vec(), value.to_vec()));
@@ -434,24 +482,36 @@ impl<'d> Worker<'d> {
         }
         let reverse = reverse && !matches!(how, Scanning::Visited);
         // A long walk by a prefix was cut short: nothing is known of what comes behind its last key.
-        let last = (found.len() == 2000).then(|| found[1999].0.clone());
+        let last = (found.len() == LONGEST).then(|| found[LONGEST - 1].0.clone());
         let within = |key: &Vec<u8>| match (is_prefix, &last) {
             (false, _) => key >= lower && key <= upper,
             (true, None) => key.starts_with(prefix),
-            (true, Some(last)) => key.starts_with(prefix) && (if reverse { key >= last } else { key <= last }),
+            (true, Some(last)) => {
+                key.starts_with(prefix) && (if reverse { key >= last } else { key <= last })
+            }
         };
-        let mut expected: Vec<_> = keys
+        // A range's keys are known by number, a prefix's have to be looked for.
+        let numbers = if is_prefix {
+            0..keys.len()
+        } else {
+            *range.start()..*range.end() + 1
+        };
+        let mut expected: Vec<_> = keys[numbers.clone()]
             .iter()
-            .zip(&truth.maps[slot].values)
+            .zip(&truth.maps[slot].values[numbers])
             .filter_map(|(key, value)| Some((key, (*value)?)))
             .filter(|(key, _)| within(key))
             .collect();
         if reverse {
             expected.reverse();
         }
-        let ordered = found
-            .windows(2)
-            .all(|pair| if reverse { pair[0].0 > pair[1].0 } else { pair[0].0 < pair[1].0 });
+        let ordered = found.windows(2).all(|pair| {
+            if reverse {
+                pair[0].0 > pair[1].0
+            } else {
+                pair[0].0 < pair[1].0
+            }
+        });
         if !ordered {
             return Ok(Some("keys out of order".into()));
         }
@@ -535,13 +595,23 @@ impl<'d> Worker<'d> {
                 .collect::<BTreeMap<_, _>>()
         };
         let mut wrong = None;
-        if let Some(Watched { slot, mut watch, held }) = self.watch.take() {
-            let mut told: BTreeMap<Vec<u8>, Vec<u8>> =
-                held.into_iter().map(|(key, value)| (key, value.bytes())).collect();
+        if let Some(Watched {
+            slot,
+            mut watch,
+            held,
+        }) = self.watch.take()
+        {
+            let mut told: BTreeMap<Vec<u8>, Vec<u8>> = held
+                .into_iter()
+                .map(|(key, value)| (key, value.bytes()))
+                .collect();
             let mut missed = false;
             while let Some(event) = watch.try_next() {
                 match event {
-                    Event::Changed { key, value: Some(value) } => {
+                    Event::Changed {
+                        key,
+                        value: Some(value),
+                    } => {
                         told.insert(key, value);
                     }
                     Event::Changed { key, value: None } => {
@@ -552,7 +622,10 @@ impl<'d> Worker<'d> {
             }
             let now = holds(slot);
             let is = now.len() == told.len()
-                && now.iter().zip(&told).all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
+                && now
+                    .iter()
+                    .zip(&told)
+                    .all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
             if !missed && !is {
                 wrong = Some(format!(
                     "the watch has told of {} entries, where {} are or others",
@@ -563,7 +636,11 @@ impl<'d> Worker<'d> {
         }
         let capacity = self.random.pick(&[1, 100, 10_000]);
         let watch = self.map(slot)?.watch("", capacity)?;
-        self.watch = Some(Watched { slot, watch, held: holds(slot) });
+        self.watch = Some(Watched {
+            slot,
+            watch,
+            held: holds(slot),
+        });
         Ok(wrong)
     }
 }

@@ -44,7 +44,10 @@ fn main() -> ExitCode {
     match run(&settings, |_| ()) {
         Ok(report) => {
             println!("{report:?}");
-            assert!(report.kills > 0 && report.refused > 0, "too little was exercised: {report:?}");
+            assert!(
+                report.kills > 0 && report.refused > 0,
+                "too little was exercised: {report:?}"
+            );
             ExitCode::SUCCESS
         }
         Err(failure) => {
