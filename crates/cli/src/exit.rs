@@ -51,6 +51,8 @@ pub enum Failure {
     Torture(String),
     #[error("'{}': a check finds damage, so its loss is not accepted (--damaged)", .0.display())]
     Damaged(PathBuf),
+    #[error("exercise cannot begin: {0}")]
+    Exercise(String),
 }
 
 impl Failure {
@@ -76,7 +78,7 @@ impl Failure {
             Failure::Bench(bench::Error::Exists(_) | bench::Error::Options(_)) => 2,
             Failure::Bench(bench::Error::Wrong(_)) | Failure::Damaged(_) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
-            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) => 3,
+            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) | Failure::Exercise(_) => 3,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
     }

@@ -4,6 +4,7 @@ mod accept_loss;
 mod backup;
 mod check;
 mod completions;
+mod exercise;
 mod man;
 mod point;
 mod scan;
@@ -54,6 +55,8 @@ pub enum Command {
     Bench(bench::Args),
     /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
     Torture(torture::Args),
+    /// Call every function of the database from several threads, with kills, and check every answer
+    Exercise(exercise::Args),
     /// Write manual pages, one a command
     Man(man::Args),
     /// Print a completion script for a shell
@@ -67,6 +70,7 @@ impl Command {
             Command::Top(_)
             | Command::Bench(_)
             | Command::Torture(_)
+            | Command::Exercise(_)
             | Command::Man(_)
             | Command::Completions(_)
                 if before != Context::default() =>
@@ -92,6 +96,7 @@ impl Command {
             Command::Top(args) => args.run(),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
             Command::Torture(args) => args.run(),
+            Command::Exercise(args) => args.run(),
             Command::Man(args) => args.run(),
             Command::Completions(args) => args.run(),
         }
