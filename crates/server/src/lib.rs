@@ -47,6 +47,7 @@ mod clients;
 mod config;
 mod connection;
 mod counters;
+mod cross_protocol;
 mod databases;
 mod error;
 mod files;

@@ -5,6 +5,7 @@ use super::parse::Args;
 use super::table::{ALL, COMMANDS, Command, Kind, find};
 use super::transaction;
 use crate::config::LARGEST_VALUE;
+use crate::cross_protocol::{is_http, note_hangup};
 use crate::item::HEADER;
 use crate::memory::ITEM;
 use crate::number;
@@ -127,6 +128,10 @@ impl Command {
 /// Carries out a command that has just arrived, or queues it.
 pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
     match check(context, args) {
+        Err(_) if is_no_command(args) && is_http(args.from(0)) => {
+            note_hangup(context.worker, context.client);
+            context.state.closing = true;
+        }
         Ok((command, number)) => {
             context.client.note_command(number);
             if let Some(queue) = context.state.queue.as_mut().filter(|_| !command.is_not_queued()) {

@@ -11,6 +11,7 @@ mod counted;
 mod crowds;
 mod damaged;
 mod dialogues;
+mod http;
 mod items;
 mod limits;
 mod memory;

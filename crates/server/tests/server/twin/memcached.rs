@@ -78,6 +78,7 @@ const OUR_OWN: &[&str] = &[
     "curr_items_exact",
     "swept_items",
     "server_errors",
+    "http_hangups",
     "redis_commands",
     "slowlog_micros",
     "slowlog_length",

@@ -150,7 +150,7 @@ fn sections(text: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
 }
 
 /// What this server alone tells.
-const OUR_OWN: &[&str] = &["wollemi_version", "threads", "keyspace_exact"];
+const OUR_OWN: &[&str] = &["wollemi_version", "threads", "keyspace_exact", "http_hangups"];
 
 /// What programs look for that watch a Redis server.
 const WATCHED: &[&str] = &[
