@@ -9,7 +9,7 @@ use crate::listen::Listening;
 use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals};
 use crate::tls::Encryption;
-use crate::{Error, listen, metrics, sweep};
+use crate::{Error, freed, listen, metrics, sweep};
 use index::Index;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -197,6 +197,9 @@ async fn wait(
     tasks.spawn_local(sweep::count(shared.clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
+    }
+    if let Some(give_back) = &shared.config.give_back {
+        tasks.spawn_local(freed::run(give_back.clone()));
     }
     if let Some(listener) = metrics {
         tasks.spawn_local(metrics::http::serve(listener, shared.clone()));

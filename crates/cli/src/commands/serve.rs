@@ -1,5 +1,6 @@
 //! `serve`: the pool for memcached and Redis clients.
 
+mod allocator;
 mod backup;
 mod databases;
 mod notify;
@@ -224,6 +225,7 @@ impl Args {
                 let db = db.clone();
                 move || pool::metrics(&db)
             })),
+            give_back: allocator::set_up(),
             reload: Some(reload),
             ..config
         };
