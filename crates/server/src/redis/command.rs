@@ -1,9 +1,10 @@
 //! Commands as they arrive: looked up, checked, queued or carried out.
 
-use super::context::{Context, Wrong};
+use super::context::{Context, Done, Wrong};
 use super::parse::Args;
 use super::table::{ALL, COMMANDS, Command, Kind, find};
 use super::transaction;
+use super::walk::Walk;
 use crate::config::LARGEST_VALUE;
 use crate::cross_protocol::{is_http, note_hangup};
 use crate::item::HEADER;
@@ -164,15 +165,37 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 true => transact(context, command, args),
                 false => drop(run(context, command, args)),
             }
-            context.timed(command, args);
+            done_for_now(context, command, args);
         }
         Err(Wrong(text)) => {
             if let Some(queue) = &mut context.state.queue {
                 queue.refuse();
             }
-            context.reply.error(&text);
-        }
+        },
     }
+}
+
+/// Goes on with a walk of the command that came last, which had a turn before.
+pub fn walks_on(context: &mut Context<'_>, args: Args<'_>, walk: Walk) {
+    let Some(command) = find(args.get(0)) else {
+        return;
+    };
+    let _shared = context.worker.shared.databases.shared();
+    run_with(context, |context| walk.go_on(context));
+    done_for_now(context, command, args);
+}
+
+/// Notes what a command has taken; or, of one that goes on in another turn, what it has so far.
+fn done_for_now(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+    match context.state.walk {
+        Some(_) => context.state.walked += context.worker.lap(),
+        None => context.timed(command, args),
+    }
+}
+
+/// Whether no command of this name takes so many words.
+fn is_no_command(args: Args<'_>) -> bool {
+    find(args.get(0)).is_none_or(|command| !takes(command.arity, args.len()))
 }
 
 /// The command that was sent, and its number, if it may be carried out.
@@ -255,13 +278,13 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
 
 /// Carries out a command; whether it could be.
 pub fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> bool {
+    run_with(context, |context| (command.run)(context, args))
+}
+
+fn run_with(context: &mut Context<'_>, run: impl FnOnce(&mut Context<'_>) -> Done) -> bool {
     let begin = context.reply.out.len();
-    let done = context
-        .state
-        .store
-        .tick(context.now)
-        .map_err(Wrong::from)
-        .and_then(|()| (command.run)(context, args));
+    let ticked = context.state.store.tick(context.now).map_err(Wrong::from);
+    let done = ticked.and_then(|()| run(context));
     if let Err(Wrong(text)) = &done {
         context.reply.out.truncate(begin);
         context.reply.error(text);

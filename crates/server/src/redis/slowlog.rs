@@ -76,8 +76,8 @@ impl Context<'_> {
     }
 
     /// Notes what a command that is done has taken.
-    pub fn timed(&self, command: &Command, args: Args<'_>) {
-        let took = self.worker.lap();
+    pub fn timed(&mut self, command: &Command, args: Args<'_>) {
+        let took = self.worker.lap() + std::mem::take(&mut self.state.walked);
         let timed = command.timed();
         if self.worker.took(timed, took, 1) {
             // What may hold a password is not kept.
