@@ -23,6 +23,7 @@ pub mod parse;
 mod random;
 mod reply;
 mod scan;
+mod scripts;
 mod sets;
 mod slowlog;
 mod strings;
