@@ -7,7 +7,7 @@
 //!
 //! Not here: what the bytes mean (`memcached`, `redis`).
 
-use crate::clients::Client;
+use crate::clients::{Client, State};
 use crate::counters::Counter;
 use crate::freed;
 use crate::listen::{Stream, poll_take};
@@ -126,6 +126,7 @@ pub async fn serve(
             return Ok(());
         };
         client.note();
+        client.note_state(State::Parsing);
         sink.now = now();
         worker.begin();
         let turn = worker.turn();
@@ -141,6 +142,11 @@ pub async fn serve(
             Some(wanted) if !client.is_killed() => want = wanted,
             _ => return part(sink.stream).await,
         }
+        // Where the length of what is awaited is known, it is data.
+        client.note_state(match want > input.unread().len() + 1 {
+            true => State::ReadingData,
+            false => State::Reading,
+        });
         if stop.is(Phase::Draining) && !full {
             return part(sink.stream).await;
         }
@@ -210,6 +216,7 @@ impl Sink<'_> {
 
     async fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
+        self.client.note_state(State::Writing);
         while sent < self.out.len() {
             let some = tokio::select! {
                 biased;
@@ -230,6 +237,7 @@ impl Sink<'_> {
             freed::note(self.out.capacity() - KEPT);
             self.out.shrink_to(KEPT);
         }
+        self.client.note_state(State::Parsing);
         self.now = now();
         self.worker.begin();
         Ok(())

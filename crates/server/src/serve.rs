@@ -76,6 +76,8 @@ impl Server {
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
+        let addresses = listening.iter().map(|listening| listening.address.to_string());
+        shared.listening.get_or_init(|| addresses.collect());
         let metrics = config.metrics.map(listen::one).transpose()?;
         Ok(Server {
             listening,
