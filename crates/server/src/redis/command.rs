@@ -270,6 +270,8 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     }
     // A database that it has selected is taken back, too.
     (context.state.store, context.state.db) = selected;
+    let db = context.state.db;
+    context.client.know(|known| known.db = db);
     if let Err(text) = committed {
         context.reply.out.truncate(begin);
         context.reply.error(&format!("ERR {text}"));
