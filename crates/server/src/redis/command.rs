@@ -167,9 +167,14 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
             }
             done_for_now(context, command, args);
         }
-        Err(Wrong(text)) => {
-            if let Some(queue) = &mut context.state.queue {
-                queue.refuse();
+        Err(wrong) => match find(args.get(0)) {
+            // What is wrong with it ends the transaction.
+            Some(command) if command.name == "exec" => refuse(context, command, wrong),
+            _ => {
+                if let Some(queue) = &mut context.state.queue {
+                    queue.refuse();
+                }
+                context.reply.error(&wrong.0);
             }
         },
     }
@@ -239,11 +244,12 @@ fn unknown(args: Args<'_>) -> Wrong {
     ))
 }
 
-/// Refuses a command for which there is no room.
+/// Refuses a command, for which there is no room, say.
 fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
     if command.name == "exec" {
         context.state.queue = None;
         context.state.watched.clear();
+        let text = text.strip_prefix("ERR ").unwrap_or(&text);
         let text = format!("EXECABORT Transaction discarded because of: {text}");
         context.reply.error(&text);
     } else {
