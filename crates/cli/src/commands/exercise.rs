@@ -67,8 +67,15 @@ impl Args {
             };
         }
         let kinds = match &*self.index {
-            "all" => IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation()).collect(),
-            name => vec![name.parse().map_err(|error: indexes::Unknown| Failure::Usage(error.to_string()))?],
+            "all" => IndexKind::ALL
+                .iter()
+                .copied()
+                .filter(|kind| !kind.is_ablation())
+                .collect(),
+            name => vec![
+                name.parse()
+                    .map_err(|error: indexes::Unknown| Failure::Usage(error.to_string()))?,
+            ],
         };
         let directory = match &self.dir {
             Some(directory) => directory.clone(),
@@ -87,11 +94,16 @@ impl Args {
         };
         let bar = ProgressBar::new(self.budget.as_secs());
         bar.set_style(
-            ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}").unwrap_or_else(|_| ProgressStyle::default_bar()),
+            ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
         let ended = exerciser::run(&settings, |report| {
             bar.set_position(report.seconds as u64);
-            bar.set_message(format!("{} calls, {} kills", HumanCount(report.calls), report.kills));
+            bar.set_message(format!(
+                "{} calls, {} kills",
+                HumanCount(report.calls),
+                report.kills
+            ));
         });
         bar.finish_and_clear();
         let mut out = output();
@@ -106,11 +118,18 @@ impl Args {
             }
             Err(failure) => {
                 if self.json {
-                    writeln!(out, "{}", serde_json::json!({ "failure": failure.to_string(), "seed": failure.seed }))?;
+                    writeln!(
+                        out,
+                        "{}",
+                        serde_json::json!({ "failure": failure.to_string(), "seed": failure.seed })
+                    )?;
                 } else {
                     let (index, threads, seed) = (&self.index, self.threads, failure.seed);
                     writeln!(out, "{failure}")?;
-                    writeln!(out, "again: wollemi exercise --index {index} --threads {threads} --seed {seed}")?;
+                    writeln!(
+                        out,
+                        "again: wollemi exercise --index {index} --threads {threads} --seed {seed}"
+                    )?;
                 }
                 out.flush()?;
                 Ok(Outcome::Found)
@@ -119,7 +138,14 @@ impl Args {
     }
 
     fn print(&self, out: &mut impl Write, report: &Report) -> std::io::Result<()> {
-        let &Report { calls, refused, pools, openings, kills, seconds } = report;
+        let &Report {
+            calls,
+            refused,
+            pools,
+            openings,
+            kills,
+            seconds,
+        } = report;
         if self.json {
             let report = serde_json::json!({
                 "index": self.index, "seed": self.seed, "calls": calls, "refused": refused, "pools": pools,

@@ -112,8 +112,7 @@ impl Maker {
             pick: vec![("allocator", allocator.into())],
             measure: Measure::Path(&["mops", "median"]),
         };
-        let points =
-            threads.flat_map(|threads| installed.iter().map(move |name| point(threads, name)));
+        let points = threads.flat_map(|threads| installed.iter().map(move |name| point(threads, name)));
         panel("by threads", Shape::Lines, "threads", "M chunks/s", points)
     }
 
