@@ -6,7 +6,7 @@
 mod common;
 
 use common::modifications;
-use dptree::{DpTree, KIND, Options, tracer};
+use dptree::{DpTree, Options, tracer};
 use index::Index;
 use wollemi_crashtest::history::SCENES;
 use wollemi_crashtest::map::{Bytes, OfIndex, Op};
@@ -20,7 +20,7 @@ fn subject() -> OfIndex {
         "dptree",
         move |heap| DpTree::create_with(heap, ROOT, Options::SMALL).map(boxed),
         move |heap| Ok(DpTree::open_with(heap, ROOT, Options::SMALL)?.map(boxed)),
-        vec![(KIND, tracer())],
+        vec![tracer()],
     )
 }
 

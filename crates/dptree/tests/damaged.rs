@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
-use wollemi_dptree::{DpTree, KIND, Options, tracer};
+use wollemi_dptree::{DpTree, Options, tracer};
 
 /// The header of a pool says itself when it is damaged (`pmem`).
 const HEADER: usize = 4096;
@@ -84,7 +84,7 @@ fn open(path: &Path) -> Option<DpTree> {
     let pool = clear(Pool::open(path, &pool_options(), Hardware::detect()))?;
     let heap = clear(Heap::new(pool))?;
     let index = clear(DpTree::open_with(&heap, b"test", options()))??;
-    heap.recover(vec![(KIND, tracer())], 1).expect("a thread");
+    heap.recover(vec![tracer()], 1).expect("a thread");
     Some(index)
 }
 
@@ -129,7 +129,7 @@ fn finds_damage(index: &DpTree) -> bool {
         assert!(!why.contains("panicked"), "{why}");
     }
     if state == State::Done {
-        let audit = clear(index.heap().audit(&vec![(KIND, tracer())], 1));
+        let audit = clear(index.heap().audit(&vec![tracer()], 1));
         found |= audit.is_none_or(|audit| !audit.is_clean());
     }
     found || state != State::Done

@@ -32,7 +32,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `heap` | drafts, retirement, access; new pages |
+//! | `heap` | drafts and retirement; new pages |
+//! | `access` | reading objects |
 //! | `local` | what a thread has claimed |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
@@ -47,6 +48,7 @@
 //! Locks, and so waiting, are short and in this order: roots; a class's open and scanty pages; a page; free runs; the pool's
 //! growth. No guard is pinned and no tracer runs under them.
 
+mod access;
 mod attach;
 mod audit;
 mod class;
@@ -68,6 +70,7 @@ mod sweep;
 mod table;
 mod trace;
 
+pub use access::Access;
 pub use audit::Audit;
 pub use class::footprint;
 pub use dram::{Swap, keep};

@@ -70,7 +70,7 @@ impl<M: Media> Heap<M> {
         let _held = lock_across(&self.inner.roots, self.media());
         let mut roots = Vec::new();
         for place in self.entries() {
-            roots.extend(self.read_root(place, self.at(place)?)?);
+            roots.extend(self.read_root(place, self.entry(place)?)?);
         }
         Ok(roots)
     }
@@ -81,7 +81,11 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::RootExists`], [`Error::NameTooLong`], [`Error::TooManyRoots`], [`Error::Damaged`]. The object's chunk
     /// is then given back.
-    pub fn create_root<T: Persistent>(
+    ///
+    /// # Safety
+    ///
+    /// The object, and all that it leads to, is what the readers and the tracer of this `kind` take it for.
+    pub unsafe fn create_root<T: Persistent>(
         &self,
         name: &[u8],
         kind: u32,
@@ -97,7 +101,7 @@ impl<M: Media> Heap<M> {
         }
         let mut free = None;
         for place in self.entries() {
-            let entry: &Entry = self.at(place)?;
+            let entry = self.entry(place)?;
             if entry.link.settle(self.media()).is_null() {
                 free = Some(entry);
                 break;
@@ -138,7 +142,12 @@ impl<M: Media> Heap<M> {
     /// # Errors
     ///
     /// [`Error::Damaged`] where an entry makes no sense.
-    pub fn remove_root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
+    ///
+    /// # Safety
+    ///
+    /// No thread uses what only this root leads to from now on, except under a guard of its own from before now: the
+    /// next recovery frees it, and so may the caller.
+    pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
         let _held = lock_across(&self.inner.roots, self.media());
         let found = self.find_root(name)?;
         if let Some((entry, _)) = found {
@@ -157,9 +166,14 @@ impl<M: Media> Heap<M> {
         (0..count).filter_map(move |i| Offset::new(start.get() + i * size_of::<Entry>() as u64))
     }
 
+    fn entry(&self, place: Offset) -> Result<&Entry, Error> {
+        // SAFETY: the directory is in page 0, of which nothing is drafted, and its entries are words only.
+        Ok(unsafe { self.pool().at(place) }?)
+    }
+
     fn find_root(&self, name: &[u8]) -> Result<Option<(&Entry, Root)>, Error> {
         for place in self.entries() {
-            let entry: &Entry = self.at(place)?;
+            let entry = self.entry(place)?;
             if let Some((found, root)) = self.read_root(place, entry)?
                 && found == name
             {
