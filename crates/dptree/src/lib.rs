@@ -195,7 +195,8 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         let shared = self.shared();
         let turn = shared.turn();
         shared.merge(&turn, true)?;
-        shared.cache.clear(&shared.heap, &heap::pin())
+        shared.cache.clear(&shared.heap, &heap::pin());
+        Ok(())
     }
 
     /// Where the keys are, and how far a merge is.

@@ -35,6 +35,7 @@
 //! | `heap` | drafts and retirement; new pages |
 //! | `access` | reading objects |
 //! | `local` | what a thread has claimed |
+//! | `apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `root` | the directory of named roots |
@@ -49,6 +50,7 @@
 //! growth. No guard is pinned and no tracer runs under them.
 
 mod access;
+mod apart;
 mod attach;
 mod audit;
 mod class;
@@ -71,6 +73,7 @@ mod table;
 mod trace;
 
 pub use access::Access;
+pub use apart::SetApart;
 pub use audit::Audit;
 pub use class::footprint;
 pub use dram::{Swap, keep};
