@@ -125,8 +125,8 @@ impl<M: Media> Inner<M> {
         }
         let gathered = runs
             .iter()
-            .try_for_each(|&run| Ok(apart.runs.push(take(run)?)))
-            .and_then(|()| (0..singles).try_for_each(|_| Ok(apart.singles.push(take(1)?))));
+            .try_for_each(|&run| take(run).map(|run| apart.runs.push(run)))
+            .and_then(|()| (0..singles).try_for_each(|_| take(1).map(|page| apart.singles.push(page))));
         match gathered {
             Ok(()) => Ok(apart),
             Err(full) => {

@@ -155,14 +155,14 @@ impl<M: Media> Heap<M> {
         Ok(new)
     }
 
-    /// Whether an object of `len` bytes can be in use at `offset`: for who is about to [`retire`](Heap::retire) what the links of a
-    /// pool lead to that is perhaps damaged. Of pages that recovery has not swept nothing is known, and nothing of them is
+    /// Whether an object of `len` bytes can be in use at `offset`: asked before what a link of a pool leads to is retired,
+    /// since the pool may be damaged. Of pages that recovery has not swept nothing is known, and nothing of them is
     /// reused before it has.
     ///
     /// # Errors
     ///
     /// [`Error::Damaged`] where it cannot.
-    pub fn verify(&self, offset: Offset, len: u64) -> Result<(), Error> {
+    pub(crate) fn verify(&self, offset: Offset, len: u64) -> Result<(), Error> {
         let space = &*self.inner.space;
         let number = space.page_of(offset.get());
         let end = lock(&space.runs).end;

@@ -174,22 +174,22 @@ impl<M: Media> Heap<M> {
     }
 
     /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
-    /// again (after recovery, if that still runs).
+    /// again (one of an earlier generation after recovery; any that is retired while recovery traces, after the trace).
+    ///
+    /// (What hangs from a root is retired by [`Removed::retire`](crate::Removed::retire), which may take longer than a
+    /// guard should be held.)
     ///
     /// # Safety
     ///
     /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
     /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
-    ///   reader or the trace can come to leads to it. `guard` has been held since before that.
+    ///   reader or the trace can come to leads to it. `guard` has been held since before that, or recovery does not sweep
+    ///   meanwhile ([`Removed`](crate::Removed)).
     /// * No thread uses the object from now on, except under a guard of its own from before now.
     /// * The object is retired once.
     #[inline]
     pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
-        let space = &self.inner.space;
-        if !space.set_aside(offset, len) {
-            let space = Arc::clone(space);
-            guard.defer(move || space.free(offset));
-        }
+        self.inner.space.retire(guard, offset, len);
     }
 
     /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:

@@ -19,8 +19,8 @@
 //!
 //! **Instant restart.** [`Heap::new`] does work that does not depend on the pool's size. New chunks come from new
 //! pages at once, while [`Heap::recover`] traces in the background what the roots lead to, as each index's [`Trace`]
-//! says, and then sweeps the old pages. Until then, what is retired is set aside. If the trace meets what it does not
-//! understand, nothing is swept.
+//! says, and then sweeps the old pages. What is retired while it traces is kept until it has. If the trace meets what it
+//! does not understand, nothing is swept.
 //!
 //! **Accounting.** [`Heap::stats`]: used + free + unswept = reserved. [`Heap::audit`] holds what is reachable against
 //! what is in use.
@@ -38,19 +38,21 @@
 //! | `apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
-//! | `root` | the directory of named roots |
+//! | `root`, `removed` | the directory of named roots; taking a root and all that hangs from it out of use |
 //! | `guard` | epochs, and the guards that hold them back |
 //! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
+//! | `aside` | what becomes of retirements beside recovery |
 //! | `shrink` | giving free pages back to the file system |
 //! | `stats`, `audit` | accounting |
 //!
-//! Locks, and so waiting, are short and in this order: roots; a class's open and scanty pages; a page; free runs; the pool's
-//! growth. No guard is pinned and no tracer runs under them.
+//! Locks, and so waiting, are short and in this order: roots; recovery's stage, the list of caches; a class's open and
+//! scanty pages; a page; free runs; the pool's growth. No guard is pinned and no tracer runs under them.
 
 mod access;
 mod apart;
+mod aside;
 mod attach;
 mod audit;
 mod class;
@@ -63,6 +65,7 @@ mod local;
 mod misuse;
 mod page;
 mod recovery;
+mod removed;
 mod root;
 mod runs;
 mod shrink;
@@ -82,6 +85,7 @@ pub(crate) use guard::flush_retired;
 pub use guard::{Guard, is_pinned, pin};
 pub use heap::Heap;
 pub use recovery::{Progress, State, TracePause};
+pub use removed::Removed;
 pub use root::{MAX_NAME, Root};
 pub use stats::Stats;
 pub use trace::{Trace, Tracers};

@@ -4,7 +4,8 @@
 //! lowest first. What it has left when it ends goes back to the page.
 //!
 //! I1 Only its own thread changes a cache; statistics may read what is claimed.
-//! I2 A cache is the thread's until the thread ends, and then nobody's.
+//! I2 A cache is the thread's until the thread ends. It leaves the heap's list of caches, and its claims go back to their
+//!    pages, under one lock on the list.
 
 use crate::apart::Apart;
 use crate::class::{MAX_CLASSES, SIZES, SMALL};
@@ -155,7 +156,9 @@ impl Drop for Caches {
         LAST.set((0, ptr::null()));
         for entry in self.0.get_mut().drain(..) {
             if let Some(space) = entry.space.upgrade() {
-                lock(&space.caches).retain(|cache| !Arc::ptr_eq(cache, &entry.cache));
+                // An audit finds what is claimed in the list or free in its page, never neither.
+                let mut caches = lock(&space.caches);
+                caches.retain(|cache| !Arc::ptr_eq(cache, &entry.cache));
                 for claim in entry.cache.claims() {
                     space.give_back(claim);
                 }

@@ -4,25 +4,27 @@
 //! in use:
 //!
 //! 1. *Trace.* From the roots, mark every chunk of earlier generations that is alive. New chunks come from new pages
-//!    meanwhile, and what is retired, old or new, is set aside: nothing that was ever reachable is reused, so tracers
-//!    need no guard and no write barrier. (See [`Trace`](crate::Trace) for what indexes promise.)
-//! 2. *Settle.* Wait until the guards of the trace's last moment are gone. What they have unlinked, they have retired
-//!    and so set aside by then; what is unlinked under later guards was reachable when the trace ended, and is
-//!    marked.
-//! 3. *Close.* Mark what was set aside, which readers may still look at, and hand it to the epochs. From here on,
-//!    retirement is as usual: an old chunk that waits for its epoch is marked, so nothing is freed twice.
-//! 4. *Sweep.* Page by page, what is not marked becomes free.
+//!    meanwhile, and what is retired, old or new, is [kept](crate::aside): nothing that was reachable since the trace began
+//!    is reused, so tracers need no guard and no write barrier. (See [`Trace`](crate::Trace) for what indexes promise.)
+//! 2. *Settle.* From the trace's end on, what is retired is marked and then freed as usual. Wait until the guards of the
+//!    trace's last moment are gone, and the [removals](crate::Removed) that began before it have retired everything. So
+//!    whatever was unlinked before the trace ended is marked by now, if anything is still going to free it; what is
+//!    unlinked later was reachable when the trace ended, and is marked.
+//! 3. *Sweep.* Page by page, what is not marked becomes free.
 //!
 //! I1 Nothing of this is persisted: a crash in the middle is just another crash.
 //! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
 //!    stays. Service goes on in new pages.
-//! I3 No guard is held for longer than a moment, and nobody waits for recovery but who asks to, and an allocation
-//!    that finds the pool full, if its thread holds no guard: with one, it would wait for itself in step 2.
+//! I3 Recovery waits for pauses before it traces, and for guards and removals afterwards. A thread that holds one of these
+//!    must not wait for recovery: an allocation in a full pool waits only without a guard, and not while recovery waits for
+//!    pauses (any of their holders may be the one that allocates); no removal waits for anything. Recovery holds no guard
+//!    for longer than a moment.
+//! I4 Whatever recovery waits for, dropping the heap's last handle ends the waiting.
 
 use crate::page::lock;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap};
-use pmem::{Media, Offset};
+use pmem::Media;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -38,9 +40,6 @@ const AWAKE: u32 = 8;
 /// The same where threads take turns: who holds a guard runs meanwhile, and sleeping helps only against others of the
 /// process.
 const AWAKE_IN_TURNS: u32 = 20_000;
-
-/// Chunks retired under one guard.
-const RETIRE_BATCH: usize = 256;
 
 /// How far recovery is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,6 +72,8 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
     Idle,
+    /// It waits for pauses to end; none begins.
+    Pausing,
     Tracing,
     Settling,
     Sweeping,
@@ -82,7 +83,20 @@ enum Phase {
 
 impl Phase {
     fn is_running(&self) -> bool {
-        matches!(self, Phase::Tracing | Phase::Settling | Phase::Sweeping)
+        matches!(
+            self,
+            Phase::Pausing | Phase::Tracing | Phase::Settling | Phase::Sweeping
+        )
+    }
+
+    /// Whether no pause may begin.
+    fn keeps_pauses_out(&self) -> bool {
+        matches!(self, Phase::Pausing | Phase::Tracing)
+    }
+
+    /// Whether the trace has not ended, and may yet begin.
+    fn is_before_trace_end(&self) -> bool {
+        matches!(self, Phase::Idle | Phase::Pausing | Phase::Tracing)
     }
 }
 
@@ -96,6 +110,8 @@ struct Course {
     threads: usize,
     /// Holders of a [`TracePause`].
     pauses: usize,
+    /// Removals under way that began before the trace's end.
+    removals: usize,
 }
 
 #[derive(Debug)]
@@ -120,6 +136,29 @@ impl Drop for TracePause {
     }
 }
 
+/// While it lives, recovery does not sweep, if its trace had not ended when this was made: what its holder unlinks
+/// meanwhile may be retired under later guards.
+#[derive(Debug)]
+pub(crate) struct Removal(Option<Arc<Recovery>>);
+
+impl Removal {
+    pub(crate) fn begin(recovery: &Arc<Recovery>) -> Removal {
+        let mut course = lock(&recovery.course);
+        let counts = course.phase.is_before_trace_end();
+        course.removals += usize::from(counts);
+        Removal(counts.then(|| Arc::clone(recovery)))
+    }
+}
+
+impl Drop for Removal {
+    fn drop(&mut self) {
+        if let Some(recovery) = &self.0 {
+            lock(&recovery.course).removals -= 1;
+            recovery.changed.notify_all();
+        }
+    }
+}
+
 /// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped.
 #[derive(Debug)]
 pub(crate) struct StopOnDrop(pub(crate) Arc<Recovery>);
@@ -127,7 +166,9 @@ pub(crate) struct StopOnDrop(pub(crate) Arc<Recovery>);
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
         self.0.stop.store(true, SeqCst);
+        // Whoever waits has looked at `stop` under this lock, and so either sees it or is woken.
         let thread = lock(&self.0.course).thread.take();
+        self.0.changed.notify_all();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
         {
@@ -147,6 +188,7 @@ impl Recovery {
                 thread: None,
                 threads: 0,
                 pauses: 0,
+                removals: 0,
             }),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
@@ -168,23 +210,34 @@ impl Recovery {
         lock(&self.course).phase.is_running()
     }
 
-    /// Waits until it is not under way, if it is and this thread holds no guard; `false` if not.
-    pub(crate) fn wait_for_room(&self) -> bool {
-        if crate::is_pinned() || !self.is_running() {
-            return false;
-        }
-        drop(
-            self.changed
-                .wait_while(lock(&self.course), |course| course.phase.is_running()),
-        );
-        true
+    /// Waits until it has ended, for a caller that holds neither a guard nor a pause.
+    pub(crate) fn wait_ended(&self) {
+        let waited = self
+            .changed
+            .wait_while(lock(&self.course), |course| course.phase.is_running());
+        drop(waited);
     }
 
-    /// Waits until nobody keeps it from tracing; the phase keeps pauses from beginning after that.
-    fn wait_for_pauses<M: Media>(&self, media: &M) {
-        // Taking the lock waits until `recover` has written down that we run.
+    /// Waits until it has ended, for an allocation, whose caller may hold anything: returns at once to a thread that holds a
+    /// guard, and while it waits for pauses (I3).
+    pub(crate) fn wait_for_room(&self) {
+        if crate::is_pinned() {
+            return;
+        }
+        let waited = self.changed.wait_while(lock(&self.course), |course| {
+            let waits_for_pauses = course.phase == Phase::Pausing && course.pauses > 0;
+            course.phase.is_running() && !waits_for_pauses
+        });
+        drop(waited);
+    }
+
+    /// Waits while `keeps_waiting` holds; `false` if it was stopped.
+    fn wait_while<M: Media>(&self, media: &M, keeps_waiting: impl Fn(&Course) -> bool) -> bool {
         let mut course = lock(&self.course);
-        while course.pauses > 0 {
+        while keeps_waiting(&course) {
+            if self.stop.load(SeqCst) {
+                return false;
+            }
             course = if M::TAKES_TURNS {
                 drop(course);
                 media.wait(0);
@@ -194,6 +247,7 @@ impl Recovery {
                 woken.unwrap_or_else(PoisonError::into_inner)
             };
         }
+        true
     }
 
     /// Waits until all guards of now are gone; `false` if it was stopped.
@@ -243,7 +297,7 @@ impl<M: Media> Heap<M> {
             .name("wollemi-recover".into())
             .spawn(move || heap.recover_here(&tracers, threads))
             .map_err(Error::Thread)?;
-        course.phase = Phase::Tracing;
+        course.phase = Phase::Pausing;
         course.threads = threads;
         course.started = Some(Instant::now());
         course.thread = Some(thread);
@@ -258,7 +312,7 @@ impl<M: Media> Heap<M> {
             drop(course);
             return self.wait_recovered();
         }
-        course.phase = Phase::Tracing;
+        course.phase = Phase::Pausing;
         course.started = Some(Instant::now());
         drop(course);
         self.recover_here(tracers, 1);
@@ -277,7 +331,9 @@ impl<M: Media> Heap<M> {
         let course = lock(&recovery.course);
         let (state, running) = match &course.phase {
             Phase::Idle => (State::Idle, None),
-            Phase::Tracing | Phase::Settling | Phase::Sweeping => (State::Running, course.started),
+            Phase::Pausing | Phase::Tracing | Phase::Settling | Phase::Sweeping => {
+                (State::Running, course.started)
+            }
             Phase::Done => (State::Done, None),
             Phase::Failed(why) => (State::Failed(why.clone()), None),
         };
@@ -293,22 +349,19 @@ impl<M: Media> Heap<M> {
     /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile:
     /// recovery waits for it.
     pub fn wait_recovered(&self) -> State {
-        let recovery = &*self.inner.recovery;
-        let course = recovery
-            .changed
-            .wait_while(lock(&recovery.course), |course| course.phase.is_running());
-        drop(course.unwrap_or_else(PoisonError::into_inner));
+        self.inner.recovery.wait_ended();
         self.recovery().state
     }
 
     /// For structure modifications too large to keep the rule of [`Trace`](crate::Trace): keeps recovery from tracing
-    /// until the pause is dropped. If it is tracing now, waits until the trace has ended. (Recovery traces once, after
-    /// an opening; it waits for pauses before it begins.)
+    /// until the pause is dropped. If it is tracing now, or about to, waits until the trace has ended. (Recovery traces
+    /// once, after an opening; it waits for pauses before it begins.) The holder of a pause may allocate: where the pool is
+    /// full and recovery waits for pauses, that fails. It must not wait for recovery otherwise, nor for another pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
         let course = recovery
             .changed
-            .wait_while(lock(&recovery.course), |course| course.phase == Phase::Tracing);
+            .wait_while(lock(&recovery.course), |course| course.phase.keeps_pauses_out());
         course.unwrap_or_else(PoisonError::into_inner).pauses += 1;
         TracePause(Arc::clone(recovery))
     }
@@ -317,7 +370,7 @@ impl<M: Media> Heap<M> {
     pub fn try_pause_trace(&self) -> Option<TracePause> {
         let recovery = &self.inner.recovery;
         let mut course = lock(&recovery.course);
-        if course.phase == Phase::Tracing {
+        if course.phase.keeps_pauses_out() {
             return None;
         }
         course.pauses += 1;
@@ -326,19 +379,17 @@ impl<M: Media> Heap<M> {
 
     /// For who was told that the pool is full: if recovery is under way, waits until it has ended; has what was retired come
     /// back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns `false` at once to a
-    /// thread that holds a guard.
+    /// thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
     pub fn wait_for_room(&self) -> bool {
         if crate::is_pinned() {
             return false;
         }
-        self.inner.recovery.wait_for_room();
+        self.inner.recovery.wait_ended();
         crate::flush_retired();
         true
     }
 
     fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {
-        let recovery = &*self.inner.recovery;
-        recovery.wait_for_pauses(self.media());
         let ended = catch_unwind(AssertUnwindSafe(|| self.trace_and_sweep(tracers, threads)));
         let phase = match ended {
             Ok(Ok(true)) => Phase::Done,
@@ -347,15 +398,20 @@ impl<M: Media> Heap<M> {
             Err(_) => Phase::Failed("a tracer panicked".into()),
         };
         if phase != Phase::Done {
-            // What is old stays, as nothing of it is swept; what is new can serve again.
-            let _ = self.close_aside(&|_, _| Ok(()));
+            self.inner.space.nothing_is_swept();
         }
-        recovery.enter(phase);
+        self.inner.recovery.enter(phase);
     }
 
     /// The whole of it; `false` if it was stopped.
     fn trace_and_sweep(&self, tracers: &Tracers<M>, threads: usize) -> Result<bool, Error> {
-        let (space, recovery) = (&*self.inner.space, &*self.inner.recovery);
+        let (space, recovery, media) = (&self.inner.space, &*self.inner.recovery, self.media());
+        // The phase keeps others from beginning.
+        if !recovery.wait_while(media, |course| course.pauses > 0) {
+            return Ok(false);
+        }
+        recovery.enter(Phase::Tracing);
+        space.trace_begins();
         let tracing = Tracing {
             heap: self,
             tracers,
@@ -366,12 +422,16 @@ impl<M: Media> Heap<M> {
         if !tracing.run(&|offset, len| space.mark(offset, len))? {
             return Ok(false);
         }
+        // Removals that begin from here on do not count.
         recovery.enter(Phase::Settling);
-        if !recovery.wait_for_guards(self.media()) {
+        space.trace_ended()?;
+        let settled =
+            recovery.wait_while(media, |course| course.removals > 0) && recovery.wait_for_guards(media);
+        if !settled {
             return Ok(false);
         }
         recovery.enter(Phase::Sweeping);
-        self.close_aside(&|offset, len| space.mark(offset, len as u64).map(drop))?;
+        space.sweep_begins()?;
         let next = &AtomicU32::new(space.old_pages().start);
         std::thread::scope(|scope| {
             for _ in 1..threads {
@@ -381,21 +441,6 @@ impl<M: Media> Heap<M> {
             self.sweep_here(next);
         });
         Ok(recovery.swept.load(Relaxed) == recovery.to_sweep)
-    }
-
-    /// Ends the setting aside of retirements: marks what was set aside, and hands it to the epochs even so.
-    fn close_aside(&self, mark: &dyn Fn(Offset, usize) -> Result<(), Error>) -> Result<(), Error> {
-        let aside = self.inner.space.take_aside();
-        let marked = aside.iter().try_for_each(|&(offset, len)| mark(offset, len));
-        for some in aside.chunks(RETIRE_BATCH) {
-            let guard = crate::pin();
-            for &(offset, len) in some {
-                // SAFETY: whoever retired it has promised all of it for a guard of then. The heap set the object aside
-                // instead, and retires it now, once. That guard is older than this one.
-                unsafe { self.retire(&guard, offset, len) };
-            }
-        }
-        marked
     }
 
     fn sweep_here(&self, next: &AtomicU32) {

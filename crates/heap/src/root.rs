@@ -16,7 +16,8 @@
 //! I2 An entry with a link does not change, but for the link's becoming null.
 
 use crate::page::lock_across;
-use crate::{Error, Heap};
+use crate::recovery::Removal;
+use crate::{Error, Heap, Removed};
 use pmem::{
     Lacks, Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag,
     persist_scope,
@@ -136,8 +137,8 @@ impl<M: Media> Heap<M> {
         Ok(entry.link.load(self.media()))
     }
 
-    /// Removes the root of this name, and returns what it was. What it leads to is for the caller to retire; what is
-    /// not retired comes back by the next recovery. Failure-atomic: one write-back, one fence.
+    /// Removes the root of this name, and returns what it was, for the caller to [retire](Removed::retire) what hangs from
+    /// it; what is not retired comes back by the next recovery. Failure-atomic: one write-back, one fence.
     ///
     /// # Errors
     ///
@@ -147,16 +148,18 @@ impl<M: Media> Heap<M> {
     ///
     /// No thread uses what only this root leads to from now on, except under a guard of its own from before now: the
     /// next recovery frees it, and so may the caller.
-    pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Root>, Error> {
+    pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
+        // Begun before anything is unlinked.
+        let removal = Removal::begin(&self.inner.recovery);
         let _held = lock_across(&self.inner.roots, self.media());
-        let found = self.find_root(name)?;
-        if let Some((entry, _)) = found {
-            let _durable = entry
-                .link
-                .publish_link::<LinkAndPersist, M>(self.media(), Link::NULL)
-                .commit();
-        }
-        Ok(found.map(|(_, root)| root))
+        let Some((entry, root)) = self.find_root(name)? else {
+            return Ok(None);
+        };
+        let _durable = entry
+            .link
+            .publish_link::<LinkAndPersist, M>(self.media(), Link::NULL)
+            .commit();
+        Ok(Some(Removed::new(self, name, root, removal)))
     }
 
     /// Where the directory's entries are.

@@ -24,7 +24,7 @@ pub struct Stats {
     pub unswept: u64,
     /// Chunks and large objects in use; what waits for its epoch counts still.
     pub objects: u64,
-    /// Retired chunks that wait for their epoch. (Those set aside during recovery are not counted.)
+    /// Retired chunks that wait for their epoch. (Those that recovery keeps until its trace has ended are not counted.)
     pub retired: u64,
     /// Runs of free pages.
     pub free_runs: u64,

@@ -82,7 +82,7 @@ fn roots_are_found_by_name() {
     let remove = || unsafe { heap.remove_root(&names[3]) }.unwrap();
     assert!(remove().is_some());
     assert_eq!(heap.root(&names[3]).unwrap(), None);
-    assert_eq!(remove(), None);
+    assert!(remove().is_none());
     create(&names[3], 1).unwrap();
 }
 

@@ -150,21 +150,28 @@ impl<M: Media> Db<M> {
 
     /// Removes a map and all that it holds; `false` if there is no such map. The map is gone by one durable store:
     /// a crash leaves all of it or nothing. Giving back its space takes time in proportion to its size, and memory: 10 to
-    /// 20 bytes for each of its objects.
+    /// 20 bytes for each of its objects. Meanwhile other maps can be used, and a new one of this name can be made.
     ///
     /// # Errors
     ///
     /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage comes when the
     /// map is gone: what was not given back until then, the next recovery finds.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
-        let mut held = self.held();
-        if let Some((_, index)) = held.get(name) {
-            if index.strong_count() > 0 {
-                return Err(Error::MapInUse(name.to_owned()));
+        let unlinked = {
+            let mut held = self.held();
+            if let Some((_, index)) = held.get(name) {
+                if index.strong_count() > 0 {
+                    return Err(Error::MapInUse(name.to_owned()));
+                }
+                held.remove(name);
             }
-            held.remove(name);
-        }
-        self.inner.store.remove(name)
+            self.inner.store.unlink(name)?
+        };
+        let Some((removed, tracer)) = unlinked else {
+            return Ok(false);
+        };
+        removed.retire(&*tracer)?;
+        Ok(true)
     }
 
     /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.

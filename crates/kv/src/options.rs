@@ -68,7 +68,8 @@ impl Options {
     }
 
     /// How many background threads look for unused space after the opening. With none, space from before the
-    /// opening is not reused; reads and writes work all the same. As many replay a DPTree's log before its opening returns.
+    /// opening is not reused until [`Db::recover`]; what is allocated afterwards is reused as ever, and reads and writes work
+    /// all the same. As many replay a DPTree's log before its opening returns.
     /// More than 256 count as 256. Default: 1.
     pub fn recovery_threads(mut self, threads: usize) -> Options {
         self.recovery_threads = threads;

@@ -7,15 +7,12 @@ use crate::guarded::{Guarded, MapIndex, Traffic};
 use crate::intent;
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::{Error, IndexKind, Media};
-use heap::{Heap, Root, State, Trace, Tracers};
+use heap::{Heap, Removed, Root, State, Trace, Tracers};
 use index::Index;
 use indexes::WithIndex;
-use pmem::{Link, Pool};
-use std::collections::{BTreeMap, HashSet};
+use pmem::Pool;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Objects of a dropped map that are retired under one guard.
-const RETIRE_BATCH: usize = 256;
 
 pub(crate) struct Store<M: Media> {
     pub heap: Heap<M>,
@@ -23,6 +20,9 @@ pub(crate) struct Store<M: Media> {
     /// Changes of a batch that the opening has carried out.
     pub carried_out: usize,
 }
+
+/// What was a map's root, and what knows what hangs from it.
+pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
 
 /// What a map was opened as, and its index.
 type Opened = (IndexKind, Arc<dyn MapIndex>);
@@ -84,54 +84,20 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Removes a map's root, then gives back what hung from it. Nobody may use the map any more.
-    pub fn remove(&self, name: &str) -> Result<bool, Error> {
+    /// Unlinks a map, which nobody has open. What hung from it is for the caller to retire, by the tracer that comes with
+    /// it.
+    pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
+        // Opened, so that nothing of an index that is being closed is at work any more.
         let Some((kind, _)) = self.open(name, None)? else {
-            return Ok(false);
+            return Ok(None);
         };
-        let root = {
-            let _closed = self.traffic.gate.close(self.heap.media())?;
-            if self.traffic.befores.are_kept() {
-                return Err(Error::MapInUse(name.to_owned()));
-            }
-            // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
-            unsafe { self.heap.remove_root(name.as_bytes()) }?
-        };
-        if let Some(root) = root {
-            self.retire_all(root.link, &*kind.tracer())?;
+        let _closed = self.traffic.gate.close(self.heap.media())?;
+        if self.traffic.befores.are_kept() {
+            return Err(Error::MapInUse(name.to_owned()));
         }
-        Ok(root.is_some())
-    }
-
-    /// Retires everything below a link that nobody else can reach. What a crash or an error leaves over comes back
-    /// by the next recovery. Remembers where it has been, a word for each object.
-    ///
-    /// # Errors
-    ///
-    /// [`heap::Error::Damaged`] where an object makes no sense, or a second link leads to it: to retire it once more would take it
-    /// from who has got its chunk by then.
-    fn retire_all(&self, link: Link, tracer: &dyn Trace<M>) -> Result<(), Error> {
-        let mut links = vec![link];
-        let mut met = HashSet::new();
-        while !links.is_empty() {
-            let guard = heap::pin();
-            for _ in 0..RETIRE_BATCH {
-                let Some(link) = links.pop() else { break };
-                let Some(offset) = link.offset() else { continue };
-                if !met.insert(offset) {
-                    let (what, offset) = ("two links lead to an object of a map", offset.get());
-                    return Err(heap::Error::Damaged { what, offset }.into());
-                }
-                // SAFETY: no other thread can reach the map, so none retires its objects.
-                let access = unsafe { self.heap.access() };
-                let len = tracer.trace(access, link, &mut links)?;
-                self.heap.verify(offset, len)?;
-                // SAFETY: the root that led to it is gone, and its length was held against its page. `met` keeps it from
-                // being retired again.
-                unsafe { self.heap.retire(&guard, offset, len as usize) };
-            }
-        }
-        Ok(())
+        // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
+        let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
+        Ok(removed.map(|removed| (removed, kind.tracer())))
     }
 
     /// The maps, by name. A root of another program's making has its name made readable.
@@ -252,7 +218,7 @@ fn map_info(name: &[u8], root: &Root) -> MapInfo {
 mod tests {
     use super::*;
     use heap::Access;
-    use pmem::{Hardware, PoolOptions};
+    use pmem::{Hardware, Link, PoolOptions};
     use std::sync::atomic::{AtomicU64, Ordering};
 
     const KEYS: u64 = 1000;
@@ -296,18 +262,16 @@ mod tests {
         }
         drop(index);
         // SAFETY: the index is dropped.
-        let root = unsafe { store.heap.remove_root(b"damaged") };
-        let root = root.expect("sound").expect("there");
+        let removed = unsafe { store.heap.remove_root(b"damaged") };
+        let removed = removed.expect("sound").expect("there");
+        let root = removed.root().link;
         let astray = Astray {
             sound: kind.tracer(),
-            damage: |links: &mut Vec<Link>, len: &mut u64| damage(root.link, links, len),
+            damage: |links: &mut Vec<Link>, len: &mut u64| damage(root, links, len),
             traced: AtomicU64::new(0),
         };
-        let retired = store.retire_all(root.link, &astray);
-        assert!(
-            matches!(retired, Err(Error::Heap(heap::Error::Damaged { .. }))),
-            "{retired:?}"
-        );
+        let retired = removed.retire(&astray);
+        assert!(matches!(retired, Err(heap::Error::Damaged { .. })), "{retired:?}");
         assert_eq!(store.audit().faults, [""; 0]);
     }
 

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use wollemi_recipe::Part;
 
-/// Looks at locks for which the other writers are kept waiting.
-const LOOKS: u64 = 600_000;
+/// Looks at locks for which each of the other writers is kept waiting: three in each of 20,000 tries, by which a writer
+/// would give up.
+const LOOKS: u64 = 60_000;
 
 type Hook = Box<dyn FnOnce()>;
 
@@ -69,7 +70,7 @@ fn writers_wait_for_the_second_step_of_a_split() {
             // Fences: the leaf, the node, the pointer to the node.
             let hook = move || {
                 let looks = &stopped.index().heap().media().watch().looks;
-                let until = looks.load(Relaxed) + LOOKS;
+                let until = looks.load(Relaxed) + 3 * LOOKS;
                 course.stopped.store(true, SeqCst);
                 while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
                     std::thread::yield_now();

@@ -181,10 +181,9 @@ impl Live {
 
     /// Removes a root and what it leads to; whether there was one.
     pub(super) fn remove_root(&self, number: u8) -> Result<bool, heap::Error> {
-        let guard = heap::pin();
         // SAFETY: whoever reads below a root holds a guard.
         let removed = unsafe { self.heap.remove_root(&name(number)) }?;
-        removed.map_or(Ok(false), |root| self.retire(root.link, &guard).map(|()| true))
+        removed.map_or(Ok(false), |removed| removed.retire(&Tracer).map(|()| true))
     }
 
     /// What is in a slot, if every byte of it is right.

@@ -262,9 +262,11 @@ pub(crate) fn lock_patiently<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) ->
     }
 }
 
-/// Makes the links of logs that are not alive null (a crash came between a merge's commit and this).
+/// Makes the links of logs that are not alive null (a crash came between a merge's commit and this). Recovery may trace
+/// meanwhile, so the guard is held from before the unlinking to the last retirement.
 pub(crate) fn forget_merged<M: Media>(heap: &Access<M>, root: &Root, merged: u64) -> Result<(), Error> {
     let media = heap.media();
+    let guard = heap::pin();
     let mut stale = Vec::new();
     for slot in root.logs() {
         let link = slot.peek(media);
@@ -287,7 +289,6 @@ pub(crate) fn forget_merged<M: Media>(heap: &Access<M>, root: &Root, merged: u64
         }
         let _durable = batch.fence().durable();
     });
-    let guard = heap::pin();
     for (_, link) in stale {
         // The tracer has kept this one of its partition's pages alive, and no other.
         cache::retire(heap, &guard, link)?;

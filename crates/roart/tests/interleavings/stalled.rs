@@ -5,8 +5,9 @@ use index::Index;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Looks at locks for which the other writers are kept waiting.
-const LOOKS: u64 = 600_000;
+/// Looks at locks for which each of the other writers is kept waiting: three in each of 20,000 tries, by which a writer
+/// would give up.
+const LOOKS: u64 = 60_000;
 
 /// A key for which there is no room in its leaf array.
 const FULL_ARRAY: &str = "pazz99";
@@ -36,6 +37,7 @@ fn writers_wait_for_the_successor(others: &[&'static str]) {
     ["pb", "pc", "pd"].iter().for_each(|key| put(key.as_bytes()));
     (62..64).for_each(|i| put(format!("pazz{i:02}").as_bytes()));
 
+    let writers = others.len() as u64;
     let course = &Arc::<Course>::default();
     let write = &|key: &str| match key {
         "pb" => index.remove(key.as_bytes()).map(drop),
@@ -58,7 +60,7 @@ fn writers_wait_for_the_successor(others: &[&'static str]) {
             let (course, stopped) = (Arc::clone(course), Arc::clone(&index));
             at(Step::Held, 1, move || {
                 let looks = &stopped.heap().media().watch().looks;
-                let until = looks.load(Relaxed) + LOOKS;
+                let until = looks.load(Relaxed) + LOOKS * writers;
                 course.condemned.store(true, SeqCst);
                 while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
                     std::thread::yield_now();

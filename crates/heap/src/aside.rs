@@ -1,0 +1,148 @@
+//! What becomes of retirements until recovery has swept the pages of earlier generations.
+//!
+//! | stage | retired chunk of an old page | of a new page |
+//! |---|---|---|
+//! | before the trace | left to the sweep: the trace cannot come to it, so it stays unmarked | freed when its guards are gone |
+//! | while the trace runs | kept in a list | kept in the same list |
+//! | between trace and sweep | marked, and freed when its guards are gone | freed when its guards are gone |
+//! | afterwards | freed when its guards are gone | the same |
+//!
+//! The list exists for as long as tracers run, which wait for nothing. `docs/design.md` has the proof.
+//!
+//! I1 A retirement reads the stage under the lock that changes it. So what was retired before the trace was unlinked
+//!    before any tracer reads a slot, and what was marked was marked before the sweep.
+
+use crate::page::lock;
+use crate::space::Space;
+use crate::{Error, Guard};
+use pmem::Offset;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Chunks retired under one guard.
+const RETIRE_BATCH: usize = 256;
+
+/// An object and its footprint.
+type Retired = (Offset, usize);
+
+#[derive(Debug)]
+enum Stage {
+    BeforeTrace,
+    Tracing(Vec<Retired>),
+    /// With the first object that could not be marked.
+    Settling(Option<Error>),
+    Swept,
+}
+
+/// The stage, and what is kept until the trace has ended.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    stage: Mutex<Stage>,
+    /// Whether the stage matters: false once retirement is as usual.
+    matters: AtomicBool,
+}
+
+impl Aside {
+    /// `has_old`: whether there are pages of earlier generations.
+    pub(crate) fn new(has_old: bool) -> Aside {
+        Aside {
+            stage: Mutex::new(if has_old { Stage::BeforeTrace } else { Stage::Swept }),
+            matters: AtomicBool::new(has_old),
+        }
+    }
+
+    fn enter(&self, stage: Stage) -> Stage {
+        std::mem::replace(&mut *lock(&self.stage), stage)
+    }
+}
+
+impl Space {
+    /// Takes an object out of use: see [`Heap::retire`](crate::Heap::retire).
+    #[inline]
+    pub(crate) fn retire(self: &Arc<Self>, guard: &Guard, offset: Offset, len: usize) {
+        if !self.aside.matters.load(Ordering::Acquire) || self.is_freed_after_guards(offset, len) {
+            self.free_after_guards(guard, offset);
+        }
+    }
+
+    fn free_after_guards(self: &Arc<Self>, guard: &Guard, offset: Offset) {
+        let space = Arc::clone(self);
+        guard.defer(move || space.free(offset));
+    }
+
+    /// Whether a retirement beside recovery is freed when its guards are gone. If not, recovery sees to it.
+    #[cold]
+    fn is_freed_after_guards(&self, offset: Offset, len: usize) -> bool {
+        match &mut *lock(&self.aside.stage) {
+            Stage::BeforeTrace => !self.old_pages().contains(&self.page_of(offset.get())),
+            Stage::Tracing(kept) => {
+                kept.push((offset, len));
+                false
+            }
+            Stage::Settling(wrong) => {
+                if let Err(error) = self.mark(offset, len as u64) {
+                    wrong.get_or_insert(error);
+                }
+                true
+            }
+            Stage::Swept => true,
+        }
+    }
+
+    /// The trace is about to read the roots: from here on all that is retired is kept.
+    pub(crate) fn trace_begins(&self) {
+        self.aside.enter(Stage::Tracing(Vec::new()));
+    }
+
+    /// The trace has ended: what was kept is marked and freed when its guards are gone, and so is what is retired from
+    /// here on.
+    ///
+    /// # Errors
+    ///
+    /// Where what was kept could not be marked. All of it is freed later even so.
+    pub(crate) fn trace_ended(self: &Arc<Self>) -> Result<(), Error> {
+        let kept = self.aside.enter(Stage::Settling(None));
+        self.release(kept, |offset, len| self.mark(offset, len as u64).map(drop))
+    }
+
+    /// Recovery has settled and is about to sweep: retirement is as usual from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where something retired since the trace ended could not be marked.
+    pub(crate) fn sweep_begins(&self) -> Result<(), Error> {
+        let before = self.aside.enter(Stage::Swept);
+        self.aside.matters.store(false, Ordering::Release);
+        match before {
+            Stage::Settling(Some(wrong)) => Err(wrong),
+            _ => Ok(()),
+        }
+    }
+
+    /// Recovery has failed or was stopped: what is old stays, as nothing of it is swept; what is new can serve again.
+    pub(crate) fn nothing_is_swept(self: &Arc<Self>) {
+        let kept = self.aside.enter(Stage::Swept);
+        self.aside.matters.store(false, Ordering::Release);
+        let _ = self.release(kept, |_, _| Ok(()));
+    }
+
+    /// Frees what a stage has kept when its guards are gone, each object after a call of `mark`; the first error of these.
+    fn release(
+        self: &Arc<Self>,
+        stage: Stage,
+        mark: impl Fn(Offset, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Stage::Tracing(kept) = stage else {
+            return Ok(());
+        };
+        let mut marked = Ok(());
+        for some in kept.chunks(RETIRE_BATCH) {
+            let guard = crate::pin();
+            for &(offset, len) in some {
+                marked = marked.and_then(|()| mark(offset, len));
+                self.free_after_guards(&guard, offset);
+            }
+        }
+        marked
+    }
+}

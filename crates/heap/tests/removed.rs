@@ -1,0 +1,204 @@
+//! Removed roots, retirements before recovery, and allocations in a full pool, each beside recovery.
+
+mod toy;
+
+use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use tempfile::TempDir;
+use toy::{NAME, PATIENCE, Toy, ToyTrace, settle, tracers};
+use wollemi_heap::{Error, Heap, Removed, State, pin};
+
+const KEYS: u64 = 3000;
+
+fn options() -> PoolOptions {
+    PoolOptions {
+        page_size: 64 << 10,
+        max_size: 8 << 20,
+        ..PoolOptions::default()
+    }
+}
+
+fn open(path: &Path) -> Toy<Hardware> {
+    Toy::open(Pool::open_or_create(path, &options(), Hardware::detect()).unwrap()).unwrap()
+}
+
+fn remove_root(toy: &Toy<Hardware>) -> Option<Removed<'_, Hardware>> {
+    // SAFETY: readers hold guards.
+    unsafe { toy.heap.remove_root(NAME) }.unwrap()
+}
+
+/// A map that an earlier generation has made.
+fn reopened() -> (Toy<Hardware>, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let toy = open(&path);
+    for key in 0..KEYS {
+        toy.put(key, 40).unwrap();
+    }
+    drop(toy);
+    (open(&path), folder)
+}
+
+/// Waits until recovery has traced.
+fn wait_traced<M: pmem::Media>(heap: &Heap<M>) {
+    while heap.recovery().state == State::Idle || heap.try_pause_trace().is_none() {
+        std::thread::yield_now();
+    }
+}
+
+/// Lets recovery go as far as it can while something keeps it from sweeping.
+fn assert_does_not_sweep<M: pmem::Media>(heap: &Heap<M>) {
+    for _ in 0..20 {
+        pin().flush();
+        std::thread::sleep(Duration::from_millis(1));
+        let progress = heap.recovery();
+        assert_eq!((progress.state, progress.pages_swept), (State::Running, 0));
+    }
+}
+
+/// A root goes before the trace reads the roots, so that nothing below it is marked; what hung from it is retired after the
+/// trace. Each object is freed once.
+#[test]
+fn a_root_that_goes_before_the_trace_is_freed_once() {
+    let (toy, _folder) = reopened();
+    let removed = remove_root(&toy).expect("there");
+    toy.heap.recover(tracers(), 2).unwrap();
+    wait_traced(&toy.heap);
+    assert_does_not_sweep(&toy.heap);
+    removed.retire(&ToyTrace).unwrap();
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("after the removal");
+    assert_eq!(toy.heap.audit(&tracers(), 1).unwrap().reachable, 0);
+}
+
+/// The same while a pause keeps the trace from beginning.
+#[test]
+fn a_root_that_goes_during_a_pause_is_freed_once() {
+    let (toy, _folder) = reopened();
+    let pause = toy.heap.pause_trace();
+    toy.heap.recover(tracers(), 1).unwrap();
+    let removed = remove_root(&toy).expect("there");
+    drop(pause);
+    wait_traced(&toy.heap);
+    assert_does_not_sweep(&toy.heap);
+    removed.retire(&ToyTrace).unwrap();
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("after the removal");
+}
+
+/// A root that goes after the trace does not keep recovery from its end, and what hung from it is freed once.
+#[test]
+fn a_root_that_goes_after_the_trace_is_freed_once() {
+    for retired_first in [false, true] {
+        let (toy, _folder) = reopened();
+        let reader = pin();
+        toy.heap.recover(tracers(), 1).unwrap();
+        wait_traced(&toy.heap);
+        let removed = remove_root(&toy).expect("there");
+        if retired_first {
+            removed.retire(&ToyTrace).unwrap();
+            drop(reader);
+            assert_eq!(toy.heap.wait_recovered(), State::Done);
+        } else {
+            drop(reader);
+            assert_eq!(toy.heap.wait_recovered(), State::Done);
+            removed.retire(&ToyTrace).unwrap();
+        }
+        toy.assert_exact(&format!("retired first: {retired_first}"));
+        assert_eq!(toy.heap.audit(&tracers(), 1).unwrap().reachable, 0);
+    }
+}
+
+/// A write, again if the pool was full: guards of other tests in this process may keep back what was retired.
+fn put(toy: &Toy<Hardware>, key: u64, len: usize) {
+    if let Err(Error::Full { .. }) = toy.put(key, len) {
+        settle(&toy.heap);
+        toy.put(key, len).unwrap();
+    }
+}
+
+/// Before recovery, and while a pause keeps it from tracing, what was allocated since the opening is reused; what is old is
+/// not, and recovery frees it once.
+#[test]
+fn what_is_new_is_reused_before_the_trace() {
+    let (toy, _folder) = reopened();
+    let old = toy.heap.stats().unswept;
+    for key in 0..KEYS / 2 {
+        assert!(toy.remove(key));
+    }
+    let pause = toy.heap.pause_trace();
+    for state in [State::Idle, State::Running] {
+        // Three times the pool.
+        for i in 0..24_000 {
+            put(&toy, KEYS + i % 7, 1000);
+        }
+        assert_eq!(
+            (toy.heap.recovery().state, toy.heap.stats().unswept),
+            (state, old)
+        );
+        toy.heap.recover(tracers(), 1).unwrap();
+    }
+    drop(pause);
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("after recovery");
+    assert_eq!(toy.all().len() as u64, KEYS / 2 + 7);
+}
+
+/// While recovery waits for a pause, an allocation in a full pool fails, as the holder of the pause may be the one that
+/// allocates; a thread that holds nothing can wait for room, and gets it when the pause is over.
+#[test]
+fn a_full_pool_does_not_wait_for_a_pause() {
+    let (toy, _folder) = reopened();
+    let pause = toy.heap.pause_trace();
+    toy.heap.recover(tracers(), 1).unwrap();
+    let (tell, told) = channel();
+    let heap = toy.heap.clone();
+    let filler = std::thread::spawn(move || {
+        let full = persist_scope(heap.media(), Purpose::Node, |batch| {
+            // Dropped at the end, and free again.
+            let mut drafts = Vec::new();
+            loop {
+                match heap.draft(PWord::new(1), 5000, &batch) {
+                    Ok(draft) => drafts.push(draft),
+                    Err(full) => return full,
+                }
+            }
+        });
+        tell.send(full).unwrap();
+    });
+    let full = told
+        .recv_timeout(PATIENCE)
+        .expect("the allocation waits for the pause");
+    assert!(matches!(full, Error::Full { recovering: true, .. }), "{full}");
+    filler.join().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| toy.heap.wait_for_room());
+        drop(pause);
+        assert!(waiting.join().unwrap());
+    });
+    assert_eq!(toy.heap.recovery().state, State::Done);
+    toy.assert_exact("after the pause");
+}
+
+/// The last handle of a heap can be dropped while recovery waits for a pause.
+#[test]
+fn a_heap_can_be_dropped_beside_a_pause() {
+    let (toy, folder) = reopened();
+    let pause = toy.heap.pause_trace();
+    toy.heap.recover(tracers(), 1).unwrap();
+    let (tell, told) = channel();
+    let dropper = std::thread::spawn(move || {
+        drop(toy);
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(PATIENCE).expect("the drop waits for the pause");
+    dropper.join().unwrap();
+    drop(pause);
+    // It is closed, and can be opened again.
+    let toy = open(&folder.path().join("pool"));
+    toy.heap.recover(tracers(), 1).unwrap();
+    assert_eq!(toy.heap.wait_recovered(), State::Done);
+    toy.assert_exact("opened again");
+}

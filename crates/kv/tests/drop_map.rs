@@ -1,0 +1,195 @@
+//! Dropping maps beside recovery, and beside the use of others.
+
+use pmem::Watched;
+use pmem::watched::{Step, Watch, What};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
+use std::time::Duration;
+use wollemi::{Db, Media, Options, RecoveryState};
+
+/// A wait for another thread that takes longer counts as a hang.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn key(i: u32) -> String {
+    format!("user:{i:08}:profile")
+}
+
+/// A pool with a map to be dropped and one to be kept, closed.
+fn create(path: &Path, dropped: u32, kept: u32) -> Outcome {
+    let db = Db::open(path)?;
+    for (name, keys) in [("dropped", dropped), ("kept", kept)] {
+        db.map(name)?.load((0..keys).map(|i| (key(i), key(i))))?;
+    }
+    Ok(())
+}
+
+fn assert_holds<M: Media>(db: &Db<M>, name: &str, keys: u32, why: &str) -> Outcome {
+    let map = db.map(name)?;
+    for i in 0..keys {
+        assert_eq!(map.get(key(i))?, Some(key(i).into_bytes()), "{why}: key {i}");
+    }
+    let check = db.check()?;
+    assert!(check.is_clean(), "{why}: {check:?}");
+    Ok(())
+}
+
+/// A pool is opened, and one of its maps is dropped at once while a thread writes to the other: the drop succeeds, the other
+/// map keeps all of its keys, and nothing is lost or freed twice.
+#[test]
+fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
+    const DROPPED: u32 = 60_000;
+    const KEPT: u32 = 3000;
+    const WRITTEN: u32 = 12_000;
+    let dir = tempfile::tempdir()?;
+    let closed = dir.path().join("closed.pool");
+    create(&closed, DROPPED, KEPT)?;
+    for round in 0..6 {
+        let path = dir.path().join("a.pool");
+        std::fs::copy(&closed, &path)?;
+        let db = Db::open(&path)?;
+        let dropped = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let kept = db.map("kept").expect("sound");
+                for i in KEPT..KEPT + WRITTEN {
+                    kept.upsert(key(i), key(i)).expect("room");
+                }
+            });
+            let dropped = db.drop_map("dropped");
+            writer.join().expect("no panic");
+            dropped
+        });
+        assert!(dropped?, "round {round}");
+        assert_holds(&db, "kept", KEPT + WRITTEN, &format!("round {round}"))?;
+    }
+    Ok(())
+}
+
+/// Where the thread that drops a map waits: it tells, and goes on when it is told.
+struct Stop {
+    thread: ThreadId,
+    unlinked: bool,
+    here: Sender<()>,
+    go: Receiver<()>,
+}
+
+/// Stops a thread between the fence that makes the removal of a root durable and the next look at an object.
+#[derive(Clone, Default)]
+struct AfterUnlinking(Arc<Mutex<Option<Stop>>>);
+
+fn is_in_root_directory(step: &Step) -> bool {
+    step.site.file().replace('\\', "/").ends_with("heap/src/root.rs")
+}
+
+impl Watch for AfterUnlinking {
+    fn before(&self, step: &Step) {
+        let looks = matches!(step.what, What::Load | What::Peek | What::Touch);
+        let stop = {
+            let mut stop = self.0.lock().expect("no panic");
+            stop.take_if(|stop| {
+                stop.thread == std::thread::current().id()
+                    && stop.unlinked
+                    && looks
+                    && !is_in_root_directory(step)
+            })
+        };
+        if let Some(stop) = stop {
+            stop.here.send(()).expect("awaited");
+            stop.go.recv_timeout(PATIENCE).expect("the others hang");
+        }
+    }
+
+    fn after(&self, step: &Step) {
+        if let Some(stop) = &mut *self.0.lock().expect("no panic")
+            && stop.thread == std::thread::current().id()
+            && matches!(step.what, What::Fence(_))
+            && is_in_root_directory(step)
+        {
+            stop.unlinked = true;
+        }
+    }
+}
+
+type StoppedDb = Db<Watched<AfterUnlinking>>;
+
+/// Drops the map in a pool that was opened without recovery, and calls `meanwhile` when it is unlinked and nothing of it
+/// is retired yet.
+fn drop_and_meanwhile(
+    meanwhile: impl FnOnce(&StoppedDb) -> Outcome,
+) -> Result<StoppedDb, Box<dyn std::error::Error>> {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    create(&path, 3000, 1000)?;
+    let watch = AfterUnlinking::default();
+    let db = Options::new()
+        .recovery_threads(0)
+        .open_on(&path, Watched::machine(watch.clone()))?;
+    let (here, is_here) = channel();
+    let (go, may_go) = channel();
+    std::thread::scope(|scope| {
+        let dropping = scope.spawn(|| {
+            *watch.0.lock().expect("no panic") = Some(Stop {
+                thread: std::thread::current().id(),
+                unlinked: false,
+                here,
+                go: may_go,
+            });
+            db.drop_map("dropped")
+        });
+        is_here.recv_timeout(PATIENCE).expect("the root goes");
+        let done = meanwhile(&db);
+        go.send(()).expect("it waits");
+        assert!(dropping.join().expect("no panic").expect("sound"));
+        done
+    })?;
+    Ok(db)
+}
+
+/// Recovery begins and traces between the unlinking of a map and its first retirement: nothing is freed twice, nothing stays.
+#[test]
+fn recovery_may_begin_while_a_map_is_dropped() -> Outcome {
+    let mut recovering = None;
+    let db = drop_and_meanwhile(|db| {
+        let other = db.clone();
+        recovering = Some(std::thread::spawn(move || other.recover()));
+        // As far as it comes: all of the other map is traced, and then it must not sweep.
+        while db.recovery_progress().objects < 1000 {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+        Ok(())
+    })?;
+    let recovered = recovering.expect("begun").join().expect("no panic");
+    assert_eq!(recovered.state, RecoveryState::Done);
+    assert_holds(&db, "kept", 1000, "after recovery")
+}
+
+/// While what hung from a dropped map is retired, other maps are found and made, one of the same name among them, and it
+/// keeps what it is given.
+#[test]
+fn other_maps_are_found_while_a_map_is_dropped() -> Outcome {
+    let db = drop_and_meanwhile(|db| {
+        let (done, is_done) = channel();
+        let other = db.clone();
+        // A thread of its own, since it may hang.
+        std::thread::spawn(move || {
+            let made = || -> Result<(), wollemi::Error> {
+                assert!(other.find_map("dropped")?.is_none());
+                let map = other.map("dropped")?;
+                map.load((0..2000).map(|i| (key(i), key(i))))?;
+                assert!(other.find_map("kept")?.is_some());
+                other.stats().map(drop)
+            };
+            done.send(made().map_err(|error| error.to_string()))
+        });
+        is_done
+            .recv_timeout(PATIENCE / 4)
+            .expect("maps wait for the drop")?;
+        Ok(())
+    })?;
+    assert_holds(&db, "dropped", 2000, "made anew")?;
+    assert_holds(&db, "kept", 1000, "beside it")
+}
