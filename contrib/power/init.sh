@@ -222,7 +222,8 @@ refused)
     expect "a pool of level process is refused after the power went" 3 wollemi --pool /mnt/process.pool stats
     holds "and why" 'power|machine'
     echo "note $(cat /tmp/said)"
-    expect "and is opened if one insists" 0 wollemi --pool /mnt/process.pool --after-power-loss stats
+    expect "and is shown if one insists" 0 wollemi --pool /mnt/process.pool --after-power-loss stats
+    expect "and is refused as before after that" 3 wollemi --pool /mnt/process.pool stats
     ;;
 machine)
     mounted always

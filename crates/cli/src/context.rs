@@ -5,7 +5,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use wollemi::{Db, IndexKind, Level, Map, Options, RecoveryState};
+use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, RecoveryState};
 
 /// How long a command that writes a little lets recovery find space to reuse before it goes on without.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -38,10 +38,13 @@ pub struct Context {
     /// The size to which the pool may grow: a number of bytes, or with K, M, G or T after it [default: 1T]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
-    /// Open a pool of level `process` even though the machine has crashed since it was last closed: what was not
-    /// yet on the device is lost, and the rest may be damaged. Run `check` first
+    /// Read a pool of level `process` that was open when the machine stopped: what was not yet on the device is lost,
+    /// and the rest may be damaged. For commands that only read; `accept-loss` lets the pool be written again
     #[arg(long)]
     after_power_loss: bool,
+    /// How many seconds to wait for another process that has the pool open, such as one that was just killed [default: 2]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    lock_wait: Option<Duration>,
 }
 
 /// How the map is made, if it is not there.
@@ -90,6 +93,7 @@ impl Context {
             level: self.level.or(before.level),
             max_size: self.max_size.or(before.max_size),
             after_power_loss: self.after_power_loss || before.after_power_loss,
+            lock_wait: self.lock_wait.or(before.lock_wait),
         }
     }
 
@@ -102,38 +106,58 @@ impl Context {
         }
     }
 
-    /// How a command wants the pool opened, before it says more.
-    pub fn options(&self) -> Options {
+    /// How a command that writes wants the pool opened, before it says more.
+    pub fn to_write(&self) -> Result<Options, Failure> {
+        if self.after_power_loss {
+            return Err(Failure::Usage(
+                "--after-power-loss is for commands that only read the pool; `wollemi accept-loss` checks it and lets it \
+                 be written again"
+                    .into(),
+            ));
+        }
+        Ok(self.options())
+    }
+
+    /// How a command that only reads wants the pool opened: no byte of its file changes, and others may read it, too.
+    pub fn to_read(&self) -> Options {
+        let known = match self.after_power_loss {
+            true => AfterPowerLoss::Look,
+            false => AfterPowerLoss::Refuse,
+        };
+        self.options().read_only(true).after_power_loss(known)
+    }
+
+    fn options(&self) -> Options {
         let level = match self.level {
             None | Some(LevelArg::Process) => Level::Process,
             Some(LevelArg::Power) => Level::Power,
         };
-        let options = Options::new()
-            .level(level)
-            .after_power_loss(self.after_power_loss);
-        match self.max_size {
-            Some(bytes) => options.max_size(bytes),
-            None => options,
+        let mut options = Options::new().level(level);
+        if let Some(bytes) = self.max_size {
+            options = options.max_size(bytes);
         }
+        if let Some(wait) = self.lock_wait {
+            options = options.lock_wait(wait);
+        }
+        options
     }
 
     /// Opens an existing pool to read some of it. Readers need no recovery, so none is started.
     pub fn open_to_read(&self) -> Result<Db, Failure> {
-        Ok(self
-            .options()
-            .create(false)
-            .recovery_threads(0)
-            .open(self.pool())?)
+        Ok(self.to_read().recovery_threads(0).open(self.pool())?)
     }
 
-    /// Opens the pool to write a little. Recovery gets a moment first: in a pool of modest size that is enough
-    /// to reuse old space, and a large one is not waited for.
+    /// Opens an existing pool to read what there is to say of it, which recovery finds out.
+    pub fn open_to_tell(&self) -> Result<Db, Failure> {
+        let db = self.to_read().open(self.pool())?;
+        give_a_moment(&db);
+        Ok(db)
+    }
+
+    /// Opens the pool to write a little.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
-        let db = self.options().create(create).open(self.pool())?;
-        let started = Instant::now();
-        while db.recovery_progress().state == RecoveryState::Running && started.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let db = self.to_write()?.create(create).open(self.pool())?;
+        give_a_moment(&db);
         Ok(db)
     }
 
@@ -152,6 +176,20 @@ impl Context {
     pub fn map_or<'a>(&'a self, default: &'a str) -> &'a str {
         self.map.as_deref().unwrap_or(default)
     }
+}
+
+/// Gives recovery a moment: in a pool of modest size that is enough to reuse old space, and a large one is not waited for.
+fn give_a_moment(db: &Db) {
+    let started = Instant::now();
+    while db.recovery_progress().state == RecoveryState::Running && started.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Reads a number of seconds, perhaps with a fraction.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 /// Reads a number of bytes, perhaps in binary multiples.

@@ -1,6 +1,7 @@
 //! How a command ends: its exit code, and what it says on the standard error stream.
 
 use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use wollemi::{Error, IndexError, PoolErrorKind};
 
@@ -48,6 +49,10 @@ pub enum Failure {
     Bench(#[from] bench::Error),
     #[error("torture cannot begin: {0}")]
     Torture(String),
+    #[error("'{}': a check finds damage, so its loss is not accepted (--damaged)", .0.display())]
+    Damaged(PathBuf),
+    #[error("exercise cannot begin: {0}")]
+    Exercise(String),
 }
 
 impl Failure {
@@ -71,9 +76,9 @@ impl Failure {
             ) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Bench(bench::Error::Exists(_) | bench::Error::Options(_)) => 2,
-            Failure::Bench(bench::Error::Wrong(_)) => 4,
+            Failure::Bench(bench::Error::Wrong(_)) | Failure::Damaged(_) => 4,
             Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
-            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) => 3,
+            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) | Failure::Exercise(_) => 3,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
     }
@@ -93,7 +98,8 @@ fn database_code(error: &Error) -> u8 {
 fn hint(failure: &Failure) -> &'static str {
     match failure {
         Failure::Database(Error::Pool(error)) => match error.kind {
-            PoolErrorKind::Lost => " (--after-power-loss)",
+            PoolErrorKind::Lost => " (--after-power-loss to read it, `wollemi accept-loss`)",
+            PoolErrorKind::Busy { .. } => " (--lock-wait)",
             PoolErrorKind::NotPower => " (--level process)",
             _ => "",
         },

@@ -5,7 +5,7 @@ mod common;
 use common::{Pool, text};
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -137,4 +137,74 @@ fn compaction_shrinks_the_file() {
     assert!(contents(&pool, "wollemi.pool") == expected);
     assert!(!pool.file("wollemi.pool.compact").exists());
     pool.check();
+}
+
+/// A pool that was made while a restore was under way is left alone.
+#[test]
+fn a_restore_replaces_no_pool() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let mut restore = pool
+        .command(["restore", "-", "--pool", "new.pool"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut input = restore.stdin.take().expect("piped");
+    input.write_all(&whole[..whole.len() / 2]).expect("it reads");
+    while !pool.file("new.pool.restore").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    pool.ok(["put", "k", "precious", "--pool", "new.pool"]);
+    input.write_all(&whole[whole.len() / 2..]).expect("it reads");
+    drop(input);
+    let run = common::Run::from(restore.wait_with_output().expect("it ends"));
+    assert!(pool.ok(["get", "k", "--pool", "new.pool"]) == b"precious");
+    run.fails(5, &["new.pool", "exists"]);
+    assert!(!pool.file("new.pool.restore").exists());
+}
+
+/// A second restore to the same place, while one is under way, is refused and harms neither.
+#[test]
+fn one_restore_at_a_time() {
+    let pool = filled();
+    let whole = pool.ok(["backup", "-"]);
+    let mut restore = pool
+        .command(["restore", "-", "--pool", "new.pool"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut input = restore.stdin.take().expect("piped");
+    input.write_all(&whole[..whole.len() / 2]).expect("it reads");
+    while !pool.file("new.pool.restore").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    pool.run_with(["restore", "-", "--pool", "new.pool"], &whole)
+        .fails(5, &["new.pool.restore", "under way"]);
+    input.write_all(&whole[whole.len() / 2..]).expect("it reads");
+    drop(input);
+    assert!(restore.wait().expect("it ends").success());
+    assert!(contents(&pool, "new.pool") == contents(&pool, "wollemi.pool"));
+}
+
+/// Compaction through a symbolic link replaces the file that the link leads to, and keeps its mode and owner.
+#[test]
+fn compaction_keeps_what_the_file_was() {
+    let pool = filled();
+    let real = pool.file("real.pool");
+    fs::rename(pool.path(), &real).expect("renamed");
+    std::os::unix::fs::symlink("real.pool", pool.path()).expect("linked");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o660)).expect("changed");
+    // Only root may give a file away; else it stays with whoever runs this.
+    let _ = std::os::unix::fs::chown(&real, Some(65534), Some(65533));
+    let kept = |file: &fs::Metadata| (file.mode(), file.uid(), file.gid());
+    let before = fs::metadata(&real).expect("there");
+    let expected = contents(&pool, "wollemi.pool");
+    pool.ok(["compact"]);
+    let link = fs::symlink_metadata(pool.path()).expect("there");
+    assert!(link.is_symlink(), "the link is one still");
+    let after = fs::metadata(&real).expect("there");
+    assert_ne!(after.ino(), before.ino(), "the file is a new one");
+    assert_eq!(kept(&after), kept(&before));
+    assert!(contents(&pool, "real.pool") == expected);
 }

@@ -2,7 +2,6 @@
 
 mod common;
 
-use common::server::Server;
 use common::{Pool, Random, text};
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -31,8 +30,11 @@ fn a_second_opener_is_told_who_is_first() {
         &["import"],
         &["stats"],
     ] {
-        pool.run(command).fails(3, &["wollemi.pool", &process]);
+        pool.run(command.iter().chain(&["--lock-wait", "0"]))
+            .fails(3, &["wollemi.pool", &process, "--lock-wait"]);
     }
+    pool.run(["get", "k", "--lock-wait", "0.02"])
+        .fails(3, &[&process, "waited for 20ms"]);
     drop(db);
     pool.check();
 }
@@ -215,34 +217,7 @@ fn a_level_that_cannot_be_had_is_refused() {
     }
 }
 
-/// A pool of level `process` that was open when the machine stopped is refused and left as it is, until what is left of it is
-/// asked for.
-#[test]
-fn a_pool_that_lost_its_page_cache_is_refused() {
-    let pool = Pool::new();
-    let server = Server::start(&pool);
-    let stored = server.client().ask("set k 0 0 5\r\nvalue\r\n");
-    assert_eq!(stored.as_deref(), Some("STORED"));
-    server.kill();
-    // Another boot's id: the pool's own, which is laid out alike (docs/format.md).
-    let mut file = fs::read(pool.path()).expect("read");
-    file.copy_within(24..48, 72);
-    fs::write(pool.path(), &file).expect("written");
-    for command in [
-        &["get", "k"][..],
-        &["serve", "--no-redis", "--memcached", "127.0.0.1:0"],
-    ] {
-        pool.run(command)
-            .fails(3, &["the machine stopped", "--after-power-loss"]);
-    }
-    assert!(fs::read(pool.path()).expect("read") == file, "left as it was");
-    let server = Server::start_with(&pool, &["--after-power-loss"]);
-    assert_eq!(server.client().get("k").as_deref(), Some("value"));
-    assert_eq!(server.terminate(), Some(0));
-    pool.check();
-}
-
-/// A pool that one may not write is refused with the reason, even to a reader.
+/// A pool that one may not read is refused with the reason.
 #[test]
 fn permissions_are_told() {
     let pool = filled();

@@ -25,7 +25,7 @@ fn a_stopped_server_has_kept_everything() {
     let server = Server::start(&pool);
     assert_eq!(server.ready["entries"], 1);
     assert_eq!(server.client().get("k").as_deref(), Some("value"));
-    pool.run(["get", "k"])
+    pool.run(["get", "k", "--lock-wait", "0"])
         .fails(3, &["opened by process", &server.child.id().to_string()]);
     assert_eq!(server.terminate(), Some(0));
     pool.check();

@@ -123,11 +123,16 @@ impl<M: Media> Inner<M> {
             apart.singles.push(rest);
             return Ok(apart);
         }
-        let gathered = runs
-            .iter()
-            .try_for_each(|&run| take(run).map(|run| apart.runs.push(run)))
-            .and_then(|()| (0..singles).try_for_each(|_| take(1).map(|page| apart.singles.push(page))));
-        match gathered {
+        let mut gather = || {
+            for &run in runs {
+                apart.runs.push(take(run)?);
+            }
+            for _ in 0..singles {
+                apart.singles.push(take(1)?);
+            }
+            Ok::<_, Error>(())
+        };
+        match gather() {
             Ok(()) => Ok(apart),
             Err(full) => {
                 self.return_apart(apart);

@@ -17,6 +17,9 @@ pub enum Error {
         "nothing can be written until the database is opened again, with more room: that completes a committed batch"
     )]
     Unfinished,
+    /// The database was opened to be read only.
+    #[error("the database was opened to be read: nothing can be written")]
+    ReadOnly,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]
     Heap(#[from] heap::Error),

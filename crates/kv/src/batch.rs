@@ -214,6 +214,9 @@ impl<'d, M: Media> Batch<'d, M> {
                 return Ok(false);
             }
         }
+        if !self.changes.is_empty() {
+            self.store.refuse_if_read_only()?;
+        }
         match &self.changes[..] {
             [] => {}
             [one] => {

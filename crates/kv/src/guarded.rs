@@ -42,6 +42,9 @@ pub(crate) struct Guarded<I, M: Media> {
 
 impl<I: Index, M: Media> Guarded<I, M> {
     fn try_write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        if self.heap.pool().is_read_only() {
+            return Err(Error::ReadOnly);
+        }
         let media = self.heap.media();
         let _pass = self.traffic.gate.enter(media)?;
         let _lane = self.traffic.watches.lane(key, media);
@@ -173,7 +176,8 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         while group.done < keys.len() && !group.ended {
             let end = keys.len().min(group.done + PASS);
             // While a pass is held, no snapshot and no watch begins.
-            if let Ok(_pass) = gate.enter(self.heap.media())
+            if !self.heap.pool().is_read_only()
+                && let Ok(_pass) = gate.enter(self.heap.media())
                 && !befores.are_kept()
                 && !watches.are_there()
             {

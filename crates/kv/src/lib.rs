@@ -71,7 +71,7 @@ pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use iter::{Entry, Iter};
 pub use map::Map;
 pub use options::Options;
-pub use pmem::pool::{Error as PoolError, ErrorKind as PoolErrorKind};
+pub use pmem::pool::{AfterPowerLoss, Error as PoolError, ErrorKind as PoolErrorKind};
 pub use pmem::{Hardware, Level, Media};
 pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};

@@ -4,6 +4,7 @@ use crate::{Db, Error, Hardware, IndexKind, Level, Media};
 use pmem::pool::AfterPowerLoss;
 use pmem::{Pool, PoolOptions};
 use std::path::Path;
+use std::time::Duration;
 
 /// Options for opening a database.
 ///
@@ -88,15 +89,50 @@ impl Options {
         self
     }
 
-    /// Opens a pool of level `process` even though the machine has crashed or lost power since it was last closed.
-    /// What the page cache had not written then is lost, and the rest need not fit together: run
-    /// [`Db::check`] first. Default: refuse.
-    pub fn after_power_loss(mut self, accept: bool) -> Options {
-        self.pool.after_power_loss = if accept {
-            AfterPowerLoss::Accept
-        } else {
-            AfterPowerLoss::Refuse
-        };
+    /// What to do with a pool of level `process` that was open when the machine crashed or lost power. What the page cache
+    /// had not written then is lost, and the rest need not fit together. Such a pool stays suspect until an opening to
+    /// write [accepts](AfterPowerLoss::Accept) the loss. Check it before that:
+    ///
+    /// ```no_run
+    /// use wollemi::{AfterPowerLoss, Options};
+    /// let look = Options::new().read_only(true).after_power_loss(AfterPowerLoss::Look);
+    /// if look.open("data.pool")?.check()?.is_clean() {
+    ///     Options::new().after_power_loss(AfterPowerLoss::Accept).open("data.pool")?;
+    /// }
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// Default: refuse to open it.
+    pub fn after_power_loss(mut self, what: AfterPowerLoss) -> Options {
+        self.pool.after_power_loss = what;
+        self
+    }
+
+    /// Opens the pool to be read: no byte of its file changes, its generation does not count up, and others may read it
+    /// at the same time, but not write it. The file needs no permission to be written, and is not created. Whatever an
+    /// opening does (recovery, finishing a batch, replaying a log) is done in this process's memory, at the cost of a
+    /// copy of each page that is stored to. Operations that write fail with
+    /// [`IndexError::ReadOnly`](crate::IndexError::ReadOnly). Default: no.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("data.pool");
+    /// wollemi::Db::open(&path)?.map("letters")?.upsert("a", "alpha")?;
+    /// let db = wollemi::Options::new().read_only(true).open(&path)?;
+    /// let letters = db.map("letters")?;
+    /// assert_eq!(letters.get("a")?, Some(b"alpha".to_vec()));
+    /// letters.upsert("b", "beta").expect_err("read only");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_only(mut self, read_only: bool) -> Options {
+        self.pool.read_only = read_only;
+        self
+    }
+
+    /// How long an opening waits for other processes that have the pool open. One that was killed keeps its pool until
+    /// the kernel has taken it apart, tens of milliseconds later for pools of some hundred megabytes. Default: 2 s.
+    pub fn lock_wait(mut self, wait: Duration) -> Options {
+        self.pool.lock_wait = wait;
         self
     }
 
@@ -120,7 +156,7 @@ impl Options {
     pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         let path = path.as_ref();
-        let pool = if self.create {
+        let pool = if self.create && !self.pool.read_only {
             Pool::open_or_create(path, &self.pool, media)?
         } else {
             Pool::open(path, &self.pool, media)?

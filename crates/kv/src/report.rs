@@ -13,12 +13,17 @@ pub struct Stats {
     pub path: Option<PathBuf>,
     /// The pool's identity, given to it when it was created.
     pub uuid: String,
-    /// How often the pool has been opened.
+    /// How often the pool has been opened, but to be read.
     pub generation: u32,
     /// The durability level: `process` or `power`.
     pub level: String,
     /// How the pool was left before this opening: `new`, `clean`, `process crash` or `machine crash`.
     pub last_shutdown: String,
+    /// Whether the machine stopped while the pool was open at level `process`, and the loss was not
+    /// [accepted](crate::AfterPowerLoss::Accept): what it holds may not fit together.
+    pub suspect: bool,
+    /// Whether it is opened to be read, and its file does not change.
+    pub read_only: bool,
     /// How often it was not closed properly.
     pub crashes: u64,
     /// The heap's page, in bytes.

@@ -65,7 +65,16 @@ impl<M: Media> Store<M> {
         Shared { store: self, name }
     }
 
+    /// Refuses to write where the pool is opened to be read.
+    pub fn refuse_if_read_only(&self) -> Result<(), index::Error> {
+        match self.heap.pool().is_read_only() {
+            true => Err(index::Error::ReadOnly),
+            false => Ok(()),
+        }
+    }
+
     pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
+        self.refuse_if_read_only()?;
         Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
     }
 
@@ -87,6 +96,7 @@ impl<M: Media> Store<M> {
     /// Unlinks a map, which nobody has open. What hung from it is for the caller to retire, by the tracer that comes with
     /// it.
     pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
+        self.refuse_if_read_only()?;
         // Opened, so that nothing of an index that is being closed is at work any more.
         let Some((kind, _)) = self.open(name, None)? else {
             return Ok(None);
@@ -144,6 +154,7 @@ impl<M: Media> Store<M> {
     }
 
     pub fn give_back(&self) -> Result<u64, Error> {
+        self.refuse_if_read_only()?;
         self.recover(1)?;
         self.wait_recovered();
         Ok(self.heap.give_back_all()?)
@@ -168,9 +179,11 @@ impl<M: Media> Store<M> {
         Ok(Stats {
             path: pool.path().map(Into::into),
             uuid: pool.uuid().to_string(),
-            generation: pool.generation(),
+            generation: pool.generation() - u32::from(pool.is_read_only()),
             level: pool.level().to_string(),
             last_shutdown: pool.last_shutdown().to_string(),
+            suspect: pool.is_suspect(),
+            read_only: pool.is_read_only(),
             crashes: pool.dirty_count().into(),
             page_size: pool.page_size(),
             max_size: pool.max_size(),

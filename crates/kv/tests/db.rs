@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::time::{Duration, Instant};
-use wollemi::{Db, Error, IndexKind, Options, RecoveryState};
+use wollemi::{Db, Error, IndexError, IndexKind, Options, RecoveryState};
 
 /// So long a test waits before it takes it for a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -145,10 +145,66 @@ fn a_second_opener_is_refused() -> Outcome {
     let db = Db::open(&path)?;
     let map = db.map("m")?;
     drop(db);
-    assert!(matches!(Db::open(&path), Err(Error::Pool(_))));
+    let at_once = Options::new().lock_wait(Duration::ZERO);
+    assert!(matches!(at_once.open(&path), Err(Error::Pool(_))));
     map.upsert("k", "v")?;
     drop(map);
     assert_eq!(Db::open(&path)?.map("m")?.get("k")?, Some(b"v".to_vec()));
+    Ok(())
+}
+
+/// A database that is opened to be read shows what is there, beside other readers, refuses each way to write, and leaves
+/// every byte of its file as it was: after a crash, too, with what the opening and a recovery then have to do, in every
+/// index.
+#[test]
+fn reading_leaves_the_file_as_it_was() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    let read = Options::new().read_only(true);
+    assert!(
+        matches!(read.open(&path), Err(Error::Pool(_))),
+        "it is not created"
+    );
+    assert!(!path.exists());
+    {
+        let db = Db::open(&path)?;
+        for &kind in IndexKind::ALL {
+            db.map_with(kind.name(), kind)?
+                .load((0..1000u32).map(|i| (i.to_be_bytes(), vec![1; (i % 50) as usize])))?;
+        }
+        db.map("gone")?.upsert("k", "v")?;
+        db.drop_map("gone")?;
+        // What a process that is killed now leaves: all stores are in the file.
+        fs::copy(&path, dir.path().join("killed.pool"))?;
+    }
+    for name in ["a.pool", "killed.pool"] {
+        let path = dir.path().join(name);
+        let before = fs::read(&path)?;
+        {
+            let (db, other) = (read.open(&path)?, read.open(&path)?);
+            assert!(db.stats()?.read_only && !db.stats()?.suspect);
+            assert_eq!(db.stats()?.generation, 1);
+            let check = db.check()?;
+            assert!(check.is_clean(), "{check:?}");
+            for &kind in IndexKind::ALL {
+                let map = db.map(kind.name())?;
+                assert_eq!((map.count()?, other.map(kind.name())?.count()?), (1000, 1000));
+                let one = map.upsert("k", "v").expect_err("read only");
+                assert!(matches!(one, Error::Index(IndexError::ReadOnly)), "{one}");
+                map.load([("k", "v"), ("l", "w")]).expect_err("read only");
+                map.remove(0u32.to_be_bytes()).expect_err("read only");
+                let mut batch = db.batch();
+                batch.upsert(&map, "k", "v").remove(&map, "l");
+                batch.commit().expect_err("read only");
+                assert_eq!(map.count()?, 1000);
+            }
+            db.map("new").map(drop).expect_err("read only");
+            db.drop_map(IndexKind::ALL[0].name()).expect_err("read only");
+            db.give_back().expect_err("read only");
+            assert_eq!(db.snapshot()?.maps().len(), IndexKind::ALL.len());
+        }
+        assert!(fs::read(&path)? == before, "{name} was changed");
+    }
     Ok(())
 }
 

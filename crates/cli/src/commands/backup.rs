@@ -4,9 +4,11 @@ use super::{in_words, output};
 use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
+use pmem::pool::rename_new;
 use serde::Serialize;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use wollemi::{Copied, Db, Snapshot};
@@ -98,8 +100,9 @@ impl Restore {
         };
         let started = Instant::now();
         let progress = spinner();
-        let copied = in_its_place(&pool, ".restore", |part| {
-            let db = context.options().open(part)?;
+        let options = context.to_write()?;
+        let copied = in_its_place(&pool, ".restore", rename_new, |part| {
+            let db = options.open(part)?;
             let mut input = BufReader::with_capacity(1 << 18, &mut input);
             Ok(db.restore(&mut input, |copied| show(&progress, copied))?)
         })?;
@@ -117,16 +120,46 @@ impl Compact {
         }
         let started = Instant::now();
         let progress = spinner();
-        // It stays locked until the new one has its name, so that nobody opens it meanwhile.
-        let db = context.open_to_read()?;
-        let before = fs::metadata(&pool).map_err(failed(&pool))?.len();
-        let copied = in_its_place(&pool, ".compact", |part| {
-            let new: Db = context.options().page_size(db.stats()?.page_size).open(part)?;
+        let options = context.to_write()?;
+        // The file itself, so that a link to it stays one.
+        let pool = fs::canonicalize(&pool).unwrap_or(pool);
+        // It stays locked until the new one has its name. An opening that waits for the lock then opens the new one.
+        let db = options.clone().create(false).recovery_threads(0).open(&pool)?;
+        let old = fs::metadata(&pool).map_err(failed(&pool))?;
+        let before = old.len();
+        let copied = in_its_place(&pool, ".compact", replace, |part| {
+            let new: Db = options.page_size(db.stats()?.page_size).open(part)?;
+            // Before there is anything in it.
+            keep_owner_and_mode(&old, part);
             Ok(new.copy_from(&db.snapshot()?, |copied| show(&progress, copied))?)
         })?;
         progress.finish_and_clear();
         let after = fs::metadata(&pool).map_err(failed(&pool))?.len();
         summarize("compacted", copied, started, Some((before, after)), context.json)
+    }
+}
+
+/// Gives a file the owner, group and mode of another. Says so where that is not permitted.
+fn keep_owner_and_mode(old: &fs::Metadata, new: &Path) {
+    let (owner, group) = (old.uid(), old.gid());
+    let owned = chown(new, Some(owner), Some(group)).inspect_err(|_| {
+        // Its owner may give a file to a group of its own.
+        let _ = chown(new, None, Some(group));
+    });
+    // Afterwards, as a change of the owner may change the mode.
+    let permitted = fs::set_permissions(new, old.permissions());
+    for (kept, what) in [
+        (owned, format!("owner {owner} and group {group}")),
+        (permitted, format!("mode {:o}", old.mode() & 0o7777)),
+    ] {
+        if let Err(error) = kept {
+            // A file of another owner holds the same.
+            let _ = writeln!(
+                io::stderr(),
+                "'{}' cannot have {what} as the old file: {error}",
+                new.display()
+            );
+        }
     }
 }
 
@@ -165,8 +198,10 @@ pub fn to_file(
             )));
         }
     }
-    in_its_place(file, PART, |part| {
-        let file = File::create(part).map_err(failed(part))?;
+    in_its_place(file, PART, replace, |part| {
+        let file = File::create_new(part).map_err(failed(part))?;
+        // No other opens it to write, so this does not wait.
+        file.lock().map_err(failed(part))?;
         let mut out = BufWriter::with_capacity(1 << 18, Ending { file, ended });
         let copied = snapshot.backup(&mut out, progress)?;
         out.into_inner()
@@ -197,33 +232,50 @@ impl Write for Ending<'_> {
     }
 }
 
-/// Makes a file under another name, and gives it its own when it is whole and on the medium, in the place of an older one. Where
-/// that fails, what there was stays.
+/// How a file gets its name: in the place of an older one.
+fn replace(part: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(part, path)
+}
+
+/// Makes a file under another name, which `make` has locked while it writes, and gives it its own by `name` when it is
+/// whole and on the medium. Where that fails, what there was stays.
 fn in_its_place(
     path: &Path,
     suffix: &str,
+    name: impl FnOnce(&Path, &Path) -> io::Result<()>,
     make: impl FnOnce(&Path) -> Result<Copied, Failure>,
 ) -> Result<Copied, Failure> {
     let part = &beside(path, suffix);
-    // What an earlier one has left, if it was interrupted: nobody else makes a file of this name.
-    match fs::remove_file(part) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(part)(error)),
-        _ => {}
+    // What an earlier one has left, if it was interrupted.
+    match alone(part) {
+        Ok(_left_over) => fs::remove_file(part).map_err(failed(part))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(part)(error)),
     }
     let made = make(part).and_then(|copied| {
-        // Closing a pool writes it to the medium; that it did is asked once more, as dropping tells nobody.
-        File::open(part)
-            .and_then(|file| file.sync_all())
-            .map_err(failed(part))?;
-        fs::rename(part, path).map_err(failed(path))?;
+        // Closing a pool writes it to the medium; that it did is asked once more, as dropping tells nobody. From here on
+        // the file is locked again until it has its name.
+        let file = alone(part).map_err(failed(part))?;
+        file.sync_all().map_err(failed(part))?;
+        name(part, path).map_err(failed(path))?;
         sync_folder(path).map_err(failed(path))?;
         Ok(copied)
     });
-    if made.is_err() {
+    if made.is_err() && alone(part).is_ok() {
         // The failure is what there is to say; a file that is not there is none.
         let _ = fs::remove_file(part);
     }
     made
+}
+
+/// The file, locked: none of its kind is being made under this name by another process.
+fn alone(part: &Path) -> io::Result<File> {
+    let file = File::open(part)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(io::Error::other("another process is under way there")),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// What went wrong with a file.

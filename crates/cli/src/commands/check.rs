@@ -10,7 +10,7 @@ use wollemi::Check;
 
 /// The arguments of `check`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit code 0 if nothing is wrong, 4 if anything is.")]
+#[command(after_help = "Changes nothing. Exit code 0 if nothing is wrong, 4 if anything is.")]
 pub struct Args {}
 
 #[derive(Serialize)]
@@ -23,19 +23,27 @@ struct Report<'a> {
 impl Args {
     /// Reports every fault.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let db = context.options().create(false).open(context.pool())?;
+        let db = context.to_read().open(context.pool())?;
         let check = db.check()?;
-        let clean = check.is_clean();
-        let mut out = output();
-        if context.json {
-            serde_json::to_writer(&mut out, &Report { clean, check: &check }).map_err(io::Error::from)?;
-            writeln!(out)?;
-        } else {
-            print(&mut out, &check)?;
-        }
-        out.flush()?;
-        Ok(if clean { Outcome::Done } else { Outcome::Damaged })
+        report(&check, context.json)?;
+        Ok(match check.is_clean() {
+            true => Outcome::Done,
+            false => Outcome::Damaged,
+        })
     }
+}
+
+/// Reports what a check has found on the standard output.
+pub fn report(check: &Check, json: bool) -> io::Result<()> {
+    let mut out = output();
+    if json {
+        let clean = check.is_clean();
+        serde_json::to_writer(&mut out, &Report { clean, check }).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        print(&mut out, check)?;
+    }
+    out.flush()
 }
 
 fn print(out: &mut impl Write, check: &Check) -> io::Result<()> {

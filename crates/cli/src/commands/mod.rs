@@ -1,8 +1,10 @@
 //! The commands, one module each.
 
+mod accept_loss;
 mod backup;
 mod check;
 mod completions;
+mod exercise;
 mod man;
 mod point;
 mod scan;
@@ -45,12 +47,16 @@ pub enum Command {
     Stats(InPool<stats::Args>),
     /// Walk everything and report damage
     Check(InPool<check::Args>),
+    /// Check a pool that was open when the machine stopped, and let it be written again
+    AcceptLoss(InPool<accept_loss::Args>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
     /// Measure the indexes: speed, persists, space, and how soon a pool is open
     Bench(bench::Args),
     /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
     Torture(torture::Args),
+    /// Call every function of the database from several threads, with kills, and check every answer
+    Exercise(exercise::Args),
     /// Write manual pages, one a command
     Man(man::Args),
     /// Print a completion script for a shell
@@ -64,6 +70,7 @@ impl Command {
             Command::Top(_)
             | Command::Bench(_)
             | Command::Torture(_)
+            | Command::Exercise(_)
             | Command::Man(_)
             | Command::Completions(_)
                 if before != Context::default() =>
@@ -85,9 +92,11 @@ impl Command {
             Command::Compact(InPool { args, context }) => args.run(&context.after(before)),
             Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
+            Command::AcceptLoss(InPool { args, context }) => args.run(&context.after(before)),
             Command::Top(args) => args.run(),
             Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
             Command::Torture(args) => args.run(),
+            Command::Exercise(args) => args.run(),
             Command::Man(args) => args.run(),
             Command::Completions(args) => args.run(),
         }

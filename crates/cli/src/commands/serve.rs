@@ -194,7 +194,7 @@ impl Args {
         };
         let path = context.pool();
         let db = context
-            .options()
+            .to_write()?
             .recovery_threads(self.recovery_threads)
             .open(&path)?;
         let name = context.map_or("memcached");

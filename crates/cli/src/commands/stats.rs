@@ -31,7 +31,7 @@ struct Report {
 impl Args {
     /// Reports on the pool.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
-        let db = context.open_to_write(false)?;
+        let db = context.open_to_tell()?;
         if self.wait {
             db.wait_recovered();
         }
@@ -108,6 +108,12 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
         "generation  {} (before it: {}; crashes: {})",
         stats.generation, stats.last_shutdown, stats.crashes
     )?;
+    if stats.suspect {
+        writeln!(
+            out,
+            "SUSPECT     what the page cache held was lost: `wollemi accept-loss` checks what is left and accepts it"
+        )?;
+    }
     writeln!(out, "opened in   {:.1} ms", stats.opened_in * 1e3)?;
     writeln!(out, "page size   {}", BinaryBytes(stats.page_size))?;
     writeln!(

@@ -78,7 +78,7 @@ enum ModelArg {
 }
 
 /// Reads a time: a number of seconds, or with s, m or h after it.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(['s', 'm', 'h']);
     let unit = match &text[digits.len()..] {
         "" | "s" => 1,

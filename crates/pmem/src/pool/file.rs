@@ -179,9 +179,11 @@ impl PoolFile {
         if !punched && (missing == 0 || self.is_marked(FILLED)) {
             return Ok(Vec::new());
         }
-        let Some(all) = self.unbacked(len) else {
-            // The file system does not tell.
+        // Of a file system that cannot allocate it is not to be relied on that it tells holes from data.
+        let told = self.unbacked(len).filter(|_| self.can_allocate());
+        let Some(all) = told else {
             self.fill(std::slice::from_ref(&(0..len)), missing)?;
+            self.mark_filled();
             return Ok(Vec::new());
         };
         if !punched {
@@ -223,6 +225,12 @@ impl PoolFile {
             at = to.max(at + 1);
         }
         Some(holes)
+    }
+
+    /// Whether the file system can allocate blocks that are not written: tried where there are some.
+    fn can_allocate(&self) -> bool {
+        let tried = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, BLOCK);
+        tried != Err(Errno::OPNOTSUPP)
     }
 
     fn allocate_if_any(&self, from: u64, to: u64) -> Result<(), ErrorKind> {

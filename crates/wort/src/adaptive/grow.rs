@@ -43,13 +43,19 @@ mod tests {
     use index::conformance::Store;
     use index::{Index, OnHeap};
     use pmem::Hardware;
+    use std::marker::PhantomData;
 
     /// The node in which `key` hangs.
     fn above<'t, S: Scheme>(tree: &'t Tree<S, Hardware>, guard: &'t Guard, key: &'t [u8]) -> Passed<'t, S> {
         // SAFETY: the test holds the guard.
         let heap = unsafe { tree.heap().access() };
         let root = Root::at(heap, tree.root()).expect("a root");
-        let writer = Writer { heap, guard, key };
+        let writer = Writer {
+            heap,
+            guard,
+            key,
+            scheme: PhantomData,
+        };
         match writer.locate(root).expect("no damage") {
             Found::Leaf {
                 above: Some(above), ..

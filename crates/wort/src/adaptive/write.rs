@@ -17,12 +17,14 @@ use art::{
 use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
+use std::marker::PhantomData;
 
 /// The tree's one writer, at work on one key.
 pub struct Writer<'g, S: Scheme, M: Media> {
     pub(crate) heap: &'g Access<M>,
     pub(crate) guard: &'g Guard,
     pub(crate) key: &'g [u8],
+    pub(crate) scheme: PhantomData<S>,
 }
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
@@ -36,7 +38,12 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     ) -> Result<Action, Error> {
         let root = Root::at(heap, index.root())?;
         let _locked = root.lock(heap)?;
-        let writer = Writer { heap, guard, key };
+        let writer = Writer {
+            heap,
+            guard,
+            key,
+            scheme: PhantomData,
+        };
         writer.edit_at(writer.locate(root)?, edit)
     }
 

@@ -1,0 +1,119 @@
+//! A pool of level `process` that was open when the machine stopped: looking at it changes nothing, and it is written
+//! again only once its loss was accepted.
+
+mod common;
+
+use common::server::Server;
+use common::{Pool, text};
+use std::fs;
+
+/// A pool that a killed server has left, with the id of another boot in its header: the pool's own name, which is laid
+/// out alike (docs/format.md).
+fn suspect() -> Pool {
+    let pool = Pool::new();
+    let server = Server::start(&pool);
+    let stored = server.client().ask("set k 0 0 5\r\nvalue\r\n");
+    assert_eq!(stored.as_deref(), Some("STORED"));
+    server.kill();
+    let mut file = fs::read(pool.path()).expect("read");
+    file.copy_within(24..48, 72);
+    fs::write(pool.path(), &file).expect("written");
+    pool
+}
+
+/// Each command that looks needs to be told that the loss is known, and then leaves every byte of the file as it was;
+/// so the next command is told of the loss as the first one was.
+#[test]
+fn looking_changes_nothing() {
+    let pool = suspect();
+    let before = fs::read(pool.path()).expect("read");
+    let unchanged = |after: &[&str]| {
+        assert!(fs::read(pool.path()).expect("read") == before, "after {after:?}");
+    };
+    for command in [
+        &["check"][..],
+        &["stats"],
+        &["stats", "--wait", "--count"],
+        &["export", "-", "--map", "memcached"],
+        &["scan", "--map", "memcached"],
+        &["get", "k", "--map", "memcached"],
+        &["backup", "-"],
+    ] {
+        pool.run(command)
+            .fails(3, &["the machine stopped", "--after-power-loss", "accept-loss"]);
+        unchanged(command);
+        let looked = pool.run(command.iter().chain(&["--after-power-loss"]));
+        assert_eq!(looked.code, 0, "{command:?}: {looked:?}");
+        assert!(!looked.out.is_empty(), "{command:?}");
+        unchanged(command);
+    }
+    let stats = pool.ok(["--after-power-loss", "stats"]);
+    assert!(
+        text(&stats).contains("before it: machine crash"),
+        "{}",
+        text(&stats)
+    );
+}
+
+/// No command writes to it, whatever it is told, but the one that accepts the loss.
+#[test]
+fn nothing_is_written_before_the_loss_is_accepted() {
+    let pool = suspect();
+    let before = fs::read(pool.path()).expect("read");
+    for command in [
+        &["put", "k", "v"][..],
+        &["del", "k"],
+        &["import", "-"],
+        &["compact"],
+        &["compact", "--in-place"],
+        &["serve", "--no-redis", "--memcached", "127.0.0.1:0"],
+    ] {
+        pool.run(command)
+            .fails(3, &["the machine stopped", "accept-loss"]);
+        pool.run(command.iter().chain(&["--after-power-loss"]))
+            .fails(2, &["--after-power-loss", "accept-loss"]);
+        assert!(
+            fs::read(pool.path()).expect("read") == before,
+            "after {command:?}"
+        );
+    }
+    let run = pool.run(["accept-loss"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    assert!(
+        text(&run.out).contains("clean") && run.err.contains("accepted"),
+        "{run:?}"
+    );
+    let server = Server::start(&pool);
+    assert_eq!(server.client().get("k").as_deref(), Some("value"));
+    assert_eq!(server.terminate(), Some(0));
+    pool.check();
+    // There is nothing to accept any more.
+    let before = fs::read(pool.path()).expect("read");
+    let run = pool.run(["accept-loss"]);
+    assert!(run.code == 0 && run.err.contains("no loss to accept"), "{run:?}");
+    assert!(fs::read(pool.path()).expect("read") == before);
+}
+
+/// A pool in which a check finds damage is accepted only where that is asked for, too.
+#[test]
+fn damage_is_accepted_by_its_own_option() {
+    let pool = suspect();
+    let mut file = fs::read(pool.path()).expect("read");
+    // Each leaf with this value has another one then than its checksum says.
+    let places: Vec<_> = (0..file.len() - 5)
+        .filter(|&at| &file[at..at + 5] == b"value")
+        .collect();
+    assert!(!places.is_empty(), "the value is in the file");
+    for at in places {
+        file[at] ^= 1;
+    }
+    fs::write(pool.path(), &file).expect("written");
+    let run = pool.run(["accept-loss"]);
+    run.fails(4, &["--damaged"]);
+    assert!(text(&run.out).contains("DAMAGED"), "{run:?}");
+    assert!(fs::read(pool.path()).expect("read") == file, "not accepted");
+    pool.run(["put", "k", "v"]).fails(3, &["the machine stopped"]);
+    let run = pool.run(["accept-loss", "--damaged"]);
+    assert_eq!(run.code, 0, "{run:?}");
+    pool.ok(["put", "k", "v"]);
+}

@@ -1,0 +1,104 @@
+//! The keys that threads use.
+//!
+//! Each thread owns its keys: the last byte's low three bits name the owner. Keys of different threads lie beside each
+//! other in the index, so that threads share nodes and leaf arrays, and yet each thread knows what its keys hold.
+
+use crate::random::Random;
+
+/// Threads at most: an owner has three bits.
+pub(crate) const MAX_THREADS: usize = 8;
+
+/// What the keys of a map look like.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Shape {
+    /// Eight bytes, close together.
+    Dense,
+    /// Eight random bytes.
+    Scattered,
+    /// Text of 12 to 120 bytes with long shared beginnings.
+    Paths,
+    /// Each key is the beginning of the next.
+    Chain,
+    /// All of these.
+    Mixed,
+}
+
+impl Shape {
+    pub const ALL: [Shape; 5] = [
+        Shape::Dense,
+        Shape::Scattered,
+        Shape::Paths,
+        Shape::Chain,
+        Shape::Mixed,
+    ];
+
+    /// The keys of a thread, in order. About `count` of them; chains are shorter.
+    pub fn keys(self, thread: usize, count: usize, random: &mut Random) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = match self {
+            Shape::Dense => (0..count).map(|n| dense(n, thread)).collect(),
+            Shape::Scattered => (0..count).map(|_| scattered(thread, random)).collect(),
+            Shape::Paths => (0..count).map(|n| path(n, thread, random)).collect(),
+            Shape::Chain => (0..count.min(100)).map(|n| chain(n, thread)).collect(),
+            Shape::Mixed => {
+                let kinds = [Shape::Dense, Shape::Scattered, Shape::Paths, Shape::Chain];
+                kinds
+                    .iter()
+                    .flat_map(|kind| kind.keys(thread, count / 4 + 1, random))
+                    .collect()
+            }
+        };
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+}
+
+/// The thread that owns a key.
+pub(crate) fn owner(key: &[u8]) -> Option<usize> {
+    key.last().map(|last| usize::from(last & 7))
+}
+
+fn dense(n: usize, thread: usize) -> Vec<u8> {
+    ((n as u64) << 3 | thread as u64).to_be_bytes().to_vec()
+}
+
+fn scattered(thread: usize, random: &mut Random) -> Vec<u8> {
+    (random.next() & !7 | thread as u64).to_be_bytes().to_vec()
+}
+
+fn path(n: usize, thread: usize, random: &mut Random) -> Vec<u8> {
+    let mut key = format!("/srv/{}/", ["data", "users", "users/archive", "u"][n % 4]).into_bytes();
+    key.extend(format!("{:05}", n / 4).bytes());
+    for _ in 0..random.below(3) {
+        key.extend(b"/a directory that many keys share");
+    }
+    key.push(0x20 | thread as u8);
+    key
+}
+
+fn chain(n: usize, thread: usize) -> Vec<u8> {
+    vec![0x40 | thread as u8; n + 1]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys are their owner's, in order, and no two threads share one.
+    #[test]
+    fn keys_name_their_owner() {
+        for shape in Shape::ALL {
+            let mut all = Vec::new();
+            for thread in 0..MAX_THREADS {
+                let keys = shape.keys(thread, 500, &mut Random::new(1, thread as u64));
+                assert!(keys.is_sorted_by(|a, b| a < b));
+                assert!(keys.iter().all(|key| owner(key) == Some(thread)));
+                all.extend(keys);
+            }
+            let count = all.len();
+            all.sort();
+            all.dedup();
+            assert_eq!(all.len(), count, "{shape:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A seeded program that calls the whole database as its users do, from several threads, and checks every answer.
+//!
+//! Each thread owns keys, so it knows what they hold although others write beside it: every read, scan, snapshot, watch
+//! and backup is compared with that. Rounds end by closing the pool, by `kill -9` of a process, by copying or restoring it,
+//! and begin by opening it with other options, so that all calls meet recovery. After each round all that the maps hold is
+//! compared, and every second time the pool is checked.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `keys` | which keys a thread owns |
+//! | `truth` | what a thread knows of them |
+//! | `op` | the calls, drawn by chance, and what each changes |
+//! | `worker` | carrying calls out, comparing their answers |
+//! | `round` | opening, threads, comparison, end |
+//! | `ledger` | what a process that is killed has acknowledged |
+//!
+//! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the machine's
+//! affair: a seed that has failed is likely to fail again, but need not.
+
+mod keys;
+mod ledger;
+mod op;
+mod random;
+mod round;
+mod truth;
+mod worker;
+
+use crate::random::Random;
+use crate::round::{End, Exercise};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+use wollemi::IndexKind;
+
+/// Threads at most.
+pub const MAX_THREADS: usize = keys::MAX_THREADS;
+
+/// What to exercise, and for how long.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Everything left to chance depends on it. Pool by pool it is followed by the next one.
+    pub seed: u64,
+    /// Threads, up to [`MAX_THREADS`]; 0: one to four, pool by pool.
+    pub threads: usize,
+    /// The indexes that hold the maps.
+    pub kinds: Vec<IndexKind>,
+    /// No further round begins after this time.
+    pub budget: Duration,
+    /// No further round begins after this number of calls.
+    pub calls: u64,
+    /// Where the pools are made. They are removed, but for one that fails.
+    pub directory: PathBuf,
+    /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there are none.
+    pub child: Option<fn(&str) -> Command>,
+}
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Report {
+    /// Calls whose answers were compared.
+    pub calls: u64,
+    /// Calls among them that were refused for want of room, or because a map was in use.
+    pub refused: u64,
+    /// Pools made.
+    pub pools: u64,
+    /// Times that one was opened.
+    pub openings: u64,
+    /// Processes killed.
+    pub kills: u64,
+    /// Time taken, in seconds.
+    pub seconds: f64,
+}
+
+/// An answer that is not as it must be, or a pool that is not in order.
+#[derive(Debug, thiserror::Error)]
+#[error("seed {seed}, round {round}, pool '{}': {what}", pool.display())]
+pub struct Failure {
+    /// The seed of the pool: a run that begins with it begins with that pool.
+    pub seed: u64,
+    /// The round.
+    pub round: u64,
+    /// The pool, as the failure has left it.
+    pub pool: PathBuf,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Exercises pool after pool until time or calls are used up. Tells `progress` after each round.
+///
+/// # Errors
+///
+/// The first failure.
+pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Report, Failure> {
+    let started = Instant::now();
+    let mut report = Report::default();
+    let goes_on = |report: &Report| report.calls < settings.calls && started.elapsed() < settings.budget;
+    for seed in settings.seed.. {
+        let mut exercise = exercise(seed, settings.threads, &settings.kinds, &settings.directory);
+        let failure = |round, what| Failure {
+            seed,
+            round,
+            pool: exercise_pool(&settings.directory),
+            what,
+        };
+        remove(&settings.directory);
+        exercise.create().map_err(|what| failure(0, what))?;
+        report.pools += 1;
+        let random = &mut Random::new(seed, 4 << 32);
+        let rounds = 3 + random.below(12);
+        for round in 1..=rounds {
+            let kill = settings
+                .child
+                .filter(|_| random.one_in(3) && round < rounds && exercise.is_settled());
+            let calls = match exercise.plan.openings {
+                true => random.pick(&[200, 1000]),
+                false => random.pick(&[50, 1000, 10_000, 300_000]),
+            };
+            let end = random.pick(&[End::Close, End::Close, End::Close, End::Copy, End::Restore]);
+            let done = match kill {
+                Some(child) => {
+                    report.kills += 1;
+                    let patience = Duration::from_micros(random.pick(&[3_000, 30_000, 300_000]));
+                    let patience = patience.mul_f64(random.below(1000) as f64 / 500.0);
+                    let spec = spec(seed, round, settings);
+                    exercise.killed(round, patience, child(&spec))
+                }
+                None => exercise.round(round, calls, end),
+            };
+            let done = done.map_err(|what| failure(round, what))?;
+            report.openings += 1;
+            report.calls += done.calls;
+            report.refused += done.refused;
+            report.seconds = started.elapsed().as_secs_f64();
+            progress(&report);
+            if !goes_on(&report) {
+                remove(&settings.directory);
+                return Ok(report);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn exercise(seed: u64, threads: usize, kinds: &[IndexKind], directory: &Path) -> Exercise {
+    let threads = match threads {
+        0 => 1 + Random::new(seed, 5 << 32).index(4),
+        threads => threads.min(MAX_THREADS),
+    };
+    Exercise::new(seed, threads, kinds, directory)
+}
+
+fn exercise_pool(directory: &Path) -> PathBuf {
+    directory.join("exercise.pool")
+}
+
+/// Removes what earlier rounds have left.
+fn remove(directory: &Path) {
+    for name in ["exercise.pool", "exercise.other", "exercise.truth"] {
+        // There may be none.
+        let _ = std::fs::remove_file(directory.join(name));
+    }
+    ledger::Written::remove(directory, MAX_THREADS);
+}
+
+/// What the process that is going to be killed has to know, as text.
+fn spec(seed: u64, round: u64, settings: &Settings) -> String {
+    let kinds: Vec<_> = settings.kinds.iter().map(|kind| kind.name()).collect();
+    let directory = settings.directory.display();
+    format!(
+        "{seed} {round} {} {} {directory}",
+        settings.threads,
+        kinds.join(",")
+    )
+}
+
+/// Carries out the round that `spec` describes, until it is killed: for the process that [`Settings::child`] starts.
+///
+/// # Errors
+///
+/// What is wrong with an answer, or with the text.
+pub fn be_killed(spec: &str) -> Result<(), String> {
+    let mut words = spec.splitn(5, ' ');
+    let mut word = || words.next().ok_or_else(|| format!("not a round: '{spec}'"));
+    let number = |word: &str| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
+    let (seed, round, threads) = (number(word()?)?, number(word()?)?, number(word()?)?);
+    let kinds: Result<Vec<IndexKind>, _> = word()?.split(',').map(str::parse).collect();
+    let kinds = kinds.map_err(|error| error.to_string())?;
+    let directory = Path::new(word()?);
+    exercise(seed, threads as usize, &kinds, directory).be_killed(round)
+}

@@ -1,0 +1,355 @@
+//! The calls that a thread makes: drawn by chance from what it knows, with what each of them changes.
+//!
+//! Drawing reads nothing but the stream of random numbers and the truth. So a process that was killed can be replayed: as
+//! many calls as it had acknowledged give what the pool must hold.
+
+use crate::random::Random;
+use crate::truth::{Effects, Life, Plan, Role, Truth, Val};
+
+/// A write of one key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Write {
+    Insert(Val),
+    Upsert(Val),
+    Update(Val),
+    Remove,
+    /// Of what the key holds, or of something else.
+    CompareAndSwap {
+        right: bool,
+        new: Option<Val>,
+    },
+    /// By a function that looks at the value.
+    Edit(Option<Val>),
+    /// Another life, of an expiring entry.
+    Touch(Life),
+    /// A value whose end has come, of an expiring entry.
+    Expired(Val),
+}
+
+/// How a key is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reading {
+    Get,
+    Contains,
+    Borrowed,
+    /// With keys around it, in one call.
+    Several,
+}
+
+/// How a range is read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scanning {
+    Copied,
+    Borrowed,
+    Visited,
+    /// By the first bytes of the lower key.
+    Prefix,
+}
+
+/// A call.
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Read(usize, usize, Reading),
+    Write(usize, usize, Write),
+    /// Keys from one on, in one call.
+    Load {
+        slot: usize,
+        from: usize,
+        count: usize,
+        first: Val,
+    },
+    /// Changes, and what is expected: rightly or not.
+    Batch {
+        changes: Vec<(usize, usize, Option<Val>)>,
+        expected: Vec<(usize, usize, bool)>,
+    },
+    Scan {
+        slot: usize,
+        from: usize,
+        to: usize,
+        reverse: bool,
+        how: Scanning,
+    },
+    /// Takes a snapshot, of at most so many bytes; drops the one held.
+    Snapshot(Option<u64>),
+    /// Reads a key of the snapshot held.
+    ReadSnapshot(usize, usize),
+    DropSnapshot,
+    /// Makes a backup of the snapshot held and restores it.
+    Backup,
+    /// Watches a private map, or compares what the watch has told.
+    Watch(usize),
+    Create(usize),
+    Drop(usize),
+    Count(usize),
+    Sweep(usize),
+    Stats,
+    Maps,
+    GiveBack,
+    Recover,
+    WaitRecovered,
+}
+
+/// Draws the calls of a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawer {
+    random: Random,
+    stamp: u64,
+    first: bool,
+    /// A private map that was just made, and its first key that has not been put yet.
+    filling: Option<(usize, usize)>,
+}
+
+/// Keys that one load of a map just made puts.
+const FILL: usize = 400;
+
+impl Drawer {
+    /// The calls of this thread in this round.
+    pub fn new(seed: u64, round: u64, thread: usize) -> Drawer {
+        let place = round * 16 + thread as u64;
+        Drawer {
+            random: Random::new(seed, 1 << 32 | place),
+            stamp: place << 32,
+            first: true,
+            filling: None,
+        }
+    }
+
+    fn value(&mut self) -> Val {
+        self.stamp += 1;
+        let random = &mut self.random;
+        let len = match random.below(1000) {
+            0..700 => 8,
+            700..900 => random.below(41),
+            900..990 => random.below(1200),
+            990..999 => random.below(20_000),
+            _ => random.below(300_000),
+        };
+        let life = if random.one_in(2) {
+            Life::Hours
+        } else {
+            Life::Endless
+        };
+        Val {
+            stamp: self.stamp,
+            len: len as u32,
+            life,
+        }
+    }
+
+    fn maybe(&mut self) -> Option<Val> {
+        let remove = self.random.one_in(3);
+        let value = self.value();
+        (!remove).then_some(value)
+    }
+
+    /// A key of a map that there is.
+    fn key(&mut self, truth: &Truth) -> (usize, usize) {
+        let slot = self.slot(truth);
+        let keys = truth.maps[slot].values.len();
+        // Some keys are hot.
+        let keys = if self.random.one_in(4) { keys.min(8) } else { keys };
+        (slot, self.random.index(keys))
+    }
+
+    fn slot(&mut self, truth: &Truth) -> usize {
+        loop {
+            let slot = self.random.index(truth.maps.len());
+            if truth.maps[slot].exists {
+                return slot;
+            }
+        }
+    }
+
+    fn private(&mut self, plan: &Plan) -> usize {
+        loop {
+            let slot = self.random.index(plan.maps.len());
+            if plan.maps[slot].role == Role::Private {
+                return slot;
+            }
+        }
+    }
+
+    /// The next call.
+    pub fn next(&mut self, plan: &Plan, truth: &Truth) -> Op {
+        if std::mem::take(&mut self.first) && self.random.one_in(2) {
+            // Right after the opening, beside recovery.
+            let slot = self.private(plan);
+            return self.create_or_drop(slot, truth);
+        }
+        if let Some((slot, from)) = self.filling.take()
+            && truth.maps[slot].exists
+            && from < truth.maps[slot].values.len()
+        {
+            self.filling = Some((slot, from + FILL));
+            let count = FILL.min(truth.maps[slot].values.len() - from);
+            return self.load(slot, from, count);
+        }
+        let (slot, n) = self.key(truth);
+        match self.random.below(100_000) {
+            0..22_000 => Op::Read(slot, n, Reading::Get),
+            22_000..25_000 => Op::Read(slot, n, Reading::Contains),
+            25_000..28_000 => Op::Read(slot, n, Reading::Borrowed),
+            28_000..32_000 => Op::Read(slot, n, Reading::Several),
+            32_000..88_000 => Op::Write(slot, n, self.write(plan.maps[slot].role)),
+            88_000..89_000 => {
+                let count = 1 + self.random.index(40);
+                self.load(slot, n, count.min(truth.maps[slot].values.len() - n))
+            }
+            89_000..90_500 if self.random.one_in(plan.batches) => self.batch(plan, truth),
+            90_500..94_500 => {
+                let last = (n + self.random.index(60)).min(truth.maps[slot].values.len() - 1);
+                let how = [
+                    Scanning::Copied,
+                    Scanning::Borrowed,
+                    Scanning::Visited,
+                    Scanning::Prefix,
+                ];
+                Op::Scan {
+                    slot,
+                    from: n,
+                    to: last,
+                    reverse: self.random.one_in(2),
+                    how: self.random.pick(&how),
+                }
+            }
+            94_500..94_540 => {
+                let bounded = self.random.one_in(3);
+                Op::Snapshot(bounded.then(|| self.random.below(200_000)))
+            }
+            94_540..96_500 => Op::ReadSnapshot(slot, n),
+            96_500..96_540 => Op::DropSnapshot,
+            96_540..96_542 => Op::Backup,
+            96_980..97_000 => Op::Watch(self.private(plan)),
+            97_000..97_002 => {
+                let slot = self.private(plan);
+                self.create_or_drop(slot, truth)
+            }
+            97_030..97_032 => Op::Count(slot),
+            97_050..98_000 => {
+                let is_expiring = |&slot: &usize| plan.maps[slot].role == Role::Expiring;
+                (0..plan.maps.len())
+                    .find(is_expiring)
+                    .map_or(Op::Stats, Op::Sweep)
+            }
+            98_000..98_050 => Op::Stats,
+            98_050..98_100 => Op::Maps,
+            98_100..98_102 => Op::GiveBack,
+            98_102..98_110 => Op::Recover,
+            98_110..98_120 => Op::WaitRecovered,
+            _ => Op::Read(slot, n, Reading::Get),
+        }
+    }
+
+    fn load(&mut self, slot: usize, from: usize, count: usize) -> Op {
+        let mut first = self.value();
+        first.len = first.len.min(64);
+        self.stamp += count as u64;
+        Op::Load {
+            slot,
+            from,
+            count,
+            first,
+        }
+    }
+
+    /// Makes the private map, to be filled by the next calls, or drops it.
+    fn create_or_drop(&mut self, slot: usize, truth: &Truth) -> Op {
+        if truth.maps[slot].exists {
+            return Op::Drop(slot);
+        }
+        self.filling = Some((slot, 0));
+        Op::Create(slot)
+    }
+
+    fn write(&mut self, role: Role) -> Write {
+        match self.random.below(56) {
+            0..22 => Write::Upsert(self.value()),
+            22..29 => Write::Insert(self.value()),
+            37..48 => Write::Remove,
+            29..33 if role == Role::Expiring => Write::Expired(self.value()),
+            _ if role == Role::Expiring => Write::Touch(if self.random.one_in(2) {
+                Life::Hours
+            } else {
+                Life::Endless
+            }),
+            29..37 => Write::Update(self.value()),
+            48..52 => Write::CompareAndSwap {
+                right: !self.random.one_in(4),
+                new: self.maybe(),
+            },
+            _ => Write::Edit(self.maybe()),
+        }
+    }
+
+    fn batch(&mut self, plan: &Plan, truth: &Truth) -> Op {
+        let most = if self.random.one_in(10) { 60 } else { 5 };
+        let count = 1 + self.random.index(most);
+        let changes = (0..count).map(|_| {
+            let (slot, n) = self.key(truth);
+            (slot, n, self.maybe())
+        });
+        let changes = changes.collect();
+        let expected = (0..self.random.below(3)).map(|_| {
+            let (slot, n) = self.key(truth);
+            (slot, n, !self.random.one_in(8))
+        });
+        // What an expiring map holds begins with a time that is not known here.
+        let expected = expected.filter(|&(slot, ..)| plan.maps[slot].role != Role::Expiring);
+        Op::Batch {
+            changes,
+            expected: expected.collect(),
+        }
+    }
+}
+
+/// The `i`-th value of a load.
+pub(crate) fn nth(first: Val, i: usize) -> Val {
+    Val {
+        stamp: first.stamp + i as u64,
+        ..first
+    }
+}
+
+impl Op {
+    /// What it changes, if it is carried out.
+    pub fn effects(&self, truth: &Truth) -> Effects {
+        let mut effects = Effects::default();
+        match self {
+            &Op::Write(slot, n, write) => {
+                let old = truth.value(slot, n);
+                effects.values.push((slot, n, after(old, write)));
+            }
+            &Op::Load {
+                slot,
+                from,
+                count,
+                first,
+            } => {
+                let values = (0..count).map(|i| (slot, from + i, Some(nth(first, i))));
+                effects.values.extend(values);
+            }
+            Op::Batch { changes, expected } if expected.iter().all(|&(_, _, right)| right) => {
+                effects.atomic = true;
+                effects.values.clone_from(changes);
+            }
+            &Op::Create(slot) => effects.map = Some((slot, true)),
+            &Op::Drop(slot) => effects.map = Some((slot, false)),
+            _ => {}
+        }
+        effects
+    }
+}
+
+/// What a key holds after a write.
+fn after(old: Option<Val>, write: Write) -> Option<Val> {
+    match write {
+        Write::Insert(new) => old.or(Some(new)),
+        Write::Upsert(new) => Some(new),
+        Write::Update(new) => old.map(|_| new),
+        Write::Remove | Write::Expired(_) => None,
+        Write::CompareAndSwap { right: false, .. } => old,
+        Write::CompareAndSwap { new, .. } | Write::Edit(new) => new,
+        Write::Touch(life) => old.map(|old| Val { life, ..old }),
+    }
+}

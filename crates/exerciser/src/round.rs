@@ -1,0 +1,445 @@
+//! A round: the pool is opened, threads call it, and what it holds afterwards is compared.
+
+use crate::keys::owner;
+use crate::ledger::{Ledger, Written};
+use crate::op::{Drawer, Op};
+use crate::random::Random;
+use crate::truth::{Effects, Plan, Role, Truth, Val};
+use crate::worker::{Outcome, Worker, Wrong, differs};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use wollemi::{Db, Error, Expiring, HeapError, IndexError, IndexKind, Options};
+
+/// Calls of a thread of a process that nothing kills.
+const UNKILLED: u64 = 20_000_000;
+
+/// A pool under exercise, and what its threads know of it.
+pub(crate) struct Exercise {
+    pub plan: Plan,
+    /// By thread, map and number.
+    keys: Vec<Vec<Vec<Vec<u8>>>>,
+    truths: Vec<Truth>,
+    /// What was in flight when the process was killed, by thread.
+    in_flight: Vec<Option<(Op, Effects)>>,
+    directory: PathBuf,
+    page_size: u64,
+    max_size: Option<u64>,
+}
+
+/// What a round has done.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Done {
+    pub calls: u64,
+    pub refused: u64,
+}
+
+/// How a round ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The pool is closed.
+    Close,
+    /// It is closed, and copied into another that takes its place.
+    Copy,
+    /// A backup is made of it, and restored into one that takes its place.
+    Restore,
+}
+
+impl Exercise {
+    /// A new pool in `directory`, and its maps, by everything that is left to chance from `seed`.
+    pub fn new(seed: u64, threads: usize, kinds: &[IndexKind], directory: &Path) -> Exercise {
+        let plan = Plan::new(seed, threads, kinds);
+        let keys: Vec<Vec<Vec<Vec<u8>>>> = (0..threads)
+            .map(|thread| (0..plan.maps.len()).map(|slot| plan.keys(slot, thread)).collect())
+            .collect();
+        let random = &mut Random::new(seed, 2 << 32);
+        Exercise {
+            truths: keys.iter().map(|keys| Truth::new(&plan, keys)).collect(),
+            in_flight: vec![None; threads],
+            plan,
+            keys,
+            directory: directory.to_owned(),
+            page_size: random.pick(&[64 << 10, 256 << 10, 1 << 20]),
+            max_size: random.one_in(3).then(|| (8 << 20) + random.below(40 << 20)),
+        }
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.directory.join("exercise.pool")
+    }
+
+    fn truth_path(&self) -> PathBuf {
+        self.directory.join("exercise.truth")
+    }
+
+    fn options(&self, round: u64) -> Options {
+        let random = &mut Random::new(self.plan.seed, 3 << 32 | round);
+        let options = Options::new()
+            .page_size(self.page_size)
+            .recovery_threads(random.pick(&[0, 1, 1, 2, 4]));
+        match self.max_size {
+            Some(bytes) => options.max_size(bytes),
+            None => options,
+        }
+    }
+
+    /// Makes the pool and the maps that all threads share.
+    pub fn create(&self) -> Result<(), Wrong> {
+        let db = self.options(0).open(self.path()).map_err(opening)?;
+        for (slot, map) in self.plan.maps.iter().enumerate() {
+            if map.role != Role::Private {
+                db.map_with(&self.plan.name(slot, 0), map.kind).map_err(opening)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A round in this process.
+    pub fn round(&mut self, round: u64, calls: u64, end: End) -> Result<Done, Wrong> {
+        let db = self.options(round).open(self.path()).map_err(opening)?;
+        for thread in 0..self.plan.threads {
+            if let Some((op, effects)) = self.in_flight[thread].take() {
+                self.settle(&db, thread, &op, &effects)?;
+            }
+        }
+        let done = self.call(&db, round, calls, &|_| Ok(None))?;
+        self.compare(&db)?;
+        if round % 2 == 0 {
+            let check = db.check().map_err(opening)?;
+            if !check.is_clean() {
+                return Err(format!("check finds: {check:?}"));
+            }
+        }
+        self.end(db, end)?;
+        Ok(done)
+    }
+
+    /// Runs the threads. `ledger` makes what a thread writes its calls down in.
+    fn call(
+        &mut self,
+        db: &Db,
+        round: u64,
+        calls: u64,
+        ledger: &(dyn Fn(usize) -> std::io::Result<Option<Ledger>> + Sync),
+    ) -> Result<Done, Wrong> {
+        let (stop, refused, made) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        let sweeper = self.sweeper(db, round).map_err(opening)?;
+        let (plan, keys, bounded) = (&self.plan, &self.keys, self.max_size.is_some());
+        let (stop, refused, made) = (&stop, &refused, &made);
+        let run = move |thread: usize, truth: &mut Truth| -> Result<(), Wrong> {
+            let mut ledger = ledger(thread).map_err(|error| error.to_string())?;
+            let mut drawer = Drawer::new(plan.seed, round, thread);
+            let mut worker = Worker::new(db, plan, thread, &keys[thread], bounded);
+            for call in 0..calls {
+                if stop.load(Relaxed) {
+                    break;
+                }
+                let op = drawer.next(plan, truth);
+                let effects = op.effects(truth);
+                let outcome = worker.call(&op, truth).inspect_err(|_| stop.store(true, Relaxed));
+                let outcome = outcome.map_err(|wrong| format!("call {call} of {wrong}"))?;
+                if let Some(ledger) = &mut ledger {
+                    ledger.write(outcome).map_err(|error| error.to_string())?;
+                }
+                refused.fetch_add(u64::from(outcome != Outcome::Done), Relaxed);
+                truth.apply(&of_outcome(effects, outcome));
+                made.fetch_add(1, Relaxed);
+            }
+            Ok(())
+        };
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .truths
+                .iter_mut()
+                .enumerate()
+                .map(|(thread, truth)| scope.spawn(move || run(thread, truth)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join()).collect()
+        });
+        drop(sweeper);
+        for answer in answers {
+            answer.map_err(|_| "a thread panicked".to_owned())??;
+        }
+        Ok(Done {
+            calls: made.load(Relaxed),
+            refused: refused.load(Relaxed),
+        })
+    }
+
+    fn sweeper(&self, db: &Db, round: u64) -> Result<Option<wollemi::Sweeper>, Error> {
+        let slot = self.plan.maps.iter().position(|map| map.role == Role::Expiring);
+        let Some(slot) = slot.filter(|_| round % 3 == 0) else {
+            return Ok(None);
+        };
+        let map = Expiring::new(db.map(&self.plan.name(slot, 0))?);
+        map.sweeper(Duration::from_millis(5)).map(Some)
+    }
+
+    /// Whether it is known what has become of all that was in flight at a kill.
+    pub fn is_settled(&self) -> bool {
+        self.in_flight.iter().all(Option::is_none)
+    }
+
+    /// A round in a process that is killed after `patience`. What it had acknowledged by then counts.
+    pub fn killed(&mut self, round: u64, patience: Duration, mut child: Command) -> Result<Done, Wrong> {
+        let failed = |error: std::io::Error| error.to_string();
+        Written::remove(&self.directory, self.plan.threads);
+        let mut file = BufWriter::new(File::create(self.truth_path()).map_err(failed)?);
+        for truth in &self.truths {
+            truth.write(&mut file).map_err(failed)?;
+        }
+        file.flush().map_err(failed)?;
+        let mut child = child
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        std::thread::sleep(patience);
+        let ended = child.try_wait().map_err(failed)?;
+        // It may have ended meanwhile.
+        let _ = child.kill();
+        let output = child.wait_with_output().map_err(failed)?;
+        if let Some(status) = ended.filter(|status| !status.success()) {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!(
+                "the process that was to be killed ended by itself, {status}: {said}"
+            ));
+        }
+        let mut done = Done::default();
+        for thread in 0..self.plan.threads {
+            let written = Written::read(&self.directory, thread).map_err(failed)?;
+            let truth = &mut self.truths[thread];
+            let mut drawer = Drawer::new(self.plan.seed, round, thread);
+            for call in 0..written.answered {
+                let effects = drawer.next(&self.plan, truth).effects(truth);
+                let outcome = written.outcome(call);
+                done.refused += u64::from(outcome != Outcome::Done);
+                truth.apply(&of_outcome(effects, outcome));
+            }
+            done.calls += written.answered;
+            let op = drawer.next(&self.plan, truth);
+            let effects = op.effects(truth);
+            self.in_flight[thread] = Some((op, effects));
+        }
+        Ok(done)
+    }
+
+    /// The same round as the process that is going to be killed carries it out.
+    pub fn be_killed(&mut self, round: u64) -> Result<(), Wrong> {
+        let failed = |error: std::io::Error| error.to_string();
+        let mut file = BufReader::new(File::open(self.truth_path()).map_err(failed)?);
+        for truth in &mut self.truths {
+            truth.read(&mut file).map_err(failed)?;
+        }
+        let db = self.options(round).open(self.path()).map_err(opening)?;
+        let directory = self.directory.clone();
+        self.call(&db, round, UNKILLED, &|thread| {
+            Ledger::create(&directory, thread).map(Some)
+        })?;
+        Ok(())
+    }
+
+    /// Finds out what has become of what was in flight: each of its keys holds what it held or what it was given, and of
+    /// what is atomic all do the same.
+    fn settle(&mut self, db: &Db, thread: usize, op: &Op, effects: &Effects) -> Result<(), Wrong> {
+        let truth = &mut self.truths[thread];
+        let wrong = |why: String| format!("thread {thread}: in flight at the kill: {op:?}: {why}");
+        if let Some((slot, comes)) = effects.map {
+            let name = self.plan.name(slot, thread);
+            let exists = db
+                .find_map(&name)
+                .map_err(|error| wrong(error.to_string()))?
+                .is_some();
+            if exists == comes {
+                truth.apply(effects);
+            }
+            return Ok(());
+        }
+        // Of several changes to a key the last one counts, and each is one that it may hold.
+        let (mut before, mut after, mut found) = (true, true, Vec::new());
+        for (i, &(slot, n, _)) in effects.values.iter().enumerate() {
+            let mine = |&&(of, key, _): &&(usize, usize, Option<Val>)| (of, key) == (slot, n);
+            if effects.values[i + 1..].iter().any(|change| mine(&change)) {
+                continue;
+            }
+            let old = truth.value(slot, n);
+            let name = self.plan.name(slot, thread);
+            let map = db.map(&name).map_err(|error| wrong(error.to_string()))?;
+            let key = &self.keys[thread][slot][n];
+            let is = |value| -> Result<bool, Wrong> {
+                let held =
+                    held(&map, self.plan.maps[slot].role, key).map_err(|error| wrong(error.to_string()))?;
+                Ok(differs(held.as_deref(), value).is_none())
+            };
+            let new = effects
+                .values
+                .iter()
+                .filter(mine)
+                .map(|change| change.2)
+                .next_back()
+                .flatten();
+            let (is_old, is_new) = (is(old)?, is(new)?);
+            before &= is_old;
+            after &= is_new;
+            match (is_new, is_old) {
+                (true, _) => found.push((slot, n, new)),
+                (false, true) => found.push((slot, n, old)),
+                _ => {
+                    return Err(wrong(format!(
+                        "map {slot}, key {n} holds neither what it held nor what it was given"
+                    )));
+                }
+            }
+        }
+        if effects.atomic && !before && !after {
+            return Err(wrong("a part of it was carried out".into()));
+        }
+        truth.apply(&Effects {
+            values: found,
+            ..Effects::default()
+        });
+        Ok(())
+    }
+
+    /// Compares all that the maps hold with what the threads know.
+    fn compare(&self, db: &Db) -> Result<(), Wrong> {
+        for (slot, map) in self.plan.maps.iter().enumerate() {
+            match map.role {
+                Role::Private => {
+                    for thread in 0..self.plan.threads {
+                        self.compare_map(db, slot, thread..thread + 1)?;
+                    }
+                }
+                Role::Shared | Role::Expiring => self.compare_map(db, slot, 0..self.plan.threads)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_map(&self, db: &Db, slot: usize, threads: std::ops::Range<usize>) -> Result<(), Wrong> {
+        let name = self.plan.name(slot, threads.start);
+        let wrong = |why: String| format!("map '{name}' ({}) at the end: {why}", self.plan.maps[slot].kind);
+        let failed = |error: Error| wrong(error.to_string());
+        let exists = self.truths[threads.start].maps[slot].exists;
+        let Some(map) = db.find_map(&name).map_err(failed)? else {
+            return if exists {
+                Err(wrong("it is not there".into()))
+            } else {
+                Ok(())
+            };
+        };
+        if !exists {
+            return Err(wrong("it is there, though it was dropped".into()));
+        }
+        let mut expected: Vec<_> = (0..self.plan.threads)
+            .map(|thread| {
+                let keys = self.keys[thread][slot].iter();
+                let values = threads
+                    .contains(&thread)
+                    .then(|| self.truths[thread].maps[slot].values.iter());
+                keys.zip(values.into_iter().flatten())
+                    .filter_map(|(key, value)| Some((key, (*value)?)))
+            })
+            .collect();
+        let expiring = Expiring::new(map.clone());
+        let is_expiring = self.plan.maps[slot].role == Role::Expiring;
+        let (mut last, mut found): (Option<Vec<u8>>, Result<(), Wrong>) = (None, Ok(()));
+        map.reader()
+            .visit(.., |key, value| {
+                let mut compare = || {
+                    if last.as_deref().is_some_and(|last| last >= key) {
+                        return Err(format!("{key:x?} comes after {last:x?}"));
+                    }
+                    last = Some(key.to_vec());
+                    let alive = match is_expiring {
+                        true => expiring
+                            .read(&value)
+                            .map_err(|error| error.to_string())?
+                            .map(|(value, _)| value),
+                        false => Some(value.to_vec()),
+                    };
+                    let Some(value) = alive else {
+                        return Ok(());
+                    };
+                    let expected = owner(key).and_then(|thread| expected.get_mut(thread)?.next());
+                    match expected {
+                        Some((next, held)) if next == key => differs(Some(&value), Some(held))
+                            .map_or(Ok(()), |differs| Err(format!("{key:x?}: {differs}"))),
+                        other => Err(format!("{key:x?} instead of {:x?}", other.map(|(key, _)| key))),
+                    }
+                };
+                found = compare();
+                if found.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })
+            .map_err(failed)?;
+        found.map_err(wrong)?;
+        for expected in &mut expected {
+            if let Some((key, _)) = expected.next() {
+                return Err(wrong(format!("{key:x?} is missing")));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, db: Db, end: End) -> Result<(), Wrong> {
+        let other = self.path().with_extension("other");
+        let done = match end {
+            End::Close => return Ok(()),
+            End::Copy => self.copy(&db, &other),
+            End::Restore => self.restore(&db, &other),
+        };
+        drop(db);
+        match done {
+            // What fits into a pool need not fit into another of the same size.
+            Err(
+                Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. })),
+            ) if self.max_size.is_some() => std::fs::remove_file(&other).map_err(|error| error.to_string()),
+            Err(error) => Err(error.to_string()),
+            Ok(()) => std::fs::rename(&other, self.path()).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn copy(&self, db: &Db, to: &Path) -> Result<(), Error> {
+        let copy = self.options(0).open(to)?;
+        copy.copy_from(&db.snapshot()?, |_| {})?;
+        Ok(())
+    }
+
+    fn restore(&self, db: &Db, to: &Path) -> Result<(), Error> {
+        let mut backup = Vec::new();
+        db.snapshot()?.backup(&mut backup, |_| {})?;
+        let restored = self.options(0).open(to)?;
+        restored.restore(&mut &backup[..], |_| {})?;
+        Ok(())
+    }
+}
+
+/// What a map holds under a key, if it is alive.
+fn held(map: &wollemi::Map, role: Role, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+    match role {
+        Role::Expiring => Expiring::new(map.clone()).get(key),
+        Role::Shared | Role::Private => map.get(key),
+    }
+}
+
+/// What a call has changed.
+fn of_outcome(mut effects: Effects, outcome: Outcome) -> Effects {
+    if let Outcome::Refused(done) = outcome {
+        effects.values.truncate(done);
+        effects.map = None;
+    }
+    effects
+}
+
+fn opening(error: Error) -> Wrong {
+    error.to_string()
+}

@@ -1,0 +1,261 @@
+//! What a thread knows of its own keys.
+//!
+//! Values are made of a stamp and a length, so that the truth about a key is a few words however long its value is.
+
+use crate::keys::Shape;
+use crate::random::Random;
+use std::io::{self, Read, Write};
+use wollemi::IndexKind;
+
+/// How long an entry of an expiring map lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It has no end.
+    Endless,
+    /// It outlives every run.
+    Hours,
+}
+
+/// A value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Val {
+    pub stamp: u64,
+    pub len: u32,
+    pub life: Life,
+}
+
+impl Val {
+    /// The value's bytes: the stamp, again and again.
+    pub fn bytes(self) -> Vec<u8> {
+        let mut bytes = self.stamp.to_le_bytes().repeat((self.len as usize).div_ceil(8));
+        bytes.truncate(self.len as usize);
+        bytes
+    }
+
+    /// Whether these are the value's bytes.
+    pub fn is(self, bytes: &[u8]) -> bool {
+        let stamp = self.stamp.to_le_bytes();
+        bytes.len() == self.len as usize && bytes.chunks(8).all(|chunk| *chunk == stamp[..chunk.len()])
+    }
+}
+
+/// What a map is used as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Every thread writes its own keys.
+    Shared,
+    /// The same, through `Expiring`.
+    Expiring,
+    /// One thread uses it, which also drops it and makes it anew.
+    Private,
+}
+
+/// A map of the plan.
+#[derive(Clone, Debug)]
+pub(crate) struct MapPlan {
+    pub role: Role,
+    pub kind: IndexKind,
+    pub shape: Shape,
+    pub keys: usize,
+}
+
+/// The maps of a pool. Each thread has one of its own for each private one.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub seed: u64,
+    pub threads: usize,
+    pub maps: Vec<MapPlan>,
+    /// Of so many calls that could be batches one is: all writers wait for each of them.
+    pub batches: u64,
+    /// Rounds are short, and large maps are dropped and made anew in each: what is exercised are openings.
+    pub openings: bool,
+}
+
+const PRIVATE: usize = 2;
+
+impl Plan {
+    /// A plan of this seed, over these indexes.
+    pub fn new(seed: u64, threads: usize, kinds: &[IndexKind]) -> Plan {
+        let random = &mut Random::new(seed, 1);
+        let roles = [Role::Shared, Role::Shared, Role::Shared, Role::Expiring];
+        let private = [Role::Private; PRIVATE];
+        let openings = random.one_in(3);
+        let scale = if openings {
+            2000
+        } else {
+            random.pick(&[30, 300, 2000])
+        };
+        let maps: Vec<_> = roles
+            .iter()
+            .chain(&private)
+            .map(|&role| MapPlan {
+                role,
+                kind: random.pick(kinds),
+                shape: random.pick(&Shape::ALL),
+                keys: match role {
+                    Role::Private => scale * 30,
+                    Role::Shared | Role::Expiring => scale,
+                },
+            })
+            .collect();
+        Plan {
+            seed,
+            threads,
+            maps,
+            batches: random.pick(&[1, 30, 300]),
+            openings,
+        }
+    }
+
+    /// The name of a map as this thread knows it.
+    pub fn name(&self, slot: usize, thread: usize) -> String {
+        match self.maps[slot].role {
+            Role::Shared => format!("shared {slot}"),
+            Role::Expiring => format!("expiring {slot}"),
+            Role::Private => format!("private {slot} of {thread}"),
+        }
+    }
+
+    /// The keys of a thread in a map, in order.
+    pub fn keys(&self, slot: usize, thread: usize) -> Vec<Vec<u8>> {
+        let MapPlan { shape, keys, .. } = self.maps[slot];
+        let purpose = 2 + (slot * self.threads + thread) as u64;
+        shape.keys(thread, keys, &mut Random::new(self.seed, purpose))
+    }
+}
+
+/// What a map holds of a thread's keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapTruth {
+    /// Whether there is such a map.
+    pub exists: bool,
+    /// By the key's number.
+    pub values: Vec<Option<Val>>,
+}
+
+/// What the maps hold of a thread's keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Truth {
+    pub maps: Vec<MapTruth>,
+}
+
+/// What an operation changes. A batch changes all of it or nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Effects {
+    pub values: Vec<(usize, usize, Option<Val>)>,
+    /// A map that comes or goes.
+    pub map: Option<(usize, bool)>,
+    pub atomic: bool,
+}
+
+impl Truth {
+    /// Before anything was written. Shared maps are there from the start.
+    pub fn new(plan: &Plan, keys: &[Vec<Vec<u8>>]) -> Truth {
+        let maps = plan.maps.iter().zip(keys).map(|(map, keys)| MapTruth {
+            exists: map.role != Role::Private,
+            values: vec![None; keys.len()],
+        });
+        Truth { maps: maps.collect() }
+    }
+
+    pub fn value(&self, slot: usize, n: usize) -> Option<Val> {
+        self.maps[slot].values[n]
+    }
+
+    pub fn apply(&mut self, effects: &Effects) {
+        for &(slot, n, value) in &effects.values {
+            self.maps[slot].values[n] = value;
+        }
+        if let Some((slot, exists)) = effects.map {
+            self.maps[slot].exists = exists;
+            self.maps[slot].values.fill(None);
+        }
+    }
+
+    /// Writes it down for a child process.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        for map in &self.maps {
+            out.write_all(&[u8::from(map.exists)])?;
+            for value in &map.values {
+                let (tag, stamp, len) = match value {
+                    None => (0, 0, 0),
+                    Some(Val { stamp, len, life }) => (1 + u8::from(*life == Life::Hours), *stamp, *len),
+                };
+                out.write_all(&[tag])?;
+                out.write_all(&stamp.to_le_bytes())?;
+                out.write_all(&len.to_le_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what [`write`](Truth::write) has written into a truth of the same plan.
+    pub fn read(&mut self, input: &mut impl Read) -> io::Result<()> {
+        let (mut byte, mut stamp, mut len) = ([0], [0; 8], [0; 4]);
+        for map in &mut self.maps {
+            input.read_exact(&mut byte)?;
+            map.exists = byte[0] == 1;
+            for value in &mut map.values {
+                input.read_exact(&mut byte)?;
+                input.read_exact(&mut stamp)?;
+                input.read_exact(&mut len)?;
+                let life = if byte[0] == 2 { Life::Hours } else { Life::Endless };
+                *value = (byte[0] != 0).then(|| Val {
+                    stamp: u64::from_le_bytes(stamp),
+                    len: u32::from_le_bytes(len),
+                    life,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is written down is read back.
+    #[test]
+    fn truth_survives_a_file() -> io::Result<()> {
+        let plan = Plan::new(7, 2, &[IndexKind::Roart]);
+        let keys: Vec<_> = (0..plan.maps.len()).map(|slot| plan.keys(slot, 1)).collect();
+        let mut truth = Truth::new(&plan, &keys);
+        for (n, value) in truth.maps[0].values.iter_mut().enumerate() {
+            let life = if n % 2 == 0 { Life::Hours } else { Life::Endless };
+            *value = (n % 3 != 0).then_some(Val {
+                stamp: n as u64,
+                len: n as u32 * 7,
+                life,
+            });
+        }
+        let mut file = Vec::new();
+        truth.write(&mut file)?;
+        let mut read = Truth::new(&plan, &keys);
+        read.read(&mut &file[..])?;
+        assert_eq!(read, truth);
+        Ok(())
+    }
+
+    /// A value's bytes are its own only.
+    #[test]
+    fn values_are_told_apart() {
+        let life = Life::Endless;
+        for len in [0, 1, 8, 9, 100] {
+            let value = Val {
+                stamp: 1 << 56 | 77,
+                len,
+                life,
+            };
+            assert!(value.is(&value.bytes()));
+            assert!(
+                !Val {
+                    len: len + 1,
+                    ..value
+                }
+                .is(&value.bytes())
+            );
+            assert!(len == 0 || !Val { stamp: 78, ..value }.is(&value.bytes()));
+        }
+    }
+}

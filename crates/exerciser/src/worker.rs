@@ -1,0 +1,654 @@
+//! A thread that calls the database and compares each answer with what it knows.
+
+use crate::keys::owner;
+use crate::op::{Op, Reading, Scanning, Write, nth};
+use crate::random::Random;
+use crate::truth::{Life, MapTruth, Plan, Role, Truth, Val};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::{Bound, ControlFlow};
+use std::time::Duration;
+use wollemi::{
+    Action, Db, Edit, Error, Event, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, Watch,
+};
+
+/// Entries that a scan by a prefix reads at most.
+const LONGEST: usize = 500;
+
+const HOURS: Duration = Duration::from_secs(100 * 3600);
+
+/// What a call came to, where it is as it must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Done,
+    /// It was refused, for want of room or because the map is in use. It has changed nothing; of a load, which puts one
+    /// key after the other, so many keys were put before.
+    Refused(usize),
+}
+
+/// Why a call is not as it must be.
+pub(crate) type Wrong = String;
+
+/// A thread's handles.
+pub(crate) struct Worker<'d> {
+    db: &'d Db,
+    plan: &'d Plan,
+    thread: usize,
+    keys: &'d [Vec<Vec<u8>>],
+    maps: Vec<Option<Map>>,
+    snapshot: Option<(Snapshot, Vec<MapTruth>)>,
+    watch: Option<Watched>,
+    random: Random,
+    /// Whether the pool may become full.
+    bounded: bool,
+}
+
+/// A watch of a private map, and what the map held when it began.
+struct Watched {
+    slot: usize,
+    watch: Watch,
+    held: BTreeMap<Vec<u8>, Val>,
+}
+
+/// Whether the call was refused for a reason that leaves everything as it was.
+fn refused(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Heap(HeapError::Full { .. })
+            | Error::Index(IndexError::Heap(HeapError::Full { .. }))
+            | Error::MapInUse(_)
+    )
+}
+
+fn life(life: Life) -> Option<Duration> {
+    (life == Life::Hours).then_some(HOURS)
+}
+
+/// Compares an answer.
+fn same<T: Debug + PartialEq>(what: &str, found: T, expected: T) -> Result<(), Wrong> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(format!("{what} answers {found:?} instead of {expected:?}"))
+}
+
+/// An edit that compares what it is shown.
+struct Look {
+    expected: Option<Val>,
+    wrong: Option<String>,
+    put: Option<Vec<u8>>,
+}
+
+impl Edit for Look {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        self.wrong = differs(current, self.expected);
+        match (&self.put, current) {
+            (Some(_), _) => Action::Put,
+            (None, Some(_)) => Action::Remove,
+            (None, None) => Action::Keep,
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.put.as_deref().unwrap_or_default()
+    }
+}
+
+/// What differs between a value that was found and the one expected.
+pub(crate) fn differs(found: Option<&[u8]>, expected: Option<Val>) -> Option<String> {
+    let is = match (found, expected) {
+        (None, None) => true,
+        (Some(found), Some(expected)) => expected.is(found),
+        _ => false,
+    };
+    (!is).then(|| {
+        let shown = found.map(|bytes| (bytes.len(), bytes[..bytes.len().min(16)].to_vec()));
+        format!("value {shown:?} (length, first bytes) instead of {expected:?}")
+    })
+}
+
+impl<'d> Worker<'d> {
+    pub fn new(
+        db: &'d Db,
+        plan: &'d Plan,
+        thread: usize,
+        keys: &'d [Vec<Vec<u8>>],
+        bounded: bool,
+    ) -> Worker<'d> {
+        Worker {
+            db,
+            plan,
+            thread,
+            keys,
+            maps: vec![None; plan.maps.len()],
+            snapshot: None,
+            watch: None,
+            random: Random::new(plan.seed, thread as u64),
+            bounded,
+        }
+    }
+
+    /// Carries out a call, and compares what it answers with what `truth` says.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the answer.
+    pub fn call(&mut self, op: &Op, truth: &Truth) -> Result<Outcome, Wrong> {
+        match self.carry_out(op, truth) {
+            Ok(answer) => answer.map(|()| Outcome::Done),
+            Err(error) if refused(&error) && (self.bounded || matches!(error, Error::MapInUse(_))) => {
+                self.loaded(op).map(Outcome::Refused)
+            }
+            Err(error) => Err(format!("fails: {error}")),
+        }
+        .map_err(|wrong| format!("thread {}: {op:?}: {wrong}", self.thread))
+    }
+
+    /// How many keys a load that was refused has put.
+    fn loaded(&mut self, op: &Op) -> Result<usize, Wrong> {
+        let &Op::Load {
+            slot,
+            from,
+            count,
+            first,
+        } = op
+        else {
+            return Ok(0);
+        };
+        for i in 0..count {
+            let wrong = self.map(slot).and_then(|map| {
+                let found = map.get(&self.keys[slot][from + i])?;
+                self.judge(slot, found.as_deref(), Some(nth(first, i)))
+            });
+            if wrong.map_err(|error| error.to_string())?.is_some() {
+                return Ok(i);
+            }
+        }
+        Ok(count)
+    }
+
+    fn map(&mut self, slot: usize) -> Result<Map, Error> {
+        if let Some(map) = &self.maps[slot] {
+            return Ok(map.clone());
+        }
+        let name = self.plan.name(slot, self.thread);
+        let map = self.db.map_with(&name, self.plan.maps[slot].kind)?;
+        self.maps[slot] = Some(map.clone());
+        Ok(map)
+    }
+
+    fn is_expiring(&self, slot: usize) -> bool {
+        self.plan.maps[slot].role == Role::Expiring
+    }
+
+    /// What the map holds for this value.
+    fn stored(&mut self, slot: usize, value: Val) -> Result<Vec<u8>, Error> {
+        let map = self.map(slot)?;
+        Ok(if self.is_expiring(slot) {
+            Expiring::new(map).bytes(value.bytes(), life(value.life))
+        } else {
+            value.bytes()
+        })
+    }
+
+    /// Compares what a map holds with what it should.
+    fn judge(
+        &mut self,
+        slot: usize,
+        found: Option<&[u8]>,
+        expected: Option<Val>,
+    ) -> Result<Option<Wrong>, Error> {
+        let (Some(bytes), true) = (found, self.is_expiring(slot)) else {
+            return Ok(differs(found, expected));
+        };
+        let alive = Expiring::new(self.map(slot)?).read(bytes)?;
+        Ok(match alive {
+            Some((_, left))
+                if expected.is_some_and(|value| left.is_some() != (value.life == Life::Hours)) =>
+            {
+                Some(format!("{left:?} to live instead of {expected:?}"))
+            }
+            alive => differs(alive.as_ref().map(|(value, _)| &value[..]), expected),
+        })
+    }
+
+    fn carry_out(&mut self, op: &Op, truth: &Truth) -> Result<Result<(), Wrong>, Error> {
+        let wrong = match op {
+            &Op::Read(slot, n, how) => self.read(slot, n, how, truth)?,
+            &Op::Write(slot, n, write) => return self.write(slot, n, write, truth.value(slot, n)),
+            &Op::Load {
+                slot,
+                from,
+                count,
+                first,
+            } => {
+                let map = self.map(slot)?;
+                let entries: Result<Vec<_>, Error> = (0..count)
+                    .map(|i| Ok((&self.keys[slot][from + i], self.stored(slot, nth(first, i))?)))
+                    .collect();
+                return Ok(same("load", map.load(entries?)?, count as u64));
+            }
+            Op::Batch { changes, expected } => return self.batch(changes, expected, truth),
+            &Op::Scan {
+                slot,
+                from,
+                to,
+                reverse,
+                how,
+            } => self.scan(slot, from..=to, reverse, how, truth)?,
+            &Op::Snapshot(bound) => {
+                self.snapshot = None;
+                let snapshot = match bound {
+                    Some(bytes) => self.db.snapshot_within(bytes)?,
+                    None => self.db.snapshot()?,
+                };
+                self.snapshot = Some((snapshot, truth.maps.clone()));
+                None
+            }
+            &Op::ReadSnapshot(slot, n) => self.read_snapshot(slot, n)?,
+            Op::DropSnapshot => {
+                self.snapshot = None;
+                None
+            }
+            Op::Backup => self.backup()?,
+            &Op::Watch(slot) if truth.maps[slot].exists => self.watch(slot, truth)?,
+            &Op::Create(slot) => {
+                self.map(slot)?;
+                None
+            }
+            &Op::Drop(slot) => {
+                self.maps[slot] = None;
+                if self.watch.as_ref().is_some_and(|watched| watched.slot == slot) {
+                    self.watch = None;
+                }
+                let dropped = self.db.drop_map(&self.plan.name(slot, self.thread))?;
+                return Ok(same("drop_map", dropped, true));
+            }
+            &Op::Count(slot) => {
+                let map = self.map(slot)?;
+                let own = truth.maps[slot].values.iter().flatten().count() as u64;
+                // Others write meanwhile.
+                let count = map.count()?;
+                (count < own || (own > 0 && map.is_empty()?))
+                    .then(|| format!("{count} instead of {own} or more"))
+            }
+            &Op::Sweep(slot) => {
+                let mut cursor = None;
+                let limit = 1 + self.random.index(300);
+                Expiring::new(self.map(slot)?).sweep(&mut cursor, limit)?;
+                None
+            }
+            Op::Stats => {
+                let space = self.db.stats()?.space;
+                let sum = space.used + space.free + space.unswept;
+                // Others allocate between one look and the next.
+                (space.used > space.reserved || sum == 0).then(|| format!("{space:?}"))
+            }
+            Op::Maps => {
+                let maps = self.db.maps()?;
+                let there = |name: &str| maps.iter().any(|map| map.name == name);
+                let slots = 0..self.plan.maps.len();
+                slots
+                    .filter(|&slot| there(&self.plan.name(slot, self.thread)) != truth.maps[slot].exists)
+                    .map(|slot| format!("map {slot} is listed or is not, wrongly"))
+                    .next()
+            }
+            Op::GiveBack => {
+                self.db.give_back()?;
+                None
+            }
+            Op::Recover | Op::WaitRecovered => {
+                let recovery = match op {
+                    Op::Recover => self.db.recover(),
+                    _ => self.db.wait_recovered(),
+                };
+                matches!(recovery.state, RecoveryState::Failed(_)).then(|| format!("{recovery:?}"))
+            }
+            Op::Watch(_) => None,
+        };
+        Ok(wrong.map_or(Ok(()), Err))
+    }
+
+    fn read(&mut self, slot: usize, n: usize, how: Reading, truth: &Truth) -> Result<Option<Wrong>, Error> {
+        let map = self.map(slot)?;
+        let key = &self.keys[slot][n];
+        let expected = truth.value(slot, n);
+        match how {
+            Reading::Get if self.is_expiring(slot) => {
+                let found = Expiring::new(map).get(key)?;
+                Ok(differs(found.as_deref(), expected))
+            }
+            Reading::Get => self.judge(slot, map.get(key)?.as_deref(), expected),
+            // An entry past its end may be there still.
+            Reading::Contains if self.is_expiring(slot) => Ok(None),
+            Reading::Contains => Ok(same("contains", map.contains(key)?, expected.is_some()).err()),
+            Reading::Borrowed => {
+                let reader = map.reader();
+                self.judge(slot, reader.get(key)?.as_deref(), expected)
+            }
+            Reading::Several => {
+                let around = n..(n + 40).min(self.keys[slot].len());
+                let keys = &self.keys[slot][around.clone()];
+                let found = map.multi_get(keys)?;
+                for (n, found) in around.zip(found) {
+                    if let Some(wrong) = self.judge(slot, found.as_deref(), truth.value(slot, n))? {
+                        return Ok(Some(format!("key {n}: {wrong}")));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn write(
+        &mut self,
+        slot: usize,
+        n: usize,
+        write: Write,
+        old: Option<Val>,
+    ) -> Result<Result<(), Wrong>, Error> {
+        let map = self.map(slot)?;
+        let key = &self.keys[slot][n];
+        let there = old.is_some();
+        if self.is_expiring(slot) {
+            let map = Expiring::new(map);
+            return Ok(match write {
+                Write::Insert(new) => same("insert", map.insert(key, new.bytes(), life(new.life))?, !there),
+                Write::Expired(new) => {
+                    map.upsert(key, new.bytes(), Some(Duration::ZERO))?;
+                    Ok(())
+                }
+                Write::Remove => same("remove", map.remove(key)?, there),
+                Write::Touch(to) => same("touch", map.touch(key, life(to))?, there),
+                Write::Upsert(new) | Write::Update(new) => {
+                    map.upsert(key, new.bytes(), life(new.life))?;
+                    Ok(())
+                }
+                Write::CompareAndSwap { .. } | Write::Edit(_) => Ok(()),
+            });
+        }
+        Ok(match write {
+            Write::Insert(new) => same("insert", map.insert(key, new.bytes())?, !there),
+            Write::Upsert(new) => {
+                map.upsert(key, new.bytes())?;
+                Ok(())
+            }
+            Write::Update(new) => same("update", map.update(key, new.bytes())?, there),
+            Write::Remove => same("remove", map.remove(key)?, there),
+            Write::CompareAndSwap { right, new } => {
+                let expected = if right {
+                    old.map(Val::bytes)
+                } else {
+                    wrong_one(old)
+                };
+                same(
+                    "compare_and_swap",
+                    map.compare_and_swap(key, expected, new.map(Val::bytes))?,
+                    right,
+                )
+            }
+            Write::Edit(new) => {
+                let put = new.map(Val::bytes);
+                let mut look = Look {
+                    expected: old,
+                    wrong: None,
+                    put,
+                };
+                map.edit(key, &mut look)?;
+                look.wrong.map_or(Ok(()), Err)
+            }
+            Write::Touch(_) | Write::Expired(_) => Ok(()),
+        })
+    }
+
+    fn batch(
+        &mut self,
+        changes: &[(usize, usize, Option<Val>)],
+        expected: &[(usize, usize, bool)],
+        truth: &Truth,
+    ) -> Result<Result<(), Wrong>, Error> {
+        let mut batch = self.db.batch();
+        for &(slot, n, new) in changes {
+            let map = self.map(slot)?;
+            match new {
+                Some(new) => batch.upsert(&map, &self.keys[slot][n], self.stored(slot, new)?),
+                None => batch.remove(&map, &self.keys[slot][n]),
+            };
+        }
+        for &(slot, n, right) in expected {
+            let (map, old) = (self.map(slot)?, truth.value(slot, n));
+            let value = if right {
+                old.map(Val::bytes)
+            } else {
+                wrong_one(old)
+            };
+            batch.expect(&map, &self.keys[slot][n], value);
+        }
+        let holds = expected.iter().all(|&(_, _, right)| right);
+        Ok(same("commit", batch.commit()?, holds))
+    }
+
+    /// Reads a range: of this thread's keys it must show just those that there are, and all keys in order.
+    fn scan(
+        &mut self,
+        slot: usize,
+        range: std::ops::RangeInclusive<usize>,
+        reverse: bool,
+        how: Scanning,
+        truth: &Truth,
+    ) -> Result<Option<Wrong>, Error> {
+        let map = self.map(slot)?;
+        let keys = &self.keys[slot];
+        let (lower, upper) = (&keys[*range.start()], &keys[*range.end()]);
+        let bounds = (Bound::Included(lower), Bound::Included(upper));
+        let prefix = &lower[..self.random.index(lower.len() + 1)];
+        let mut found: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let is_prefix = matches!(how, Scanning::Prefix);
+        match how {
+            Scanning::Copied | Scanning::Prefix => {
+                let entries = if is_prefix {
+                    map.prefix(prefix)
+                } else {
+                    map.range(bounds)
+                };
+                let entries: Box<dyn Iterator<Item = _>> = if reverse {
+                    Box::new(entries.rev())
+                } else {
+                    Box::new(entries)
+                };
+                for entry in entries.take(LONGEST) {
+                    found.push(entry?);
+                }
+            }
+            Scanning::Borrowed => {
+                let reader = map.reader();
+                let entries = reader.range(bounds);
+                let entries: Box<dyn Iterator<Item = _>> = if reverse {
+                    Box::new(entries.rev())
+                } else {
+                    Box::new(entries)
+                };
+                for entry in entries {
+                    let (key, value) = entry?;
+                    found.push((key.to_vec(), value.to_vec()));
+                }
+            }
+            Scanning::Visited => {
+                map.reader().visit(bounds, |key, value| {
+                    found.push((key.to_vec(), value.to_vec()));
+                    ControlFlow::Continue(())
+                })?;
+            }
+        }
+        let reverse = reverse && !matches!(how, Scanning::Visited);
+        // A long walk by a prefix was cut short: nothing is known of what comes behind its last key.
+        let last = (found.len() == LONGEST).then(|| found[LONGEST - 1].0.clone());
+        let within = |key: &Vec<u8>| match (is_prefix, &last) {
+            (false, _) => key >= lower && key <= upper,
+            (true, None) => key.starts_with(prefix),
+            (true, Some(last)) => {
+                key.starts_with(prefix) && (if reverse { key >= last } else { key <= last })
+            }
+        };
+        // A range's keys are known by number, a prefix's have to be looked for.
+        let numbers = if is_prefix {
+            0..keys.len()
+        } else {
+            *range.start()..*range.end() + 1
+        };
+        let mut expected: Vec<_> = keys[numbers.clone()]
+            .iter()
+            .zip(&truth.maps[slot].values[numbers])
+            .filter_map(|(key, value)| Some((key, (*value)?)))
+            .filter(|(key, _)| within(key))
+            .collect();
+        if reverse {
+            expected.reverse();
+        }
+        let ordered = found.windows(2).all(|pair| {
+            if reverse {
+                pair[0].0 > pair[1].0
+            } else {
+                pair[0].0 < pair[1].0
+            }
+        });
+        if !ordered {
+            return Ok(Some("keys out of order".into()));
+        }
+        let mut expected = expected.into_iter();
+        for (key, value) in &found {
+            if owner(key) != Some(self.thread) {
+                continue;
+            }
+            let expiring = self.is_expiring(slot);
+            if expiring && Expiring::new(map.clone()).read(value)?.is_none() {
+                continue;
+            }
+            let wrong = match expected.next() {
+                Some((next, held)) if next == key => self.judge(slot, Some(value), Some(held))?,
+                other => Some(format!("{key:x?} instead of {:x?}", other.map(|(key, _)| key))),
+            };
+            if wrong.is_some() {
+                return Ok(wrong);
+            }
+        }
+        Ok(expected.next().map(|(key, _)| format!("{key:x?} is missing")))
+    }
+
+    fn read_snapshot(&mut self, slot: usize, n: usize) -> Result<Option<Wrong>, Error> {
+        let Some((snapshot, held)) = self.snapshot.take() else {
+            return Ok(None);
+        };
+        let name = self.plan.name(slot, self.thread);
+        let found = snapshot.find_view(&name).and_then(|view| match view {
+            Some(view) => Ok(Some(view.get(&self.keys[slot][n])?)),
+            None => Ok(None),
+        });
+        let found = match found {
+            Err(Error::SnapshotOutgrown(_)) => return Ok(None),
+            found => found?,
+        };
+        let wrong = match found {
+            None if !held[slot].exists => None,
+            // A map made after the snapshot shows nothing.
+            Some(None) if !held[slot].exists => None,
+            None => Some("the snapshot does not have the map".to_owned()),
+            Some(value) => self.judge(slot, value.as_deref(), held[slot].values[n])?,
+        };
+        self.snapshot = Some((snapshot, held));
+        Ok(wrong)
+    }
+
+    /// Makes a backup of the snapshot, restores it into memory, and compares what that holds.
+    fn backup(&mut self) -> Result<Option<Wrong>, Error> {
+        let Some((snapshot, held)) = self.snapshot.take() else {
+            return Ok(None);
+        };
+        let mut file = Vec::new();
+        match snapshot.backup(&mut file, |_| {}) {
+            Err(Error::SnapshotOutgrown(_)) => return Ok(None),
+            done => done?,
+        };
+        let restored = Db::anonymous()?;
+        restored.restore(&mut &file[..], |_| {})?;
+        let slots = held.iter().enumerate().filter(|(_, map)| map.exists);
+        for (slot, held) in slots {
+            let name = self.plan.name(slot, self.thread);
+            let Some(map) = restored.find_map(&name)? else {
+                return Ok(Some(format!("the backup does not have map '{name}'")));
+            };
+            for (key, value) in self.keys[slot].iter().zip(&held.values) {
+                if let Some(wrong) = self.judge(slot, map.get(key)?.as_deref(), *value)? {
+                    return Ok(Some(format!("restored map '{name}', key {key:x?}: {wrong}")));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares what the watch has told with what the map holds, and begins a new one.
+    fn watch(&mut self, slot: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
+        let holds = |slot: usize| {
+            let values = self.keys[slot].iter().zip(&truth.maps[slot].values);
+            values
+                .filter_map(|(key, value)| Some((key.clone(), (*value)?)))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let mut wrong = None;
+        if let Some(Watched {
+            slot,
+            mut watch,
+            held,
+        }) = self.watch.take()
+        {
+            let mut told: BTreeMap<Vec<u8>, Vec<u8>> = held
+                .into_iter()
+                .map(|(key, value)| (key, value.bytes()))
+                .collect();
+            let mut missed = false;
+            while let Some(event) = watch.try_next() {
+                match event {
+                    Event::Changed {
+                        key,
+                        value: Some(value),
+                    } => {
+                        told.insert(key, value);
+                    }
+                    Event::Changed { key, value: None } => {
+                        told.remove(&key);
+                    }
+                    Event::Missed(_) => missed = true,
+                }
+            }
+            let now = holds(slot);
+            let is = now.len() == told.len()
+                && now
+                    .iter()
+                    .zip(&told)
+                    .all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
+            if !missed && !is {
+                wrong = Some(format!(
+                    "the watch has told of {} entries, where {} are or others",
+                    told.len(),
+                    now.len()
+                ));
+            }
+        }
+        let capacity = self.random.pick(&[1, 100, 10_000]);
+        let watch = self.map(slot)?.watch("", capacity)?;
+        self.watch = Some(Watched {
+            slot,
+            watch,
+            held: holds(slot),
+        });
+        Ok(wrong)
+    }
+}
+
+/// A value that the key does not hold.
+fn wrong_one(old: Option<Val>) -> Option<Vec<u8>> {
+    match old {
+        None => Some(b"what it does not hold".to_vec()),
+        Some(_) => None,
+    }
+}
