@@ -50,7 +50,7 @@ mod tests {
         // SAFETY: the test holds the guard.
         let heap = unsafe { tree.heap().access() };
         let root = Root::at(heap, tree.root()).expect("a root");
-        let writer = Writer {
+        let writer: Writer<'_, S, _> = Writer {
             heap,
             guard,
             key,

@@ -38,7 +38,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     ) -> Result<Action, Error> {
         let root = Root::at(heap, index.root())?;
         let _locked = root.lock(heap)?;
-        let writer = Writer {
+        let writer = Self {
             heap,
             guard,
             key,
