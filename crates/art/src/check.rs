@@ -1,7 +1,8 @@
 //! The validator: walks everything and says what does not make sense.
 
+use crate::read::any_leaf;
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Site, Tagged, damaged};
-use index::{Faults, OnHeap};
+use index::Faults;
 use pmem::{Fault, Link, Media, Offset};
 
 /// Something still to check.
@@ -16,6 +17,8 @@ struct Item<'g> {
 impl<D: Design, M: Media> Radix<D, M> {
     /// Every fault of the structure.
     pub(crate) fn check_structure(&self) -> Faults {
+        // Beside writers what it reports may be wrong, but nothing that it reads is reused.
+        let _guard = heap::pin();
         let mut faults = Faults::default();
         let mut stack = Vec::new();
         match self.top() {
@@ -43,8 +46,8 @@ impl<D: Design, M: Media> Radix<D, M> {
 
     fn check_leaf(&self, item: &Item<'_>, faults: &mut Faults) -> Result<(), Fault> {
         faults.keys += 1;
-        let leaf = LeafRef::at(self.heap(), item.link)?;
-        if let Some(fault) = leaf.fault(self.heap()) {
+        let leaf = LeafRef::at(self.access(), item.link)?;
+        if let Some(fault) = leaf.fault(self.access()) {
             report(faults, item.link, fault);
         }
         let Some((level, below)) = item.parent else {
@@ -64,11 +67,11 @@ impl<D: Design, M: Media> Radix<D, M> {
         stack: &mut Vec<Item<'g>>,
         faults: &mut Faults,
     ) -> Result<(), Fault> {
-        let heap = self.heap();
+        let heap = self.access();
         let node = D::Node::at(heap, item.link)?;
         let depth = item.parent.map_or(0, |(above, _)| above + 1);
         let level = node.own_level(heap, item.link, depth)?;
-        let key = self.any_leaf(item.link, depth)?.map(|leaf| leaf.key());
+        let key = any_leaf::<D, M>(heap, item.link, depth)?.map(|leaf| leaf.key());
         if let (Some((above, Some(beside))), Some(key)) = (item.parent, key)
             && (D::Digit::shared(beside, key) < above || D::Digit::at(key, above) != item.digit)
         {

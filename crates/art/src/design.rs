@@ -16,7 +16,7 @@
 //! R4 The root stays where it is.
 
 use crate::{Digit, damaged};
-use heap::{Error, Heap, Trace};
+use heap::{Access, Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
 use std::fmt::Debug;
@@ -25,7 +25,12 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 /// A design of a radix index: its nodes and its writes.
-pub trait Design: Debug + Send + Sync + Sized + 'static {
+///
+/// # Safety
+///
+/// The design, its root and its nodes keep the rules of [`Heap::access`], given that their caller holds a guard; nodes
+/// tell all their children, and a root what hangs from it.
+pub unsafe trait Design: Debug + Send + Sync + Sized + 'static {
     /// What the heap's root directory calls such an index.
     const KIND: u32;
 
@@ -45,6 +50,7 @@ pub trait Design: Debug + Send + Sync + Sized + 'static {
     /// Where the pool is full or makes no sense. Nothing was changed then.
     fn edit<M: Media>(
         index: &Radix<Self, M>,
+        heap: &Access<M>,
         key: &[u8],
         edit: &mut dyn Edit,
         guard: &Guard,
@@ -72,14 +78,14 @@ pub trait Root {
     /// # Errors
     ///
     /// Where the pool makes no sense.
-    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault>;
+    fn top<M: Media>(heap: &Access<M>, root: Link) -> Result<Link, Fault>;
 
     /// Whether there is such a root.
     ///
     /// # Errors
     ///
     /// Where there is not.
-    fn check<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault>;
+    fn check<M: Media>(heap: &Access<M>, root: Link) -> Result<(), Fault>;
 }
 
 /// What is below a node, for the check of the node itself.
@@ -100,14 +106,14 @@ pub trait Node<'g>: Copy {
     /// # Errors
     ///
     /// Where there cannot be one.
-    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault>;
+    fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault>;
 
     /// The level at which it branches, given that `depth` digits lead to it: a fault, if that would be less.
     ///
     /// # Errors
     ///
     /// As said.
-    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault>;
+    fn level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault>;
 
     /// The same, by what the node itself says, where [`level`](Node::level) believes its link. Whoever
     /// follows more than one key's way asks for this: levels that ascend end every way through a damaged
@@ -117,18 +123,18 @@ pub trait Node<'g>: Copy {
     ///
     /// As said, and where node and link differ.
     #[inline]
-    fn own_level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+    fn own_level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault> {
         self.level(heap, link, depth)
     }
 
     /// The child for a digit, or null.
-    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link;
+    fn child<M: Media>(&self, heap: &'g Access<M>, digit: u8) -> Link;
 
     /// The leaf of the key that ends at the node's level, or null.
-    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link;
+    fn ends<M: Media>(&self, heap: &'g Access<M>) -> Link;
 
     /// Tells each child whose digit is in the range, with its digit and in any order.
-    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, each: impl FnMut(u8, Link));
+    fn children<M: Media>(&self, heap: &'g Access<M>, digits: Range<usize>, each: impl FnMut(u8, Link));
 
     /// How many digits to ask [`children`](Node::children) for at a time: less than all where it looks at no
     /// more than it is asked for.
@@ -141,15 +147,15 @@ pub trait Node<'g>: Copy {
 
     /// What does not make sense in the node itself. Levels, digits that occur twice, and whether keys lead to
     /// their leaves are checked for it.
-    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str>;
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str>;
 
     /// Asks for the lines that the next step from `link` to the child for `digit` reads. Never faults.
-    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8);
+    fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8);
 }
 
 /// A radix index of some design in a heap, under a root of its own.
 pub struct Radix<D: Design, M: Media = Hardware> {
-    heap: Heap<M>,
+    heap: Access<M>,
     root: Link,
     design: PhantomData<D>,
 }
@@ -175,6 +181,19 @@ impl<D: Design, M: Media> Debug for Radix<D, M> {
 }
 
 impl<D: Design, M: Media> Radix<D, M> {
+    /// The heap, for an index of the design.
+    fn access_of(heap: &Heap<M>) -> &Access<M> {
+        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and slots
+        // lead. The design keeps the rules (its trait's promise), and alone retires.
+        unsafe { heap.access() }
+    }
+
+    /// The heap, for reads.
+    #[inline(always)]
+    pub(crate) fn access(&self) -> &Access<M> {
+        &self.heap
+    }
+
     /// The root.
     #[inline(always)]
     pub fn root(&self) -> Link {
@@ -187,7 +206,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     ///
     /// Where the pool makes no sense.
     #[inline(always)]
-    pub fn top(&self) -> Result<Link, Fault> {
+    pub(crate) fn top(&self) -> Result<Link, Fault> {
         D::Root::top(&self.heap, self.root)
     }
 }
@@ -197,9 +216,10 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     const KIND: u32 = D::KIND;
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
-        let root = index::create_root(heap, name, D::KIND, |batch| D::Root::draft(heap, batch))?;
+        // SAFETY: the root is one of the design.
+        let root = unsafe { index::create_root(heap, name, D::KIND, |batch| D::Root::draft(heap, batch)) }?;
         Ok(Radix {
-            heap: heap.clone(),
+            heap: Self::access_of(heap).clone(),
             root,
             design: PhantomData,
         })
@@ -212,6 +232,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         if root.kind != D::KIND {
             return Err(damaged("root of such a radix index", root.link).into());
         }
+        let heap = Self::access_of(heap);
         D::Root::check(heap, root.link)?;
         Ok(Some(Radix {
             heap: heap.clone(),
@@ -248,7 +269,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, Error> {
-        D::edit(self, key, edit, guard)
+        D::edit(self, &self.heap, key, edit, guard)
     }
 
     fn visit_range<'g>(

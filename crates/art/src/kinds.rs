@@ -3,7 +3,7 @@
 //! How the bytes of each lie, and in which order they change, is each design's.
 
 use crate::{Children, Kind, Tagged, damaged};
-use heap::{Error, Heap};
+use heap::{Access, Error, Heap};
 use pmem::{Batch, Erased, Fault, Flushed, Link, Media, Offset, PSlot, Persistent, zeroed};
 
 /// What nodes of all kinds begin with.
@@ -93,15 +93,15 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
     ///
     /// Where there cannot be one.
     #[inline(always)]
-    pub fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+    pub fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault> {
         let offset = link
             .offset()
             .ok_or_else(|| damaged("null link to a node", link))?;
         Ok(match link.kind() {
-            Kind::N4 => InnerRef::N4(heap.pool().at(offset)?),
-            Kind::N16 => InnerRef::N16(heap.pool().at(offset)?),
-            Kind::N48 => InnerRef::N48(heap.pool().at(offset)?),
-            Kind::N256 => InnerRef::N256(heap.pool().at(offset)?),
+            Kind::N4 => InnerRef::N4(heap.at(offset)?),
+            Kind::N16 => InnerRef::N16(heap.at(offset)?),
+            Kind::N48 => InnerRef::N48(heap.at(offset)?),
+            Kind::N256 => InnerRef::N256(heap.at(offset)?),
             _ => return Err(damaged("link to a node", link)),
         })
     }

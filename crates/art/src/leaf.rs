@@ -15,7 +15,7 @@
 //!    was. Its first reader takes it away.
 
 use crate::checksum;
-use heap::{Error, Heap};
+use heap::{Access, Error, Heap};
 use index::Value;
 use pmem::{
     Batch, Draft, Durable, Fault, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope,
@@ -78,12 +78,12 @@ fn tail_len(header: u64) -> usize {
 impl<'g> LeafRef<'g> {
     /// The leaf that `link` leads to.
     #[inline]
-    pub fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Fault> {
+    pub fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<LeafRef<'g>, Fault> {
         let offset = link.offset().ok_or(Fault {
             what: "null leaf",
             offset: 0,
         })?;
-        let leaf = heap.pool().at::<Leaf>(offset)?;
+        let leaf = heap.at::<Leaf>(offset)?;
         let header = leaf.header.load(heap.media());
         let mut len = key_len(header);
         if header & WORD == 0 {
@@ -95,7 +95,7 @@ impl<'g> LeafRef<'g> {
             });
         }
         let tail = match Offset::new(offset.get() + SIZE as u64) {
-            Some(start) => heap.pool().bytes(start, len)?,
+            Some(start) => heap.bytes(start, len)?,
             None => {
                 return Err(Fault {
                     what: "leaf",
@@ -119,7 +119,7 @@ impl<'g> LeafRef<'g> {
 
     /// The value, made durable first if need be.
     #[inline]
-    pub fn value<M: Media>(&self, heap: &Heap<M>) -> Value<'g> {
+    pub fn value<M: Media>(&self, heap: &Access<M>) -> Value<'g> {
         if self.header & WORD == 0 {
             return Value::Bytes(&self.tail[key_len(self.header)..]);
         }
@@ -133,7 +133,7 @@ impl<'g> LeafRef<'g> {
     }
 
     #[cold]
-    fn persist_word<M: Media>(&self, header: u64, heap: &Heap<M>) {
+    fn persist_word<M: Media>(&self, header: u64, heap: &Access<M>) {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.leaf.word.persist_seen(&batch);
             batch.fence();
@@ -155,7 +155,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Stores an eight-byte value in place. The caller holds the lock on the leaf. 1 write-back, 1 fence.
-    pub fn store_word<P: Publication, M: Media>(&self, heap: &Heap<M>, value: u64) -> Durable {
+    pub fn store_word<P: Publication, M: Media>(&self, heap: &Access<M>, value: u64) -> Durable {
         let settled = self.header & !PENDING;
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let media = batch.media();
@@ -179,7 +179,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// What does not make sense in the leaf itself.
-    pub fn fault<M: Media>(&self, heap: &Heap<M>) -> Option<&'static str> {
+    pub fn fault<M: Media>(&self, heap: &Access<M>) -> Option<&'static str> {
         if !self.has_sound_key() {
             return Some("the key does not match its check byte");
         }

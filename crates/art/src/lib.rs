@@ -45,5 +45,6 @@ pub use multi_get::{GROUP, Walks, address, prefetch_leaf, walk_together};
 pub use place::{Parent, Place};
 pub use pmem::{prefetch, prefetch_range};
 pub use publish::{publish_leaf, replace_value, retire};
+pub use read::any_leaf;
 pub use shrink::{no_memory, shrink_at};
 pub use tries::{Missed, Tries};

@@ -2,7 +2,7 @@
 
 use crate::{Design, Digit, Node, Radix, Tagged, prefetch, prefetch_range};
 use heap::Heap;
-use index::{OnHeap, Value};
+use index::Value;
 use pmem::{Fault, LINE, Link, Media, Offset};
 
 /// Walks that go side by side: a little more than the misses that a core overlaps.
@@ -66,7 +66,7 @@ impl<D: Design, M: Media> Radix<D, M> {
             let Walks { links, .. } = walk_together(keys, self.top()?, step, ask)?;
             for (i, (link, key)) in links.into_iter().zip(keys).enumerate() {
                 let leaf = self.leaf_of(link, key)?;
-                found(group * GROUP + i, leaf.map(|leaf| leaf.value(self.heap())));
+                found(group * GROUP + i, leaf.map(|leaf| leaf.value(self.access())));
             }
         }
         Ok(())
@@ -76,9 +76,9 @@ impl<D: Design, M: Media> Radix<D, M> {
     #[inline(always)]
     fn prefetch_next(&self, link: Link, key: &[u8], depth: usize) {
         if link.is_inner() {
-            return D::Node::prefetch(self.heap(), link, D::Digit::at(key, depth).unwrap_or_default());
+            return D::Node::prefetch(self.access(), link, D::Digit::at(key, depth).unwrap_or_default());
         }
-        prefetch_leaf(self.heap(), link, key);
+        prefetch_leaf(self.access(), link, key);
     }
 }
 

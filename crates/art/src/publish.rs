@@ -5,7 +5,7 @@
 //! point.
 
 use crate::{LeafRef, draft_leaf};
-use heap::{Error, Guard, Heap};
+use heap::{Access, Error, Guard};
 use pmem::{Link, Media, PSlot, Publication, Purpose, Tag, persist_scope};
 
 /// Publishes a new leaf in a slot, whose lock the caller holds. With a leaf of one line 2 write-backs, 2
@@ -15,7 +15,7 @@ use pmem::{Link, Media, PSlot, Publication, Purpose, Tag, persist_scope};
 ///
 /// If the heap has no room. Nothing was changed then.
 pub fn publish_leaf<P: Publication, M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     slot: &PSlot,
     tag: Tag,
     key: &[u8],
@@ -38,7 +38,7 @@ pub fn publish_leaf<P: Publication, M: Media>(
 ///
 /// If the heap has no room. Nothing was changed then.
 pub fn replace_value<P: Publication, M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     (slot, link): (&PSlot, Link),
     leaf: LeafRef<'_>,
     value: &[u8],
@@ -55,9 +55,9 @@ pub fn replace_value<P: Publication, M: Media>(
 
 /// Gives the chunk of an object back once no reader can hold it. `len` is the [`footprint`](heap::footprint)
 /// of its draft.
-pub fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link, len: usize) {
+pub fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link, len: usize) {
     if let Some(offset) = link.offset() {
-        // SAFETY: a writer that has just unlinked the object calls this, under the guard of its whole operation.
+        // SAFETY: the holder of the access retires what it has unlinked under its guard.
         unsafe { heap.retire(guard, offset, len) };
     }
 }

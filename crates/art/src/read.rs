@@ -1,7 +1,8 @@
 //! Point reads: without locks and without looking at prefixes (optimistic path compression, as in ART).
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, same};
-use index::{Guard, OnHeap};
+use heap::Access;
+use index::Guard;
 use pmem::{Fault, Link, Media};
 
 impl<D: Design, M: Media> Radix<D, M> {
@@ -23,7 +24,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     /// From the inner node at `link`, reached after `depth` digits of the key, to what it has for the key.
     #[inline(always)]
     pub(crate) fn step(&self, link: Link, key: &[u8], depth: &mut usize) -> Result<Link, Fault> {
-        let heap = self.heap();
+        let heap = self.access();
         if let Some(digit) = D::Digit::at(key, *depth) {
             // Where nothing is skipped, the child's line comes together with the node's first.
             D::Node::prefetch(heap, link, digit);
@@ -43,37 +44,40 @@ impl<D: Design, M: Media> Radix<D, M> {
     pub(crate) fn leaf_of(&self, link: Link, key: &[u8]) -> Result<Option<LeafRef<'_>>, Fault> {
         match link.kind() {
             Kind::Leaf => {
-                let leaf = LeafRef::at(self.heap(), link)?;
+                let leaf = LeafRef::at(self.access(), link)?;
                 Ok(same(leaf.key(), key).then_some(leaf))
             }
             Kind::Null => Ok(None),
             _ => Err(damaged("link's kind", link)),
         }
     }
+}
 
-    /// Some leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change
-    /// emptied what was looked at.
-    ///
-    /// # Errors
-    ///
-    /// As for [`find_leaf`](Radix::find_leaf).
-    pub fn any_leaf(&self, mut link: Link, mut depth: usize) -> Result<Option<LeafRef<'_>>, Fault> {
-        let heap = self.heap();
-        while link.is_inner() {
-            let node = D::Node::at(heap, link)?;
-            depth = node.own_level(heap, link, depth)? + 1;
-            link = node.ends(heap);
-            let mut digit = 0;
-            while link.is_null() && digit < D::Digit::RADIX {
-                let end = digit + node.stride();
-                node.children(heap, digit..end, |_, child| link = child);
-                digit = end;
-            }
+/// Some leaf below the inner node at `link`, to which `depth` digits lead; `None` if a concurrent change emptied what
+/// was looked at.
+///
+/// # Errors
+///
+/// Where the pool makes no sense.
+pub fn any_leaf<D: Design, M: Media>(
+    heap: &Access<M>,
+    mut link: Link,
+    mut depth: usize,
+) -> Result<Option<LeafRef<'_>>, Fault> {
+    while link.is_inner() {
+        let node = D::Node::at(heap, link)?;
+        depth = node.own_level(heap, link, depth)? + 1;
+        link = node.ends(heap);
+        let mut digit = 0;
+        while link.is_null() && digit < D::Digit::RADIX {
+            let end = digit + node.stride();
+            node.children(heap, digit..end, |_, child| link = child);
+            digit = end;
         }
-        match link.kind() {
-            Kind::Leaf => LeafRef::at(heap, link).map(Some),
-            Kind::Null => Ok(None),
-            _ => Err(damaged("link's kind", link)),
-        }
+    }
+    match link.kind() {
+        Kind::Leaf => LeafRef::at(heap, link).map(Some),
+        Kind::Null => Ok(None),
+        _ => Err(damaged("link's kind", link)),
     }
 }

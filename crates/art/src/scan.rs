@@ -5,8 +5,9 @@
 //! the misses of a scan overlap. The walk stops at an inner node until the queue has come to it.
 
 use crate::bounds::{Bounds, Edge, Edges, key_of};
+use crate::read::any_leaf;
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, prefetch};
-use index::{Direction, OnHeap, Visit};
+use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, Offset};
 use std::cmp::{Ordering, Reverse};
 use std::collections::VecDeque;
@@ -108,9 +109,9 @@ impl<D: Design, M: Media> Radix<D, M> {
             };
             match item.link.kind() {
                 Kind::Leaf => {
-                    let leaf = LeafRef::at(self.heap(), item.link)?;
+                    let leaf = LeafRef::at(self.access(), item.link)?;
                     let inside = item.edges.are_free() || walk.bounds.hold(leaf.key(), item.edges);
-                    if inside && visit(leaf.key(), leaf.value(self.heap())).is_break() {
+                    if inside && visit(leaf.key(), leaf.value(self.access())).is_break() {
                         return Ok(());
                     }
                 }
@@ -126,7 +127,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     /// Puts links into the queue until it is full, or an inner node must be entered first, or nothing is
     /// left; asks for what the new ones lead to.
     fn fill<'g>(&'g self, walk: &mut Walk<'_, D::Node<'g>>) {
-        let base = self.heap().pool().base().as_ptr().cast_const();
+        let base = self.access().pool().base().as_ptr().cast_const();
         while !walk.waits && walk.queue.len() < AHEAD {
             let Some(frame) = walk.path.last_mut() else { return };
             let Some(&item) = walk.gathered.get(frame.next) else {
@@ -189,7 +190,7 @@ impl<D: Design, M: Media> Radix<D, M> {
             };
             frame
                 .node
-                .children(self.heap(), digits, |digit, link| window.push((digit, link)));
+                .children(self.access(), digits, |digit, link| window.push((digit, link)));
             match direction {
                 Direction::Forward => window.sort_unstable_by_key(|&(digit, _)| digit),
                 Direction::Reverse => window.sort_unstable_by_key(|&(digit, _)| Reverse(digit)),
@@ -214,7 +215,7 @@ impl<D: Design, M: Media> Radix<D, M> {
 
     /// Puts the node at `item` on the path, unless it lies outside the bounds.
     fn enter<'g>(&'g self, mut item: Item, walk: &mut Walk<'_, D::Node<'g>>) -> Result<(), Fault> {
-        let heap = self.heap();
+        let heap = self.access();
         let node = D::Node::at(heap, item.link)?;
         let level = node.own_level(heap, item.link, item.depth as usize)?;
         if !self.narrow_to_node(&mut item, level, &walk.bounds)? {
@@ -258,7 +259,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         if level == depth || (edges.low != Edge::Along && edges.high != Edge::Along) {
             return Ok(true);
         }
-        let leaf = self.any_leaf(item.link, depth)?;
+        let leaf = any_leaf::<D, M>(self.access(), item.link, depth)?;
         let Some(key) = leaf
             .map(|leaf| leaf.key())
             .filter(|key| D::Digit::count(key) >= level)

@@ -1,7 +1,7 @@
 //! What is alive, told to the heap (post-crash collection, audit).
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Root, Tagged};
-use heap::{Error, Heap, Trace};
+use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 use std::marker::PhantomData;
 
@@ -15,8 +15,13 @@ impl<D: Design> Tracer<D> {
     }
 }
 
-impl<D: Design, M: Media> Trace<M> for Tracer<D> {
-    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+// SAFETY: it tells the slots that the design's readers follow (the promise of the design).
+unsafe impl<D: Design, M: Media> Trace<M> for Tracer<D> {
+    fn kind(&self) -> u32 {
+        D::KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
         if link.kind() == Kind::Leaf {
             return Ok(LeafRef::at(heap, link)?.extent() as u64);
         }

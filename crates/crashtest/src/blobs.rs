@@ -97,7 +97,8 @@ impl Subject for Blobs {
                  the other",
             );
             let fenced = batch.fence();
-            heap.create_root(ROOT, KIND, flushed.persisted(&fenced), Tag::default())
+            // SAFETY: the tracer knows a table by its tag.
+            unsafe { heap.create_root(ROOT, KIND, flushed.persisted(&fenced), Tag::default()) }
         });
         let table = table.map_err(|error| format!("creation failed: {error}"))?;
         Ok(Live {

@@ -187,7 +187,8 @@ mod tests {
         let pool = Pool::create_in(crash.memory(), &options, crash.clone()).expect("a pool");
         let word = |line: u64| {
             let offset = pmem::Offset::new((64 << 10) + 64 * line).expect("not zero");
-            pool.at::<PWord>(offset).expect("within")
+            // SAFETY: the test makes no drafts.
+            unsafe { pool.at::<PWord>(offset) }.expect("within")
         };
         crash.record();
         persist_scope(&crash, Purpose::Node, |batch| {

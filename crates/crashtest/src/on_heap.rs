@@ -70,9 +70,11 @@ pub fn shape(
     for (_, root) in heap.roots()? {
         links.push((root.kind, root.link));
     }
+    // SAFETY: the history stands still, so no object is retired.
+    let heap = unsafe { heap.access() };
     while let Some((kind, link)) = links.pop() {
-        let tracer = tracers.iter().find(|(known, _)| *known == kind);
-        let (Some(offset), Some((_, tracer))) = (link.offset(), tracer) else {
+        let tracer = tracers.iter().find(|tracer| tracer.kind() == kind);
+        let (Some(offset), Some(tracer)) = (link.offset(), tracer) else {
             continue;
         };
         let mut children = Vec::new();

@@ -8,7 +8,7 @@
 
 use crate::record::RecordRef;
 use art::checksum;
-use heap::Heap;
+use heap::Access;
 use index::Value;
 use pmem::{Fault, Link, Media, Offset};
 use std::cmp::Ordering;
@@ -39,7 +39,7 @@ impl<'k> Key<'k> {
     #[inline]
     pub(crate) fn compare<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         prefix: u64,
         link: Link,
     ) -> Result<Ordering, Fault> {
@@ -78,7 +78,7 @@ impl Entry {
     /// The key's bytes.
     pub(crate) fn key<'b, 'g: 'b, M: Media>(
         &self,
-        heap: &'g Heap<M>,
+        heap: &'g Access<M>,
         buffer: &'b mut [u8; 8],
     ) -> Result<Key<'b>, Fault> {
         let bytes = if self.link.is_null() {
@@ -111,7 +111,7 @@ impl Entry {
     }
 
     /// The value.
-    pub(crate) fn value<'g, M: Media>(&self, heap: &'g Heap<M>) -> Result<Value<'g>, Fault> {
+    pub(crate) fn value<'g, M: Media>(&self, heap: &'g Access<M>) -> Result<Value<'g>, Fault> {
         if self.link.is_null() {
             return Ok(Value::Word(self.word.to_le_bytes()));
         }
@@ -120,12 +120,12 @@ impl Entry {
     }
 
     /// The key's bytes, to keep.
-    pub(crate) fn key_bytes<M: Media>(&self, heap: &Heap<M>) -> Result<Vec<u8>, Fault> {
+    pub(crate) fn key_bytes<M: Media>(&self, heap: &Access<M>) -> Result<Vec<u8>, Fault> {
         Ok(self.key(heap, &mut [0; 8])?.bytes.to_vec())
     }
 
     /// The order of two entries' keys.
-    pub(crate) fn compare<M: Media>(&self, heap: &Heap<M>, other: &Entry) -> Result<Ordering, Fault> {
+    pub(crate) fn compare<M: Media>(&self, heap: &Access<M>, other: &Entry) -> Result<Ordering, Fault> {
         if self.prefix != other.prefix {
             return Ok(self.prefix.cmp(&other.prefix));
         }

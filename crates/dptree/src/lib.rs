@@ -61,7 +61,7 @@ use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Still, Value, Visit};
 use key::Key;
 pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
-use pmem::{Fault, Hardware, Lacks, Link, Media};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Lacks, Link, Media, Tag};
 use root::{Root, tag};
 pub use stats::{Phase, Stats};
 use std::marker::PhantomData;
@@ -138,15 +138,9 @@ impl<M: Media> DpTree<M> {
 impl<M: Media, C: Choice> DpTree<M, C> {
     fn make(heap: &Heap<M>, name: &[u8], options: Options) -> Result<Self, heap::Error> {
         let options = options.sane();
-        let link = index::create_root(heap, name, KIND, |batch| {
-            let draft = heap.draft(Root::new(&options), 0, batch)?;
-            heap.media().unmissed(
-                Lacks::WriteBack,
-                "a new root: its first line is persisted again by the opening that follows; the others are zeros, which \
-                 matters where the chunk has held something before",
-            );
-            Ok((draft.flush(batch).erased(), tag::ROOT))
-        })?;
+        // SAFETY: it is the root of an empty DPTree.
+        let link =
+            unsafe { index::create_root(heap, name, KIND, |batch| draft_root(heap, &options, batch)) }?;
         Self::attach(heap, link, options)
     }
 
@@ -171,6 +165,9 @@ impl<M: Media, C: Choice> DpTree<M, C> {
             offset: root.bits(),
         };
         let at = root.offset().ok_or(fault)?;
+        // SAFETY: readers hold the guard that they are given. Merges, of which one runs at a time, replace the base's leaves
+        // and retire them, and nothing else does; so they and checks, which keep them out, need none.
+        let heap = unsafe { heap.access() };
         let owner = heap.attach(at, || Owner::start(Shared::open(heap, root, options)?))?;
         Ok(DpTree {
             owner: owner.ok_or(fault)?,
@@ -209,6 +206,21 @@ impl<M: Media, C: Choice> DpTree<M, C> {
             ..self.shared().stats()
         }
     }
+}
+
+/// Writes the root of an empty tree.
+fn draft_root<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    options: &Options,
+    batch: &Batch<'e, '_, M>,
+) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error> {
+    let draft = heap.draft(Root::new(options), 0, batch)?;
+    heap.media().unmissed(
+        Lacks::WriteBack,
+        "a new root: its first line is persisted again by the opening that follows; the others are zeros, which \
+         matters where the chunk has held something before",
+    );
+    Ok((draft.flush(batch).erased(), tag::ROOT))
 }
 
 /// What a read fails with: reads need no memory, so nothing but damage.

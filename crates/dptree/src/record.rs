@@ -9,7 +9,7 @@
 //! I1 A published record never changes. A removal's record has a key and no value.
 
 use art::checksum;
-use heap::{Error, Guard, Heap};
+use heap::{Access, Error, Guard, Heap};
 use pmem::{Batch, Fault, Flushed, Link, Media, Offset, PWord, Persistent};
 
 const KEY_BITS: u32 = 16;
@@ -43,13 +43,13 @@ pub(crate) struct RecordRef<'g> {
 impl<'g> RecordRef<'g> {
     /// The record that `link` leads to.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<RecordRef<'g>, Fault> {
+    pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<RecordRef<'g>, Fault> {
         let fault = |offset| Fault {
             what: "record",
             offset,
         };
         let offset = link.offset().ok_or(fault(0))?;
-        let record = heap.pool().at::<Record>(offset)?;
+        let record = heap.at::<Record>(offset)?;
         let header = record.header.load(heap.media());
         let key = (header & ((1 << KEY_BITS) - 1)) as usize;
         let value = (header >> KEY_BITS) as usize;
@@ -57,7 +57,7 @@ impl<'g> RecordRef<'g> {
             return Err(fault(offset.get()));
         }
         let start = Offset::new(offset.get() + SIZE as u64).ok_or(fault(offset.get()))?;
-        let tail = heap.pool().bytes(start, key + value)?;
+        let tail = heap.bytes(start, key + value)?;
         let (key, value) = tail.split_at(key);
         Ok(RecordRef {
             key,
@@ -73,7 +73,7 @@ impl<'g> RecordRef<'g> {
     }
 
     /// Whether the bytes are those that were written.
-    pub(crate) fn is_whole<M: Media>(&self, heap: &Heap<M>) -> bool {
+    pub(crate) fn is_whole<M: Media>(&self, heap: &Access<M>) -> bool {
         self.record.check.load(heap.media()) == check(self.key.len(), self.tail)
     }
 }
@@ -103,12 +103,12 @@ pub(crate) fn draft<'e, 'h, M: Media>(
 }
 
 /// Takes a record that nothing leads to any more out of use.
-pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
+pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
     if let Some(offset) = link.offset() {
         let record = RecordRef::at(heap, link)?;
         // What is damaged may not be a record at all.
         if record.is_whole(heap) {
-            // SAFETY: nothing leads to the record (the caller's promise): the merge unlinked it under the guard.
+            // SAFETY: nothing leads to the record: the merge unlinked it under the guard.
             unsafe { heap.retire(guard, offset, record.extent()) };
         }
     }

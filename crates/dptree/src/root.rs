@@ -19,7 +19,7 @@
 //!    before these pages serve again.
 
 use crate::Options;
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Fault, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
 
 /// The most partitions of a log.
@@ -105,12 +105,12 @@ impl Root {
     }
 
     /// The root at `link`.
-    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Root, Error> {
+    pub(crate) fn at<M: Media>(heap: &Access<M>, link: Link) -> Result<&Root, Error> {
         let offset = link.offset().ok_or(Fault {
             what: "null root of a DPTree",
             offset: 0,
         })?;
-        heap.at(offset)
+        Ok(heap.at(offset)?)
     }
 
     pub(crate) fn state<M: Media>(&self, media: &M) -> State {

@@ -9,15 +9,20 @@ use crate::base::leaf::{LeafRef, has, slots_of};
 use crate::log::page::{self, PageHead};
 use crate::record::RecordRef;
 use crate::root::{Root, tag};
-use heap::{Error, Heap, Trace};
+use heap::{Access, Error, Trace};
 use pmem::{Fault, Link, Media};
 
 /// The tracer of DPTrees.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-impl<M: Media> Trace<M> for Tracer {
-    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+// SAFETY: it tells what an opening and readers follow: the logs that are alive, and the leaves of the version that counts.
+unsafe impl<M: Media> Trace<M> for Tracer {
+    fn kind(&self) -> u32 {
+        crate::KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
         let media = heap.media();
         let len = match link.tag() {
             tag::ROOT => {
@@ -58,7 +63,7 @@ impl<M: Media> Trace<M> for Tracer {
     }
 }
 
-fn trace_root<M: Media>(heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<(), Error> {
+fn trace_root<M: Media>(heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<(), Error> {
     let media = heap.media();
     let root = Root::at(heap, link)?;
     // What it does not lead to is about to serve again.

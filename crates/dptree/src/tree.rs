@@ -15,7 +15,7 @@ use crate::log::cache::Cache;
 use crate::log::{Log, lock, replay};
 use crate::merge::Progress;
 use crate::root::{Root, Shape};
-use heap::{Error, Heap, Swap};
+use heap::{Access, Error, Swap};
 use pmem::{Link, Media};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -31,7 +31,7 @@ pub(crate) struct Trees {
 /// What all handles of one DPTree share.
 #[derive(Debug)]
 pub(crate) struct Shared<M: Media> {
-    pub(crate) heap: Heap<M>,
+    pub(crate) heap: Access<M>,
     pub(crate) root: Link,
     pub(crate) shape: Shape,
     pub(crate) options: Options,
@@ -47,7 +47,7 @@ pub(crate) struct Shared<M: Media> {
 
 impl<M: Media> Shared<M> {
     /// The trees that the root leads to; logs are replayed.
-    pub(crate) fn open(heap: &Heap<M>, root: Link, options: Options) -> Result<Shared<M>, Error> {
+    pub(crate) fn open(heap: &Access<M>, root: Link, options: Options) -> Result<Shared<M>, Error> {
         let options = options.sane();
         let persistent = Root::at(heap, root)?;
         let shape = persistent.shape(heap.media())?;
@@ -122,7 +122,7 @@ fn threshold(options: &Options, keys: usize) -> usize {
 }
 
 /// Replays the partitions of a buffer's log, side by side.
-fn replay_all<M: Media>(heap: &Heap<M>, root: &Root, buffer: &Buffer, threads: usize) -> Result<(), Error> {
+fn replay_all<M: Media>(heap: &Access<M>, root: &Root, buffer: &Buffer, threads: usize) -> Result<(), Error> {
     let partitions = buffer.log.partitions();
     let next = AtomicUsize::new(0);
     let error = Mutex::new(None);

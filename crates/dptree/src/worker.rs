@@ -177,7 +177,8 @@ impl<M: Media> Drop for Owner<M> {
         let shared = &self.shared;
         shared.cache.clear(&shared.heap, &heap::pin());
         if let Some(root) = shared.root.offset() {
-            shared.heap.detach(root);
+            // SAFETY: this is the owner's drop, and its thread has ended.
+            unsafe { shared.heap.detach(root) };
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The buffer trees are bounded, also while recovery's trace keeps merges from beginning.
 
-use heap::{Error, Heap, State, Trace, footprint};
+use heap::{Access, Error, Heap, State, Trace, footprint};
 use index::Index;
 use pmem::{Hardware, Link, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use wollemi_dptree::{DpTree, KIND, Options, tracer};
+use wollemi_dptree::{DpTree, Options, tracer};
 
 #[repr(C)]
 struct Word(PWord);
@@ -16,8 +16,13 @@ unsafe impl Persistent for Word {}
 /// A tracer that does not end before it is told to.
 struct Slow(Arc<AtomicBool>);
 
-impl Trace<Hardware> for Slow {
-    fn trace(&self, _: &Heap<Hardware>, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
+// SAFETY: its roots are words, which lead nowhere.
+unsafe impl Trace<Hardware> for Slow {
+    fn kind(&self) -> u32 {
+        SLOW
+    }
+
+    fn trace(&self, _: &Access<Hardware>, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
         while !self.0.load(SeqCst) {
             std::thread::yield_now();
         }
@@ -49,8 +54,9 @@ fn writers_wait_for_the_trace() {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let word = heap.draft(Word(PWord::new(7)), 0, &batch).expect("room");
             let word = word.flush(&batch);
-            heap.create_root(b"slow", SLOW, word.persisted(&batch.fence()), Tag::default())
-                .expect("room");
+            let word = word.persisted(&batch.fence());
+            // SAFETY: the slow tracer knows words.
+            unsafe { heap.create_root(b"slow", SLOW, word, Tag::default()) }.expect("room");
         });
         heap.close().expect("closed");
 
@@ -59,10 +65,7 @@ fn writers_wait_for_the_trace() {
         let index = DpTree::open_with(&heap, b"test", options);
         let index = index.expect("sound").expect("the root");
         let told = Arc::<AtomicBool>::default();
-        let tracers = vec![
-            (KIND, tracer()),
-            (SLOW, Arc::new(Slow(Arc::clone(&told))) as Arc<_>),
-        ];
+        let tracers = vec![tracer(), Arc::new(Slow(Arc::clone(&told)))];
         heap.recover(tracers, 1).expect("recovery");
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -98,7 +101,7 @@ fn an_index_that_is_held_still_does_not_merge() {
     let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
     let heap = Heap::new(pool).expect("a heap");
     let index = DpTree::create_with(&heap, b"test", options).expect("an index");
-    heap.recover(vec![(KIND, tracer())], 1).expect("recovery begins");
+    heap.recover(vec![tracer()], 1).expect("recovery begins");
     heap.wait_recovered();
     let merges = || index.stats().merges;
     {
@@ -110,7 +113,7 @@ fn an_index_that_is_held_still_does_not_merge() {
                 .expect("room");
         }
         assert_eq!(merges(), before);
-        let audit = heap.audit(&vec![(KIND, tracer())], 1).expect("an audit");
+        let audit = heap.audit(&vec![tracer()], 1).expect("an audit");
         assert!(audit.is_clean(), "{audit:?}");
     }
     let held = merges();

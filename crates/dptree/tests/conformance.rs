@@ -7,7 +7,7 @@ use index::conformance::{Reopen, Subject};
 use pmem::{Hardware, Pool, PoolOptions};
 use std::marker::PhantomData;
 use tempfile::TempDir;
-use wollemi_dptree::{DpTree, KIND, Options, Probing, tracer};
+use wollemi_dptree::{DpTree, Options, Probing, tracer};
 
 /// Which options.
 trait Choice {
@@ -131,7 +131,7 @@ impl<C: Choice> Subject for InFile<C> {
         let pool = Pool::open(folder.path().join("pool"), &options(), Hardware::detect()).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
         // Before the log is replayed, which is then done by as many threads.
-        heap.recover(vec![(KIND, tracer())], 2).expect("recovery");
+        heap.recover(vec![tracer()], 2).expect("recovery");
         let index = DpTree::open_with(&heap, b"test", C::options());
         let index = index.expect("the index").expect("the root");
         InFile {

@@ -5,7 +5,7 @@ use heap::Heap;
 use index::Index;
 use index::conformance::settled;
 use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
-use wollemi_dptree::{DpTree, KIND, Options, tracer};
+use wollemi_dptree::{DpTree, Options, tracer};
 
 #[repr(C)]
 struct Filler(PWord);
@@ -108,6 +108,6 @@ fn a_merge_without_memory_changes_nothing() {
     index.settle().expect("room");
     assert_eq!(index.stats().failed, None);
     assert_holds(&index, 0..99, b"8 bytes!");
-    let audit = heap.audit(&vec![(KIND, tracer())], 1).expect("an audit");
+    let audit = heap.audit(&vec![tracer()], 1).expect("an audit");
     assert!(audit.is_clean(), "{audit:?}");
 }

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use tempfile::TempDir;
-use wollemi_dptree::{DpTree, KIND, Options, tracer};
+use wollemi_dptree::{DpTree, Options, tracer};
 
 fn options(workers: usize) -> Options {
     Options {
@@ -259,7 +259,7 @@ impl InFile {
         let heap = Heap::new(pool).expect("the heap");
         let index = DpTree::open_with(&heap, b"test", options(0));
         let index = index.expect("the index").expect("the root");
-        heap.recover(vec![(KIND, tracer())], 1).expect("recovery");
+        heap.recover(vec![tracer()], 1).expect("recovery");
         assert_eq!(heap.wait_recovered(), State::Done);
         InFile { index, folder }
     }
@@ -274,11 +274,7 @@ impl InFile {
         let faults = self.index.check().expect("sound");
         assert_eq!(faults.found, [""; 0]);
         assert_eq!(faults.keys, model.len() as u64);
-        let audit = self
-            .index
-            .heap()
-            .audit(&vec![(KIND, tracer())], 1)
-            .expect("an audit");
+        let audit = self.index.heap().audit(&vec![tracer()], 1).expect("an audit");
         assert!(audit.is_clean(), "{audit:?}");
     }
 }

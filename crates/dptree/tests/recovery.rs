@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use wollemi_dptree::{DpTree, KIND, Options, tracer};
+use wollemi_dptree::{DpTree, Options, tracer};
 
 /// A wait for another thread that takes longer counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -99,7 +99,7 @@ fn an_opening_that_empties_a_merged_log_frees_its_pages_once() {
     }
     let watch = Emptied::default();
     let heap = open(killed, ROOM, Watched::machine(watch.clone()));
-    let tracers = || vec![(KIND, tracer())];
+    let tracers = || vec![tracer()];
     let recovering = heap.clone();
     let went = Arc::<AtomicBool>::default();
     let tells = Arc::clone(&went);
@@ -149,7 +149,7 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
     }
     let watch = Merging::default();
     let heap = open(&path, ROOM, Watched::machine(watch.clone()));
-    let tracers = || vec![(KIND, tracer())];
+    let tracers = || vec![tracer()];
     let index = DpTree::open_with(&heap, b"test", options(0));
     let index = index.expect("sound").expect("there");
     for i in 0..99 {

@@ -45,8 +45,13 @@ impl<M: Media> Heap<M> {
         }
     }
 
-    /// Ends what was [attached](Heap::attach) to the object at `at`; called when nothing of it is at work any more.
-    pub fn detach(&self, at: Offset) {
+    /// Ends what was [attached](Heap::attach) to the object at `at`.
+    ///
+    /// # Safety
+    ///
+    /// The caller is the drop of the attached value, and nothing of the value is at work any more: a second one may be
+    /// made now.
+    pub unsafe fn detach(&self, at: Offset) {
         lock(&self.inner.attached.0).remove(&at);
     }
 }

@@ -95,6 +95,8 @@ impl<M: Media> Heap<M> {
             traced: &traced,
         };
         let bytes = AtomicU64::new(0);
+        // What is retired meanwhile stays as it is until the trace has ended.
+        let guard = crate::pin();
         tracing.run(&|offset, len| match self.meet(&met, offset, len) {
             Ok(true) => {
                 bytes.fetch_add(len, Relaxed);
@@ -115,6 +117,7 @@ impl<M: Media> Heap<M> {
                 Ok(false)
             }
         })?;
+        drop(guard);
         for &offset in &*lock(&space.held) {
             let place = Offset::new(offset).ok_or("not a place");
             if let Err(what) = place.and_then(|place| self.meet(&met, place, 0)) {

@@ -120,36 +120,6 @@ impl<M: Media> Heap<M> {
         self.inner.pool.generation()
     }
 
-    /// The object at `offset`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] where it would lie outside the pool or be misaligned.
-    #[inline(always)]
-    pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Error> {
-        Ok(self.inner.pool.at(offset)?)
-    }
-
-    /// `len` objects, one after the other, from `offset` on.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] where they would lie outside the pool or be misaligned.
-    #[inline(always)]
-    pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Error> {
-        Ok(self.inner.pool.slice(offset, len)?)
-    }
-
-    /// `len` bytes at `offset`, which do not change while they are reachable.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] where they would lie outside the pool.
-    #[inline(always)]
-    pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Error> {
-        Ok(self.inner.pool.bytes(offset, len)?)
-    }
-
     /// A draft of `value` with `tail` bytes after it, which hold anything at first. Its length for
     /// [`retire`](Heap::retire) and [`Trace`](crate::Trace) is its [`footprint`].
     ///
@@ -213,7 +183,8 @@ impl<M: Media> Heap<M> {
     ///
     /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
     /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
-    ///   reader or the trace can come to leads to it. `guard` has been held since before that.
+    ///   reader or the trace can come to leads to it. `guard` has been held since before that, or recovery does not sweep
+    ///   meanwhile ([`Removed`](crate::Removed)).
     /// * No thread uses the object from now on, except under a guard of its own from before now.
     /// * The object is retired once.
     #[inline]
@@ -485,7 +456,8 @@ impl<M: Media> Inner<M> {
              users",
         );
         persist_scope(media, Purpose::Alloc, |batch| {
-            self.pool.allocated().store(allocated, &batch);
+            // SAFETY: what lies beyond holds no object before this is durable (I1).
+            unsafe { self.pool.set_allocated(allocated, &batch) };
             let _durable = batch.fence().durable();
         });
         lock(&self.space.runs).end = end;

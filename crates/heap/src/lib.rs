@@ -32,7 +32,8 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `heap` | drafts, retirement, access; new pages |
+//! | `heap` | drafts and retirement; new pages |
+//! | `access` | reading objects |
 //! | `local` | what a thread has claimed |
 //! | `apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
@@ -49,6 +50,7 @@
 //! Locks, and so waiting, are short and in this order: roots; recovery's stage, the list of caches; a class's open and
 //! scanty pages; a page; free runs; the pool's growth. No guard is pinned and no tracer runs under them.
 
+mod access;
 mod apart;
 mod aside;
 mod attach;
@@ -73,6 +75,7 @@ mod sweep;
 mod table;
 mod trace;
 
+pub use access::Access;
 pub use apart::SetApart;
 pub use audit::Audit;
 pub use class::footprint;

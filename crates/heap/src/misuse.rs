@@ -1,4 +1,4 @@
-//! Misuses of guards and of retirement, none of which compiles.
+//! Misuses of guards, of objects and of roots, none of which compiles.
 //!
 //! Each stands below a right use that does compile and differs from it in the misuse only, so that it cannot fail
 //! for another reason. (The compiler checks the error codes when its unstable features are on.)
@@ -12,7 +12,7 @@ macro_rules! misuse {
     };
     (@prelude) => {
         "
-        use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
+        use pmem::{Hardware, Link, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
         use wollemi_heap::*;
         let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).unwrap();
         let heap = Heap::new(pool).unwrap();
@@ -107,15 +107,135 @@ misuse! {
     retire_without_a_promise "E0133" {
         "persist_scope(heap.media(), Purpose::Node, |batch| {
             let object = heap.draft(PWord::new(1), 0, &batch).unwrap().flush(&batch);
-            let offset = object.persisted(&batch.fence()).into_link(Default::default()).offset().unwrap();
+            let offset = object.persisted(&batch.fence()).into_link(Tag::default()).offset().unwrap();
             // SAFETY: nothing has ever led to the object.
             unsafe { heap.retire(&pin(), offset, footprint::<PWord>(0).unwrap()) };
         });"
     } not {
         "persist_scope(heap.media(), Purpose::Node, |batch| {
             let object = heap.draft(PWord::new(1), 0, &batch).unwrap().flush(&batch);
-            let offset = object.persisted(&batch.fence()).into_link(Default::default()).offset().unwrap();
+            let offset = object.persisted(&batch.fence()).into_link(Tag::default()).offset().unwrap();
             heap.retire(&pin(), offset, footprint::<PWord>(0).unwrap());
         });"
+    }
+}
+
+misuse! {
+    /// The code that reads objects promises that it goes where links lead, under a guard.
+    read_without_a_promise "E0133" {
+        "let (place, _) = heap.pool().directory();
+        // SAFETY: the directory consists of words, and stays where it is.
+        let _word: &PWord = unsafe { heap.access() }.at(place).unwrap();"
+    } not {
+        "let (place, _) = heap.pool().directory();
+        let _word: &PWord = heap.access().at(place).unwrap();"
+    }
+}
+
+misuse! {
+    /// A heap is no access to its objects.
+    read_through_the_heap "E0599" {
+        "let (place, _) = heap.pool().directory();
+        // SAFETY: the directory consists of words, and stays where it is.
+        let heap = unsafe { heap.access() };
+        let _word: &PWord = heap.at(place).unwrap();"
+    } not {
+        "let (place, _) = heap.pool().directory();
+        let _word: &PWord = heap.at(place).unwrap();"
+    }
+}
+
+misuse! {
+    /// The maker of a root promises that it is of its kind.
+    root_without_a_promise "E0133" {
+        "persist_scope(heap.media(), Purpose::Node, |batch| {
+            let object = heap.draft(PWord::new(1), 0, &batch).unwrap().flush(&batch);
+            let object = object.persisted(&batch.fence());
+            // SAFETY: nothing knows the kind.
+            unsafe { heap.create_root(b\"word\", 77, object, Tag::default()) }.unwrap();
+        });"
+    } not {
+        "persist_scope(heap.media(), Purpose::Node, |batch| {
+            let object = heap.draft(PWord::new(1), 0, &batch).unwrap().flush(&batch);
+            let object = object.persisted(&batch.fence());
+            heap.create_root(b\"word\", 77, object, Tag::default()).unwrap();
+        });"
+    }
+}
+
+misuse! {
+    /// The remover of a root promises that nothing below is in use.
+    remove_root_without_a_promise "E0133" {
+        "// SAFETY: there is no such root.
+        unsafe { heap.remove_root(b\"word\") }.unwrap();"
+    } not {
+        "heap.remove_root(b\"word\").unwrap();"
+    }
+}
+
+misuse! {
+    /// What is attached to an object ends with its own drop.
+    detach_without_a_promise "E0133" {
+        "let (place, _) = heap.pool().directory();
+        // SAFETY: nothing is attached there.
+        unsafe { heap.detach(place) };"
+    } not {
+        "let (place, _) = heap.pool().directory();
+        heap.detach(place);"
+    }
+}
+
+misuse! {
+    /// A tracer promises that it leaves no link out.
+    tracer_without_a_promise "E0200" {
+        "struct Leaves;
+        // SAFETY: words lead nowhere.
+        unsafe impl Trace<Hardware> for Leaves {
+            fn kind(&self) -> u32 {
+                77
+            }
+            fn trace(&self, _: &Access, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
+                Ok(16)
+            }
+        }"
+    } not {
+        "struct Leaves;
+        impl Trace<Hardware> for Leaves {
+            fn kind(&self) -> u32 {
+                77
+            }
+            fn trace(&self, _: &Access, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
+                Ok(16)
+            }
+        }"
+    }
+}
+
+misuse! {
+    /// A tracer is of its own kind: it cannot be passed off as that of another.
+    tracer_of_another_kind "E0308" {
+        "struct Leaves;
+        // SAFETY: words lead nowhere.
+        unsafe impl Trace<Hardware> for Leaves {
+            fn kind(&self) -> u32 {
+                77
+            }
+            fn trace(&self, _: &Access, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
+                Ok(16)
+            }
+        }
+        heap.recover(vec![std::sync::Arc::new(Leaves)], 1).unwrap();"
+    } not {
+        "struct Leaves;
+        // SAFETY: words lead nowhere.
+        unsafe impl Trace<Hardware> for Leaves {
+            fn kind(&self) -> u32 {
+                77
+            }
+            fn trace(&self, _: &Access, _: Link, _: &mut Vec<Link>) -> Result<u64, Error> {
+                Ok(16)
+            }
+        }
+        heap.recover(vec![(78, std::sync::Arc::new(Leaves))], 1).unwrap();"
     }
 }

@@ -20,14 +20,16 @@ const RETIRE_BATCH: usize = 256;
 #[must_use]
 pub struct Removed<'h, M: Media> {
     heap: &'h Heap<M>,
+    name: Box<[u8]>,
     root: Root,
     _removal: Removal,
 }
 
 impl<'h, M: Media> Removed<'h, M> {
-    pub(crate) fn new(heap: &'h Heap<M>, root: Root, removal: Removal) -> Removed<'h, M> {
+    pub(crate) fn new(heap: &'h Heap<M>, name: &[u8], root: Root, removal: Removal) -> Removed<'h, M> {
         Removed {
             heap,
+            name: name.into(),
             root,
             _removal: removal,
         }
@@ -44,9 +46,15 @@ impl<'h, M: Media> Removed<'h, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::Damaged`] where an object makes no sense, or a second link leads to it: to retire it once more would free
+    /// [`Error::UnknownKind`] where the tracer is not the root's. [`Error::Damaged`] where an object makes no sense, or a second link leads to it: to retire it once more would free
     /// a chunk that may have been reallocated.
     pub fn retire(self, tracer: &dyn Trace<M>) -> Result<(), Error> {
+        if tracer.kind() != self.root.kind {
+            return Err(Error::UnknownKind {
+                root: self.name,
+                kind: self.root.kind,
+            });
+        }
         let mut links = vec![self.root.link];
         let mut met = HashSet::new();
         while !links.is_empty() {
@@ -60,10 +68,13 @@ impl<'h, M: Media> Removed<'h, M> {
                         offset: offset.get(),
                     });
                 }
-                let len = tracer.trace(self.heap, link, &mut links)?;
+                // SAFETY: no thread retires what is below a removed root but this one.
+                let access = unsafe { self.heap.access() };
+                let len = tracer.trace(access, link, &mut links)?;
                 self.heap.verify(offset, len)?;
-                // SAFETY: the caller promises that nothing leads to the root any more, its length was held against its page,
-                // and `met` keeps it from being retired again.
+                // SAFETY: the root was removed, by the promise that readers hold older guards; recovery does not sweep before
+                // the removal has ended. The length was held against the page, and `met` keeps the object from being
+                // retired again.
                 unsafe { self.heap.retire(&guard, offset, len as usize) };
             }
         }

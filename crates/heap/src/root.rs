@@ -71,7 +71,7 @@ impl<M: Media> Heap<M> {
         let _held = lock_across(&self.inner.roots, self.media());
         let mut roots = Vec::new();
         for place in self.entries() {
-            roots.extend(self.read_root(place, self.at(place)?)?);
+            roots.extend(self.read_root(place, self.entry(place)?)?);
         }
         Ok(roots)
     }
@@ -82,7 +82,11 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::RootExists`], [`Error::NameTooLong`], [`Error::TooManyRoots`], [`Error::Damaged`]. The object's chunk
     /// is then given back.
-    pub fn create_root<T: Persistent>(
+    ///
+    /// # Safety
+    ///
+    /// The object, and all that it leads to, is what the readers and the tracer of this `kind` take it for.
+    pub unsafe fn create_root<T: Persistent>(
         &self,
         name: &[u8],
         kind: u32,
@@ -98,7 +102,7 @@ impl<M: Media> Heap<M> {
         }
         let mut free = None;
         for place in self.entries() {
-            let entry: &Entry = self.at(place)?;
+            let entry = self.entry(place)?;
             if entry.link.settle(self.media()).is_null() {
                 free = Some(entry);
                 break;
@@ -139,7 +143,12 @@ impl<M: Media> Heap<M> {
     /// # Errors
     ///
     /// [`Error::Damaged`] where an entry makes no sense.
-    pub fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
+    ///
+    /// # Safety
+    ///
+    /// No thread uses what only this root leads to from now on, except under a guard of its own from before now: the
+    /// next recovery frees it, and so may the caller.
+    pub unsafe fn remove_root(&self, name: &[u8]) -> Result<Option<Removed<'_, M>>, Error> {
         // Begun before anything is unlinked.
         let removal = Removal::begin(&self.inner.recovery);
         let _held = lock_across(&self.inner.roots, self.media());
@@ -150,7 +159,7 @@ impl<M: Media> Heap<M> {
             .link
             .publish_link::<LinkAndPersist, M>(self.media(), Link::NULL)
             .commit();
-        Ok(Some(Removed::new(self, root, removal)))
+        Ok(Some(Removed::new(self, name, root, removal)))
     }
 
     /// Where the directory's entries are.
@@ -160,9 +169,14 @@ impl<M: Media> Heap<M> {
         (0..count).filter_map(move |i| Offset::new(start.get() + i * size_of::<Entry>() as u64))
     }
 
+    fn entry(&self, place: Offset) -> Result<&Entry, Error> {
+        // SAFETY: the directory is in page 0, of which nothing is drafted, and its entries are words only.
+        Ok(unsafe { self.pool().at(place) }?)
+    }
+
     fn find_root(&self, name: &[u8]) -> Result<Option<(&Entry, Root)>, Error> {
         for place in self.entries() {
-            let entry: &Entry = self.at(place)?;
+            let entry = self.entry(place)?;
             if let Some((found, root)) = self.read_root(place, entry)?
                 && found == name
             {

@@ -8,7 +8,7 @@
 //! I2 The trace ends when no thread has work, or with the first error, or when it is told to stop.
 
 use crate::page::lock;
-use crate::{Error, Heap};
+use crate::{Access, Error, Heap};
 use pmem::{LINE, Link, Media, Offset, prefetch};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,18 +20,27 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// moves a live reference out of an object that stays in use; it builds a new object, swings one slot to it, and
 /// leaves the slots of the object it replaces as they were.** So whichever of the two a tracer comes to, both lead to
 /// everything that was there before.
-pub trait Trace<M: Media>: Send + Sync {
+///
+/// # Safety
+///
+/// * [`trace`](Trace::trace) adds every link of the object by which a reader of that kind of root goes on, and returns
+///   the object's length: what it leaves out is freed.
+/// * It keeps to the rules of [`Heap::access`]; the heap sees to it that nothing that the trace comes to is reused.
+pub unsafe trait Trace<M: Media>: Send + Sync {
+    /// The kind of root that it knows.
+    fn kind(&self) -> u32;
+
     /// Adds the links in the object that `link` leads to, and returns its length: the
     /// [`footprint`](crate::footprint) of its draft. Null links are skipped.
     ///
     /// # Errors
     ///
     /// [`Error::Damaged`] where the object makes no sense; nothing is then swept.
-    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error>;
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error>;
 }
 
 /// A tracer for each kind of root.
-pub type Tracers<M> = Vec<(u32, Arc<dyn Trace<M>>)>;
+pub type Tracers<M> = Vec<Arc<dyn Trace<M>>>;
 
 /// No more threads than this trace or sweep: what memory can deliver is long exhausted.
 pub(crate) const MAX_THREADS: usize = 256;
@@ -148,7 +157,7 @@ impl<M: Media> Tracing<'_, M> {
     pub(crate) fn run(&self, visit: &Visit<'_>) -> Result<bool, Error> {
         let mut work = Vec::new();
         for (name, root) in self.heap.roots()? {
-            let tracer = self.tracers.iter().position(|(kind, _)| *kind == root.kind);
+            let tracer = self.tracers.iter().position(|tracer| tracer.kind() == root.kind);
             let tracer = tracer.ok_or_else(|| Error::UnknownKind {
                 root: name.into(),
                 kind: root.kind,
@@ -221,7 +230,10 @@ impl<M: Media> Tracing<'_, M> {
         let Some(offset) = link.offset() else {
             return Ok(false);
         };
-        let len = self.tracers[tracer].1.trace(self.heap, link, children)?;
+        // SAFETY: tracers keep the rules (their trait's promise). Recovery sets aside what is retired while it traces, and
+        // an audit holds a guard.
+        let access = unsafe { self.heap.access() };
+        let len = self.tracers[tracer].trace(access, link, children)?;
         visit(offset, len)
     }
 

@@ -42,6 +42,12 @@ fn allocate<M: Media>(heap: &Heap<M>, len: usize, mark: u8) -> Result<Offset, Er
     })
 }
 
+/// The `len` bytes of the object at `offset`.
+fn bytes<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) -> &[u8] {
+    // SAFETY: a test looks at objects that it has allocated and not retired, or of whose time it holds a guard.
+    unsafe { heap.access() }.bytes(offset, len).unwrap()
+}
+
 fn retire<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) {
     let len = footprint::<Blob>(len - 8).unwrap();
     // SAFETY: nothing has ever led to the object, and only the test that drafted it uses it. (Where a test retires one
@@ -92,7 +98,7 @@ fn take<M: Media>(heap: &Heap<M>, model: &mut Model, random: &mut Random) -> Opt
     let (&start, &(len, mark)) = model.range(random.below(last + 1)..).next()?;
     model.remove(&start);
     let offset = Offset::new(start).unwrap();
-    let bytes = heap.bytes(offset, len).unwrap();
+    let bytes = bytes(heap, offset, len);
     assert!(
         bytes.iter().all(|&byte| byte == mark),
         "{len} bytes at {start:#x} were overwritten"
@@ -205,7 +211,7 @@ fn large_objects_reuse_and_coalesce() {
     let allocated = heap.pool().allocated().load(heap.media());
     for (&offset, &len) in objects.iter().zip(&sizes) {
         assert_eq!(offset.get() % PAGE, 0);
-        assert!(heap.bytes(offset, len).unwrap().iter().all(|&byte| byte == 5));
+        assert!(bytes(&heap, offset, len).iter().all(|&byte| byte == 5));
     }
     // Free every other one: as many runs. Their space serves small objects, and large ones that fit.
     for (&offset, &len) in objects.iter().zip(&sizes).step_by(2) {
@@ -284,7 +290,7 @@ fn a_full_pool_is_an_error_and_space_comes_back() {
         // Other operations go on: what is there can be read and given up.
         counts.push(all.len());
         for offset in all {
-            assert_eq!(heap.bytes(offset, 500).unwrap(), [4; 500]);
+            assert_eq!(bytes(&heap, offset, 500), [4; 500]);
             retire(&heap, offset, 500);
         }
         settle(&heap);
@@ -384,7 +390,7 @@ fn retired_objects_stay_while_a_guard_is_held() {
         pin().flush();
     }
     for &offset in &objects {
-        assert_eq!(heap.bytes(offset, 100).unwrap(), [8; 100]);
+        assert_eq!(bytes(&heap, offset, 100), [8; 100]);
     }
     drop(reader);
     settle(&heap);

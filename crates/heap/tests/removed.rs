@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use tempfile::TempDir;
 use toy::{NAME, PATIENCE, Toy, ToyTrace, settle, tracers};
-use wollemi_heap::{Error, Heap, State, pin};
+use wollemi_heap::{Error, Heap, Removed, State, pin};
 
 const KEYS: u64 = 3000;
 
@@ -22,6 +22,11 @@ fn options() -> PoolOptions {
 
 fn open(path: &Path) -> Toy<Hardware> {
     Toy::open(Pool::open_or_create(path, &options(), Hardware::detect()).unwrap()).unwrap()
+}
+
+fn remove_root(toy: &Toy<Hardware>) -> Option<Removed<'_, Hardware>> {
+    // SAFETY: readers hold guards.
+    unsafe { toy.heap.remove_root(NAME) }.unwrap()
 }
 
 /// A map that an earlier generation has made.
@@ -58,7 +63,7 @@ fn assert_does_not_sweep<M: pmem::Media>(heap: &Heap<M>) {
 #[test]
 fn a_root_that_goes_before_the_trace_is_freed_once() {
     let (toy, _folder) = reopened();
-    let removed = toy.heap.remove_root(NAME).unwrap().expect("there");
+    let removed = remove_root(&toy).expect("there");
     toy.heap.recover(tracers(), 2).unwrap();
     wait_traced(&toy.heap);
     assert_does_not_sweep(&toy.heap);
@@ -74,7 +79,7 @@ fn a_root_that_goes_during_a_pause_is_freed_once() {
     let (toy, _folder) = reopened();
     let pause = toy.heap.pause_trace();
     toy.heap.recover(tracers(), 1).unwrap();
-    let removed = toy.heap.remove_root(NAME).unwrap().expect("there");
+    let removed = remove_root(&toy).expect("there");
     drop(pause);
     wait_traced(&toy.heap);
     assert_does_not_sweep(&toy.heap);
@@ -91,7 +96,7 @@ fn a_root_that_goes_after_the_trace_is_freed_once() {
         let reader = pin();
         toy.heap.recover(tracers(), 1).unwrap();
         wait_traced(&toy.heap);
-        let removed = toy.heap.remove_root(NAME).unwrap().expect("there");
+        let removed = remove_root(&toy).expect("there");
         if retired_first {
             removed.retire(&ToyTrace).unwrap();
             drop(reader);

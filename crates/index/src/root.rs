@@ -9,7 +9,11 @@ use pmem::{Batch, Erased, Flushed, Lacks, Link, Media, Purpose, Tag, persist_sco
 /// # Errors
 ///
 /// If the name is taken or not a name, or the pool is full.
-pub fn create_root<'h, M: Media>(
+///
+/// # Safety
+///
+/// The object, and all that it leads to, is what the readers and the tracer of this `kind` take it for.
+pub unsafe fn create_root<'h, M: Media>(
     heap: &'h Heap<M>,
     name: &[u8],
     kind: u32,
@@ -27,6 +31,7 @@ pub fn create_root<'h, M: Media>(
              other",
         );
         let fenced = batch.fence();
-        heap.create_root(name, kind, root.persisted(&fenced), tag)
+        // SAFETY: the caller's promise.
+        unsafe { heap.create_root(name, kind, root.persisted(&fenced), tag) }
     })
 }

@@ -185,11 +185,8 @@ impl IndexKind {
     pub fn tracers<M: Media>() -> Tracers<M> {
         let mut tracers = Tracers::new();
         for kind in IndexKind::ALL {
-            if !tracers
-                .iter()
-                .any(|(root_kind, _)| *root_kind == kind.root_kind())
-            {
-                tracers.push((kind.root_kind(), kind.tracer()));
+            if !tracers.iter().any(|tracer| tracer.kind() == kind.root_kind()) {
+                tracers.push(kind.tracer());
             }
         }
         tracers

@@ -92,7 +92,7 @@ fn every_root_is_traced() -> Outcome {
         }
     }
     let tracers = IndexKind::tracers();
-    let kinds: HashSet<u32> = tracers.iter().map(|(kind, _)| *kind).collect();
+    let kinds: HashSet<u32> = tracers.iter().map(|tracer| tracer.kind()).collect();
     assert_eq!(kinds.len(), tracers.len());
     heap.recover(tracers, 1)?;
     assert_eq!(heap.wait_recovered(), State::Done);

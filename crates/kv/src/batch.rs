@@ -19,9 +19,9 @@ use crate::guarded::MapIndex;
 use crate::intent::{self, Change, INTENT, Intent, Own};
 use crate::store::Store;
 use crate::{Error, Hardware, MAX_KEY, MAX_VALUE, Map, Media};
-use heap::{Guard, SetApart};
+use heap::{Access, Guard, SetApart};
 use index::{Remove, Upsert};
-use pmem::{Lacks, Link, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
+use pmem::{Lacks, Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -282,11 +282,25 @@ impl<M: Media> Store<M> {
             let flushed = self.heap.draft(own, 0, &batch)?.flush(&batch);
             let fenced = batch.fence();
             let own = flushed.persisted(&fenced);
-            self.heap
-                .create_root(intent::NAME, intent::KIND, own, Tag::default())
+            // SAFETY: it is a root of that kind.
+            unsafe {
+                self.heap
+                    .create_root(intent::NAME, intent::KIND, own, Tag::default())
+            }
         })?;
         self.find_own_slot()?
             .ok_or_else(|| damaged("the database's root is gone").into())
+    }
+
+    /// The heap, for reads.
+    fn access(&self) -> &Access<M> {
+        // SAFETY: what is read is the database's root, which stays, and an intent, which only the holder of the closed gate
+        // reads and withdraws.
+        unsafe { self.heap.access() }
+    }
+
+    fn own(&self, offset: Offset) -> Result<&Own, Error> {
+        Ok(self.access().at(offset).map_err(heap::Error::from)?)
     }
 
     fn find_own_slot(&self) -> Result<Option<&PSlot>, Error> {
@@ -294,7 +308,7 @@ impl<M: Media> Store<M> {
             return Ok(None);
         };
         match root.link.offset() {
-            Some(offset) if root.kind == intent::KIND => Ok(Some(&self.heap.at::<Own>(offset)?.intent)),
+            Some(offset) if root.kind == intent::KIND => Ok(Some(&self.own(offset)?.intent)),
             _ => Err(damaged("a root without a name is not the database's").into()),
         }
     }
@@ -355,7 +369,7 @@ impl<M: Media> Store<M> {
 
     /// Takes the intent away: what it says is done.
     fn withdraw(&self, slot: &PSlot, link: Link, guard: &Guard) -> Result<(), Error> {
-        let (_, footprint) = Intent::read(&self.heap, link)?;
+        let (_, footprint) = Intent::read(self.access(), link)?;
         self.heap.media().comes_to("batch: intent withdrawn");
         let _durable = slot
             .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
@@ -378,7 +392,7 @@ impl<M: Media> Store<M> {
         if link.is_null() {
             return Ok(0);
         }
-        let (changes, _) = Intent::read(&self.heap, link)?;
+        let (changes, _) = Intent::read(self.access(), link)?;
         self.heap.media().comes_to("opening: batch made again");
         let mut indexes = HashMap::new();
         for change in &changes {

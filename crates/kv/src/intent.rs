@@ -17,7 +17,7 @@
 //! I1 An intent is constant from its publication, and durable before it.
 //! I2 While a link to it stands in the root, nobody writes to any map but by it.
 
-use heap::{Heap, Trace, footprint};
+use heap::{Access, Trace, footprint};
 use pmem::{Link, Media, Offset, PSlot, PWord, Persistent, Tag};
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ impl Intent {
     }
 
     /// The changes of an intent, and its footprint.
-    pub fn read<M: Media>(heap: &Heap<M>, link: Link) -> Result<(Vec<Change<'_>>, usize), heap::Error> {
+    pub fn read<M: Media>(heap: &Access<M>, link: Link) -> Result<(Vec<Change<'_>>, usize), heap::Error> {
         let offset = link.offset().ok_or(damaged("an intent that is nowhere", 0))?;
         let wrong = || damaged("an intent makes no sense", offset.get());
         let intent: &Intent = heap.at(offset)?;
@@ -157,8 +157,13 @@ fn damaged(what: &'static str, offset: u64) -> heap::Error {
 
 struct Tracer;
 
-impl<M: Media> Trace<M> for Tracer {
-    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
+// SAFETY: it tells the one slot that the root has; intents have none.
+unsafe impl<M: Media> Trace<M> for Tracer {
+    fn kind(&self) -> u32 {
+        KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
         let offset = link.offset().ok_or(damaged("a root that is nowhere", 0))?;
         let wrong = || damaged("the database's root makes no sense", offset.get());
         let len = if link.tag() == INTENT {

@@ -45,6 +45,8 @@ mod guarded;
 mod intent;
 mod iter;
 mod map;
+#[cfg(doctest)]
+mod misuse;
 mod options;
 mod reader;
 mod report;

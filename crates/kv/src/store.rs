@@ -105,7 +105,8 @@ impl<M: Media> Store<M> {
         if self.traffic.befores.are_kept() {
             return Err(Error::MapInUse(name.to_owned()));
         }
-        let removed = self.heap.remove_root(name.as_bytes())?;
+        // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
+        let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
         Ok(removed.map(|removed| (removed, kind.tracer())))
     }
 
@@ -206,7 +207,7 @@ impl<M: Media> Store<M> {
 /// What traces the roots: those of the indexes, and our own.
 fn tracers<M: Media>() -> Tracers<M> {
     let mut tracers = IndexKind::tracers();
-    tracers.push((intent::KIND, intent::tracer()));
+    tracers.push(intent::tracer());
     tracers
 }
 
@@ -229,6 +230,7 @@ fn map_info(name: &[u8], root: &Root) -> MapInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heap::Access;
     use pmem::{Hardware, Link, PoolOptions};
     use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -241,10 +243,15 @@ mod tests {
         traced: AtomicU64,
     }
 
-    impl<F: Fn(&mut Vec<Link>, &mut u64) + Send + Sync> Trace<Hardware> for Astray<F> {
+    // SAFETY: it does not keep the promise, and no sweep goes by it.
+    unsafe impl<F: Fn(&mut Vec<Link>, &mut u64) + Send + Sync> Trace<Hardware> for Astray<F> {
+        fn kind(&self) -> u32 {
+            self.sound.kind()
+        }
+
         fn trace(
             &self,
-            heap: &Heap<Hardware>,
+            heap: &Access<Hardware>,
             link: Link,
             children: &mut Vec<Link>,
         ) -> Result<u64, heap::Error> {
@@ -267,7 +274,9 @@ mod tests {
             index.insert(&key, b"longer than a word").expect("room");
         }
         drop(index);
-        let removed = store.heap.remove_root(b"damaged").expect("sound").expect("there");
+        // SAFETY: the index is dropped.
+        let removed = unsafe { store.heap.remove_root(b"damaged") };
+        let removed = removed.expect("sound").expect("there");
         let root = removed.root().link;
         let astray = Astray {
             sound: kind.tracer(),

@@ -345,3 +345,71 @@ misuse! {
         "slot.0.store(0, std::sync::atomic::Ordering::Release);"
     }
 }
+
+misuse! {
+    /// A look at bytes that may be reused, or be written, is its caller's promise.
+    look_without_a_promise ",E0133" {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch).persisted(&batch.fence());
+            // SAFETY: the toy uses no byte twice.
+            let _node: &Node = unsafe { toy.pool.at(node.offset()) }.unwrap();
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Node, |batch| {
+            let node = toy.draft(1, &batch).flush(&batch).persisted(&batch.fence());
+            let _node: &Node = toy.pool.at(node.offset()).unwrap();
+        });"
+    }
+}
+
+misuse! {
+    /// So is the end of the blocks below an object.
+    give_back_without_a_promise ",E0133" {
+        "// SAFETY: nothing is there.
+        unsafe { toy.pool.give_back(0..0) }.unwrap();"
+    } not {
+        "toy.pool.give_back(0..0).unwrap();"
+    }
+}
+
+misuse! {
+    /// And where the objects end.
+    end_of_pages_without_a_promise ",E0133" {
+        "persist_scope(toy.media(), Purpose::Alloc, |batch| {
+            // SAFETY: it stays where it is.
+            unsafe { toy.pool.set_allocated(toy.pool.allocated().load(toy.media()), &batch) };
+        });"
+    } not {
+        "persist_scope(toy.media(), Purpose::Alloc, |batch| {
+            toy.pool.set_allocated(toy.pool.allocated().load(toy.media()), &batch);
+        });"
+    }
+}
+
+misuse! {
+    /// Who writes a policy promises that it stores what is published.
+    policy_without_a_promise ",E0200" {
+        "struct Mine;
+        // SAFETY: as for `LinkAndPersist`.
+        unsafe impl Publication for Mine {
+            const MARKS: bool = true;
+            fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+                LinkAndPersist::store(media, slot, word);
+            }
+            fn settle<M: Media>(media: &M, slot: &PSlot, word: u64) {
+                LinkAndPersist::settle(media, slot, word);
+            }
+        }"
+    } not {
+        "struct Mine;
+        impl Publication for Mine {
+            const MARKS: bool = true;
+            fn store<M: Media>(media: &M, slot: &PSlot, word: u64) {
+                LinkAndPersist::store(media, slot, word);
+            }
+            fn settle<M: Media>(media: &M, slot: &PSlot, word: u64) {
+                LinkAndPersist::settle(media, slot, word);
+            }
+        }"
+    }
+}

@@ -49,6 +49,12 @@ impl<M: Media> Toy<M> {
         self.pool.media()
     }
 
+    /// The object at `offset`.
+    pub fn at<T: Persistent>(&self, offset: Offset) -> &T {
+        // SAFETY: the toy uses no byte twice, and a test looks at no object of which it holds a draft.
+        unsafe { self.pool.at(offset) }.expect("inside")
+    }
+
     pub fn chunk(&self, len: usize) -> Chunk<'_> {
         let offset = self
             .next

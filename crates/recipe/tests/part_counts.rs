@@ -251,10 +251,12 @@ fn cases_of_random_integers() {
     let (mut made, mut grown) = (0, 0);
     let root = rig.index().root();
     let tracer = Part::<Counting>::tracer();
+    // SAFETY: no thread writes any more.
+    let heap = unsafe { rig.index().heap().access() };
     let mut stack = vec![root];
     let mut below: Vec<Link> = Vec::new();
     while let Some(link) = stack.pop() {
-        tracer.trace(rig.index().heap(), link, &mut below).expect("sound");
+        tracer.trace(heap, link, &mut below).expect("sound");
         let children = below.len() as u64;
         stack.extend(below.drain(..).filter(|link| link.is_inner()));
         if link == root {

@@ -24,7 +24,8 @@ fn tree() -> (Store<Part>, Entries, u64) {
     }
     let mut below: Vec<Link> = Vec::new();
     let tracer = Part::<Hardware>::tracer();
-    let heap = store.index().heap();
+    // SAFETY: no thread writes.
+    let heap = unsafe { store.index().heap().access() };
     tracer
         .trace(heap, store.index().root(), &mut below)
         .expect("sound");

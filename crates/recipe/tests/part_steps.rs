@@ -72,7 +72,8 @@ impl Rig {
 
     /// The object at a link, with this name; and what hangs there last.
     fn object(&self, name: &'static str, link: Link) -> (Object, Option<Link>) {
-        let heap = self.0.index().heap();
+        // SAFETY: no thread writes.
+        let heap = unsafe { self.0.index().heap().access() };
         let mut below = Vec::new();
         let tracer = Part::<Media>::tracer();
         let len = tracer.trace(heap, link, &mut below).expect("sound") as usize;

@@ -16,7 +16,7 @@
 use crate::Variant;
 use crate::fingerprint::{fingerprint, leaf_tag};
 use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, prefetch, same};
-use heap::{Error, Heap};
+use heap::{Access, Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot,
     PWord, Persistent,
@@ -88,33 +88,33 @@ pub(crate) fn array_size(link: Link) -> usize {
 impl<'g> ArrayRef<'g> {
     /// The array that `link` leads to.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<ArrayRef<'g>, Fault> {
+    pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<ArrayRef<'g>, Fault> {
         let (Some(offset), capacity @ 1..) = (link.offset(), capacity_of(link)) else {
             return Err(art::damaged("leaf array's link", link));
         };
         let slots = Offset::new(offset.get() + size_of::<Head>() as u64);
         let slots = slots.ok_or_else(|| art::damaged("leaf array's link", link))?;
         Ok(ArrayRef {
-            head: heap.pool().at(offset)?,
-            slots: heap.pool().slice(slots, capacity)?,
+            head: heap.at(offset)?,
+            slots: heap.slice(slots, capacity)?,
         })
     }
 
     /// Takes the lock. After a restart only marks that a crash has left are repaired (I4).
-    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
         let mut locked = self.head.lock.lock(heap.media(), heap.generation())?;
         self.repair(&mut locked, heap);
         Ok(locked)
     }
 
     /// Takes the lock if it is free.
-    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Option<Locked<'g, M>> {
         let mut locked = self.head.lock.try_lock(heap.media(), heap.generation()).ok()??;
         self.repair(&mut locked, heap);
         Some(locked)
     }
 
-    fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Heap<M>) {
+    fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Access<M>) {
         if locked.is_stale() {
             for slot in self.slots {
                 slot.settle(heap.media());
@@ -162,7 +162,7 @@ impl<'g> ArrayRef<'g> {
 
     /// The leaf of `key`, with its entry.
     #[inline]
-    pub(crate) fn find<M: Media>(&self, heap: &'g Heap<M>, key: &[u8]) -> Result<Option<Found<'g>>, Fault> {
+    pub(crate) fn find<M: Media>(&self, heap: &'g Access<M>, key: &[u8]) -> Result<Option<Found<'g>>, Fault> {
         let wanted = leaf_tag(fingerprint(key)).get();
         for slot in self.slots {
             let link = slot.load(heap.media());
@@ -177,7 +177,7 @@ impl<'g> ArrayRef<'g> {
     }
 
     /// The leaf of `key`, if the fingerprints leave exactly one to look at.
-    pub(crate) fn candidate<M: Media>(&self, heap: &Heap<M>, key: &[u8]) -> Option<Link> {
+    pub(crate) fn candidate<M: Media>(&self, heap: &Access<M>, key: &[u8]) -> Option<Link> {
         let wanted = leaf_tag(fingerprint(key)).get();
         let mut matching = self
             .slots
@@ -189,14 +189,14 @@ impl<'g> ArrayRef<'g> {
     }
 
     /// The first leaf that `key`'s fingerprint leaves to look at, for prefetching.
-    pub(crate) fn likely<M: Media>(&self, heap: &Heap<M>, key: &[u8]) -> Option<Link> {
+    pub(crate) fn likely<M: Media>(&self, heap: &Access<M>, key: &[u8]) -> Option<Link> {
         let wanted = leaf_tag(fingerprint(key));
         let mut links = self.slots.iter().map(|slot| slot.peek(heap.media()));
         links.find(|link| link.tag() == wanted)
     }
 
     /// Asks for all leaves' first lines.
-    pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Heap<M>) {
+    pub(crate) fn prefetch_leaves<M: Media>(&self, heap: &Access<M>) {
         let base = heap.pool().base().as_ptr();
         for slot in self.slots {
             // An empty entry, which cannot be foreseen, passes for a place.
@@ -304,7 +304,7 @@ pub(crate) fn draft_pair<'e, 'h, M: Media, V: Variant>(
 pub(crate) fn fault<M: Media, V: Variant>(
     array: &ArrayRef<'_>,
     link: Link,
-    heap: &Heap<M>,
+    heap: &Access<M>,
 ) -> Option<&'static str> {
     if array.check_class(link, heap.media()).is_err() {
         return Some("the leaf array's class is not its link's");

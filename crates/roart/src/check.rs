@@ -22,6 +22,8 @@ struct Item {
 impl<M: Media, V: Variant> Roart<M, V> {
     /// Every fault of the structure.
     pub(crate) fn check_structure(&self) -> Faults {
+        // Beside writers what it reports may be wrong, but nothing that it reads is reused.
+        let _guard = heap::pin();
         let mut faults = Faults::default();
         let mut stack = vec![Item {
             link: self.root,

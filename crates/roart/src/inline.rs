@@ -37,7 +37,7 @@ pub(crate) use check::fault;
 pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
 
 use art::{damaged, prefetch};
-use heap::Heap;
+use heap::Access;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PWord, Persistent, Publication, Purpose,
     persist_scope,
@@ -209,7 +209,7 @@ impl Entry {
 impl<'g> InlineRef<'g> {
     /// The array that `link` leads to.
     #[inline(always)]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<InlineRef<'g>, Fault> {
+    pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<InlineRef<'g>, Fault> {
         let shape = Shape::of(link)?;
         let Some(offset) = link.offset() else {
             return Err(damaged("null inline leaf array", link));
@@ -217,17 +217,20 @@ impl<'g> InlineRef<'g> {
         Ok(InlineRef {
             shape,
             offset,
-            slots: heap.pool().slice(offset, shape.lines() * PER_LINE)?,
+            slots: heap.slice(offset, shape.lines() * PER_LINE)?,
         })
     }
 
-    fn head<M: Media>(&self, heap: &'g Heap<M>) -> Result<&'g Head, Fault> {
-        heap.pool().at(self.offset)
+    fn head<M: Media>(&self, heap: &'g Access<M>) -> Result<&'g Head, Fault> {
+        heap.at(self.offset)
     }
 
     /// Takes the lock. After a restart only marks that a crash has left are settled (I3), and the count is
     /// taken (I5).
-    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
+    pub(crate) fn lock<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+    ) -> Result<Result<Locked<'g, M>, Obsolete>, Fault> {
         let head = self.head(heap)?;
         Ok(head.lock.lock(heap.media(), heap.generation()).map(|mut locked| {
             self.repair(head, &mut locked, heap);
@@ -236,7 +239,7 @@ impl<'g> InlineRef<'g> {
     }
 
     /// Takes the lock if it is free.
-    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Option<Locked<'g, M>>, Fault> {
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<Locked<'g, M>>, Fault> {
         let head = self.head(heap)?;
         let taken = head.lock.try_lock(heap.media(), heap.generation());
         Ok(taken.ok().flatten().map(|mut locked| {
@@ -245,7 +248,7 @@ impl<'g> InlineRef<'g> {
         }))
     }
 
-    fn repair<M: Media>(&self, head: &Head, locked: &mut Locked<'_, M>, heap: &Heap<M>) {
+    fn repair<M: Media>(&self, head: &Head, locked: &mut Locked<'_, M>, heap: &Access<M>) {
         if !locked.is_stale() {
             return;
         }
@@ -266,7 +269,7 @@ impl<'g> InlineRef<'g> {
     }
 
     /// The array's own shape is the one of the link to it.
-    pub(crate) fn check_shape<M: Media>(&self, link: Link, heap: &Heap<M>) -> Result<(), Fault> {
+    pub(crate) fn check_shape<M: Media>(&self, link: Link, heap: &Access<M>) -> Result<(), Fault> {
         if self.head(heap)?.shape.load(heap.media()) as u32 == u32::from(self.shape.aux()) {
             Ok(())
         } else {
@@ -275,12 +278,12 @@ impl<'g> InlineRef<'g> {
     }
 
     /// How many keys are present. The caller holds the lock.
-    pub(crate) fn present<M: Media>(&self, heap: &Heap<M>) -> Result<usize, Fault> {
+    pub(crate) fn present<M: Media>(&self, heap: &Access<M>) -> Result<usize, Fault> {
         Ok((self.head(heap)?.shape.load(heap.media()) >> PRESENT_SHIFT) as usize)
     }
 
     /// Counts a key more or less. The caller holds the lock.
-    pub(crate) fn note<M: Media>(&self, change: i64, heap: &Heap<M>) {
+    pub(crate) fn note<M: Media>(&self, change: i64, heap: &Access<M>) {
         // The lock is in the head, so there is one.
         let Ok(Head { shape, .. }) = self.head(heap) else {
             return;

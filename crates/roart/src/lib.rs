@@ -17,6 +17,8 @@ mod fingerprint;
 mod grow;
 mod inline;
 mod locate;
+#[cfg(doctest)]
+mod misuse;
 mod multi_get;
 mod node;
 mod prefix;
@@ -30,7 +32,7 @@ mod variant;
 mod write;
 
 use art::GROUP;
-use heap::{Heap, Trace};
+use heap::{Access, Heap, Trace};
 use index::{Action, CarryOut, Direction, EachEdit, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
 use std::cell::Cell;
@@ -49,7 +51,7 @@ pub const KIND: u32 = 1;
 /// A ROART in a heap, under a root of its own.
 #[derive(Clone, Debug)]
 pub struct Roart<M: Media = Hardware, V: Variant = Full> {
-    heap: Heap<M>,
+    heap: Access<M>,
     root: Link,
     variant: PhantomData<V>,
 }
@@ -66,11 +68,14 @@ impl<M: Media, V: Variant> Roart<M, V> {
     ///
     /// If the name is taken or not a name, or the pool is full.
     pub fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
-        let root = index::create_root(heap, name, KIND, |batch| {
-            Ok((node::draft_root(heap, batch)?, root_tag::<V>()))
-        })?;
+        // SAFETY: it is the root of an empty ROART.
+        let root = unsafe {
+            index::create_root(heap, name, KIND, |batch| {
+                Ok((node::draft_root(heap, batch)?, root_tag::<V>()))
+            })
+        }?;
         Ok(Roart {
-            heap: heap.clone(),
+            heap: access(heap).clone(),
             root,
             variant: PhantomData,
         })
@@ -90,6 +95,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         if root.kind != KIND || link.tag() != root_tag::<V>() {
             return Err(art::damaged("root of a ROART of this variant", link).into());
         }
+        let heap = access(heap);
         locate::check_level(&node::Node::at(heap, link)?, link, 0, heap.media())?;
         Ok(Some(Roart {
             heap: heap.clone(),
@@ -121,6 +127,13 @@ impl<M: Media, V: Variant> Roart<M, V> {
             looks: Cell::new(false),
         }
     }
+}
+
+/// The heap, for a ROART.
+fn access<M: Media>(heap: &Heap<M>) -> &Access<M> {
+    // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where the root and slots
+    // lead. Writers retire what they have unlinked under their locks and their guard.
+    unsafe { heap.access() }
 }
 
 /// The tag of a root: its byte tells the variants apart that cannot read each other's nodes.

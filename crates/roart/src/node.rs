@@ -20,7 +20,7 @@ use art::{
     InnerRef, Kind, Kinds, Tagged, byte_at, bytes_like, child_tag, each_kind, index_word, matching, prefetch,
     with_byte,
 };
-use heap::Heap;
+use heap::Access;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Persistent, Purpose, VWord,
     persist_scope,
@@ -191,7 +191,7 @@ impl N48 {
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
     #[inline(always)]
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
+    pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Node<'g>, Fault> {
         InnerRef::at(heap, link).map(Node)
     }
 
@@ -215,7 +215,7 @@ impl<'g> Node<'g> {
 
     /// The child for `byte`, and its slot.
     #[inline(always)]
-    pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Heap<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
+    pub(crate) fn find<V: Variant, M: Media>(&self, heap: &Access<M>, byte: u8) -> Option<(&'g PSlot, Link)> {
         let media = heap.media();
         match self.0 {
             InnerRef::N4(node) if V::EC => node.slots.iter().find_map(|slot| matching(media, slot, byte)),
@@ -245,7 +245,7 @@ impl<'g> Node<'g> {
     #[inline(never)]
     fn find_anew<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         byte: u8,
         hinted: impl Fn(&M) -> Option<(&'g PSlot, Link)>,
     ) -> Option<(&'g PSlot, Link)> {
@@ -263,7 +263,7 @@ impl<'g> Node<'g> {
     #[inline]
     pub(crate) fn slot<V: Variant, M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         byte: Option<u8>,
     ) -> (Option<&'g PSlot>, Link) {
         match byte {
@@ -296,21 +296,21 @@ impl<'g> Node<'g> {
     }
 
     /// Takes the lock, and rebuilds what a restart has made stale.
-    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
         let mut locked = self.header().lock.lock(heap.media(), heap.generation())?;
         self.repair(&mut locked, heap);
         Ok(locked)
     }
 
     /// Takes the lock if it is free.
-    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
+    pub(crate) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Option<Locked<'g, M>> {
         let lock = &self.header().lock;
         let mut locked = lock.try_lock(heap.media(), heap.generation()).ok()??;
         self.repair(&mut locked, heap);
         Some(locked)
     }
 
-    fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Heap<M>) {
+    fn repair<M: Media>(&self, locked: &mut Locked<'_, M>, heap: &Access<M>) {
         if locked.is_stale() {
             self.rebuild(heap.media());
             locked.repaired();
@@ -318,7 +318,7 @@ impl<'g> Node<'g> {
     }
 
     #[cold]
-    fn repair_at_first_touch<M: Media>(&self, heap: &'g Heap<M>) {
+    fn repair_at_first_touch<M: Media>(&self, heap: &'g Access<M>) {
         drop(self.try_lock(heap));
     }
 

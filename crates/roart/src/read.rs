@@ -26,7 +26,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
                 && let Some(&byte) = key.get(depth)
             {
                 depth += 1;
-                let node: &N256 = self.heap.pool().at(offset_of(link)?)?;
+                let node: &N256 = self.heap.at(offset_of(link)?)?;
                 link = node.child(byte).load(self.heap.media());
                 continue;
             }
@@ -72,7 +72,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
             && let Some(&byte) = key.get(*depth)
         {
             *depth += 1;
-            let node: &N256 = self.heap.pool().at(offset_of(link)?)?;
+            let node: &N256 = self.heap.at(offset_of(link)?)?;
             return Ok(node.child(byte).load(self.heap.media()));
         }
         let node = Node::at(&self.heap, link)?;

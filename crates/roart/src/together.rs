@@ -19,7 +19,7 @@ use crate::locate::Place;
 use crate::write::{Writer, none_removed};
 use crate::{Roart, Variant};
 use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
-use heap::{Error, Guard, Heap};
+use heap::{Access, Error, Guard};
 use index::{Action, EachEdit, Edit};
 use pmem::{
     Batch, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Publication, Purpose, Tag,
@@ -94,7 +94,7 @@ fn has_home(link: Link) -> bool {
 /// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since those before it
 /// were told that they are done.
 struct Together<'e, 'g, M: Media, P: Publication> {
-    heap: &'g Heap<M>,
+    heap: &'g Access<M>,
     guard: &'g Guard,
     /// The leaves'; `None` once the group is committed.
     batch: Option<Batch<'e, 'g, M>>,

@@ -8,15 +8,20 @@ use crate::array::ArrayRef;
 use crate::inline::inline_size;
 use crate::node::Node;
 use art::{Kind, LeafRef, Tagged};
-use heap::{Error, Heap, Trace};
+use heap::{Access, Error, Trace};
 use pmem::{Link, Media};
 
 /// Tells the heap what hangs from a link of a ROART, whatever its variant.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-impl<M: Media> Trace<M> for Tracer {
-    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+// SAFETY: it tells every slot of nodes and arrays, which is all that readers follow.
+unsafe impl<M: Media> Trace<M> for Tracer {
+    fn kind(&self) -> u32 {
+        crate::KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
         let media = heap.media();
         let len = match link.kind() {
             Kind::Leaf => LeafRef::at(heap, link)?.extent(),

@@ -25,7 +25,7 @@ use art::{
     Child, Children, Kind, LONG_SKIP, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged,
     draft_leaf, publish_leaf, replace_value, same, same_object,
 };
-use heap::{Error, Guard, Heap};
+use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use pmem::{Erased, Fault, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 use std::cell::Cell;
@@ -33,7 +33,7 @@ use std::cell::Cell;
 /// One write.
 pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) index: &'g Roart<M, V>,
-    pub(crate) heap: &'g Heap<M>,
+    pub(crate) heap: &'g Access<M>,
     pub(crate) guard: &'g Guard,
     pub(crate) key: &'g [u8],
     /// A node that a walk of a read for the key has come to under this guard, and how deep that walk was: the first walk

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
-use wollemi_roart::{Full, KIND, Roart, tracer};
+use wollemi_roart::{Full, Roart, tracer};
 
 /// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and
 /// skipping prefixes.
@@ -71,7 +71,8 @@ impl Original {
             assert!(store.index().insert(key, value).expect("no error"));
         }
         let (mut links, mut leaves, mut nodes, mut pairs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let heap = store.index().heap();
+        // SAFETY: no thread writes any more.
+        let heap = unsafe { store.index().heap().access() };
         let root = heap.root(b"test").expect("no error").expect("the root").link;
         let mut stack = vec![root];
         let mut children = Vec::new();
@@ -84,7 +85,7 @@ impl Original {
                 continue;
             }
             if link.kind() == Kind::Inline {
-                let object = heap.pool().bytes(at, len).expect("inside");
+                let object = heap.bytes(at, len).expect("inside");
                 let used = (16..len).step_by(16).filter(|&at| object[at..at + 8] != [0; 8]);
                 pairs.extend(used.map(|at| place + at));
                 continue;
@@ -93,7 +94,7 @@ impl Original {
                 nodes.push(place);
             }
             let bits: BTreeSet<u64> = children.iter().map(|link| link.bits()).collect();
-            let object = heap.pool().bytes(at, len).expect("inside");
+            let object = heap.bytes(at, len).expect("inside");
             for (i, word) in object.chunks(8).enumerate() {
                 if bits.contains(&u64::from_le_bytes(word.try_into().expect("eight bytes"))) {
                     links.push(place + i * 8);
@@ -167,7 +168,7 @@ fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     let pool = clear(Pool::open(path, &options(), Hardware::detect()))?;
     let heap = clear(Heap::new(pool))?;
     let index = clear(Roart::open(&heap, b"test"))??;
-    heap.recover(vec![(KIND, tracer())], 1).expect("a thread");
+    heap.recover(vec![tracer()], 1).expect("a thread");
     Some(index)
 }
 
@@ -179,7 +180,7 @@ fn finds_damage(index: &Roart<Hardware, Full>) -> bool {
         assert!(!why.contains("panicked"), "{why}");
     }
     if state == State::Done {
-        let audit = clear(index.heap().audit(&vec![(KIND, tracer())], 1));
+        let audit = clear(index.heap().audit(&vec![tracer()], 1));
         found |= audit.is_none_or(|audit| !audit.is_clean());
     }
     index.heap().stats();

@@ -335,6 +335,8 @@ fn removed_keys_give_their_room_back() {
 fn arrays<M: Media>(heap: &Heap<M>) -> Vec<(u64, u64)> {
     let mut stack = vec![heap.root(b"test").expect("no error").expect("the root").link];
     let mut found = Vec::new();
+    // SAFETY: no thread writes.
+    let heap = unsafe { heap.access() };
     while let Some(link) = stack.pop() {
         let mut children: Vec<Link> = Vec::new();
         let len = tracer().trace(heap, link, &mut children).expect("sound");

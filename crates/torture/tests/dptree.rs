@@ -7,7 +7,7 @@ mod common;
 
 use common::modifications;
 use crashtest::{Explorer, History, Random, Report, Settings};
-use dptree::{DpTree, KIND, Options, tracer};
+use dptree::{DpTree, Options, tracer};
 use index::Index;
 use wollemi_torture::history;
 use wollemi_torture::history::SCENES;
@@ -21,7 +21,7 @@ fn subject() -> OfIndex {
         "dptree",
         move |heap| DpTree::create_with(heap, ROOT, Options::SMALL).map(boxed),
         move |heap| Ok(DpTree::open_with(heap, ROOT, Options::SMALL)?.map(boxed)),
-        vec![(KIND, tracer())],
+        vec![tracer()],
     )
 }
 

@@ -9,13 +9,14 @@
 //! Readers need no prefix, and store nothing: only the writer does, under its lock.
 
 use crate::header::Header;
-use art::{Design, Digit, Radix, damaged};
+use art::{Design, Digit, any_leaf, damaged};
+use heap::Access;
 use pmem::{Fault, Link, Media};
 
 /// The header that is right for a node where `depth` digits lead to it, given the one that it has: lines 3 to
 /// 8. `arrival` digits lead to it now, by this link.
 pub(crate) fn right_header<D: Design, M: Media>(
-    index: &Radix<D, M>,
+    heap: &Access<M>,
     (link, arrival): (Link, usize),
     depth: usize,
     found: Header<D::Digit>,
@@ -27,7 +28,7 @@ pub(crate) fn right_header<D: Design, M: Media>(
     match found.after(depth) {
         Some(right) => Ok(right),
         None => Ok(Header::of(
-            key_below(index, (link, arrival), level)?,
+            key_below::<D, M>(heap, (link, arrival), level)?,
             depth,
             level,
         )),
@@ -37,11 +38,11 @@ pub(crate) fn right_header<D: Design, M: Media>(
 /// Some key below the node at `link`, of this level, to which `arrival` digits lead. The writer is alone, so
 /// there is one.
 pub(crate) fn key_below<D: Design, M: Media>(
-    index: &Radix<D, M>,
+    heap: &Access<M>,
     (link, arrival): (Link, usize),
     level: usize,
 ) -> Result<&[u8], Fault> {
-    let leaf = index.any_leaf(link, arrival)?;
+    let leaf = any_leaf::<D, M>(heap, link, arrival)?;
     leaf.map(|leaf| leaf.key())
         .filter(|key| D::Digit::count(key) >= level)
         .ok_or_else(|| damaged("leaf below a node", link))

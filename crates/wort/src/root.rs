@@ -9,7 +9,7 @@
 //! I2 The root object stays where it is as long as the tree lives.
 
 use art::damaged;
-use heap::{Error, Heap};
+use heap::{Access, Error, Heap};
 use pmem::{
     Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Persistent, Tag,
 };
@@ -48,11 +48,11 @@ impl art::Root for Root {
     }
 
     #[inline(always)]
-    fn top<M: Media>(heap: &Heap<M>, root: Link) -> Result<Link, Fault> {
+    fn top<M: Media>(heap: &Access<M>, root: Link) -> Result<Link, Fault> {
         Ok(Root::at(heap, root)?.top.load(heap.media()))
     }
 
-    fn check<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+    fn check<M: Media>(heap: &Access<M>, root: Link) -> Result<(), Fault> {
         Root::at(heap, root).map(drop)
     }
 }
@@ -60,15 +60,15 @@ impl art::Root for Root {
 impl Root {
     /// The root object at `link`.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Root, Fault> {
+    pub(crate) fn at<M: Media>(heap: &Access<M>, link: Link) -> Result<&Root, Fault> {
         match link.offset() {
-            Some(offset) if link.tag() == TAG => heap.pool().at(offset),
+            Some(offset) if link.tag() == TAG => heap.at(offset),
             _ => Err(damaged("root object of a tree", link)),
         }
     }
 
     /// Makes the caller the only writer, waiting for the one there is.
-    pub(crate) fn lock<'g, M: Media>(&'g self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Fault> {
+    pub(crate) fn lock<'g, M: Media>(&'g self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Fault> {
         let locked = self.lock.lock(heap.media(), heap.generation());
         // Nobody ever makes a tree obsolete.
         let mut locked = locked.map_err(|Obsolete| damaged("lock of a tree", Link::NULL))?;

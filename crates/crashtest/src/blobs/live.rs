@@ -2,9 +2,9 @@
 
 use super::{Held, SLOTS};
 use crate::{Crash, Random};
-use heap::{Guard, Heap, Trace, Tracers, footprint};
+use heap::{Access, Guard, Heap, Trace, Tracers, footprint};
 use pmem::{
-    Batch, Flushed, Lacks, Link, Media, Offset, PSlot, PWord, Persistent, Purpose, Tag, persist_scope,
+    Batch, Fault, Flushed, Lacks, Link, Media, Offset, PSlot, PWord, Persistent, Purpose, Tag, persist_scope,
 };
 use std::sync::Arc;
 
@@ -41,8 +41,13 @@ pub struct Live {
 
 struct Tracer;
 
-impl Trace<Crash> for Tracer {
-    fn trace(&self, heap: &Heap<Crash>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
+// SAFETY: it tells all slots of a table, which is all that leads on.
+unsafe impl Trace<Crash> for Tracer {
+    fn kind(&self) -> u32 {
+        KIND
+    }
+
+    fn trace(&self, heap: &Access<Crash>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
         let offset = place(link)?;
         if link.tag() == Tag::default() {
             let table: &Table = heap.at(offset)?;
@@ -73,7 +78,7 @@ fn place(link: Link) -> Result<Offset, heap::Error> {
 }
 
 pub(super) fn tracers() -> Tracers<Crash> {
-    vec![(KIND, Arc::new(Tracer))]
+    vec![Arc::new(Tracer)]
 }
 
 /// The bytes of an object.
@@ -83,8 +88,14 @@ fn bytes(seed: u64) -> impl Iterator<Item = u8> {
 }
 
 impl Live {
+    /// The heap, for reads.
+    fn access(&self) -> &Access<Crash> {
+        // SAFETY: the calls here hold a guard since before they read a link, or find the history standing still.
+        unsafe { self.heap.access() }
+    }
+
     fn table(&self) -> Result<&Table, heap::Error> {
-        self.heap.at(place(self.table)?)
+        Ok(self.access().at(place(self.table)?)?)
     }
 
     fn slot(&self, slot: u8) -> Result<&PSlot, heap::Error> {
@@ -113,7 +124,7 @@ impl Live {
     /// Takes an object out of use to which nothing leads any more.
     fn retire(&self, link: Link, guard: &Guard) -> Result<(), heap::Error> {
         let offset = place(link)?;
-        let len = self.heap.at::<Blob>(offset)?.len.load(self.heap.media());
+        let len = self.access().at::<Blob>(offset)?.len.load(self.heap.media());
         let footprint = usize::try_from(len).ok().and_then(footprint::<Blob>);
         let footprint = footprint.ok_or(damaged(offset))?;
         // SAFETY: the caller has unlinked it under this guard.
@@ -157,8 +168,9 @@ impl Live {
                 "a new object, and then its name: each must be durable before the link of the root entry, neither before the other",
             );
             let fenced = batch.fence();
-            self.heap
-                .create_root(&name(number), KIND, flushed.persisted(&fenced), BLOB)
+            let persisted = flushed.persisted(&fenced);
+            // SAFETY: the tracer knows objects by their tag.
+            unsafe { self.heap.create_root(&name(number), KIND, persisted, BLOB) }
         });
         match made {
             Ok(_) => Ok(true),
@@ -169,7 +181,8 @@ impl Live {
 
     /// Removes a root and what it leads to; whether there was one.
     pub(super) fn remove_root(&self, number: u8) -> Result<bool, heap::Error> {
-        let removed = self.heap.remove_root(&name(number))?;
+        // SAFETY: whoever reads below a root holds a guard.
+        let removed = unsafe { self.heap.remove_root(&name(number)) }?;
         removed.map_or(Ok(false), |removed| removed.retire(&Tracer).map(|()| true))
     }
 
@@ -193,15 +206,15 @@ impl Live {
     }
 
     fn held(&self, link: Link) -> Result<Option<Held>, String> {
-        let failed = |error: heap::Error| error.to_string();
+        let failed = |fault: Fault| fault.to_string();
         let Some(offset) = link.offset() else {
             return Ok(None);
         };
-        let blob: &Blob = self.heap.at(offset).map_err(failed)?;
+        let blob: &Blob = self.access().at(offset).map_err(failed)?;
         let media = self.heap.media();
         let (len, seed) = (blob.len.load(media), blob.seed.load(media));
         let tail = Offset::new(offset.get() + SIZE).ok_or("an object at the end of everything")?;
-        let tail = self.heap.bytes(tail, len as usize).map_err(failed)?;
+        let tail = self.access().bytes(tail, len as usize).map_err(failed)?;
         match tail
             .iter()
             .copied()

@@ -32,7 +32,7 @@ use crate::key::{Entry, Key};
 use crate::options::Probing;
 use crate::record::RecordRef;
 use crate::root::tag;
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{
     Fault, GenerationLock, Lacks, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose,
     VWord, persist_scope,
@@ -139,7 +139,7 @@ pub(crate) fn print(hash: u64) -> u8 {
 /// Asks for the lines of a leaf that tell whether it has a key: its lock's, the version's metadata, and the fingerprints
 /// of the key's group.
 #[inline]
-pub(crate) fn prefetch<M: Media>(heap: &Heap<M>, link: Link, capacity: usize, version: usize, hash: u64) {
+pub(crate) fn prefetch<M: Media>(heap: &Access<M>, link: Link, capacity: usize, version: usize, hash: u64) {
     let start = heap.pool().base().as_ptr().cast_const();
     let start = start.wrapping_add((link.bits() & Offset::MASK) as usize);
     pmem::prefetch(start);
@@ -159,7 +159,7 @@ pub(crate) struct LeafRef<'g> {
 
 impl<'g> LeafRef<'g> {
     /// The leaf at `link`, of whatever capacity it says.
-    pub(crate) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<LeafRef<'g>, Error> {
+    pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<LeafRef<'g>, Error> {
         let offset = link.offset().ok_or(Fault {
             what: "null leaf",
             offset: 0,
@@ -254,7 +254,7 @@ impl<'g> LeafRef<'g> {
     /// The slot of the key, among those that count in `version`, and what stands in it. The leaf is current.
     pub(crate) fn find<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         version: usize,
         key: &Key<'_>,
         hash: u64,
@@ -354,7 +354,7 @@ impl<'g> LeafRef<'g> {
 
     /// Makes sure that what is volatile belongs to this generation: the first to touch the leaf rebuilds it.
     #[inline]
-    pub(crate) fn touch<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<(), Fault> {
+    pub(crate) fn touch<M: Media>(&self, heap: &'g Access<M>, version: usize) -> Result<(), Fault> {
         if self.head.lock.is_current(heap.media(), heap.generation()) {
             return Ok(());
         }
@@ -362,7 +362,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Takes the lock; the leaf is current then.
-    pub(crate) fn lock<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<Locked<'g, M>, Fault> {
+    pub(crate) fn lock<M: Media>(&self, heap: &'g Access<M>, version: usize) -> Result<Locked<'g, M>, Fault> {
         let lock = self.head.lock.lock(heap.media(), heap.generation());
         let mut locked = lock.map_err(|_| Fault {
             what: "lock of a leaf",
@@ -377,7 +377,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Rebuilds what is volatile from the bitmap and the pairs.
-    fn rebuild<M: Media>(&self, heap: &'g Heap<M>, version: usize) -> Result<(), Fault> {
+    fn rebuild<M: Media>(&self, heap: &'g Access<M>, version: usize) -> Result<(), Fault> {
         let media = heap.media();
         let bits = self.bitmap(version, media);
         let groups = self.groups();
@@ -421,14 +421,14 @@ impl<'g> LeafRef<'g> {
     /// Persists what was just read of the leaf, if somebody may not have: bitmap and pairs, for all that are read
     /// together.
     #[inline]
-    pub(crate) fn settle<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
+    pub(crate) fn settle<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
         if self.head.lock.is_locked(heap.media(), heap.generation()) {
             self.persist_seen(heap, version, slots);
         }
     }
 
     #[cold]
-    fn persist_seen<M: Media>(&self, heap: &Heap<M>, version: usize, slots: &[u8]) {
+    fn persist_seen<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
@@ -440,7 +440,7 @@ impl<'g> LeafRef<'g> {
 
     /// Persists what a process before this one may have left of an in-place change, if it held the lock, and of a merge: the
     /// next merge leaves words of `records` alone that are as they should be.
-    fn persist_left<M: Media>(&self, heap: &Heap<M>, version: usize, was_locked: bool) {
+    fn persist_left<M: Media>(&self, heap: &Access<M>, version: usize, was_locked: bool) {
         let slots = if was_locked {
             slots_of(self.bitmap(version, heap.media())).collect()
         } else {
@@ -459,7 +459,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Stores a value in place. The caller holds the lock. One write-back, one fence.
-    pub(crate) fn update<M: Media>(&self, heap: &Heap<M>, slot: usize, value: u64) {
+    pub(crate) fn update<M: Media>(&self, heap: &Access<M>, slot: usize, value: u64) {
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.slots[slot].value.store(value, &batch);
             let _durable = batch.fence().durable();
@@ -467,7 +467,7 @@ impl<'g> LeafRef<'g> {
     }
 
     /// Removes a pair in place. The caller holds the lock. One write-back, one fence.
-    pub(crate) fn remove<M: Media>(&self, heap: &Heap<M>, version: usize, slot: usize) {
+    pub(crate) fn remove<M: Media>(&self, heap: &Access<M>, version: usize, slot: usize) {
         heap.media().unmissed(
             Lacks::Order,
             "a removal in place, and then what a merge writes that its writer carries out: that does not count before the flip",

@@ -10,7 +10,7 @@ mod router;
 use crate::key::{Entry, Key};
 use crate::options::Probing;
 use crate::root::{Root, State, tag};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use leaf::LeafRef;
 use pmem::{Fault, Link, Media};
 pub(crate) use router::Router;
@@ -39,7 +39,7 @@ pub(crate) struct Found<'g> {
 
 impl Base {
     /// The base tree that the root leads to. Reads two lines of each leaf; rebuilds nothing.
-    pub(crate) fn open<M: Media>(heap: &Heap<M>, root: &Root, capacity: usize) -> Result<Base, Error> {
+    pub(crate) fn open<M: Media>(heap: &Access<M>, root: &Root, capacity: usize) -> Result<Base, Error> {
         let media = heap.media();
         let state = root.state(media);
         let most = heap.pool().len() / leaf::extent(capacity) as u64;
@@ -85,7 +85,7 @@ impl Base {
     #[inline]
     pub(crate) fn approach<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         capacity: usize,
         key: &Key<'_>,
         hash: u64,
@@ -100,7 +100,7 @@ impl Base {
     /// Leaf `i`, if there is one.
     pub(crate) fn leaf<'g, M: Media>(
         &self,
-        heap: &'g Heap<M>,
+        heap: &'g Access<M>,
         i: usize,
     ) -> Result<Option<LeafRef<'g>>, Error> {
         match self.leaves.get(i) {
@@ -116,7 +116,7 @@ impl Base {
     /// The key's pair, durable; `place` is the number of the leaf to which it [belongs](Base::approach).
     pub(crate) fn get<'g, M: Media>(
         &self,
-        heap: &'g Heap<M>,
+        heap: &'g Access<M>,
         place: usize,
         key: &Key<'_>,
         hash: u64,

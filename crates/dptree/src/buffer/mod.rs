@@ -11,7 +11,7 @@ use crate::key::{Entry, Key};
 use crate::log::{Log, lock};
 use crate::root::Shape;
 use bloom::Bloom;
-use heap::Heap;
+use heap::Access;
 use pmem::{Fault, Link, Media, Offset};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -58,7 +58,7 @@ impl Buffer {
     #[inline]
     pub(crate) fn get<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         key: &Key<'_>,
         hash: u64,
     ) -> Result<Option<Entry>, Fault> {
@@ -95,7 +95,7 @@ impl Buffer {
     /// Puts in an entry of its own log.
     pub(crate) fn replay<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         entry: Entry,
         partition: usize,
     ) -> Result<(), Fault> {

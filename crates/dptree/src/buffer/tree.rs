@@ -7,7 +7,7 @@
 
 use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
 use crate::key::{Entry, Key};
-use heap::Heap;
+use heap::Access;
 use index::Direction;
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
@@ -109,7 +109,7 @@ impl Tree {
     }
 
     /// The key's entry.
-    pub(crate) fn get<M: Media>(&self, heap: &Heap<M>, key: &Key<'_>) -> Result<Option<Entry>, Fault> {
+    pub(crate) fn get<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<Option<Entry>, Fault> {
         Self::retry(heap.media(), || {
             let Reached { leaf, version, .. } = self.reach(heap, Goal::At(*key), Direction::Forward)?;
             let found = position(heap, leaf.count(), |i| leaf.key(i), key)?;
@@ -120,7 +120,7 @@ impl Tree {
     }
 
     /// The leaf for the key, locked.
-    pub(crate) fn lock<M: Media>(&self, heap: &Heap<M>, key: &Key<'_>) -> Result<LockedLeaf<'_>, Fault> {
+    pub(crate) fn lock<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<LockedLeaf<'_>, Fault> {
         Self::retry(heap.media(), || {
             let leaf = self.lock_once(heap, key)?;
             let mut locked = LockedLeaf {
@@ -137,7 +137,7 @@ impl Tree {
     }
 
     /// One attempt to go down to the key's leaf and lock it, splitting what is full on the way.
-    fn lock_once<M: Media>(&self, heap: &Heap<M>, key: &Key<'_>) -> Result<&Leaf, Miss> {
+    fn lock_once<M: Media>(&self, heap: &Access<M>, key: &Key<'_>) -> Result<&Leaf, Miss> {
         let media = heap.media();
         let mut parent: Option<(&Inner, Version, usize)> = None;
         let mut at = Child::load(&self.root);
@@ -224,7 +224,7 @@ impl Tree {
     /// One attempt to go down to a leaf.
     fn reach<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         goal: Goal<'_>,
         direction: Direction,
     ) -> Result<Reached<'_>, Miss> {
@@ -261,7 +261,7 @@ impl Tree {
     /// The entries of one leaf that come next after `from`, in the cursor's order; and from where on to go on.
     fn batch<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         from: Bound<&[u8]>,
         direction: Direction,
         entries: &mut Vec<Entry>,
@@ -345,7 +345,7 @@ pub(crate) struct Cursor<'t> {
 
 impl Cursor<'_> {
     /// The next entry; the cursor stays before it.
-    pub(crate) fn peek<M: Media>(&mut self, heap: &Heap<M>) -> Result<Option<Entry>, Fault> {
+    pub(crate) fn peek<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<Entry>, Fault> {
         while self.at == self.batch.len() {
             let Some(from) = self.from.take() else {
                 return Ok(None);
@@ -369,7 +369,7 @@ fn still(unchanged: bool) -> Result<(), Miss> {
 
 /// Where the key is among `count` sorted ones, or where it belongs.
 fn position<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     count: usize,
     of: impl Fn(usize) -> (u64, Link),
     key: &Key<'_>,
@@ -388,7 +388,7 @@ fn position<M: Media>(
 }
 
 /// Which child leads to the goal.
-fn child_of<M: Media>(heap: &Heap<M>, node: &Inner, goal: Goal<'_>) -> Result<usize, Miss> {
+fn child_of<M: Media>(heap: &Access<M>, node: &Inner, goal: Goal<'_>) -> Result<usize, Miss> {
     let count = node.count();
     Ok(match goal {
         Goal::First => 0,

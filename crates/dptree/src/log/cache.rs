@@ -7,7 +7,7 @@
 
 use super::lock;
 use super::page::{First, PageHead};
-use heap::{Error, Guard, Heap};
+use heap::{Access, Error, Guard};
 use pmem::{Link, Media};
 use std::sync::Mutex;
 
@@ -24,7 +24,7 @@ pub(crate) struct Cache(Mutex<[Vec<Ready>; 2]>);
 
 impl Cache {
     /// A page, if there is one: of the longer list.
-    pub(crate) fn take<M: Media>(&self, heap: &Heap<M>) -> Option<Ready> {
+    pub(crate) fn take<M: Media>(&self, heap: &Access<M>) -> Option<Ready> {
         let mut lists = lock(&self.0);
         let longer = usize::from(lists[1].len() > lists[0].len());
         let ready = lists[longer].pop()?;
@@ -35,7 +35,7 @@ impl Cache {
     }
 
     /// Puts in what a merged log had, and lets go of what is more than that and `spare`.
-    pub(crate) fn put<M: Media>(&self, heap: &Heap<M>, guard: &Guard, ready: Vec<Ready>, spare: usize) {
+    pub(crate) fn put<M: Media>(&self, heap: &Access<M>, guard: &Guard, ready: Vec<Ready>, spare: usize) {
         let bound = ready.len() + spare;
         let mut lists = lock(&self.0);
         for page in ready {
@@ -49,13 +49,13 @@ impl Cache {
     }
 
     /// Lets go of all.
-    pub(crate) fn clear<M: Media>(&self, heap: &Heap<M>, guard: &Guard) {
+    pub(crate) fn clear<M: Media>(&self, heap: &Access<M>, guard: &Guard) {
         self.trim(heap, guard, 0);
     }
 
     /// Lets go of what is more than the bound. (The lock is not held where the pool is read.) A page whose head is damaged
     /// stays until the next recovery finds that nothing leads to it.
-    fn trim<M: Media>(&self, heap: &Heap<M>, guard: &Guard, bound: usize) {
+    fn trim<M: Media>(&self, heap: &Access<M>, guard: &Guard, bound: usize) {
         let mut surplus = Vec::new();
         let mut lists = lock(&self.0);
         while lists[0].len() + lists[1].len() > bound {
@@ -78,11 +78,11 @@ impl Cache {
 }
 
 /// Takes a page that nothing leads to any more out of use.
-pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Result<(), Error> {
+pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;
-        // SAFETY: nothing leads to the page (the caller's promise): the log that held it was unlinked under the guard, or
-        // the cache alone has known it since.
+        // SAFETY: nothing leads to the page: the log that held it was unlinked under the guard, or the cache alone has known
+        // it since.
         unsafe { heap.retire(guard, offset, extent) };
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::key::Entry;
 use crate::root::{Root, Shape, tag};
 use cache::{Cache, Ready};
 use crossbeam_utils::CachePadded;
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use page::{First, PageHead};
 use pmem::{Lacks, Link, Media, PWord, Purpose, persist_scope};
 pub(crate) use replay::replay;
@@ -89,7 +89,7 @@ impl Log {
     /// Appends a record of the entry, durably: one write-back, one fence. Returns its position in its page.
     pub(crate) fn append<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         root: &Root,
         cache: &Cache,
         hash: u64,
@@ -125,7 +125,7 @@ impl Log {
     #[cold]
     fn add_page<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         root: &Root,
         cache: &Cache,
         number: usize,
@@ -199,7 +199,7 @@ impl Log {
 
     /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired, but for
     /// those whose head is damaged. (One fence.)
-    pub(crate) fn drop_pages<M: Media>(&self, heap: &Heap<M>, root: &Root, cache: &Cache) {
+    pub(crate) fn drop_pages<M: Media>(&self, heap: &Access<M>, root: &Root, cache: &Cache) {
         heap.media().comes_to("merge: log emptied");
         heap.media().unmissed(
             Lacks::Order,
@@ -264,7 +264,7 @@ pub(crate) fn lock_patiently<'m, T, M: Media>(mutex: &'m Mutex<T>, media: &M) ->
 
 /// Makes the links of logs that are not alive null (a crash came between a merge's commit and this). Recovery may trace
 /// meanwhile, so the guard is held from before the unlinking to the last retirement.
-pub(crate) fn forget_merged<M: Media>(heap: &Heap<M>, root: &Root, merged: u64) -> Result<(), Error> {
+pub(crate) fn forget_merged<M: Media>(heap: &Access<M>, root: &Root, merged: u64) -> Result<(), Error> {
     let media = heap.media();
     let guard = heap::pin();
     let mut stale = Vec::new();

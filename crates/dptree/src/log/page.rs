@@ -21,7 +21,7 @@
 use crate::key::Entry;
 use crate::root::tag;
 use art::checksum;
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Batch, Fault, Link, Media, Offset, PEither, PSlot, PWord, Persistent, Tag};
 
 /// The head of a page.
@@ -117,11 +117,12 @@ impl PageHead {
     }
 
     /// The head of the page that `link` leads to.
-    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&PageHead, Error> {
-        heap.at(link.offset().ok_or(Fault {
+    pub(crate) fn at<M: Media>(heap: &Access<M>, link: Link) -> Result<&PageHead, Error> {
+        let offset = link.offset().ok_or(Fault {
             what: "null log page",
             offset: 0,
-        })?)
+        })?;
+        Ok(heap.at(offset)?)
     }
 
     /// Bytes of the whole page.
@@ -137,7 +138,7 @@ impl PageHead {
 }
 
 /// The records of the page at `link`, of its own length, with their sense; from the first one that counts.
-pub(crate) fn records<M: Media>(heap: &Heap<M>, link: Link) -> Result<(&[LogRecord], bool), Error> {
+pub(crate) fn records<M: Media>(heap: &Access<M>, link: Link) -> Result<(&[LogRecord], bool), Error> {
     let head = PageHead::at(heap, link)?;
     let place = link.offset().map_or(0, Offset::get);
     let fault = Fault {
@@ -153,12 +154,13 @@ pub(crate) fn records<M: Media>(heap: &Heap<M>, link: Link) -> Result<(&[LogReco
 }
 
 /// The record at `position` of the page at `page`.
-pub(crate) fn record<M: Media>(heap: &Heap<M>, page: u64, position: usize) -> Result<&LogRecord, Error> {
+pub(crate) fn record<M: Media>(heap: &Access<M>, page: u64, position: usize) -> Result<&LogRecord, Error> {
     let at = page + (HEAD + position * RECORD) as u64;
-    heap.at(Offset::new(at).ok_or(Fault {
+    let at = Offset::new(at).ok_or(Fault {
         what: "log record",
         offset: at,
-    })?)
+    })?;
+    Ok(heap.at(at)?)
 }
 
 fn check(head: u64, prefix: u64, value: u64) -> u64 {

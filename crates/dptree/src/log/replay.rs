@@ -7,7 +7,7 @@ use super::Log;
 use super::page::{self, PageHead};
 use crate::key::Entry;
 use crate::root::Root;
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
 /// Replays a partition of the log, the oldest record first. Each line with records is written back; one fence.
@@ -16,7 +16,7 @@ use pmem::{Fault, Link, Media, Purpose, persist_scope};
 ///
 /// Damage. Records that were torn, or were written for another use of their page, are none.
 pub(crate) fn replay<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     root: &Root,
     log: &Log,
     partition: usize,

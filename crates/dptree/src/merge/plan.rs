@@ -9,7 +9,7 @@
 use crate::base::Base;
 use crate::base::leaf::{Bits, GROUP, LeafRef, has, set};
 use crate::key::{Entry, Key};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, Range};
@@ -61,7 +61,7 @@ pub(super) struct Fill {
 impl<'g> Plan<'g> {
     /// Plans the leaves of `range`, into which the entries belong, ascending.
     pub(super) fn new<M: Media>(
-        heap: &'g Heap<M>,
+        heap: &'g Access<M>,
         base: &Base,
         range: Range<usize>,
         entries: Vec<Entry>,
@@ -96,7 +96,7 @@ impl<'g> Plan<'g> {
     /// Up to which entry they belong to leaf `i`; all, if it is the partition's last (`None`).
     fn end_of<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         base: &Base,
         i: Option<usize>,
         from: usize,
@@ -117,7 +117,7 @@ impl<'g> Plan<'g> {
     /// Merges some of the entries with one leaf.
     fn add_leaf<M: Media>(
         &mut self,
-        heap: &'g Heap<M>,
+        heap: &'g Access<M>,
         base: &Base,
         i: usize,
         entries: Range<usize>,
@@ -248,7 +248,7 @@ impl<'g> Plan<'g> {
 
 /// A damaged pool may have a key, and its record, in a leaf where it does not belong: no merge takes it from there.
 fn check_ends<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     base: &Base,
     i: usize,
     leaf: &LeafRef<'_>,
@@ -277,7 +277,7 @@ fn check_ends<M: Media>(
 
 /// How many of the slots, which ascend by their keys, are before the entry's key; and whether the next one has that key.
 fn place<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     leaf: &LeafRef<'_>,
     slots: &[u8],
     entry: &Entry,

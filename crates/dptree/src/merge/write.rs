@@ -7,7 +7,7 @@ use super::plan::{Item, Piece, Plan};
 use crate::base::leaf::{self, Bits, GROUPS, Head, LeafRef, Places, clear, has, home, passed_by, print, set};
 use crate::key::Entry;
 use crate::root::tag;
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Batch, Lacks, Link, Media, Purpose, persist_scope};
 
 /// A leaf of the new version, but for its metadata if it is an old one.
@@ -24,7 +24,7 @@ pub(super) struct Written {
 
 /// Writes pairs and new leaves; one fence. On failure, what was made is in `written` too.
 pub(super) fn write_pairs<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     plan: &Plan<'_>,
     version: usize,
     capacity: usize,
@@ -58,7 +58,7 @@ pub(super) fn write_pairs<M: Media>(
 
 /// Adds a piece's foreign pairs to the leaf that it keeps.
 fn write_kept<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     plan: &Plan<'_>,
     piece: &Piece,
     keep: usize,
@@ -120,7 +120,7 @@ fn write_kept<M: Media>(
 
 /// Makes a new leaf of a piece; one fence.
 fn write_new<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     plan: &Plan<'_>,
     piece: &Piece,
     version: usize,
@@ -177,7 +177,7 @@ fn write_new<M: Media>(
     })
 }
 
-fn greatest<M: Media>(heap: &Heap<M>, plan: &Plan<'_>, piece: &Piece) -> Result<Vec<u8>, Error> {
+fn greatest<M: Media>(heap: &Access<M>, plan: &Plan<'_>, piece: &Piece) -> Result<Vec<u8>, Error> {
     match piece.items.last() {
         Some(&item) => Ok(plan.entry(item, heap.media()).key_bytes(heap)?),
         None => Ok(Vec::new()),
@@ -194,7 +194,7 @@ fn full_leaf(leaf: &LeafRef<'_>) -> pmem::Fault {
 
 /// Writes the metadata of the new version of some leaves: each one's line, and one fence. `next` is what follows the last.
 pub(super) fn write_metadata<M: Media>(
-    heap: &Heap<M>,
+    heap: &Access<M>,
     leaves: &[Written],
     next: Link,
     version: usize,

@@ -7,7 +7,7 @@
 use pmem::{Draft, Link, LinkAndPersist, Media, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use wollemi_heap::{Error, Guard, Heap, Trace, Tracers, footprint, pin};
+use wollemi_heap::{Access, Error, Guard, Heap, Trace, Tracers, footprint, pin};
 
 /// So long a wait for other threads may take on a busy machine; one that takes longer hangs.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -102,13 +102,18 @@ fn fill(tail: &mut [u8], key: u64) {
 }
 
 pub fn tracers<M: Media>() -> Tracers<M> {
-    vec![(KIND, Arc::new(ToyTrace))]
+    vec![Arc::new(ToyTrace)]
 }
 
 pub struct ToyTrace;
 
-impl<M: Media> Trace<M> for ToyTrace {
-    fn trace(&self, heap: &Heap<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+// SAFETY: it tells all slots of a node, which is all that readers follow; leaves have none.
+unsafe impl<M: Media> Trace<M> for ToyTrace {
+    fn kind(&self) -> u32 {
+        KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
         let offset = link.offset().expect("the heap follows no null links");
         if link.tag() == NODE {
             let node: &Node = heap.at(offset)?;
@@ -135,7 +140,8 @@ impl<M: Media> Toy<M> {
             None => persist_scope(heap.media(), Purpose::Node, |batch| {
                 let root = heap.draft(Node::empty(), 0, &batch)?.flush(&batch);
                 let fenced = batch.fence();
-                heap.create_root(NAME, KIND, root.persisted(&fenced), NODE)
+                // SAFETY: an empty node is a toy's root.
+                unsafe { heap.create_root(NAME, KIND, root.persisted(&fenced), NODE) }
             })?,
         };
         Ok(Toy {
@@ -145,12 +151,17 @@ impl<M: Media> Toy<M> {
         })
     }
 
+    fn access(&self) -> &Access<M> {
+        // SAFETY: readers hold a guard (their callers do), and writers lock what they read and unlink.
+        unsafe { self.heap.access() }
+    }
+
     fn node(&self, link: Link) -> &Node {
-        self.heap.at(link.offset().unwrap()).unwrap()
+        self.access().at(link.offset().unwrap()).unwrap()
     }
 
     fn leaf(&self, link: Link) -> &Leaf {
-        self.heap.at(link.offset().unwrap()).unwrap()
+        self.access().at(link.offset().unwrap()).unwrap()
     }
 
     fn key_of(&self, link: Link) -> u64 {
@@ -185,7 +196,7 @@ impl<M: Media> Toy<M> {
     fn check_leaf(&self, link: Link) -> usize {
         let leaf = self.leaf(link);
         let len = leaf.len.load(self.heap.media()) as usize;
-        let bytes = self.heap.bytes(link.offset().unwrap(), len + 16).unwrap();
+        let bytes = self.access().bytes(link.offset().unwrap(), len + 16).unwrap();
         let mut expected = vec![0; len];
         fill(&mut expected, leaf.key.load(self.heap.media()));
         assert!(bytes[16..] == expected, "leaf {link:?} was overwritten");
@@ -386,7 +397,7 @@ impl<M: Media> Toy<M> {
     pub fn bytes_of(&self, key: u64) -> &[u8] {
         let link = self.find(key).0.load(self.heap.media());
         let len = self.leaf(link).len.load(self.heap.media()) as usize;
-        &self.heap.bytes(link.offset().unwrap(), len + 16).unwrap()[16..]
+        &self.access().bytes(link.offset().unwrap(), len + 16).unwrap()[16..]
     }
 
     /// The first half of a removal: unlinks the key's leaf.

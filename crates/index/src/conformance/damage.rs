@@ -65,7 +65,8 @@ impl Original {
             store.put(&mut Entries::new(), key, value);
         }
         let (mut links, mut nodes) = (Vec::new(), Vec::new());
-        let heap = store.index().heap();
+        // SAFETY: no thread writes any more.
+        let heap = unsafe { store.index().heap().access() };
         let root = heap.root(ROOT).expect("no error").expect("the root").link;
         let mut stack = vec![root];
         let mut children = Vec::new();
@@ -78,7 +79,7 @@ impl Original {
             let place = at.get() as usize;
             nodes.push(place);
             let bits: BTreeSet<u64> = children.iter().map(|link| link.bits()).collect();
-            let object = heap.pool().bytes(at, len).expect("inside");
+            let object = heap.bytes(at, len).expect("inside");
             for (i, word) in object.chunks(8).enumerate() {
                 if bits.contains(&u64::from_le_bytes(word.try_into().expect("eight bytes"))) {
                     links.push(place + i * 8);
@@ -172,7 +173,7 @@ fn open<I: OnHeap<Media = Hardware>>(path: &Path) -> Option<I> {
     let pool = clear(Pool::open(path, &options(), Hardware::detect()))?;
     let heap = clear(Heap::new(pool))?;
     let index = clear(I::open(&heap, ROOT))??;
-    heap.recover(vec![(I::KIND, I::tracer())], 1).expect("a thread");
+    heap.recover(vec![I::tracer()], 1).expect("a thread");
     Some(index)
 }
 
@@ -220,7 +221,7 @@ fn finds_damage<I: OnHeap>(index: &I) -> bool {
         assert!(!why.contains("panicked"), "{why}");
     }
     if state == State::Done {
-        let audit = clear(index.heap().audit(&vec![(I::KIND, I::tracer())], 1));
+        let audit = clear(index.heap().audit(&vec![I::tracer()], 1));
         found |= audit.is_none_or(|audit| !audit.is_clean());
     }
     index.heap().stats();

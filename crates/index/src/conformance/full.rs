@@ -118,7 +118,7 @@ pub fn a_write_waits_for_the_room_that_recovery_makes<I: OnHeap<Media = Hardware
     }
     let heap = open();
     let index = I::open(&heap, b"test").expect("sound").expect("there");
-    heap.recover(vec![(I::KIND, I::tracer())], 1).expect("recovery");
+    heap.recover(vec![I::tracer()], 1).expect("recovery");
     for key in 0..count / 2 {
         assert!(
             index.insert(&key.to_be_bytes(), &value).expect("room"),

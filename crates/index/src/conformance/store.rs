@@ -80,7 +80,7 @@ impl<I: OnHeap> Store<I> {
         let pool = Pool::open(folder.path().join("pool"), &options(), media).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
         let index = I::open(&heap, ROOT).expect("the index").expect("the root");
-        heap.recover(vec![(I::KIND, I::tracer())], 2).expect("recovery");
+        heap.recover(vec![I::tracer()], 2).expect("recovery");
         Store { index, folder }
     }
 
@@ -145,7 +145,7 @@ impl<I: OnHeap> Store<I> {
         if state != State::Idle {
             assert_eq!(state, State::Done);
             let _still = self.index.hold_still();
-            let audit = heap.audit(&vec![(I::KIND, I::tracer())], 1).expect("an audit");
+            let audit = heap.audit(&vec![I::tracer()], 1).expect("an audit");
             assert!(audit.is_clean(), "{audit:?}");
         }
     }

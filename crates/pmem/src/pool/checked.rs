@@ -39,7 +39,7 @@ impl CheckedWord {
     /// Stores the lower 48 bits of `value` (release); durable once the batch is fenced.
     #[inline]
     #[track_caller]
-    pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
+    pub(super) fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
         self.0.store(seal(value), batch);
     }
 

@@ -29,7 +29,7 @@ pub use file::rename_new;
 pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 
-use crate::{Hardware, Media, Offset, PersistenceDomain, Persistent};
+use crate::{Batch, Hardware, Media, Offset, PersistenceDomain, Persistent};
 use file::PoolFile;
 use header::{HEADER, Header, State};
 use holes::Holes;
@@ -224,8 +224,16 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// A [`Fault`] where the object would lie outside the pool or be misaligned.
+    ///
+    /// # Safety
+    ///
+    /// While the reference lives:
+    ///
+    /// * No draft is made of these bytes: their object is not retired, or not reused since the caller holds off the
+    ///   allocator's epochs.
+    /// * No thread stores into them but through words, and words of `T` cover what is stored into.
     #[inline(always)]
-    pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
+    pub unsafe fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
         let start = self.place(offset, offset.get() + size_of::<T>() as u64)?;
         // The base is aligned to 2 MiB and an offset to 16, so for most types this is decided at compile time.
         if align_of::<T>() > 16 && !offset.get().is_multiple_of(align_of::<T>() as u64) {
@@ -235,7 +243,7 @@ impl<M: Media> Pool<M> {
             self.media.touched(start.as_ptr(), size_of::<T>());
         }
         // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and aligned; any bytes are
-        // a valid `T`, and of a reachable object only words change.
+        // a valid `T`, and only its words change (the caller's promise).
         Ok(unsafe { start.cast::<T>().as_ref() })
     }
 
@@ -244,8 +252,12 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// A [`Fault`] where they would lie outside the pool or be misaligned.
+    ///
+    /// # Safety
+    ///
+    /// As for [`at`](Pool::at).
     #[inline(always)]
-    pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
+    pub unsafe fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let start = self.place(offset, offset.get().saturating_add(bytes))?;
         if align_of::<T>() > 16 && !offset.get().is_multiple_of(align_of::<T>() as u64) {
@@ -255,7 +267,7 @@ impl<M: Media> Pool<M> {
             self.media.touched(start.as_ptr(), len * size_of::<T>());
         }
         // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and aligned; any bytes are
-        // valid `T`s, and of reachable objects only words change.
+        // valid `T`s, and only their words change (the caller's promise).
         Ok(unsafe { std::slice::from_raw_parts(start.cast::<T>().as_ptr(), len) })
     }
 
@@ -264,12 +276,17 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// A [`Fault`] where they would lie outside the pool.
+    ///
+    /// # Safety
+    ///
+    /// While the reference lives, nothing stores into these bytes: they are part of a published object, no word covers
+    /// them, and the object is not reused.
     #[inline(always)]
-    pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
+    pub unsafe fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
         let start = self.place(offset, offset.get().saturating_add(len as u64))?;
         self.media.touched(start.as_ptr(), len);
-        // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`); those of a reachable
-        // object that are not words do not change.
+        // SAFETY: the bytes are mapped for as long as the pool lives (checked by `place`) and do not change (the
+        // caller's promise).
         Ok(unsafe { std::slice::from_raw_parts(start.as_ptr(), len) })
     }
 
@@ -356,7 +373,11 @@ impl<M: Media> Pool<M> {
     /// # Errors
     ///
     /// [`ErrorKind::Io`]. The bytes then count as given back.
-    pub fn give_back(&self, bytes: Range<u64>) -> Result<u64, Error> {
+    ///
+    /// # Safety
+    ///
+    /// No reference into these bytes lives, and none is made before they are backed again: they become zeros.
+    pub unsafe fn give_back(&self, bytes: Range<u64>) -> Result<u64, Error> {
         match self.writable_file() {
             Some(file) => {
                 let Range { start, end } = bytes;
@@ -487,6 +508,17 @@ impl<M: Media> Pool<M> {
     #[inline]
     pub fn allocated(&self) -> &CheckedWord {
         &self.header().allocated
+    }
+
+    /// Stores where the last allocated page ends; durable once the batch is fenced.
+    ///
+    /// # Safety
+    ///
+    /// Every object lies below: the next opening hands out what lies above.
+    #[inline]
+    #[track_caller]
+    pub unsafe fn set_allocated(&self, end: u64, batch: &Batch<'_, '_, M>) {
+        self.header().allocated.store(end, batch);
     }
 
     /// Where the heap's root directory is, and how many bytes it has: page 0 after the header, zeros at first.

@@ -28,6 +28,23 @@ fn offset(bytes: u64) -> Offset {
     Offset::new(bytes).expect("a valid offset")
 }
 
+/// What lies at `bytes` from the base.
+fn at<T: Persistent>(pool: &Pool, bytes: u64) -> Result<&T, Fault> {
+    // SAFETY: the tests of pools make no drafts and store through words only.
+    unsafe { pool.at(offset(bytes)) }
+}
+
+/// The word there, which is inside.
+fn word(pool: &Pool, bytes: u64) -> &PWord {
+    at(pool, bytes).expect("backed")
+}
+
+/// `len` bytes there.
+fn bytes_at(pool: &Pool, bytes: u64, len: usize) -> Result<&[u8], Fault> {
+    // SAFETY: the tests look at bytes that none of them stores into meanwhile.
+    unsafe { pool.bytes(offset(bytes), len) }
+}
+
 /// A new pool has page 0, all of it allocated, a directory of zeros, and generation 1.
 #[test]
 fn new_pool_has_its_first_page() {
@@ -38,7 +55,7 @@ fn new_pool_has_its_first_page() {
     let (start, len) = pool.directory();
     assert_eq!(start.get() + len as u64, pool.page_size());
     assert!(
-        pool.bytes(start, len)
+        bytes_at(&pool, start.get(), len)
             .expect("backed")
             .iter()
             .all(|&byte| byte == 0)
@@ -75,17 +92,17 @@ fn level_process_needs_no_write_backs() {
 fn growth_keeps_addresses() {
     let pool = anonymous();
     let base = pool.base();
-    let place = offset(pool.page_size() - 16);
+    let place = pool.page_size() - 16;
     persist_scope(pool.media(), Purpose::Node, |batch| {
-        pool.at::<PWord>(place).expect("backed").store(7, &batch);
+        word(&pool, place).store(7, &batch);
     });
     for _ in 0..20 {
         let wanted = pool.len() + 1;
         pool.grow(wanted).expect("below the limit");
         assert!(pool.len() >= wanted && pool.len().is_multiple_of(pool.page_size()));
         assert_eq!(pool.base(), base);
-        assert_eq!(pool.at::<PWord>(place).expect("backed").load(pool.media()), 7);
-        let last = pool.at::<PWord>(offset(pool.len() - 16)).expect("backed");
+        assert_eq!(word(&pool, place).load(pool.media()), 7);
+        let last = word(&pool, pool.len() - 16);
         assert_eq!(last.load(pool.media()), 0);
     }
 }
@@ -100,7 +117,7 @@ fn growth_stops_at_the_limit() {
         error.to_string(),
         "pool 'anonymous': full: 67108865 bytes needed, and the size limit is 67108864"
     );
-    assert!(pool.at::<PWord>(offset((64 << 20) - 16)).is_ok());
+    assert!(at::<PWord>(&pool, (64 << 20) - 16).is_ok());
 }
 
 /// No offset and no length whatever leads outside the pool or to a misaligned object.
@@ -113,15 +130,15 @@ fn links_stay_inside() {
 
     let pool = anonymous();
     let len = pool.len();
-    assert!(pool.at::<Line>(offset(len - 64)).is_ok());
-    assert!(pool.at::<Line>(offset(len - 48)).is_err());
-    assert!(pool.at::<Line>(offset(4096 + 16)).is_err());
-    assert!(pool.at::<PWord>(offset(len - 16)).is_ok());
-    assert!(pool.at::<PWord>(offset(len)).is_err());
-    assert!(pool.at::<PWord>(offset(Offset::MASK)).is_err());
-    assert_eq!(pool.bytes(offset(len - 16), 16).map(<[u8]>::len), Ok(16));
-    assert!(pool.bytes(offset(len - 16), 17).is_err());
-    assert!(pool.bytes(offset(16), usize::MAX).is_err());
+    assert!(at::<Line>(&pool, len - 64).is_ok());
+    assert!(at::<Line>(&pool, len - 48).is_err());
+    assert!(at::<Line>(&pool, 4096 + 16).is_err());
+    assert!(at::<PWord>(&pool, len - 16).is_ok());
+    assert!(at::<PWord>(&pool, len).is_err());
+    assert!(at::<PWord>(&pool, Offset::MASK).is_err());
+    assert_eq!(bytes_at(&pool, len - 16, 16).map(<[u8]>::len), Ok(16));
+    assert!(bytes_at(&pool, len - 16, 17).is_err());
+    assert!(bytes_at(&pool, 16, usize::MAX).is_err());
     assert!(pool.chunk_start(offset(len), 1).is_err());
 }
 

@@ -45,8 +45,10 @@ use std::marker::PhantomData;
 ///     // The commit point, and its own write-back and fence.
 ///     root.publish::<LinkAndPersist, _, _>(media, first.persisted(&fenced), Tag::default()).commit()
 /// });
-/// let first = heap.0.at::<Leaf>(root.load(media).offset().unwrap())?;
-/// let last = heap.0.at::<Leaf>(first.next.load(media).offset().unwrap())?;
+/// // SAFETY: both leaves are published, and this heap reuses nothing.
+/// let leaf = |link: Link| unsafe { heap.0.at::<Leaf>(link.offset().unwrap()) };
+/// let first = leaf(root.load(media))?;
+/// let last = leaf(first.next.load(media))?;
 /// assert_eq!((first.key.load(media), last.key.load(media)), (1, 2));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -4,7 +4,13 @@ use super::PSlot;
 use crate::{Link, Media};
 
 /// How a publication keeps others from acting on it before it is durable (ROART §2.3.1).
-pub trait Publication: Send + Sync + 'static {
+///
+/// # Safety
+///
+/// [`store`](Publication::store) stores the word, with the [mark](Publication::MARKS) or without, and
+/// [`settle`](Publication::settle) changes no more than the mark: what the slot held before is retired when the
+/// publication is through.
+pub unsafe trait Publication: Send + Sync + 'static {
     /// Whether what is stored shows a mark until it is durable.
     const MARKS: bool;
     /// Whether the store passes the cache, so that it takes a fence and no write-back.
@@ -21,7 +27,8 @@ pub trait Publication: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct LinkAndPersist;
 
-impl Publication for LinkAndPersist {
+// SAFETY: the word is stored with its mark, which alone is taken away.
+unsafe impl Publication for LinkAndPersist {
     const MARKS: bool = true;
 
     #[inline]
@@ -44,7 +51,8 @@ impl Publication for LinkAndPersist {
 #[derive(Clone, Copy, Debug)]
 pub struct Contended;
 
-impl Publication for Contended {
+// SAFETY: as for `LinkAndPersist`.
+unsafe impl Publication for Contended {
     const MARKS: bool = true;
 
     #[inline]
@@ -67,7 +75,8 @@ impl Publication for Contended {
 #[derive(Clone, Copy, Debug)]
 pub struct Uncounted;
 
-impl Publication for Uncounted {
+// SAFETY: the word is stored as it is.
+unsafe impl Publication for Uncounted {
     const MARKS: bool = false;
 
     #[inline]
@@ -83,7 +92,8 @@ impl Publication for Uncounted {
 #[derive(Clone, Copy, Debug)]
 pub struct NonTemporal;
 
-impl Publication for NonTemporal {
+// SAFETY: the word is stored as it is.
+unsafe impl Publication for NonTemporal {
     const MARKS: bool = false;
     const STREAMS: bool = true;
 

@@ -4,17 +4,17 @@
 //! that has compared them all may therefore lock the node later and still be right; what may have changed
 //! meanwhile is only what hangs there, and whether the node is obsolete.
 
-use super::Writer;
 use super::node::Node;
-use art::{Kind, Missed, Shared, Tagged, damaged, prefetch};
-use heap::{Error, Heap};
+use super::{AppendOnly, Writer};
+use art::{Kind, Missed, Shared, Tagged, any_leaf, damaged, prefetch};
+use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 
 pub(super) type Place<'g> = art::Place<Node<'g>>;
 
 /// The inner node at `link`, to which `level` bytes lead; afterwards `level` is its own.
 pub(super) fn node_below<'g, M: Media>(
-    heap: &'g Heap<M>,
+    heap: &'g Access<M>,
     link: Link,
     level: &mut usize,
 ) -> Result<Node<'g>, Fault> {
@@ -84,7 +84,7 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(Some(shared));
         }
         // The rest is in any key below.
-        let Some(leaf) = self.index.any_leaf(link, depth)? else {
+        let Some(leaf) = any_leaf::<AppendOnly, M>(self.heap, link, depth)? else {
             return Ok(None);
         };
         match leaf.key().get(depth..level) {

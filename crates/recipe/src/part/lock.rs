@@ -7,7 +7,7 @@
 use super::node::{Meta, Node};
 use super::{Writer, locate};
 use art::{InnerRef, Missed, Tagged, Tries, damaged, same_object};
-use heap::Heap;
+use heap::Access;
 use pmem::{
     Fault, Lacks, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted,
     persist_scope,
@@ -17,14 +17,14 @@ pub(super) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
 
 impl<'g> Node<'g> {
     /// Takes the lock.
-    pub(super) fn lock<M: Media>(&self, heap: &'g Heap<M>) -> Result<Locked<'g, M>, Obsolete> {
+    pub(super) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
         let mut locked = self.header().lock.lock(heap.media(), heap.generation())?;
         self.rebuild_if_stale(&mut locked, heap.media());
         Ok(locked)
     }
 
     /// Takes the lock if it is free.
-    pub(super) fn try_lock<M: Media>(&self, heap: &'g Heap<M>) -> Option<Locked<'g, M>> {
+    pub(super) fn try_lock<M: Media>(&self, heap: &'g Access<M>) -> Option<Locked<'g, M>> {
         let lock = &self.header().lock;
         let mut locked = lock.try_lock(heap.media(), heap.generation()).ok()??;
         self.rebuild_if_stale(&mut locked, heap.media());

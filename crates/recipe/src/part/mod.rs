@@ -24,8 +24,8 @@ mod view;
 mod write;
 
 use art::{Byte, Design, Kind, Radix, Root, child_tag, damaged};
-use heap::{Error, Heap};
-use index::{Action, Edit, Guard, OnHeap};
+use heap::{Access, Error, Heap};
+use index::{Action, Edit, Guard};
 use node::{N256, Node};
 use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
 
@@ -36,7 +36,9 @@ pub struct AppendOnly;
 /// A P-ART in a heap, under a root of its own.
 pub type Part<M = Hardware> = Radix<AppendOnly, M>;
 
-impl Design for AppendOnly {
+// SAFETY: writers hold the guard that they are given, and retire what they have unlinked under their locks; nodes tell
+// every child that counts.
+unsafe impl Design for AppendOnly {
     const KIND: u32 = 2;
 
     type Digit = Byte;
@@ -47,13 +49,14 @@ impl Design for AppendOnly {
 
     fn edit<M: Media>(
         index: &Part<M>,
+        heap: &Access<M>,
         key: &[u8],
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Action, Error> {
         let writer = Writer {
             index,
-            heap: index.heap(),
+            heap,
             guard,
             key,
         };
@@ -73,11 +76,11 @@ impl Root for N256 {
     }
 
     #[inline(always)]
-    fn top<M: Media>(_: &Heap<M>, root: Link) -> Result<Link, Fault> {
+    fn top<M: Media>(_: &Access<M>, root: Link) -> Result<Link, Fault> {
         Ok(root)
     }
 
-    fn check<M: Media>(heap: &Heap<M>, root: Link) -> Result<(), Fault> {
+    fn check<M: Media>(heap: &Access<M>, root: Link) -> Result<(), Fault> {
         if root.tag() == ROOT && Node::at(heap, root)?.level(heap.media()) == 0 {
             Ok(())
         } else {
@@ -93,7 +96,7 @@ const ROOT: Tag = child_tag(Kind::N256, 0, 0);
 #[derive(Clone, Copy)]
 struct Writer<'a, M: Media> {
     index: &'a Part<M>,
-    heap: &'a Heap<M>,
+    heap: &'a Access<M>,
     guard: &'a Guard,
     key: &'a [u8],
 }

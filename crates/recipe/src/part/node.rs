@@ -25,7 +25,7 @@
 use super::AppendOnly;
 use super::prefix::Prefix;
 use art::{InnerRef, Kind, each_kind, matching};
-use heap::Heap;
+use heap::Access;
 use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, Persistent, VWord};
 
 /// What every node begins with: half a line.
@@ -162,7 +162,7 @@ impl N48 {
 impl<'g> Node<'g> {
     /// The node that `link` leads to.
     #[inline]
-    pub(super) fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Node<'g>, Fault> {
+    pub(super) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Node<'g>, Fault> {
         InnerRef::at(heap, link).map(Node)
     }
 

@@ -17,10 +17,10 @@
 //! after any number of crashes, and for a node with any number of leaves below: the level is known, so one
 //! key tells the bytes.
 
-use super::Writer;
 use super::node::Node;
 use super::prefix::Prefix;
-use art::{LeafRef, Missed, damaged};
+use super::{AppendOnly, Writer};
+use art::{LeafRef, Missed, any_leaf, damaged};
 use heap::Error;
 use pmem::{Durable, Link, LinkAndPersist, Media};
 
@@ -41,7 +41,7 @@ impl<'a, M: Media> Writer<'a, M> {
         if node.prefix(self.media()).fits(depth, level) {
             return Ok(Missed::Lost);
         }
-        let Some(leaf) = self.index.any_leaf(link, depth)? else {
+        let Some(leaf) = any_leaf::<AppendOnly, M>(self.heap, link, depth)? else {
             return Ok(Missed::Lost);
         };
         let _durable = self.store_prefix(node, prefix_from(leaf, depth, level, link)?);

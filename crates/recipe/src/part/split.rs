@@ -9,12 +9,12 @@
 //! Each step is durable before the next begins. After step (1) everything is found; step (2) concerns writers
 //! only.
 
-use super::Writer;
 use super::locate::Place;
 use super::node::Node;
 use super::prefix::Prefix;
 use super::repair::prefix_from;
-use art::{Child, Kind, Missed, Tagged, child_tag, common_prefix, same_object};
+use super::{AppendOnly, Writer};
+use art::{Child, Kind, Missed, Tagged, any_leaf, child_tag, common_prefix, same_object};
 use heap::Error;
 use index::{Action, Edit};
 use pmem::{Link, LinkAndPersist, Locked, Media, PSlot};
@@ -50,7 +50,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 &kept[..len]
             }
             None => {
-                leaf = self.index.any_leaf(link, depth)?;
+                leaf = any_leaf::<AppendOnly, M>(self.heap, link, depth)?;
                 match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {
                     Some(string) => string,
                     None => return Ok(Err(Missed::Lost)),
@@ -128,8 +128,10 @@ impl<'a, M: Media> Writer<'a, M> {
         if child.is_inner() {
             let depth = node.level(self.media()) + 1;
             let inner = Node::at(self.heap, child)?;
-            let (Some(held), Some(leaf)) = (inner.try_lock(self.heap), self.index.any_leaf(child, depth)?)
-            else {
+            let (Some(held), Some(leaf)) = (
+                inner.try_lock(self.heap),
+                any_leaf::<AppendOnly, M>(self.heap, child, depth)?,
+            ) else {
                 return Ok(Some(locked));
             };
             below = Some((inner, leaf, held));

@@ -8,18 +8,18 @@
 use super::AppendOnly;
 use super::node::Node;
 use art::{InnerRef, Kind, Kinds, Site, Tagged, address, damaged, index_word, prefetch, prefetch_range};
-use heap::Heap;
+use heap::Access;
 use pmem::{Fault, Link, Media, PSlot};
 use std::ops::Range;
 
 impl<'g> art::Node<'g> for Node<'g> {
     #[inline]
-    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+    fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault> {
         Node::at(heap, link)
     }
 
     #[inline]
-    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+    fn level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault> {
         let level = Node::level(self, heap.media());
         if level < depth {
             return Err(damaged("node's level", link));
@@ -28,17 +28,17 @@ impl<'g> art::Node<'g> for Node<'g> {
     }
 
     #[inline]
-    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
+    fn child<M: Media>(&self, heap: &'g Access<M>, digit: u8) -> Link {
         self.find(heap.media(), digit)
             .map_or(Link::NULL, |(_, link)| link)
     }
 
     #[inline]
-    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link {
+    fn ends<M: Media>(&self, heap: &'g Access<M>) -> Link {
         self.header().ends.load(heap.media())
     }
 
-    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, each: impl FnMut(u8, Link)) {
+    fn children<M: Media>(&self, heap: &'g Access<M>, digits: Range<usize>, each: impl FnMut(u8, Link)) {
         self.each_child(heap.media(), digits, each);
     }
 
@@ -53,7 +53,7 @@ impl<'g> art::Node<'g> for Node<'g> {
         AppendOnly::size(self.kind())
     }
 
-    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         if !self.meta(media).is_of(self.kind()) {
             return Some("the node's kind, counter or key bytes make no sense");
@@ -95,7 +95,7 @@ impl<'g> art::Node<'g> for Node<'g> {
     }
 
     #[inline(always)]
-    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
+    fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8) {
         let start = address(heap, link);
         prefetch(start);
         match link.kind() {

@@ -3,7 +3,7 @@
 use super::shape::Shape;
 use super::word::{self, KeyWord};
 use super::{InlineRef, is_present};
-use heap::Heap;
+use heap::Access;
 use pmem::{Link, Media};
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ pub(crate) fn fault<M: Media>(
     array: &InlineRef<'_>,
     link: Link,
     path: &[u8],
-    heap: &Heap<M>,
+    heap: &Access<M>,
 ) -> (Option<&'static str>, u64) {
     let media = heap.media();
     let mut present = 0;

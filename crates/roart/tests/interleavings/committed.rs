@@ -14,7 +14,8 @@ type Tree = Roart<Stopping, Full>;
 
 /// A leaf array below the root of which some leaf's key begins with `prefix`.
 fn array_of(tree: &Tree, prefix: &[u8]) -> Link {
-    let heap = tree.heap();
+    // SAFETY: no thread writes yet.
+    let heap = unsafe { tree.heap().access() };
     let below = |link| {
         let mut children = Vec::new();
         tracer().trace(heap, link, &mut children).expect("sound");
@@ -27,7 +28,7 @@ fn array_of(tree: &Tree, prefix: &[u8]) -> Link {
         let is_ours = |leaf: &Link| {
             let at = leaf.offset().expect("not null").get() + 16;
             let at = Offset::new(at).expect("not null");
-            heap.pool().bytes(at, prefix.len()).expect("inside") == prefix
+            heap.bytes(at, prefix.len()).expect("inside") == prefix
         };
         if link.kind() == Kind::Array && children.iter().any(is_ours) {
             return link;
@@ -43,7 +44,9 @@ fn array_of(tree: &Tree, prefix: &[u8]) -> Link {
 fn damage(tree: &Tree, array: Link) {
     let first = array.offset().expect("not null").get() + 16;
     let first = Offset::new(first).expect("not null");
-    let slot = tree.heap().pool().at::<PWord>(first).expect("inside");
+    // SAFETY: no thread writes yet.
+    let heap = unsafe { tree.heap().access() };
+    let slot = heap.at::<PWord>(first).expect("inside");
     let media = tree.heap().media();
     slot.store_unpersisted(slot.load(media) | 0xffff_ffff_fff0, media);
 }

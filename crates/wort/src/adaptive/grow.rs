@@ -21,7 +21,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
                 .erased();
             let mut children = children_of(*node, media, None);
             children.add(Some(byte), Child::New(leaf, Kind::Leaf, 0));
-            let (copy, kind) = draft_node::<S, M>(self.heap, &batch, passed.header(self.index)?, children)?;
+            let (copy, kind) = draft_node::<S, M>(self.heap, &batch, passed.header(self.heap)?, children)?;
             let fenced = batch.fence();
             self.publish(place, copy.persisted(&fenced), kind, place.link.aux());
             Ok::<_, Error>(())
@@ -43,15 +43,18 @@ mod tests {
     use index::conformance::Store;
     use index::{Index, OnHeap};
     use pmem::Hardware;
+    use std::marker::PhantomData;
 
     /// The node in which `key` hangs.
     fn above<'t, S: Scheme>(tree: &'t Tree<S, Hardware>, guard: &'t Guard, key: &'t [u8]) -> Passed<'t, S> {
-        let root = Root::at(tree.heap(), tree.root()).expect("a root");
-        let writer = Writer {
-            index: tree,
-            heap: tree.heap(),
+        // SAFETY: the test holds the guard.
+        let heap = unsafe { tree.heap().access() };
+        let root = Root::at(heap, tree.root()).expect("a root");
+        let writer: Writer<'_, S, _> = Writer {
+            heap,
             guard,
             key,
+            scheme: PhantomData,
         };
         match writer.locate(root).expect("no damage") {
             Found::Leaf {

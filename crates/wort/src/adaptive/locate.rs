@@ -5,12 +5,11 @@
 
 use super::node::Node;
 use super::write::Writer;
-use super::{Prefix, Scheme, Tree};
+use super::{Adaptive, Prefix, Scheme};
 use crate::recover::{key_below, right_header};
 use crate::root::Root;
 use art::{Kind, LeafRef, Node as _, Tagged, common_prefix, damaged};
-use heap::Heap;
-use index::OnHeap;
+use heap::Access;
 use pmem::{Fault, Link, Media, PSlot};
 
 /// A slot on the way, and what hangs there.
@@ -25,7 +24,7 @@ pub struct Place<'g> {
 }
 
 impl<'g> Place<'g> {
-    pub(crate) fn settled<M: Media>(heap: &Heap<M>, slot: &'g PSlot, byte: u8, depth: usize) -> Place<'g> {
+    pub(crate) fn settled<M: Media>(heap: &Access<M>, slot: &'g PSlot, byte: u8, depth: usize) -> Place<'g> {
         Place {
             slot,
             link: slot.settle(heap.media()),
@@ -47,9 +46,9 @@ pub(crate) struct Passed<'g, S: Scheme> {
 impl<S: Scheme> Passed<'_, S> {
     /// The header for a copy of the node: the right one for its place, where a crash or a merge in a full
     /// pool has left another.
-    pub(crate) fn header<M: Media>(&self, tree: &Tree<S, M>) -> Result<Prefix, Fault> {
+    pub(crate) fn header<M: Media>(&self, heap: &Access<M>) -> Result<Prefix, Fault> {
         let Place { link, depth, .. } = self.place;
-        right_header(tree, (link, depth), depth, self.node.header(tree.heap().media()))
+        right_header::<Adaptive<S>, M>(heap, (link, depth), depth, self.node.header(heap.media()))
     }
 }
 
@@ -150,7 +149,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
                 .find(|(_, byte)| rest.next() != Some(byte));
             return Ok(parts.map(|(i, byte)| (place.depth + i, byte)));
         }
-        let below = key_below(self.index, (place.link, place.depth), level)?;
+        let below = key_below::<Adaptive<S>, M>(self.heap, (place.link, place.depth), level)?;
         let prefix = &below[place.depth..level];
         let same = common_prefix(prefix, rest);
         Ok(prefix.get(same).map(|&byte| (place.depth + same, byte)))

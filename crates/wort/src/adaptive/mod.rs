@@ -29,7 +29,7 @@ pub(crate) mod write;
 use crate::header::Header;
 use crate::root::Root;
 use art::{Byte, Design, Radix};
-use heap::{Error, Guard};
+use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use locate::Place;
 use node::{Branch, Node};
@@ -48,7 +48,11 @@ pub(crate) type Prefix = Header<Byte>;
 pub(crate) type Tree<S, M> = Radix<Adaptive<S>, M>;
 
 /// How the two small kinds of node look and take a child, and how a prefix changes.
-pub trait Scheme: Debug + Send + Sync + Sized + 'static {
+///
+/// # Safety
+///
+/// As for [`Design`].
+pub unsafe trait Scheme: Debug + Send + Sync + Sized + 'static {
     /// What the heap's root directory calls such a tree.
     const KIND: u32;
     /// Up to 4 children.
@@ -101,7 +105,9 @@ pub trait Scheme: Debug + Send + Sync + Sized + 'static {
 #[derive(Debug)]
 pub struct Adaptive<S>(PhantomData<S>);
 
-impl<S: Scheme> Design for Adaptive<S> {
+// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes tell every child that
+// counts.
+unsafe impl<S: Scheme> Design for Adaptive<S> {
     const KIND: u32 = S::KIND;
 
     type Digit = Byte;
@@ -112,10 +118,11 @@ impl<S: Scheme> Design for Adaptive<S> {
 
     fn edit<M: Media>(
         index: &Tree<S, M>,
+        heap: &Access<M>,
         key: &[u8],
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Action, Error> {
-        Writer::edit(index, key, edit, guard)
+        Writer::edit(index, heap, key, edit, guard)
     }
 }

@@ -3,7 +3,7 @@
 use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Link, Media, PSlot, PWord, Persistent};
 use std::ops::Range;
 
@@ -66,7 +66,7 @@ impl Branch for N256 {
     fn settle<M: Media>(&self, _media: &M, _byte: u8) {}
 
     /// There is a slot for every byte: the writer publishes into it.
-    fn add<M: Media>(&self, _: &Heap<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
+    fn add<M: Media>(&self, _: &Access<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
         Ok(false)
     }
 

@@ -8,7 +8,7 @@
 use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
 
@@ -105,7 +105,7 @@ impl Branch for N48 {
     }
 
     /// The link first, then the index (§3.5). 3 write-backs, 2 fences.
-    fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let vacant = self.used(media).trailing_ones() as usize;
         let Some(slot) = self.slots.get(vacant) else {

@@ -15,7 +15,7 @@ use art::{
     Head, Inner, InnerRef, Kind, Kinds, LONG_SKIP, Site, Tagged, address, child_tag, damaged, each_kind,
     prefetch, prefetch_range,
 };
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Fault, Link, Media, PSlot, PWord, VWord};
 use std::ops::Range;
 
@@ -41,18 +41,18 @@ impl Common {
     }
 
     /// Whether the node was replaced in this generation.
-    pub(crate) fn is_retired<M: Media>(&self, heap: &Heap<M>) -> bool {
+    pub(crate) fn is_retired<M: Media>(&self, heap: &Access<M>) -> bool {
         self.retired.load(heap.media()) == Self::retired_in(heap)
     }
 
     /// Notes that the node was replaced; `false` if it was before.
-    pub(crate) fn retire<M: Media>(&self, heap: &Heap<M>) -> bool {
+    pub(crate) fn retire<M: Media>(&self, heap: &Access<M>) -> bool {
         let first = !self.is_retired(heap);
         self.retired.store(Self::retired_in(heap), heap.media());
         first
     }
 
-    fn retired_in<M: Media>(heap: &Heap<M>) -> u64 {
+    fn retired_in<M: Media>(heap: &Access<M>) -> u64 {
         u64::from(heap.generation()) << 32 | 1
     }
 }
@@ -76,7 +76,7 @@ pub trait Branch: Inner<Head = Common> {
     /// # Errors
     ///
     /// If the pool is full.
-    fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error>;
+    fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error>;
 
     /// Makes the slot for `byte`, if there is one, not count any more; `false` where the node does not do
     /// that in place.
@@ -160,7 +160,7 @@ impl<'g, S: Scheme> Node<'g, S> {
 
     pub(crate) fn add<M: Media>(
         &self,
-        heap: &Heap<M>,
+        heap: &Access<M>,
         byte: u8,
         key: &[u8],
         value: &[u8],
@@ -183,12 +183,12 @@ impl<'g, S: Scheme> Node<'g, S> {
 
 impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
     #[inline]
-    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+    fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault> {
         InnerRef::at(heap, link).map(Node)
     }
 
     #[inline(always)]
-    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+    fn level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault> {
         match link.aux() {
             LONG_SKIP => {
                 let level = self.header(heap.media()).level();
@@ -201,7 +201,7 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
         }
     }
 
-    fn own_level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+    fn own_level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault> {
         let level = self.header(heap.media()).level();
         if level < depth || level != self.level(heap, link, depth)? {
             return Err(damaged("node's level", link));
@@ -210,17 +210,17 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
     }
 
     #[inline(always)]
-    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
+    fn child<M: Media>(&self, heap: &'g Access<M>, digit: u8) -> Link {
         self.find(heap.media(), digit)
             .map_or(Link::NULL, |(_, link)| link)
     }
 
     #[inline]
-    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link {
+    fn ends<M: Media>(&self, heap: &'g Access<M>) -> Link {
         self.common().ends.load(heap.media())
     }
 
-    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
+    fn children<M: Media>(&self, heap: &'g Access<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
         each_kind!(self.0, node => node.children(heap.media(), digits, &mut each));
     }
 
@@ -235,7 +235,7 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
         Adaptive::<S>::size(self.kind())
     }
 
-    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
         // A depth that is not that of the place is no fault: the next writer recovers the header.
@@ -261,7 +261,7 @@ impl<'g, S: Scheme> art::Node<'g> for Node<'g, S> {
     }
 
     #[inline(always)]
-    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
+    fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8) {
         let start = address(heap, link);
         match link.kind() {
             Kind::N256 => prefetch(start.wrapping_add(N256::slot_at(digit))),

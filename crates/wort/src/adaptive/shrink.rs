@@ -73,7 +73,7 @@ impl<S: Scheme, M: Media> Writer<'_, S, M> {
         } = above;
         let done = persist_scope(media, Purpose::Node, |batch| {
             let children = children_of(*node, media, *byte);
-            let (copy, kind) = draft_node::<S, M>(self.heap, &batch, above.header(self.index)?, children)?;
+            let (copy, kind) = draft_node::<S, M>(self.heap, &batch, above.header(self.heap)?, children)?;
             let fenced = batch.fence();
             self.publish(place, copy.persisted(&fenced), kind, place.link.aux());
             Ok(())

@@ -14,34 +14,35 @@ use art::{
     Child, Children, Kind, LeafRef, Node as _, Tagged, child_tag, common_prefix, draft_leaf, publish_leaf,
     replace_value, same,
 };
-use heap::{Error, Guard, Heap};
-use index::{Action, Edit, OnHeap};
+use heap::{Access, Error, Guard};
+use index::{Action, Edit};
 use pmem::{Erased, Link, Media, Persisted, Purpose, persist_scope};
+use std::marker::PhantomData;
 
 /// The tree's one writer, at work on one key.
 pub struct Writer<'g, S: Scheme, M: Media> {
-    pub(crate) index: &'g Tree<S, M>,
-    pub(crate) heap: &'g Heap<M>,
+    pub(crate) heap: &'g Access<M>,
     pub(crate) guard: &'g Guard,
     pub(crate) key: &'g [u8],
+    pub(crate) scheme: PhantomData<S>,
 }
 
 impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     /// The one writer, once there is no other, carries out the edit.
     pub(super) fn edit(
         index: &'g Tree<S, M>,
+        heap: &'g Access<M>,
         key: &'g [u8],
         edit: &mut dyn Edit,
         guard: &'g Guard,
     ) -> Result<Action, Error> {
-        let heap = index.heap();
         let root = Root::at(heap, index.root())?;
         let _locked = root.lock(heap)?;
-        let writer = Writer {
-            index,
+        let writer = Self {
             heap,
             guard,
             key,
+            scheme: PhantomData,
         };
         writer.edit_at(writer.locate(root)?, edit)
     }

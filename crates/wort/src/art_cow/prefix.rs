@@ -6,13 +6,14 @@ use crate::adaptive::build::{children_of, draft_node};
 use crate::adaptive::locate::{Place, skip};
 use crate::adaptive::node::Node;
 use crate::adaptive::write::Writer;
-use crate::adaptive::{Prefix, Scheme};
+use crate::adaptive::{Adaptive, Prefix, Scheme};
 use crate::recover::right_header;
 use art::{Child, Children, Kind, Node as _, draft_leaf, no_memory};
 use heap::Error;
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
-impl Scheme for ByCopy {
+// SAFETY: what it replaces it retires under the writer's guard, after it has unlinked it.
+unsafe impl Scheme for ByCopy {
     const KIND: u32 = 5;
     type N4 = small::N4;
     type N16 = small::N16;
@@ -25,7 +26,7 @@ impl Scheme for ByCopy {
         _node: Node<'_, Self>,
         found: Prefix,
     ) -> Result<Prefix, Fault> {
-        right_header(writer.index, (place.link, place.depth), place.depth, found)
+        right_header::<Adaptive<Self>, M>(writer.heap, (place.link, place.depth), place.depth, found)
     }
 
     /// A copy of `node` with a shorter prefix, and an N4 above it and the new leaf. 2 fences; a write-back
@@ -40,7 +41,8 @@ impl Scheme for ByCopy {
         let (heap, key) = (writer.heap, writer.key);
         let media = heap.media();
         let found = node.header(media);
-        let shorter = right_header(writer.index, (place.link, place.depth), parts + 1, found)?;
+        let shorter =
+            right_header::<Adaptive<Self>, M>(writer.heap, (place.link, place.depth), parts + 1, found)?;
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased();
             let (copy, copy_kind) =
@@ -73,7 +75,8 @@ impl Scheme for ByCopy {
         let node = Node::<Self>::at(heap, child)?;
         let level = node.level(heap, child, depth)?;
         let aux = skip(place.depth, level);
-        let longer = right_header(writer.index, (child, depth), place.depth, node.header(media))?;
+        let longer =
+            right_header::<Adaptive<Self>, M>(writer.heap, (child, depth), place.depth, node.header(media))?;
         let done = persist_scope(media, Purpose::Node, |batch| {
             let (copy, kind) = draft_node::<Self, M>(heap, &batch, longer, children_of(node, media, None))?;
             let fenced = batch.fence();

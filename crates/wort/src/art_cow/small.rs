@@ -5,7 +5,7 @@
 
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, with_byte};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{Link, Media, PSlot, PWord, Persistent};
 use std::ops::Range;
 
@@ -90,7 +90,7 @@ impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Branch for Smal
     fn settle<M: Media>(&self, _media: &M, _byte: u8) {}
 
     /// By a copy only.
-    fn add<M: Media>(&self, _: &Heap<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
+    fn add<M: Media>(&self, _: &Access<M>, _: u8, _: &[u8], _: &[u8]) -> Result<bool, Error> {
         Ok(false)
     }
 

@@ -7,7 +7,7 @@
 use crate::adaptive::Publish;
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, child_tag, draft_leaf, with_byte};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
 use std::ops::Range;
 
@@ -117,7 +117,7 @@ impl Branch for N16 {
 
     /// Algorithm 4, `AddChild16`. 4 write-backs, 2 fences: one for the leaf, the link to it and the partial
     /// key, which nobody finds yet.
-    fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let bitmap = self.bitmap.settle(media);
         let Some(entry) = places(!entries(bitmap)).next() else {

@@ -14,7 +14,7 @@
 use crate::adaptive::Publish;
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, child_tag, draft_leaf};
-use heap::{Error, Heap};
+use heap::{Access, Error};
 use pmem::{CommitWord, Lacks, Link, Media, PSlot, Persistent, Purpose, persist_scope};
 use std::ops::Range;
 
@@ -155,7 +155,7 @@ impl Branch for N4 {
 
     /// Algorithm 3, `AddChild4`. 3 write-backs, 2 fences: one for the leaf and the link to it, which nobody
     /// finds yet.
-    fn add<M: Media>(&self, heap: &Heap<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+    fn add<M: Media>(&self, heap: &Access<M>, byte: u8, key: &[u8], value: &[u8]) -> Result<bool, Error> {
         let media = heap.media();
         let names = Names::of(self.word.settle(media));
         let Some(vacant) = names.vacant() else {

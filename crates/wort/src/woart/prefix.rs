@@ -10,13 +10,14 @@ use crate::adaptive::build::draft_node;
 use crate::adaptive::locate::{Place, skip};
 use crate::adaptive::node::Node;
 use crate::adaptive::write::Writer;
-use crate::adaptive::{Prefix, Scheme};
+use crate::adaptive::{Adaptive, Prefix, Scheme};
 use crate::recover::right_header;
 use art::{Child, Children, Kind, draft_leaf};
 use heap::Error;
 use pmem::{Fault, Link, Media, Purpose, persist_scope};
 
-impl Scheme for InPlace {
+// SAFETY: what it replaces it retires under the writer's guard, after it has unlinked it.
+unsafe impl Scheme for InPlace {
     const KIND: u32 = 4;
     type N4 = n4::N4;
     type N16 = n16::N16;
@@ -28,7 +29,8 @@ impl Scheme for InPlace {
         node: Node<'_, Self>,
         found: Prefix,
     ) -> Result<Prefix, Fault> {
-        let header = right_header(writer.index, (place.link, place.depth), place.depth, found)?; // lines 3 to 8
+        let header =
+            right_header::<Adaptive<Self>, M>(writer.heap, (place.link, place.depth), place.depth, found)?; // lines 3 to 8
         store(writer, node, header); // line 9
         Ok(header)
     }
@@ -43,7 +45,8 @@ impl Scheme for InPlace {
     ) -> Result<(), Error> {
         let (heap, key) = (writer.heap, writer.key);
         let found = node.header(heap.media());
-        let shorter = right_header(writer.index, (place.link, place.depth), parts + 1, found)?; // lines 5, 6
+        let shorter =
+            right_header::<Adaptive<Self>, M>(writer.heap, (place.link, place.depth), parts + 1, found)?; // lines 5, 6
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch).erased(); // line 2
             let mut children = Children::default();

@@ -10,7 +10,7 @@ mod write;
 
 use crate::root::Root;
 use art::{Design, Digit, HalfByte, Radix, Site, damaged};
-use heap::{Error, Guard, Heap};
+use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use node::{LEAF, NODE, Node};
 use pmem::{Fault, Hardware, Link, Media};
@@ -23,7 +23,9 @@ pub type Wort<M = Hardware> = Radix<WriteOptimal, M>;
 #[derive(Clone, Copy, Debug)]
 pub struct WriteOptimal;
 
-impl Design for WriteOptimal {
+// SAFETY: the one writer holds the guard that it is given, and retires what it has unlinked; nodes tell every child that
+// counts.
+unsafe impl Design for WriteOptimal {
     const KIND: u32 = 3;
 
     type Digit = HalfByte;
@@ -34,22 +36,23 @@ impl Design for WriteOptimal {
 
     fn edit<M: Media>(
         index: &Wort<M>,
+        heap: &Access<M>,
         key: &[u8],
         edit: &mut dyn Edit,
         guard: &Guard,
     ) -> Result<Action, Error> {
-        write::Writer::edit(index, key, edit, guard)
+        write::Writer::edit(index, heap, key, edit, guard)
     }
 }
 
 impl<'g> art::Node<'g> for &'g Node {
     #[inline(always)]
-    fn at<M: Media>(heap: &'g Heap<M>, link: Link) -> Result<Self, Fault> {
+    fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<Self, Fault> {
         Node::at(heap, link)
     }
 
     #[inline(always)]
-    fn level<M: Media>(&self, heap: &'g Heap<M>, link: Link, depth: usize) -> Result<usize, Fault> {
+    fn level<M: Media>(&self, heap: &'g Access<M>, link: Link, depth: usize) -> Result<usize, Fault> {
         let level = self.header(heap.media()).level();
         if level < depth {
             return Err(damaged("node's level", link));
@@ -58,17 +61,17 @@ impl<'g> art::Node<'g> for &'g Node {
     }
 
     #[inline(always)]
-    fn child<M: Media>(&self, heap: &'g Heap<M>, digit: u8) -> Link {
+    fn child<M: Media>(&self, heap: &'g Access<M>, digit: u8) -> Link {
         self.slot(Some(digit)).load(heap.media())
     }
 
     #[inline(always)]
-    fn ends<M: Media>(&self, heap: &'g Heap<M>) -> Link {
+    fn ends<M: Media>(&self, heap: &'g Access<M>) -> Link {
         self.ends.load(heap.media())
     }
 
     #[inline(always)]
-    fn children<M: Media>(&self, heap: &'g Heap<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
+    fn children<M: Media>(&self, heap: &'g Access<M>, digits: Range<usize>, mut each: impl FnMut(u8, Link)) {
         for digit in digits.start..digits.end.min(16) {
             let link = self.children[digit].load(heap.media());
             if !link.is_null() {
@@ -83,7 +86,7 @@ impl<'g> art::Node<'g> for &'g Node {
 
     /// A depth that is not the one at which the node is reached is no fault: the next writer recovers the
     /// header.
-    fn fault<M: Media>(&self, heap: &'g Heap<M>, site: Site<'_>) -> Option<&'static str> {
+    fn fault<M: Media>(&self, heap: &'g Access<M>, site: Site<'_>) -> Option<&'static str> {
         let media = heap.media();
         let header = self.header(media);
         if !header.is_clean() {
@@ -109,7 +112,7 @@ impl<'g> art::Node<'g> for &'g Node {
     }
 
     #[inline(always)]
-    fn prefetch<M: Media>(heap: &Heap<M>, link: Link, digit: u8) {
+    fn prefetch<M: Media>(heap: &Access<M>, link: Link, digit: u8) {
         let start = art::address(heap, link);
         art::prefetch(start);
         art::prefetch(start.wrapping_add(16 + usize::from(digit) * size_of::<u64>()));

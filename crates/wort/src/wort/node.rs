@@ -13,7 +13,7 @@
 
 use crate::header;
 use art::{HalfByte, Kind, Tagged, child_tag, damaged};
-use heap::Heap;
+use heap::Access;
 use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Tag};
 
 /// A header that counts half-bytes.
@@ -52,9 +52,9 @@ impl Node {
 
     /// The node that `link` leads to.
     #[inline(always)]
-    pub(crate) fn at<M: Media>(heap: &Heap<M>, link: Link) -> Result<&Node, Fault> {
+    pub(crate) fn at<M: Media>(heap: &Access<M>, link: Link) -> Result<&Node, Fault> {
         match link.offset() {
-            Some(offset) if link.kind() == Kind::N16 => heap.pool().at(offset),
+            Some(offset) if link.kind() == Kind::N16 => heap.at(offset),
             _ => Err(damaged("link to a node", link)),
         }
     }

@@ -11,19 +11,18 @@
 //! With a leaf of one line: 2 write-backs and 2 fences for an insert into a slot; 5 and 2 where two keys
 //! diverge in a slot, and for a split (leaf, three lines of a node, slot); 1 and 1 for a remove.
 
-use super::Wort;
 use super::node::{Header, LEAF, NODE, Node};
+use super::{Wort, WriteOptimal};
 use crate::recover::{key_below, right_header};
 use crate::root::Root;
 use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, publish_leaf, replace_value, same};
-use heap::{Error, Guard, Heap};
-use index::{Action, Edit, OnHeap};
+use heap::{Access, Error, Guard};
+use index::{Action, Edit};
 use pmem::{Fault, Link, LinkAndPersist, Media, PSlot, Purpose, persist_scope};
 
 /// The tree's one writer, at work on one key.
 pub(super) struct Writer<'g, M: Media> {
-    pub(super) index: &'g Wort<M>,
-    pub(super) heap: &'g Heap<M>,
+    pub(super) heap: &'g Access<M>,
     pub(super) guard: &'g Guard,
     pub(super) key: &'g [u8],
 }
@@ -52,19 +51,14 @@ impl<'g, M: Media> Writer<'g, M> {
     /// The one writer, once there is no other, carries out the edit.
     pub(super) fn edit(
         index: &'g Wort<M>,
+        heap: &'g Access<M>,
         key: &'g [u8],
         edit: &mut dyn Edit,
         guard: &'g Guard,
     ) -> Result<Action, Error> {
-        let heap = index.heap();
         let root = Root::at(heap, index.root())?;
         let _locked = root.lock(heap)?;
-        let writer = Writer {
-            index,
-            heap,
-            guard,
-            key,
-        };
+        let writer = Writer { heap, guard, key };
         writer.edit_at(&writer.locate(root)?, edit)
     }
 
@@ -118,7 +112,8 @@ impl<'g, M: Media> Writer<'g, M> {
         if found.depth() == place.depth {
             return Ok(found);
         }
-        let right = right_header(self.index, (place.link, place.depth), place.depth, found)?;
+        let right =
+            right_header::<WriteOptimal, M>(self.heap, (place.link, place.depth), place.depth, found)?;
         node.header.store_unpersisted(right.to_word(), media); // line 9; for lines 10 to 12 see `header`, I4
         Ok(right)
     }
@@ -134,7 +129,7 @@ impl<'g, M: Media> Writer<'g, M> {
         if header.is_whole() {
             return Ok(None);
         }
-        let key = key_below(self.index, (link, header.depth()), header.level())?;
+        let key = key_below::<WriteOptimal, M>(self.heap, (link, header.depth()), header.level())?;
         let shared = HalfByte::shared(key, self.key);
         match HalfByte::at(key, shared) {
             _ if shared >= header.level() => Ok(None),
@@ -191,7 +186,8 @@ impl<'g, M: Media> Writer<'g, M> {
     fn split(&self, place: &Place<'g>, (level, digit): (usize, u8), value: &[u8]) -> Result<(), Error> {
         let node = Node::at(self.heap, place.link)?;
         let header = node.header(self.heap.media());
-        let shorter = right_header(self.index, (place.link, place.depth), level + 1, header)?; // lines 5, 6
+        let shorter =
+            right_header::<WriteOptimal, M>(self.heap, (place.link, place.depth), level + 1, header)?; // lines 5, 6
         self.put_parent(place, level, Some(digit), value, Some((node, shorter)))
     }
 

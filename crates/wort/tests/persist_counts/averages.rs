@@ -53,6 +53,8 @@ struct Averages {
 fn depths<I: OnHeap>(heap: &Heap<I::Media>) -> (f64, u64) {
     let root = heap.root(b"counts").expect("sound").expect("the root").link;
     let tracer = I::tracer();
+    // SAFETY: no thread writes.
+    let heap = unsafe { heap.access() };
     let (mut leaves, mut sum, mut nodes) = (0u64, 0u64, 0);
     let mut stack: Vec<(Link, u64)> = vec![(root, 0)];
     let mut children = Vec::new();

@@ -11,6 +11,8 @@ use wollemi_wort::wort::Wort;
 fn nodes(heap: &Heap) -> Vec<u64> {
     let root = heap.root(b"test").expect("sound").expect("the root").link;
     let (mut stack, mut nodes, mut children): (_, _, Vec<Link>) = (vec![root], Vec::new(), Vec::new());
+    // SAFETY: no thread writes.
+    let heap = unsafe { heap.access() };
     while let Some(link) = stack.pop() {
         Wort::<Hardware>::tracer()
             .trace(heap, link, &mut children)

@@ -7,10 +7,6 @@ fn memory() -> Memory {
     Memory::new(4 << 20).expect("memory")
 }
 
-fn word_at(pool: &Pool, bytes: u64) -> &PWord {
-    pool.at(offset(bytes)).expect("backed")
-}
-
 fn open(memory: &Memory) -> Result<Pool, Error> {
     Pool::open_in(memory, Hardware::detect())
 }
@@ -24,7 +20,7 @@ fn pools_live_on_in_memory() {
     assert_eq!((pool.len(), pool.generation()), (4 << 20, 1));
     assert_eq!(pool.last_shutdown(), LastShutdown::New);
     persist_scope(pool.media(), Purpose::Node, |batch| {
-        word_at(&pool, 1 << 20).store(7, &batch);
+        word(&pool, 1 << 20).store(7, &batch);
     });
     drop(pool);
     for generation in 2..5 {
@@ -33,7 +29,7 @@ fn pools_live_on_in_memory() {
             (pool.generation(), pool.last_shutdown()),
             (generation, LastShutdown::Clean)
         );
-        assert_eq!(word_at(&pool, 1 << 20).load(pool.media()), 7);
+        assert_eq!(word(&pool, 1 << 20).load(pool.media()), 7);
         pool.close().expect("memory has no medium that fails");
     }
 }

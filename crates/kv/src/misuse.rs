@@ -1,0 +1,57 @@
+//! Misuses of readers, none of which compiles. Each stands below a right use that differs from it in the misuse only.
+
+/// A value does not outlive its reader.
+///
+/// ```
+/// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();
+/// let reader = map.reader();
+/// let value = reader.get("apple").unwrap();
+/// assert!(value.is_none());
+/// drop(reader);
+/// ```
+///
+/// ```compile_fail,E0505
+/// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();
+/// let reader = map.reader();
+/// let value = reader.get("apple").unwrap();
+/// drop(reader);
+/// assert!(value.is_none());
+/// ```
+mod value_after_the_reader {}
+
+/// Nor does it outlive the reader's change of epochs.
+///
+/// ```
+/// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();
+/// let mut reader = map.reader();
+/// let value = reader.get("apple").unwrap();
+/// assert!(value.is_none());
+/// reader.repin();
+/// ```
+///
+/// ```compile_fail,E0502
+/// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();
+/// let mut reader = map.reader();
+/// let value = reader.get("apple").unwrap();
+/// reader.repin();
+/// assert!(value.is_none());
+/// ```
+mod value_after_repinning {}
+
+/// A reader stays on its thread.
+///
+/// ```
+/// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();
+/// std::thread::scope(|threads| {
+///     threads.spawn(|| drop(map.reader()));
+/// });
+/// ```
+///
+/// ```compile_fail,E0277
+/// let map = wollemi::Db::anonymous().unwrap().map("fruit").unwrap();
+/// let reader = map.reader();
+/// std::thread::scope(|threads| {
+///     threads.spawn(move || drop(reader));
+/// });
+/// ```
+mod reader_on_another_thread {}
