@@ -1,7 +1,8 @@
 //! What `torture` says: a table, the mutants, the counterexamples; or a line of JSON for each.
 
+use super::target::Target;
 use crashtest::coverage::Coverage;
-use crashtest::{Failure, Fate, Hunted, Report};
+use crashtest::{Failure, Fate, Hunted, Mode, Report};
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,6 +17,26 @@ pub struct Finding {
     pub counterexample: Option<Counterexample>,
     /// The mutants, if they were asked for.
     pub hunted: Option<Vec<Hunted>>,
+}
+
+/// A model in which an index was not judged.
+pub struct LeftOut {
+    pub target: Target,
+    pub mode: Mode,
+    pub reason: &'static str,
+}
+
+impl LeftOut {
+    /// Writes one line of JSON.
+    pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        let line = serde_json::json!({
+            "index": self.target.to_string(),
+            "model": self.mode.to_string(),
+            "left_out": self.reason,
+        });
+        serde_json::to_writer(&mut *out, &line)?;
+        writeln!(out)
+    }
 }
 
 /// A failure, and what to type to see it again.
@@ -131,7 +152,7 @@ impl Finding {
 }
 
 /// Writes the table, then the mutants, then the counterexamples.
-pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
+pub fn print(out: &mut impl Write, findings: &[Finding], left_out: &[LeftOut]) -> io::Result<()> {
     writeln!(
         out,
         "{:<20} {:>7} {:>9} {:>12} {:>12} {:>12} {:>7} {:>8} {:>8}",
@@ -151,6 +172,9 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
             HumanCount(report.states_per_s() as u64).to_string(),
             report.failures.len(),
         )?;
+    }
+    for LeftOut { target, mode, reason } in left_out {
+        writeln!(out, "{:<20} {:>7} left out: {reason}", target.to_string(), mode.to_string())?;
     }
     for Finding { report, .. } in findings {
         print_reached(out, report)?;
@@ -273,7 +297,7 @@ mod tests {
         assert!(counterexample.contains("it holds nothing"), "{json}");
         assert_eq!(json["command"], "wollemi torture --history 7");
         let mut table = Vec::new();
-        print(&mut table, &[finding]).expect("memory");
+        print(&mut table, &[finding], &[]).expect("memory");
         let table = String::from_utf8(table).expect("text");
         assert!(
             table.contains("heap FAILS (model power, seed 1): it holds nothing"),
