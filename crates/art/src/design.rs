@@ -230,19 +230,20 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
     }
 
     #[inline]
-    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
-        Ok(self.find_leaf(key)?.map(|leaf| leaf.value(&self.heap)))
+    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
+        Ok(self.find_leaf(key, guard)?.map(|leaf| leaf.value(&self.heap)))
     }
 
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
+        _guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]]) -> Result<(), Fault> {
+    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         self.read_many(keys, &mut |_, _| {})
     }
 

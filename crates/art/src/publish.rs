@@ -57,6 +57,7 @@ pub fn replace_value<P: Publication, M: Media>(
 /// of its draft.
 pub fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link, len: usize) {
     if let Some(offset) = link.offset() {
-        heap.retire(guard, offset, len);
+        // SAFETY: a writer that has just unlinked the object calls this, under the guard of its whole operation.
+        unsafe { heap.retire(guard, offset, len) };
     }
 }

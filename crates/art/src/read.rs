@@ -1,7 +1,7 @@
 //! Point reads: without locks and without looking at prefixes (optimistic path compression, as in ART).
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, same};
-use index::OnHeap;
+use index::{Guard, OnHeap};
 use pmem::{Fault, Link, Media};
 
 impl<D: Design, M: Media> Radix<D, M> {
@@ -11,7 +11,7 @@ impl<D: Design, M: Media> Radix<D, M> {
     ///
     /// Where the pool makes no sense; so for all reads.
     #[inline]
-    pub fn find_leaf(&self, key: &[u8]) -> Result<Option<LeafRef<'_>>, Fault> {
+    pub fn find_leaf<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<LeafRef<'g>>, Fault> {
         let mut link = self.top()?;
         let mut depth = 0;
         while link.is_inner() {

@@ -1,48 +1,44 @@
-//! How long a writer goes on looking for what other writers move.
+//! How often a writer looks again for what other writers move.
 
-use pmem::Media;
-use std::time::Duration;
+use pmem::{GenerationLock, Media};
 
 /// Why a try to find something failed.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// It was not where it should be: it has just been moved, or the pool is damaged.
+    /// It was not where it should be: another thread has moved it since, or the pool is damaged.
     Lost,
-    /// It is where another thread is about to publish what it has built; or the next walk will come to it another way.
-    Busy,
+    /// A thread that holds a lock is about to publish it elsewhere.
+    Held,
+}
+
+impl Missed {
+    /// Why something was missed that a change under `lock` may have moved.
+    pub fn beside<M: Media>(lock: &GenerationLock, media: &M, generation: u32) -> Missed {
+        match lock.is_locked(media, generation) {
+            true => Missed::Held,
+            false => Missed::Lost,
+        }
+    }
 }
 
 /// How often something was missed, and when that is taken for damage.
 #[derive(Debug, Default)]
 pub struct Tries {
+    turn: u32,
     lost: u32,
-    busy: u32,
 }
 
 impl Tries {
-    /// Each time something is lost in a sound pool, another thread has changed it since the time before.
+    /// Each time something is lost in a sound pool, another thread has changed it between a walk and its lock, which are
+    /// about a microsecond apart. A damaged pool uses up the tries within a fraction of a second.
     const MOST_LOST: u32 = 20_000;
-    /// Many seconds: by then another thread has done what takes microseconds.
-    const MOST_BUSY: u32 = 50_000;
-    /// Times after which a thread sleeps for what is busy.
-    const AWAKE: u32 = 1_000;
 
-    /// Waits before the next try; `false` if there should be none.
-    pub fn go_on<M: Media>(&mut self, missed: &Missed, media: &M) -> bool {
-        match missed {
-            Missed::Lost => {
-                self.lost += 1;
-                media.wait(self.lost);
-            }
-            Missed::Busy => {
-                self.busy += 1;
-                if self.busy < Self::AWAKE {
-                    media.wait(self.busy);
-                } else {
-                    std::thread::sleep(Duration::from_micros(100));
-                }
-            }
-        }
-        self.lost < Self::MOST_LOST && self.busy < Self::MOST_BUSY
+    /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may be
+    /// off its processor for as long as the system likes.
+    pub fn go_on<M: Media>(&mut self, missed: Missed, media: &M) -> bool {
+        self.turn = self.turn.saturating_add(1);
+        media.wait(self.turn);
+        self.lost += u32::from(missed == Missed::Lost);
+        self.lost < Self::MOST_LOST
     }
 }

@@ -58,6 +58,15 @@ struct Report {
 
 const CHUNK: usize = 64;
 
+/// The names of the allocators that this machine can run, in the order in which [`run`] reports them.
+pub fn installed() -> Vec<&'static str> {
+    let mut names = vec!["dcmm", "malloc"];
+    if Pmemobj::is_installed() {
+        names.insert(1, "libpmemobj");
+    }
+    names
+}
+
 /// A chunk of `malloc`, as aligned as DCMM's.
 #[repr(align(64))]
 struct Chunk([u8; CHUNK]);

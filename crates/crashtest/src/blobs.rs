@@ -9,7 +9,7 @@ mod live;
 use crate::choose::Random;
 use crate::coverage::Shape;
 use crate::history::History;
-use crate::map::{check_accounts, heap, recover, shape};
+use crate::on_heap::{check_accounts, heap, recover, shape};
 use crate::{Crash, Depth, Subject, Verdict};
 pub use live::Live;
 use live::{KIND, Table, tracers};

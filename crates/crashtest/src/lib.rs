@@ -14,25 +14,27 @@
 //! | `explore::shrink` | of what fails, as little as still fails |
 //! | `schedule` | logical threads under a deterministic scheduler |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
-//! | `subject`, `map`, `blobs`, `batches` | what is tested; any index; the heap alone; the embedded database |
-//! | `history` | histories that reach every structure modification |
+//! | `subject` | what is tested |
+//! | `history` | the operations that it is tested with |
+//! | `on_heap`, `blobs` | what subjects on a heap share; the heap alone as a subject |
 //! | `mutate` | persists left out |
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
+//!
+//! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 
-pub mod batches;
 pub mod blobs;
 mod choose;
 pub mod coverage;
 mod dirty;
 mod expect;
 mod explore;
-pub mod history;
+mod history;
 pub mod log;
-pub mod map;
 mod media;
 mod model;
 mod mutate;
+pub mod on_heap;
 mod report;
 mod schedule;
 mod subject;

@@ -5,10 +5,11 @@
 //! it count and ends the log, whose page serves again for the log after the next. Where the front has nothing of a key, its
 //! value changes in place.
 
-mod common;
+#[path = "common/seeded.rs"]
+mod seeded;
 
-use common::seeded::{self, Expected};
 use pmem::{Batch, GenerationLock, Locked, Media, Offset, PWord, Persistent, Pool, Purpose, persist_scope};
+use seeded::Expected;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use wollemi_crashtest::{Crash, Random, Subject, Verdict};

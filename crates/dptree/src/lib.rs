@@ -198,7 +198,8 @@ impl<M: Media, C: Choice> DpTree<M, C> {
         let shared = self.shared();
         let turn = shared.turn();
         shared.merge(&turn, true)?;
-        shared.cache.clear(&shared.heap, &heap::pin())
+        shared.cache.clear(&shared.heap, &heap::pin());
+        Ok(())
     }
 
     /// Where the keys are, and how far a merge is.
@@ -243,8 +244,8 @@ impl<M: Media, C: Choice> OnHeap for DpTree<M, C> {
     }
 
     #[inline]
-    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
-        self.shared().read(key, &heap::pin()).map_err(fault)
+    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
+        self.shared().read(key, guard).map_err(fault)
     }
 
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {

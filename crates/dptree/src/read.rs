@@ -9,7 +9,7 @@ use pmem::Media;
 impl<M: Media> Shared<M> {
     /// The key's value.
     #[inline]
-    pub(crate) fn read<'g>(&'g self, bytes: &[u8], guard: &Guard) -> Result<Option<Value<'g>>, Error> {
+    pub(crate) fn read<'g>(&'g self, bytes: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         let heap = &self.heap;
         let key = Key::new(bytes);
         let hash = key.hash();

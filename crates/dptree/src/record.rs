@@ -108,7 +108,8 @@ pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Res
         let record = RecordRef::at(heap, link)?;
         // What is damaged may not be a record at all.
         if record.is_whole(heap) {
-            heap.retire(guard, offset, record.extent());
+            // SAFETY: nothing leads to the record (the caller's promise): the merge unlinked it under the guard.
+            unsafe { heap.retire(guard, offset, record.extent()) };
         }
     }
     Ok(())

@@ -175,7 +175,7 @@ impl<M: Media> Drop for Owner<M> {
             let _ = thread.join();
         }
         let shared = &self.shared;
-        let _ = shared.cache.clear(&shared.heap, &heap::pin());
+        shared.cache.clear(&shared.heap, &heap::pin());
         if let Some(root) = shared.root.offset() {
             shared.heap.detach(root);
         }

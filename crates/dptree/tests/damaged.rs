@@ -7,7 +7,7 @@
 use heap::{Heap, State};
 use index::conformance::{Random, folder};
 use index::{Direction, Index};
-use pmem::{Hardware, Pool, PoolOptions};
+use pmem::{Hardware, Offset, PWord, Pool, PoolOptions};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, ControlFlow};
@@ -196,4 +196,43 @@ fn the_original_is_sound() {
     let guard = heap::pin();
     let entries = index.range(Bound::Unbounded, Bound::Unbounded, &guard);
     assert_eq!(entries.count(), model.len());
+}
+
+/// A merge that has switched to the new leaves has succeeded: a record that nothing leads to any more is merely not given
+/// back where it is damaged, and the others are.
+#[test]
+fn a_merge_succeeds_beside_a_damaged_record_that_it_replaces() {
+    let pool = Pool::anonymous(&pool_options(), Hardware::detect()).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    let index = DpTree::create_with(&heap, b"test", options()).expect("an index");
+    let keys = ["a key, and no short one", "another key, and no short one"];
+    for key in keys {
+        index.upsert(key.as_bytes(), b"superseded value").expect("room");
+        index
+            .upsert(key.as_bytes(), b"the value that stays")
+            .expect("room");
+    }
+    let before = index::conformance::settled(&heap).objects;
+    // The first record: its header comes two words before its key.
+    let len = heap.pool().len() as usize;
+    let start = Offset::new(HEADER as u64).expect("not null");
+    let text = [keys[0], "superseded value"].concat();
+    let bytes = heap.pool().bytes(start, len - HEADER).expect("inside");
+    let at = bytes
+        .windows(text.len())
+        .position(|bytes| bytes == text.as_bytes());
+    let header = Offset::new((HEADER + at.expect("the record") - 16) as u64).expect("not null");
+    let header = heap.pool().at::<PWord>(header).expect("inside");
+    header.store_unpersisted(u64::MAX, heap.media());
+
+    let merged = index.settle().map_err(|error| error.to_string());
+    assert_eq!(merged, Ok(()));
+    assert_eq!(index.stats().failed, None);
+    for key in keys {
+        let guard = heap::pin();
+        let value = index.get(key.as_bytes(), &guard).expect("no error");
+        assert_eq!(value.as_deref(), Some(&b"the value that stays"[..]));
+    }
+    // The other record, and the log's pages, are free; a leaf has come.
+    assert!(index::conformance::settled(&heap).objects < before);
 }

@@ -4,7 +4,7 @@
 //!
 //! | The bug | The property |
 //! |---|---|
-//! | a leaf flush loop leaves most of the leaf volatile | `persists_are_needed` (`crates/crashtest/tests/dptree.rs`) |
+//! | a leaf flush loop leaves most of the leaf volatile | `persists_are_needed` (`crates/torture/tests/dptree.rs`) |
 //! | the log is dropped before what it could repair is durable | `merges_survive_crashes` (there) |
 //! | a reader returns a value that is not yet durable | by construction: log first, then the tree; in place: I4 of `base::leaf` |
 //! | two writers of one key log in one order and change the tree in another | `hot_keys_are_linearizable`, with crashes between rounds (`conformance`) |

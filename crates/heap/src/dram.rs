@@ -23,14 +23,14 @@ impl<T: Send + Sync + 'static> Swap<T> {
     pub fn load<'g>(&'g self, guard: &'g Guard) -> &'g T {
         // SAFETY: it holds a value from `new` on until it is dropped; one that was replaced since is dropped when the
         // guard is gone (I1).
-        unsafe { self.0.load(Acquire, guard).deref() }
+        unsafe { self.0.load(Acquire, guard.epoch()).deref() }
     }
 
     /// Replaces what it holds, which its readers may go on using until their guards are gone.
     pub fn replace(&self, value: T, guard: &Guard) {
-        let old = self.0.swap(Owned::new(value), AcqRel, guard);
+        let old = self.0.swap(Owned::new(value), AcqRel, guard.epoch());
         // SAFETY: nobody can load it any more, and it was swapped out by this call alone.
-        unsafe { guard.defer_destroy(old) };
+        unsafe { guard.epoch().defer_destroy(old) };
     }
 }
 

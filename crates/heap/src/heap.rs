@@ -48,7 +48,7 @@ impl<M: Media> std::fmt::Debug for Heap<M> {
 }
 
 pub(crate) struct Inner<M: Media> {
-    id: u64,
+    pub(crate) id: u64,
     pub(crate) pool: Pool<M>,
     pub(crate) space: Arc<Space>,
     pub(crate) recovery: Arc<Recovery>,
@@ -206,43 +206,19 @@ impl<M: Media> Heap<M> {
     /// Takes the object of `len` bytes at `offset` out of use: once every guard of now is gone, its chunk serves
     /// again (after recovery, if that still runs).
     ///
-    /// `guard` has been held since before the object was unlinked, and nobody retires it again. `len` is the
-    /// [`footprint`] of its draft.
+    /// # Safety
+    ///
+    /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
+    /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
+    ///   reader or the trace can come to leads to it. `guard` has been held since before that.
+    /// * No thread uses the object from now on, except under a guard of its own from before now.
+    /// * The object is retired once.
     #[inline]
-    pub fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
+    pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
         let space = &self.inner.space;
         if !space.set_aside(offset, len) {
             let space = Arc::clone(space);
             guard.defer(move || space.free(offset));
-        }
-    }
-
-    /// Makes sure that so many bytes can be had, by growing the pool beyond its last page; where that does not go, there
-    /// must be twice as many in free pages. For who must not find the pool full half-way: others that allocate meanwhile
-    /// take of the same. Persists nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Full`].
-    pub fn make_room(&self, bytes: u64) -> Result<(), Error> {
-        let inner = &*self.inner;
-        let _extending = lock_across(&inner.extending, self.media());
-        let (end, free) = {
-            let runs = lock(&inner.space.runs);
-            (runs.end, runs.free())
-        };
-        // What was given back to the file system may not be had again.
-        let free = (free * inner.space.page_size()).saturating_sub(inner.pool.given_back());
-        let end = inner.space.start_of(end);
-        let grown = inner.pool.grow(end.saturating_add(bytes));
-        let grown = grown.and_then(|()| inner.pool.back_again(end..end.saturating_add(bytes)));
-        match grown {
-            Err(source) if free < bytes.saturating_mul(2) => Err(Error::Full {
-                bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
-                recovering: inner.recovery.is_running(),
-                source: Box::new(source),
-            }),
-            _ => Ok(()),
         }
     }
 
@@ -413,7 +389,8 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Claims chunks of a class: of an open page, else of a new one, else of one that has few.
+    /// Claims chunks of a class: of an open page, else of a new one, else of one that has few, else of one that is set
+    /// apart for this thread.
     fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
         let size = self.space.classes.size(class) as usize;
         loop {
@@ -428,7 +405,9 @@ impl<M: Media> Inner<M> {
                 }
                 // Where there are none to open, another thread may have just opened them.
                 Err(full) if !self.space.open_scanty(class) => {
-                    return self.space.claim(class, in_pairs).ok_or(full);
+                    let claim = self.space.claim(class, in_pairs);
+                    let apart = || (!in_pairs).then(|| self.claim_apart(class)).flatten();
+                    return claim.or_else(apart).ok_or(full);
                 }
                 Err(_) => {}
             }
@@ -440,7 +419,11 @@ impl<M: Media> Inner<M> {
     fn take_large(&self, len: usize) -> Result<u64, Error> {
         // More pages than there can be: the pool will say why that does not go.
         let pages = u32::try_from(self.space.pages_for(len)).unwrap_or(u32::MAX);
-        let first = self.patiently(|| self.take_pages(pages, len))?;
+        let take = || {
+            self.take_pages(pages, len)
+                .or_else(|full| self.take_apart(pages).ok_or(full))
+        };
+        let first = self.patiently(take)?;
         self.space.join(first, pages);
         Ok(self.space.start_of(first))
     }
@@ -466,7 +449,7 @@ impl<M: Media> Inner<M> {
 
     /// Takes contiguous pages: free ones, rather such as have blocks, else new ones at the end. `bytes` is what they are
     /// for.
-    fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
+    pub(crate) fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
         if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);
         }

@@ -34,9 +34,11 @@
 //! |---|---|
 //! | `heap` | drafts, retirement, access; new pages |
 //! | `local` | what a thread has claimed |
+//! | `apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
 //! | `root` | the directory of named roots |
+//! | `guard` | epochs, and the guards that hold them back |
 //! | `attach` | DRAM state that belongs to a persistent object |
 //! | `dram` | DRAM that lives under the same guards as the pool's objects |
 //! | `trace`, `sweep`, `recovery` | parallel tracing; marks and sweep; the order of it all |
@@ -46,13 +48,17 @@
 //! Locks, and so waiting, are short and in this order: roots; a class's open and scanty pages; a page; free runs; the pool's
 //! growth. No guard is pinned and no tracer runs under them.
 
+mod apart;
 mod attach;
 mod audit;
 mod class;
 mod dram;
 mod error;
+mod guard;
 mod heap;
 mod local;
+#[cfg(doctest)]
+mod misuse;
 mod page;
 mod recovery;
 mod root;
@@ -64,34 +70,15 @@ mod sweep;
 mod table;
 mod trace;
 
+pub use apart::SetApart;
 pub use audit::Audit;
 pub use class::footprint;
 pub use dram::{Swap, keep};
 pub use error::Error;
+pub(crate) use guard::flush_retired;
+pub use guard::{Guard, is_pinned, pin};
 pub use heap::Heap;
 pub use recovery::{Progress, State, TracePause};
 pub use root::{MAX_NAME, Root};
 pub use stats::Stats;
 pub use trace::{Trace, Tracers};
-
-/// A pin of the current epoch: what it protects is not reused until it is dropped.
-pub use crossbeam_epoch::Guard;
-
-/// Has what was retired come back, as far as nobody holds a guard of then. Of use under no guard only.
-pub(crate) fn flush_retired() {
-    // An epoch goes by with each, and garbage is two old when it goes.
-    for _ in 0..3 {
-        pin().flush();
-    }
-}
-
-/// Whether this thread holds a guard: then it does not wait for what waits for guards.
-pub fn is_pinned() -> bool {
-    crossbeam_epoch::is_pinned()
-}
-
-/// Pins the current epoch.
-#[inline]
-pub fn pin() -> Guard {
-    crossbeam_epoch::pin()
-}

@@ -3,16 +3,17 @@
 //! A thread claims up to 64 free chunks of a class at a time, all of one word of a page's bitmap, and hands them out
 //! lowest first. What it has left when it ends goes back to the page.
 //!
-//! I1 Only its own thread changes a cache; statistics may read it.
+//! I1 Only its own thread changes a cache; statistics may read what is claimed.
 //! I2 A cache is the thread's until the thread ends, and then nobody's.
 
+use crate::apart::Apart;
 use crate::class::{MAX_CLASSES, SIZES, SMALL};
 use crate::page::{Claim, lock, pairs};
 use crate::space::Space;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// What one thread has claimed of one heap.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Cache {
     singles: [Slot; MAX_CLASSES],
     /// For the classes below a line: claims in which every free chunk's neighbour is free too.
     pairs: [Slot; 2],
+    /// Pages set apart for the thread.
+    pub(crate) apart: Mutex<Apart>,
 }
 
 /// Chunks claimed from one word of a bitmap.
@@ -82,6 +85,7 @@ impl Cache {
                 }
             }; MAX_CLASSES],
             pairs: Default::default(),
+            apart: Mutex::default(),
         }
     }
 

@@ -170,7 +170,7 @@ impl Recovery {
 
     /// Waits until it is not under way, if it is and this thread holds no guard; `false` if not.
     pub(crate) fn wait_for_room(&self) -> bool {
-        if crossbeam_epoch::is_pinned() || !self.is_running() {
+        if crate::is_pinned() || !self.is_running() {
             return false;
         }
         drop(
@@ -390,7 +390,9 @@ impl<M: Media> Heap<M> {
         for some in aside.chunks(RETIRE_BATCH) {
             let guard = crate::pin();
             for &(offset, len) in some {
-                self.retire(&guard, offset, len);
+                // SAFETY: whoever retired it has promised all of it for a guard of then. The heap set the object aside
+                // instead, and retires it now, once. That guard is older than this one.
+                unsafe { self.retire(&guard, offset, len) };
             }
         }
         marked

@@ -1,7 +1,7 @@
 //! Giving free pages back to the file system.
 //!
 //! Only whole pages that are free go back, [`PIECE`] at a time: they are taken out of the free runs, lose their blocks, and
-//! are put back. The pool knows which pages have no blocks, and the allocator has it give them some before it hands them
+//! are put back. No lock is held while they lose their blocks, so other pages can be had all the while. The pool knows which pages have no blocks, and the allocator has it give them some before it hands them
 //! out (`take_pages`). A crash in between needs no repair: nothing persistent leads to a free page, and an opening asks
 //! the file system which pages have no blocks.
 
@@ -25,25 +25,32 @@ const TURNS: usize = 8;
 
 impl<M: Media> Heap<M> {
     /// Gives all free pages back to the file system, and what the pool has beyond its last page; how many bytes these
-    /// were. What is free is known once recovery has ended. Nobody may count on [room that was made](Heap::make_room)
-    /// meanwhile.
+    /// were. What is free is known once recovery has ended.
     ///
     /// # Errors
     ///
     /// Where the file system fails.
     pub fn give_back_all(&self) -> Result<u64, pool::Error> {
         self.bring_back_retired();
-        let given = self.give_back(1, u64::MAX)?;
+        Ok(self.give_back(1, u64::MAX)? + self.give_back_tail()?)
+    }
+
+    /// Gives back what the pool has beyond its last page, from its end downward. Threads that add pages take of the same
+    /// bytes, so they wait while a piece loses its blocks: a few MiB.
+    fn give_back_tail(&self) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
-        let _extending = lock_across(&inner.extending, self.media());
-        let end = inner.space.start_of(lock(&inner.space.runs).end);
-        let tail = end..inner.pool.len();
-        Ok(given
-            + if tail.is_empty() {
-                0
-            } else {
-                inner.pool.give_back(tail)?
-            })
+        let piece = LONG.max(inner.space.page_size());
+        let (mut end, mut given) = (inner.pool.len(), 0);
+        loop {
+            let _extending = lock_across(&inner.extending, self.media());
+            let last = inner.space.start_of(lock(&inner.space.runs).end);
+            let start = last.max(end.saturating_sub(piece));
+            if start >= end {
+                return Ok(given);
+            }
+            given += inner.pool.give_back(start..end)?;
+            end = start;
+        }
     }
 
     /// Has what was retired come back, as far as no guards of its time are left.
@@ -77,8 +84,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// Gives back what there is too much of, in runs of at least 4 MiB and no more than 64 MiB a call: free pages keep
-    /// their blocks up to 64 MiB and an eighth of the pool. For who has just removed something, while nobody counts on
-    /// [room that was made](Heap::make_room).
+    /// their blocks up to 64 MiB and an eighth of the pool. For a caller that has just removed something.
     pub fn give_back_some(&self) {
         let pages = (LONG / self.inner.space.page_size()).max(1);
         // If it fails, all is as usable as it was.

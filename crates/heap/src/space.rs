@@ -4,7 +4,8 @@
 //! the heap.
 //!
 //! I1 Each page is in exactly one place: in the free runs; carved, and among its class's open or scanty pages if and
-//!    only if it has both free and live chunks; part of a large object; or not swept yet.
+//!    only if it has both free and live chunks; part of a large object; set apart for a thread (`apart`); or not swept
+//!    yet.
 //! I2 A chunk's bit changes under its page's lock only; which places a page is in changes under the lock of that
 //!    place (`settle`), after the bit.
 //! I3 While retirements are set aside, nothing that was ever reachable is freed.
@@ -166,6 +167,32 @@ impl Space {
         let any = !partial.scanty.is_empty();
         partial.open.append(&mut partial.scanty);
         any
+    }
+
+    /// Claims free chunks of a page, if it is one of the class and has any.
+    pub(crate) fn claim_in_page(&self, page: u32, class: usize) -> Option<Claim> {
+        let mut partial = lock(&self.partial[class]);
+        let mut state = self.table.page(page).lock();
+        let Kind::Chunks(chunks) = &mut state.kind else {
+            return None;
+        };
+        if chunks.class() != class {
+            return None;
+        }
+        let claim = self.claim_in(chunks, false)?;
+        if chunks.is_full() {
+            partial.remove(page);
+        }
+        Some(self.based(claim, page))
+    }
+
+    /// As [`carve`](Space::carve), of a page that is [set apart](crate::Heap::set_apart): no other thread claims in it.
+    pub(crate) fn carve_apart(&self, page: u32, class: usize) -> Option<Claim> {
+        let mut state = self.table.page(page).lock();
+        state.swept = true;
+        state.kind = Kind::Chunks(Chunks::new(self.page_size(), class, self.classes.size(class)));
+        drop(state);
+        self.claim_in_page(page, class)
     }
 
     /// Makes a page that was free one of the class, and claims its first chunks.

@@ -47,8 +47,8 @@ impl<T> Still for T {}
 
 /// A persistent, ordered, concurrent index.
 ///
-/// Writes are durable when they return. Reads borrow from the pool under a [`Guard`]; hold it no longer than
-/// needed, since nothing removed meanwhile can be reused before it is dropped.
+/// Writes are durable, at the pool's level, when they return. Reads borrow from the pool under a [`Guard`]; hold it no
+/// longer than needed, since nothing removed meanwhile can be reused before it is dropped.
 ///
 /// # Errors
 ///
@@ -86,7 +86,8 @@ pub trait Index: Send + Sync {
     /// Carries out edits of several keys, each as [`write`](Index::write) does; one that fails does not keep the others
     /// back. They are decided in their order, and those of one key done in it. All are durable when this returns, perhaps not
     /// earlier: a crash amid it may leave any of them done, and others see them in any order. Faster than as many writes where the
-    /// index overlaps their cache misses, and has them durable together (group commit).
+    /// index overlaps their cache misses, and has them durable together (group commit): ROART does, the others carry out one
+    /// by one.
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
         write_each(self, keys, edits);
     }

@@ -13,7 +13,9 @@ pub enum Error {
     #[error("value of {0} bytes: the longest value is {MAX_VALUE} bytes")]
     ValueTooLong(usize),
     /// Something that many keys share in was begun and could not be finished; nobody writes until it is.
-    #[error("a batch was committed and could not be carried out: open the database again, with more room")]
+    #[error(
+        "nothing can be written until the database is opened again, with more room: that completes a committed batch"
+    )]
     Unfinished,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]

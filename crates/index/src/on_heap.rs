@@ -23,7 +23,7 @@ pub type EachEdit<'e> = dyn FnMut(usize, &mut CarryOut<'_>) -> ControlFlow<()> +
 /// An index on a heap, under a root of its own. It gets [`Index`] by implementing this.
 ///
 /// No key that these calls are given is longer than [`MAX_KEY`], and no edit puts a value longer than [`MAX_VALUE`].
-/// The caller holds a guard while anything that a call returned or visits is in use.
+/// What a read returns or visits is borrowed from the guard, under which nothing of it is reused.
 pub trait OnHeap: Send + Sync + Sized {
     /// What the heap's memory is.
     type Media: Media;
@@ -56,7 +56,7 @@ pub trait OnHeap: Send + Sync + Sized {
     /// # Errors
     ///
     /// Where the pool makes no sense; so for all reads.
-    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault>;
+    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Fault>;
 
     /// Reads many keys at once, as [`Index::multi_get`] does.
     ///
@@ -66,10 +66,11 @@ pub trait OnHeap: Send + Sync + Sized {
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
+        guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
         for (i, key) in keys.iter().enumerate() {
-            found(i, self.find(key)?);
+            found(i, self.find(key, guard)?);
         }
         Ok(())
     }
@@ -79,7 +80,8 @@ pub trait OnHeap: Send + Sync + Sized {
     /// # Errors
     ///
     /// As for [`find`](OnHeap::find); whoever reads or writes will meet what is wrong.
-    fn fetch_many(&self, _keys: &[&[u8]]) -> Result<(), Fault> {
+    fn fetch_many(&self, keys: &[&[u8]], guard: &Guard) -> Result<(), Fault> {
+        let _ = (keys, guard);
         Ok(())
     }
 
@@ -94,7 +96,7 @@ pub trait OnHeap: Send + Sync + Sized {
     /// locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
         // Whoever edits will meet what is wrong.
-        let _ = self.fetch_many(keys);
+        let _ = self.fetch_many(keys, guard);
         for (i, key) in keys.iter().enumerate() {
             if each(i, &mut |edit| self.edit(key, edit, guard)).is_break() {
                 return;
@@ -156,25 +158,25 @@ fn check_key(key: &[u8]) -> Result<(), Error> {
 
 impl<I: OnHeap> Index for I {
     #[inline]
-    fn get<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         check_key(key)?;
-        self.find(key).map_err(damaged)
+        self.find(key, guard).map_err(damaged)
     }
 
     fn multi_get<'g>(
         &'g self,
         keys: &[&[u8]],
-        _guard: &'g Guard,
+        guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Error> {
         keys.iter().try_for_each(|key| check_key(key))?;
-        self.find_many(keys, found).map_err(damaged)
+        self.find_many(keys, guard, found).map_err(damaged)
     }
 
-    fn fetch(&self, keys: &[&[u8]], _guard: &Guard) {
+    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
         if keys.iter().all(|key| check_key(key).is_ok()) {
             // Whoever reads or writes will meet what is wrong.
-            let _ = self.fetch_many(keys);
+            let _ = self.fetch_many(keys, guard);
         }
     }
 
@@ -302,7 +304,7 @@ fn check_order(index: &impl OnHeap, faults: &mut Faults) {
                     faults.note(|| format!("key {}: out of order", key.escape_ascii()));
                 }
                 last = Some(key);
-                if !matches!(index.find(key), Ok(Some(read)) if read == value) {
+                if !matches!(index.find(key, &guard), Ok(Some(read)) if read == value) {
                     faults.note(|| format!("key {}: a scan finds it, a get does not", key.escape_ascii()));
                 }
                 if faults.found.len() < Faults::MOST && left > 0 {

@@ -19,16 +19,29 @@ use crate::guarded::MapIndex;
 use crate::intent::{self, Change, INTENT, Intent, Own};
 use crate::store::Store;
 use crate::{Error, Hardware, MAX_KEY, MAX_VALUE, Map, Media};
-use heap::Guard;
+use heap::{Guard, SetApart};
 use index::{Remove, Upsert};
 use pmem::{Lacks, Link, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Room that a change may need beside its own bytes, for nodes that it splits; and a batch, for pages of classes that had
-/// none.
+/// Bytes that a change may need beside its own, for nodes that it splits.
 const CHANGE_ROOM: usize = 4096;
-const PAGES: u64 = 8;
+
+/// A write of a DPTree may need a new log page, but not more of them than its log has partitions.
+const LOG_PAGE: usize = 17 << 10;
+const LOG_PAGES: usize = 64;
+
+/// A change allocates objects of so many size classes at most, and all nodes and short values are of so many; each class
+/// may leave most of a page empty.
+const CLASSES_OF_CHANGE: usize = 6;
+const CLASSES: usize = 32;
+
+/// Values in whose own object there is no more than this are counted among the short ones.
+const SHORT: usize = 2048;
+
+/// Bytes of the object that holds a value, beside its key and its value.
+const HEADER: usize = 64;
 
 /// Changes to be made together: all of them or, whatever crash comes, none.
 ///
@@ -38,9 +51,10 @@ const PAGES: u64 = 8;
 ///   carried out; nobody waits for one that is being put together.
 /// * **Snapshots** show a batch whole or not at all.
 /// * **Readers** do not wait. While a batch is carried out they may see some of its changes and not yet others; what
-///   they see is durable, and the others follow. Read a [`Snapshot`](crate::Snapshot) where that matters.
+///   they see is durable, and the others follow. Each key goes from what it held before the batch to what it holds
+///   after it, and holds nothing else in between. Read a [`Snapshot`](crate::Snapshot) where several keys matter.
 ///
-/// Changes are made in the order in which they were added, so of several to one key the last one counts.
+/// Of several changes to one key the one that was added last is made, and no other.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -162,12 +176,12 @@ impl<'d, M: Media> Batch<'d, M> {
     /// # Errors
     ///
     /// [`Error::OtherDatabase`], a key or a value that is too long, a pool that is full or damaged: nothing was changed.
-    /// [`Error::Unfinished`]: it is committed, and could not be carried out to its end although room had been made for
-    /// it; opening the database again will do that.
-    pub fn commit(self) -> Result<bool, Error> {
+    /// [`Error::Unfinished`]: it is committed, and the next opening of the database completes it.
+    pub fn commit(mut self) -> Result<bool, Error> {
         for entry in self.expected.iter().chain(&self.changes) {
             entry.check(self.store)?;
         }
+        self.keep_last_changes();
         let committed = match self.try_commit() {
             Err(error) if is_full(&error) && self.store.heap.wait_for_room() => self.try_commit()?,
             done => done?,
@@ -176,6 +190,18 @@ impl<'d, M: Media> Batch<'d, M> {
             self.changes.iter().for_each(|entry| entry.map.index.rest());
         }
         Ok(committed)
+    }
+
+    /// Drops each change that a later change to the same key replaces: a reader, or a watch, must not see a value that
+    /// the key holds neither before the batch nor after it.
+    fn keep_last_changes(&mut self) {
+        let mut later = HashSet::with_capacity(self.changes.len());
+        let changes = self.changes.iter().rev();
+        let mut kept: Vec<bool> = changes
+            .map(|entry| later.insert((entry.map.name(), &*entry.key)))
+            .collect();
+        drop(later);
+        self.changes.retain(|_| kept.pop() != Some(false));
     }
 
     fn try_commit(&self) -> Result<bool, Error> {
@@ -196,7 +222,7 @@ impl<'d, M: Media> Batch<'d, M> {
             }
             many => {
                 let slot = self.store.own_slot()?;
-                let link = self.store.declare(slot, many, || closed.begin())?;
+                let (link, _apart) = self.store.declare(slot, many, || closed.begin())?;
                 self.store.heap.media().comes_to("batch: changes made");
                 many.iter()
                     .try_for_each(|entry| make(&entry.change(), &*entry.map.index))
@@ -270,9 +296,39 @@ impl<M: Media> Store<M> {
         }
     }
 
-    /// Persists an intent of these changes and publishes it, which commits them. Calls `begin` when nothing can go wrong
-    /// any more and nothing is committed yet.
-    fn declare(&self, slot: &PSlot, changes: &[Entry], begin: impl FnOnce()) -> Result<Link, Error> {
+    /// Sets apart in the heap what these changes may need.
+    fn set_apart<'c>(
+        &self,
+        changes: impl ExactSizeIterator<Item = Change<'c>>,
+    ) -> Result<SetApart<'_, M>, Error> {
+        let count = changes.len();
+        let mut bytes = LOG_PAGE * count.min(LOG_PAGES);
+        let mut long = Vec::new();
+        for change in changes {
+            let object = HEADER + change.key.len() + change.value.map_or(0, <[u8]>::len);
+            // A long key may make nodes all along.
+            bytes += CHANGE_ROOM + 16 * change.key.len();
+            if object > SHORT {
+                long.push(object);
+            } else {
+                // A size class may be larger than the object by as much.
+                bytes += 2 * object;
+            }
+        }
+        let pages = (bytes as u64).div_ceil(self.heap.pool().page_size());
+        let classes = CLASSES.min(CLASSES_OF_CHANGE * count) as u64;
+        let pages = u32::try_from(pages + classes).unwrap_or(u32::MAX);
+        Ok(self.heap.set_apart(pages, long)?)
+    }
+
+    /// Persists an intent of these changes and publishes it, which commits them: the intent, and what is set apart for
+    /// its changes. Calls `begin` when nothing can go wrong any more and nothing is committed yet.
+    fn declare(
+        &self,
+        slot: &PSlot,
+        changes: &[Entry],
+        begin: impl FnOnce(),
+    ) -> Result<(Link, SetApart<'_, M>), Error> {
         let media = self.heap.media();
         let bytes = changes.iter().map(|entry| entry.change().len()).sum();
         media.comes_to("batch: intent written");
@@ -282,20 +338,15 @@ impl<M: Media> Store<M> {
                 .draft(Intent::new(bytes, changes.len()), bytes, &batch)?;
             Intent::write(changes.iter().map(Entry::change), draft.tail_mut());
             let flushed = draft.flush(&batch);
-            // A value takes up to twice its bytes, and a long key may make nodes all along.
-            let room = changes.iter().map(|entry| {
-                let value = entry.value.as_ref().map_or(0, Vec::len);
-                CHANGE_ROOM + 2 * value + 16 * entry.key.len()
-            });
-            let room = room.sum::<usize>() as u64 + PAGES * self.heap.pool().page_size();
-            self.heap.make_room(room)?;
+            // The intent is there by now: it takes nothing of what is set apart.
+            let apart = self.set_apart(changes.iter().map(Entry::change))?;
             let persisted = flushed.persisted(&batch.fence());
             begin();
             media.comes_to("batch: intent published");
             let _durable = slot
                 .publish::<LinkAndPersist, M, Intent>(media, persisted, INTENT)
                 .commit();
-            Ok(slot.load(media))
+            Ok((slot.load(media), apart))
         })
     }
 
@@ -307,7 +358,9 @@ impl<M: Media> Store<M> {
             .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
             .commit();
         if let Some(offset) = link.offset() {
-            self.heap.retire(guard, offset, footprint);
+            // SAFETY: the slot led to the intent until the line above, under the guard, and the thread whose batch it is
+            // alone withdraws it.
+            unsafe { self.heap.retire(guard, offset, footprint) };
         }
         Ok(())
     }
@@ -342,6 +395,9 @@ impl<M: Media> Store<M> {
             // What the pool has to give is known when recovery has ended.
             self.recover(1)?;
             self.wait_recovered();
+            // Merges of the maps that are open by now allocate as well. Where too little is left, the changes may do with
+            // less.
+            let _apart = self.set_apart(changes.iter().copied()).ok();
             make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
         } else {
             made?;

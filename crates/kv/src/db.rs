@@ -237,7 +237,7 @@ impl<M: Media> Db<M> {
         self.recovery_progress()
     }
 
-    /// Gives the file's free pages back to its file system; how many bytes these were. Maps may be used meanwhile; batches and snapshots wait. The
+    /// Gives the file's free pages back to its file system; how many bytes these were. Maps may be used meanwhile. The
     /// pages are given blocks again when they are needed, which fails like any growth where there are none. Waits for
     /// recovery first. Where the pool has much more free space than it will need soon, writes do the same by
     /// themselves, a piece at a time.

@@ -42,9 +42,11 @@ pub enum Error {
     /// The map belongs to another database than the batch or the snapshot that it was given to.
     #[error("map '{0}': of another database")]
     OtherDatabase(String),
-    /// A batch was committed, and what it does could not be carried out to its end: no room. Nobody writes until the
-    /// database is opened again; that carries it out.
-    #[error("a batch was committed and could not be carried out; opening with more room will do it: {0}")]
+    /// The batch is committed, but not all of its changes could be made: the pool is damaged, or was full although room
+    /// had been set apart. The next opening of the database makes them, given room; until then all writes fail.
+    #[error(
+        "the batch is committed, and the next opening of the database will complete it, given room; until then nothing can be written: {0}"
+    )]
     Unfinished(Box<Error>),
     /// There is a map of this name already, and what was to be made is another.
     #[error("map '{0}': there already")]

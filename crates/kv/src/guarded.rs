@@ -55,10 +55,8 @@ impl<I: Index, M: Media> Guarded<I, M> {
     /// What follows a write, or some, that have changed something.
     fn wrote(&self) {
         self.index.rest();
-        // Behind the gate, so that no batch counts on what goes. Where it is shut, there is nothing to give.
-        if self.heap.has_too_much()
-            && let Ok(_pass) = self.traffic.gate.enter(self.heap.media())
-        {
+        // A batch has set apart what it counts on.
+        if self.heap.has_too_much() {
             self.heap.give_back_some();
         }
     }

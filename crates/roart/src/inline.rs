@@ -280,13 +280,15 @@ impl<'g> InlineRef<'g> {
     }
 
     /// Counts a key more or less. The caller holds the lock.
-    pub(crate) fn note<M: Media>(&self, change: i64, heap: &Heap<M>) -> Result<(), Fault> {
-        let shape = &self.head(heap)?.shape;
+    pub(crate) fn note<M: Media>(&self, change: i64, heap: &Heap<M>) {
+        // The lock is in the head, so there is one.
+        let Ok(Head { shape, .. }) = self.head(heap) else {
+            return;
+        };
         let counted = shape
             .load(heap.media())
             .wrapping_add_signed(change << PRESENT_SHIFT);
         shape.store_unpersisted(counted, heap.media());
-        Ok(())
     }
 
     /// All entries.

@@ -149,19 +149,20 @@ impl<M: Media, V: Variant> OnHeap for Roart<M, V> {
     }
 
     #[inline]
-    fn find<'g>(&'g self, key: &[u8]) -> Result<Option<Value<'g>>, Fault> {
+    fn find<'g>(&'g self, key: &[u8], _guard: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
         self.read(key)
     }
 
     fn find_many<'g>(
         &'g self,
         keys: &[&[u8]],
+        _guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Fault> {
         self.read_many(keys, found)
     }
 
-    fn fetch_many(&self, keys: &[&[u8]]) -> Result<(), Fault> {
+    fn fetch_many(&self, keys: &[&[u8]], _guard: &Guard) -> Result<(), Fault> {
         for keys in keys.chunks(GROUP) {
             self.walk_group::<false>(keys)?;
         }

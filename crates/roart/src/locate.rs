@@ -131,10 +131,16 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         loop {
             match self.try_lock_parent(child)? {
                 Ok(parent) => return Ok(parent),
-                Err(missed) if tries.go_on(&missed, self.heap.media()) => {}
+                Err(missed) if tries.go_on(missed, self.heap.media()) => {}
                 Err(_) => return Err(damaged("object without a parent", child)),
             }
         }
+    }
+
+    /// Why something was missed at this node: between condemning the node and publishing its successor, the thread that
+    /// replaces it holds its lock.
+    pub(crate) fn missed_beside(&self, node: Node<'_>) -> Missed {
+        Missed::beside(&node.header().lock, self.heap.media(), self.heap.generation())
     }
 
     fn try_lock_parent(&self, child: Link) -> Result<Result<Parent<'g, M>, Missed>, Fault> {
@@ -146,7 +152,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             let (_, link) = node.slot::<V, M>(self.heap, byte);
             if same_object(link, child) {
                 let Ok(locked) = node.lock(self.heap) else {
-                    return Ok(Err(Missed::Busy));
+                    return Ok(Err(self.missed_beside(node)));
                 };
                 let (slot, link) = node.slot::<V, M>(self.heap, byte);
                 return Ok(match slot {

@@ -3,7 +3,7 @@
 //! A remove either empties the key's slot, or, where that would leave too little behind, builds the smaller
 //! object without the key and swings the parent's slot to it. Thresholds lie well below those at which
 //! inserts grow things, so that no key toggles a structure. What needs memory is optional: in a full pool the
-//! slot is just emptied.
+//! slot is just emptied. What follows the commit is optional, too: no failure there is an error of the remove.
 
 use crate::Variant;
 use crate::array::{ArrayRef, CAPACITIES, DraftEntry, draft_array};
@@ -56,7 +56,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             node.clear::<V, M>(media, slot, byte);
             drop(locked);
             if left == 1 {
-                self.tidy(place.node, place.at)?;
+                self.tidy_if_possible(place.node, place.at);
             }
         }
         self.retire(link, extent);
@@ -91,7 +91,14 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             self.retire(link, Layouts::size(link.kind()));
         }
         self.retire(leaf, extent);
-        self.tidy(node, at)
+        self.tidy_if_possible(node, at);
+        Ok(())
+    }
+
+    /// As [`tidy`](Self::tidy), behind the commit of a remove. The remove has succeeded whatever the writer meets here:
+    /// damage is reported to the operations whose way leads there, and to checks.
+    fn tidy_if_possible(&self, node: Node<'_>, at: Link) {
+        let _ = self.tidy(node, at);
     }
 
     /// Gives a node that may have been left with one child a chance to collapse.

@@ -98,7 +98,8 @@ impl Built {
             }
         } else {
             for (offset, len) in self.adopted {
-                writer.heap.retire(writer.guard, offset, len);
+                // SAFETY: a writer has built it for a subtree that was not published, so nothing has ever led to it.
+                unsafe { writer.heap.retire(writer.guard, offset, len) };
             }
         }
     }

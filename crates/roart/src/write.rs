@@ -11,7 +11,8 @@
 //!
 //! Writes of several keys may hold several locks (`together`).
 //!
-//! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line.
+//! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line, where nothing grows or is
+//! split.
 
 use crate::array::{ArrayRef, Found, draft_pair};
 use crate::fingerprint::{fingerprint, leaf_tag};
@@ -64,9 +65,9 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
                 if let Some(action) = done {
                     return Ok(action);
                 }
-                missed = Missed::Busy;
+                missed = self.missed_beside(place.node);
             }
-            if !tries.go_on(&missed, self.heap.media()) {
+            if !tries.go_on(missed, self.heap.media()) {
                 return Err(damaged("key without a place", self.index.root).into());
             }
         }
@@ -227,7 +228,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     }
 
     /// Two keys diverge below a node. Short pairs get an inline leaf array of a line; else the new leaf joins
-    /// the old one in a leaf array (§3.2), 2 write-backs and 2 fences where leaf and array fit one line;
+    /// the old one in a leaf array (§3.2), 3 write-backs and 2 fences, or 2 and 2 where leaf and array fit one line;
     /// without leaf compaction both hang from an N4 at the level where they part (ART's leaf split).
     fn split_leaf(
         &self,

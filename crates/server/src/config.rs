@@ -30,8 +30,24 @@ pub struct Change<'c> {
     pub value: Option<&'c [u8]>,
 }
 
-/// Makes changes, of no key two: all of them, durably, or none, whatever crash comes; or says why none was made.
-pub type Commit = Arc<dyn Fn(&[Change<'_>]) -> Result<(), String> + Send + Sync>;
+/// Makes changes, of no key two: all of them, durably, or none, whatever crash comes; or says why it could not.
+pub type Commit = Arc<dyn Fn(&[Change<'_>]) -> Result<(), NotMade> + Send + Sync>;
+
+/// Why changes were not made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotMade {
+    /// None of them is made, nor will be: clients read that the command failed.
+    Refused(String),
+    /// They are committed, and some of them are not made yet: the next opening of the maps makes them. No map can be
+    /// written to before.
+    Unfinished(String),
+}
+
+impl From<String> for NotMade {
+    fn from(why: String) -> NotMade {
+        NotMade::Refused(why)
+    }
+}
 
 /// Where backups go.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //!    configuration says how.
 
 use crate::Error;
-use crate::config::{Change, Commit, Config, Maps};
+use crate::config::{Change, Commit, Config, Maps, NotMade};
 use crate::memory::{Memory, Room};
 use crate::shared::now;
 use crate::store::{Before, Failure, Store};
@@ -183,14 +183,16 @@ pub struct Transaction<'d> {
 }
 
 impl Transaction<'_> {
-    /// Commits: all that was changed is durable when this returns. On an error nothing was changed; but where the
-    /// configuration does not say how to commit several changes, the first of them may have been made.
-    pub fn commit(self) -> Result<(), String> {
+    /// Commits: all that was changed is durable when this returns. Where that was [refused](NotMade::Refused), nothing was
+    /// changed; but where the configuration does not say how to commit several changes, the first of them may have been
+    /// made.
+    pub fn commit(self) -> Result<(), NotMade> {
         let mut parts = Vec::new();
         for (number, store, _) in self.databases.before().iter().flatten() {
-            let changes = store.changes().ok_or(TOO_MUCH)?;
+            let changes = store.changes().ok_or_else(|| TOO_MUCH.to_owned())?;
             parts.push((*number, store.clone(), changes));
         }
+        let mut committed = Ok(());
         match &self.databases.commit {
             Some(commit) => {
                 let all = parts.iter().flat_map(|&(database, _, ref changes)| {
@@ -202,7 +204,7 @@ impl Transaction<'_> {
                 });
                 let all: Vec<_> = all.collect();
                 if !all.is_empty() {
-                    commit(&all)?;
+                    committed = commit(&all);
                 }
             }
             None => {
@@ -214,8 +216,10 @@ impl Transaction<'_> {
                 }
             }
         }
-        self.databases.end(true);
-        Ok(())
+        if !matches!(committed, Err(NotMade::Refused(_))) {
+            self.databases.end(true);
+        }
+        committed
     }
 }
 

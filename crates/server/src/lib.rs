@@ -76,7 +76,7 @@ mod tls;
 pub use backup::Copying;
 pub use config::{
     Address, Backup, BackupTo, Change, Commit, Config, LARGEST_VALUE, MAX_THREADS, Maps, Moment, MoreStats,
-    Protocol, Reload, Tls,
+    NotMade, Protocol, Reload, Tls,
 };
 pub use databases::COUNT as DATABASES;
 pub use error::Error;

@@ -56,6 +56,15 @@ impl Pmemobj {
     pub fn find() -> Option<Pmemobj> {
         // SAFETY: nobody else reads or writes the environment: there is one thread. The library reads it when loaded.
         unsafe { std::env::set_var("PMEM_IS_PMEM_FORCE", "1") };
+        Pmemobj::load()
+    }
+
+    /// Whether the system has the library.
+    pub fn is_installed() -> bool {
+        Pmemobj::load().is_some()
+    }
+
+    fn load() -> Option<Pmemobj> {
         // SAFETY: its initialisation needs nothing of the program.
         let library = unsafe { Library::new("libpmemobj.so.1") };
         library.ok().map(Pmemobj)

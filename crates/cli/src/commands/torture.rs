@@ -8,11 +8,12 @@ mod target;
 
 use super::output;
 use crate::exit::{Failure, Outcome};
+use ::torture::batches::{self, Batches};
+use ::torture::history;
+use ::torture::map::OfIndex;
 use clap::ValueEnum;
-use crashtest::batches::{self, Batches};
 use crashtest::blobs::{self, Blobs};
-use crashtest::map::OfIndex;
-use crashtest::{Explorer, History, Mode, Model, Report, Settings, Subject, history};
+use crashtest::{Explorer, History, Mode, Model, Report, Settings, Subject};
 use indicatif::{ProgressBar, ProgressStyle};
 use report::{Counterexample, Finding, LeftOut};
 use std::io::Write;

@@ -115,7 +115,9 @@ impl Live {
         let offset = place(link)?;
         let len = self.heap.at::<Blob>(offset)?.len.load(self.heap.media());
         let footprint = usize::try_from(len).ok().and_then(footprint::<Blob>);
-        self.heap.retire(guard, offset, footprint.ok_or(damaged(offset))?);
+        let footprint = footprint.ok_or(damaged(offset))?;
+        // SAFETY: the caller has unlinked it under this guard.
+        unsafe { self.heap.retire(guard, offset, footprint) };
         Ok(())
     }
 

@@ -2,16 +2,15 @@
 //!
 //! The structure is one node, or another after it has moved: entries that are appended, a counter that makes them count,
 //! a volatile count that is rebuilt at the first lock after a restart, a prefix that goes with a depth. Without a bug all
-//! of it is right. What the heap got wrong is seeded beside an index of the list.
+//! of it is right.
 
-#[path = "../common/mod.rs"]
-mod common;
-mod leaks;
 mod node;
+#[path = "../common/seeded.rs"]
+mod seeded;
 mod subject;
 mod tree;
 
-use common::seeded::{self, Expected};
+use seeded::Expected;
 use subject::op;
 use tree::{Bug, Tree};
 

@@ -35,13 +35,7 @@ impl Cache {
     }
 
     /// Puts in what a merged log had, and lets go of what is more than that and `spare`.
-    pub(crate) fn put<M: Media>(
-        &self,
-        heap: &Heap<M>,
-        guard: &Guard,
-        ready: Vec<Ready>,
-        spare: usize,
-    ) -> Result<(), Error> {
+    pub(crate) fn put<M: Media>(&self, heap: &Heap<M>, guard: &Guard, ready: Vec<Ready>, spare: usize) {
         let bound = ready.len() + spare;
         let mut lists = lock(&self.0);
         for page in ready {
@@ -51,16 +45,17 @@ impl Cache {
             lists[usize::from(page.first.sense)].push(page);
         }
         drop(lists);
-        self.trim(heap, guard, bound)
+        self.trim(heap, guard, bound);
     }
 
     /// Lets go of all.
-    pub(crate) fn clear<M: Media>(&self, heap: &Heap<M>, guard: &Guard) -> Result<(), Error> {
-        self.trim(heap, guard, 0)
+    pub(crate) fn clear<M: Media>(&self, heap: &Heap<M>, guard: &Guard) {
+        self.trim(heap, guard, 0);
     }
 
-    /// Lets go of what is more than the bound. (The lock is not held where the pool is read.)
-    fn trim<M: Media>(&self, heap: &Heap<M>, guard: &Guard, bound: usize) -> Result<(), Error> {
+    /// Lets go of what is more than the bound. (The lock is not held where the pool is read.) A page whose head is damaged
+    /// stays until the next recovery finds that nothing leads to it.
+    fn trim<M: Media>(&self, heap: &Heap<M>, guard: &Guard, bound: usize) {
         let mut surplus = Vec::new();
         let mut lists = lock(&self.0);
         while lists[0].len() + lists[1].len() > bound {
@@ -72,9 +67,8 @@ impl Cache {
             if let Some(offset) = page.link.offset() {
                 heap.unhold(offset);
             }
-            retire(heap, guard, page.link)?;
+            let _ = retire(heap, guard, page.link);
         }
-        Ok(())
     }
 
     /// How many there are.
@@ -87,7 +81,9 @@ impl Cache {
 pub(crate) fn retire<M: Media>(heap: &Heap<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;
-        heap.retire(guard, offset, extent);
+        // SAFETY: nothing leads to the page (the caller's promise): the log that held it was unlinked under the guard, or
+        // the cache alone has known it since.
+        unsafe { heap.retire(guard, offset, extent) };
     }
     Ok(())
 }

@@ -197,14 +197,9 @@ impl Log {
         self.partitions.iter().map(pages).sum::<usize>() * self.shape.page
     }
 
-    /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired. (One
-    /// fence.)
-    pub(crate) fn drop_pages<M: Media>(
-        &self,
-        heap: &Heap<M>,
-        root: &Root,
-        cache: &Cache,
-    ) -> Result<(), Error> {
+    /// Empties a log that was merged: nothing leads to its pages any more, and they serve again, or are retired, but for
+    /// those whose head is damaged. (One fence.)
+    pub(crate) fn drop_pages<M: Media>(&self, heap: &Heap<M>, root: &Root, cache: &Cache) {
         heap.media().comes_to("merge: log emptied");
         heap.media().unmissed(
             Lacks::Order,
@@ -236,11 +231,11 @@ impl Log {
                 ready.push(Ready { link, first });
             }
             for link in std::mem::take(&mut pages.old) {
-                cache::retire(heap, &guard, link)?;
+                let _ = cache::retire(heap, &guard, link);
             }
         }
         // Pages that are filled in part serve for fewer records the next time.
-        cache.put(heap, &guard, ready, 2 * self.partitions.len())
+        cache.put(heap, &guard, ready, 2 * self.partitions.len());
     }
 
     /// Takes over pages that were replayed.

@@ -25,7 +25,7 @@ use crate::buffer::Buffer;
 use crate::key::Entry;
 use crate::log::{lock, lock_patiently};
 use crate::record;
-use crate::root::{State, tag};
+use crate::root::{Root, State, tag};
 use crate::stats::Phase;
 use crate::tree::{Shared, Trees};
 use heap::{Error, TracePause};
@@ -168,7 +168,10 @@ impl<M: Media> Shared<M> {
         self.progress.enter(Phase::Rebuild);
         let next = Arc::new(self.next_base(base, state, &made));
         self.progress.enter(Phase::Flip);
-        self.flip(state, made.written.first())?;
+        let root = self.root()?;
+        self.flip(root, state, made.written.first());
+        // From here on the merge has succeeded. What is given back is optional: an object that cannot be read stays until the
+        // next recovery finds that nothing leads to it.
         self.progress.enter(Phase::Publish);
         self.replace(|trees| Trees {
             front: Arc::clone(&trees.front),
@@ -177,8 +180,9 @@ impl<M: Media> Shared<M> {
         });
         self.progress.merges.fetch_add(1, Relaxed);
         self.progress.enter(Phase::Collect);
-        middle.log.drop_pages(heap, self.root()?, &self.cache)?;
-        self.collect(base, &next, made.dead, middle.take_superseded())
+        middle.log.drop_pages(heap, root, &self.cache);
+        self.collect(base, &next, made.dead, middle.take_superseded());
+        Ok(())
     }
 
     /// Writes all leaves of the new version: pairs, then metadata.
@@ -326,8 +330,8 @@ impl<M: Media> Shared<M> {
     }
 
     /// The commit point. Two fences.
-    fn flip(&self, state: State, first: Option<&Written>) -> Result<(), Error> {
-        let (media, root) = (self.heap.media(), self.root()?);
+    fn flip(&self, root: &Root, state: State, first: Option<&Written>) {
+        let media = self.heap.media();
         media.comes_to("merge: flip");
         persist_scope(media, Purpose::Node, |batch| {
             let first = first.map_or(Link::NULL, |leaf| leaf.link);
@@ -338,11 +342,10 @@ impl<M: Media> Shared<M> {
             root.state.store(state.word(), &batch);
             let _durable = batch.fence().durable();
         });
-        Ok(())
     }
 
     /// Retires what only the old version, and the log, led to.
-    fn collect(&self, old: &Base, new: &Base, dead: Vec<Link>, superseded: Vec<Link>) -> Result<(), Error> {
+    fn collect(&self, old: &Base, new: &Base, dead: Vec<Link>, superseded: Vec<Link>) {
         self.heap.media().comes_to("merge: collection");
         let guard = heap::pin();
         let kept: BTreeSet<_> = new.leaves.iter().map(|link| link.offset()).collect();
@@ -355,16 +358,16 @@ impl<M: Media> Shared<M> {
         records.sort_unstable_by_key(|link| link.offset());
         records.dedup_by_key(|link| link.offset());
         for link in records {
-            record::retire(&self.heap, &guard, link)?;
+            let _ = record::retire(&self.heap, &guard, link);
         }
-        Ok(())
     }
 
     fn retire_leaf(&self, guard: &heap::Guard, link: Link) {
         debug_assert!(tag::LEAF.contains(&link.tag()));
         if let Some(offset) = link.offset() {
-            self.heap
-                .retire(guard, offset, crate::base::leaf::extent(self.shape.leaf));
+            let extent = crate::base::leaf::extent(self.shape.leaf);
+            // SAFETY: the merge has swung the base's list past the leaf, under the guard, and no other thread merges.
+            unsafe { self.heap.retire(guard, offset, extent) };
         }
     }
 }

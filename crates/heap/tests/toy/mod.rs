@@ -289,15 +289,17 @@ impl<M: Media> Toy<M> {
             let _ = above
                 .publish::<LinkAndPersist, _, _>(media, copy.persisted(&fenced), NODE)
                 .commit();
-            self.heap.retire(&guard, old.offset().unwrap(), size_of::<Node>());
+            // SAFETY: a slot led to the node until now, under the guard, and the one writer retires it.
+            unsafe { self.heap.retire(&guard, old.offset().unwrap(), size_of::<Node>()) };
             Ok(())
         })
     }
 
     fn retire_leaf(&self, link: Link, guard: &Guard) {
         let len = self.leaf(link).len.load(self.heap.media()) as usize;
-        self.heap
-            .retire(guard, link.offset().unwrap(), footprint::<Leaf>(len).unwrap());
+        let len = footprint::<Leaf>(len).unwrap();
+        // SAFETY: the caller has unlinked it under the guard.
+        unsafe { self.heap.retire(guard, link.offset().unwrap(), len) };
     }
 
     /// All keys with the lengths of their tails, each leaf checked.

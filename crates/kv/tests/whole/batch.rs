@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use wollemi::{Db, Error, IndexError, Map, Options};
+use wollemi::{Db, Error, Event, IndexError, Map, Options};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
@@ -82,6 +82,34 @@ proptest! {
         prop_assert!(check.is_clean(), "{check:?}");
         prop_assert_eq!(check.maps.len(), 2);
     }
+}
+
+/// Of several changes to one key only the last is made: no watch, and so no reader, sees a value that the key holds
+/// neither before the batch nor after it.
+#[test]
+fn a_key_changes_once_in_a_batch() -> Outcome {
+    let db = Db::anonymous()?;
+    let maps = [db.map("one")?, db.map("two")?];
+    maps[0].upsert("gone", "before")?;
+    let mut watches = [maps[0].watch("", 100)?, maps[1].watch("", 100)?];
+    let mut batch = db.batch();
+    batch
+        .upsert(&maps[0], "k", "first")
+        .upsert(&maps[1], "k", "other");
+    batch.upsert(&maps[0], "gone", "between").remove(&maps[0], "k");
+    batch.upsert(&maps[0], "k", "last").remove(&maps[0], "gone");
+    assert!(batch.commit()?);
+    let told = |watch: &mut wollemi::Watch| std::iter::from_fn(|| watch.try_next()).collect::<Vec<_>>();
+    let changed = |key: &str, value: Option<&str>| Event::Changed {
+        key: key.into(),
+        value: value.map(Into::into),
+    };
+    assert_eq!(
+        told(&mut watches[0]),
+        [changed("k", Some("last")), changed("gone", None)]
+    );
+    assert_eq!(told(&mut watches[1]), [changed("k", Some("other"))]);
+    Ok(())
 }
 
 /// What was committed is there after reopening, and the database's own root is no map.

@@ -108,6 +108,26 @@ fn the_sweeper_removes_what_is_over() -> Result<(), Error> {
     Ok(())
 }
 
+/// A sweeper goes through the whole map at once, however long it rests afterwards and however little it finds.
+#[test]
+fn a_sweeper_rests_between_rounds_only() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let map = Expiring::new(db.map("m")?);
+    for i in 0..4000u32 {
+        map.upsert(i.to_be_bytes(), "value", if i % 8 == 0 { OVER } else { HOUR })?;
+    }
+    let sweeper = map.sweeper(Duration::from_secs(3600))?;
+    // Upper bound; beyond it the sweeper counts as hung.
+    for _ in 0..6000 {
+        if sweeper.removed() == 500 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(sweeper.removed(), 500);
+    Ok(())
+}
+
 /// What a batch has put is what the map itself puts, and what a snapshot shows of it is read as the map itself reads it.
 #[test]
 fn batches_and_snapshots_have_its_bytes() -> Result<(), Error> {

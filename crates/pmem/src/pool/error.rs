@@ -3,6 +3,7 @@
 use super::header::VERSION;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Why a pool could not be created, opened, grown or closed.
 #[derive(Debug, thiserror::Error)]
@@ -52,10 +53,16 @@ pub enum ErrorKind {
         what: &'static str,
     },
     /// Another process, or this one, has the pool open.
-    #[error("opened by {}", match pid { Some(pid) => format!("process {pid}"), None => "another process".into() })]
+    #[error(
+        "opened by {}{}",
+        match pid { Some(pid) => format!("process {pid}"), None => "another process".into() },
+        if waited.is_zero() { String::new() } else { format!(", which was waited for {waited:?}") }
+    )]
     Busy {
-        /// Who, where it can be known.
+        /// Its id, where it can be known.
         pid: Option<u32>,
+        /// How long the opening has waited for it.
+        waited: Duration,
     },
     /// There is something at the path already.
     #[error("exists already")]
@@ -66,8 +73,8 @@ pub enum ErrorKind {
     /// The path names a directory, a device or the like.
     #[error("not a regular file")]
     NotAFile,
-    /// The file may not be read and written.
-    #[error("permission denied: a pool must be readable and writable, even to be read")]
+    /// The file may not be read, or not be written.
+    #[error("permission denied: a pool must be readable, and writable unless it is opened to be read only")]
     Denied,
     /// Level `power` was asked for where it cannot be given.
     #[error(
@@ -76,8 +83,8 @@ pub enum ErrorKind {
     NotPower,
     /// The machine stopped while the pool was open at level `process`.
     #[error(
-        "the machine stopped while it was open, and what its page cache held is lost: restore a copy, or accept \
-         the loss and check it"
+        "the machine stopped while it was open, and what its page cache held is lost: restore a copy, or look at what \
+         is left and accept the loss"
     )]
     Lost,
     /// The pool may not grow further.

@@ -1,7 +1,10 @@
-//! The file below a pool: opening, locking and extending it, and what the system knows about it.
+//! The file below a pool: creating, mapping and extending it, and what the system knows about it.
+//!
+//! Not here: how it is opened and locked (`lock`).
 
 use super::ErrorKind;
-use super::mapping::Mapping;
+use super::lock::{Access, open_locked};
+use super::mapping::{Backing, Mapping};
 use super::options::Level;
 use crate::PersistenceDomain;
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom, XattrFlags};
@@ -12,7 +15,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The unit of `st_blocks`, whatever the file system's own is.
 const BLOCK: u64 = 512;
@@ -21,26 +24,26 @@ const BLOCK: u64 = 512;
 const PIECE: usize = 64 << 10;
 
 /// The attribute of files in which holes were punched. It names the file, so that a copy's is known as another's.
-const MARK: &str = "user.wollemi.holes";
+const PUNCHED: &str = "user.wollemi.holes";
+
+/// The attribute of files that were given blocks for every byte, by their maker or by an opening that filled them. It
+/// names the file likewise. Where a file system compresses, nothing else tells that the blocks are there.
+const FILLED: &str = "user.wollemi.filled";
 
 /// An open file, locked against other openers.
 #[derive(Debug)]
 pub(super) struct PoolFile {
     file: File,
     path: PathBuf,
+    access: Access,
+    /// The process that opened it. One that it forks shares the open file, and so the lock, and may give up neither.
+    owner: u32,
 }
 
 impl PoolFile {
-    /// Opens and locks the file at `path`.
-    pub(super) fn open(path: &Path) -> Result<PoolFile, ErrorKind> {
-        let opened = OpenOptions::new().read(true).write(true).open(path);
-        let file = opened.map_err(|e| match Errno::from_io_error(&e) {
-            Some(Errno::NOENT) => ErrorKind::Missing,
-            Some(Errno::ISDIR | Errno::NXIO | Errno::NODEV) => ErrorKind::NotAFile,
-            Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => ErrorKind::Denied,
-            _ => ErrorKind::io("opening the file", e),
-        })?;
-        Self::lock(file, path)
+    /// Opens and locks the file at `path`, waiting up to `wait` for processes that have it locked.
+    pub(super) fn open(path: &Path, access: Access, wait: Duration) -> Result<PoolFile, ErrorKind> {
+        Ok(Self::new(open_locked(path, access, wait)?, path, access))
     }
 
     /// Makes an empty file at `path`, where nothing is, and locks it.
@@ -54,49 +57,47 @@ impl PoolFile {
             Some(Errno::ACCESS | Errno::PERM | Errno::ROFS) => ErrorKind::Denied,
             _ => ErrorKind::io("creating the file", e),
         })?;
-        Self::lock(file, path)
+        // Nothing else knows its name.
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        locked.map_err(|e| ErrorKind::io("locking the file", e))?;
+        Ok(Self::new(file, path, Access::Write))
     }
 
-    fn lock(file: File, path: &Path) -> Result<PoolFile, ErrorKind> {
-        let metadata = file
-            .metadata()
-            .map_err(|e| ErrorKind::io("examining the file", e))?;
-        if !metadata.is_file() {
-            return Err(ErrorKind::NotAFile);
-        }
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(PoolFile {
-                file,
-                path: path.into(),
-            }),
-            Err(Errno::WOULDBLOCK) => {
-                let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-                let pid = lock_holder(&locks, metadata.dev(), metadata.ino());
-                Err(ErrorKind::Busy { pid })
-            }
-            Err(e) => Err(ErrorKind::io("locking the file", e)),
+    fn new(file: File, path: &Path, access: Access) -> PoolFile {
+        PoolFile {
+            file,
+            path: path.into(),
+            access,
+            owner: std::process::id(),
         }
     }
 
-    /// Gives the file the name `path`, where nothing may be, durably.
+    /// Whether it may be written.
+    pub(super) fn is_writable(&self) -> bool {
+        self.access == Access::Write
+    }
+
+    /// Whether this process opened it, and not one that this process was forked from.
+    pub(super) fn is_ours(&self) -> bool {
+        self.owner == std::process::id()
+    }
+
+    /// Gives the file the name `path`, where nothing may be, durably. On an error nothing has that name.
     pub(super) fn rename(&mut self, path: &Path) -> Result<(), ErrorKind> {
-        let renamed = match rustix::fs::renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
-            // Not every file system can; but then it can link.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                rustix::fs::linkat(CWD, &self.path, CWD, path, AtFlags::empty())
-                    .and_then(|()| rustix::fs::unlink(&self.path))
-            }
-            other => other,
-        };
-        renamed.map_err(|e| match e {
-            Errno::EXIST => ErrorKind::Exists,
-            e => ErrorKind::io("naming the file", e),
+        let failed = |e| ErrorKind::io("writing the directory", e);
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        // Opened first: where this fails, nothing has been done.
+        let directory = File::open(parent.unwrap_or(Path::new("."))).map_err(failed)?;
+        rename_new(&self.path, path).map_err(|e| match Errno::from_io_error(&e) {
+            Some(Errno::EXIST) => ErrorKind::Exists,
+            _ => ErrorKind::io("naming the file", e),
         })?;
         self.path = path.into();
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        File::open(parent.unwrap_or(Path::new(".")))
-            .and_then(|directory| directory.sync_all())
-            .map_err(|e| ErrorKind::io("writing the directory", e))
+        directory.sync_all().map_err(|e| {
+            // It is locked, so nobody has used it. If it cannot be removed, there is no more to be done.
+            let _ = std::fs::remove_file(path);
+            failed(e)
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -133,6 +134,7 @@ impl PoolFile {
     }
 
     /// Maps the first `len` bytes, at the highest level that the file system gives.
+    /// Where the file may only be read, stores into the mapping stay in this process's memory.
     pub(super) fn map(&self, mapping: &Mapping, len: u64, least: Level) -> Result<Level, ErrorKind> {
         let failed = |e| ErrorKind::io("mapping the file", e);
         // Found out apart: a refusal amid the reserved range would leave a hole there, for any thread's next mapping.
@@ -143,15 +145,26 @@ impl PoolFile {
             Err(Errno::OPNOTSUPP | Errno::INVAL) => Level::Process,
             Err(e) => return Err(failed(e)),
         };
+        let backing = match self.access {
+            Access::Read => Backing::Private,
+            Access::Write => Backing::Shared(level),
+        };
         mapping
-            .back_with_file(self.file.as_fd(), level, 0, len)
+            .back_with_file(self.file.as_fd(), backing, 0, len)
             .map_err(failed)?;
-        Ok(level)
+        // The mapping's end would be a signal's cause if another program cut the file just now.
+        match self.len()? {
+            now if now < len => Err(ErrorKind::Truncated {
+                len: now,
+                needed: len,
+            }),
+            _ => Ok(level),
+        }
     }
 
     /// The whole pages behind the first one that lack blocks among the first `len` bytes, where holes were punched in this
     /// very file: they are free pages. In any other they are a sparse copy's, which makes holes of zeros, needed or not:
-    /// all of them are filled.
+    /// all of them are filled, once.
     ///
     /// # Errors
     ///
@@ -162,36 +175,54 @@ impl PoolFile {
             .metadata()
             .map_err(|e| ErrorKind::io("examining the file", e))?;
         let missing = len.saturating_sub(metadata.blocks().saturating_mul(BLOCK));
-        if !self.is_marked() {
-            if missing > 0 {
-                self.fill(len, missing)?;
-            }
+        let punched = self.is_marked(PUNCHED);
+        if !punched && (missing == 0 || self.is_marked(FILLED)) {
+            return Ok(Vec::new());
+        }
+        let Some(all) = self.unbacked(len) else {
+            // The file system does not tell.
+            self.fill(std::slice::from_ref(&(0..len)), missing)?;
+            return Ok(Vec::new());
+        };
+        if !punched {
+            // A file system that compresses has fewer blocks than bytes, and no holes.
+            let bytes = all.iter().map(|hole| hole.end - hole.start).sum::<u64>();
+            self.fill(&all, missing.min(bytes))?;
+            self.mark_filled();
             return Ok(Vec::new());
         }
         let mut holes = Vec::new();
+        for Range { start, end } in all {
+            let first = start.next_multiple_of(page_size).max(page_size);
+            let last = end - end % page_size;
+            if first < last {
+                self.allocate_if_any(start, first.min(end))?;
+                self.allocate_if_any(last, end)?;
+                holes.push(first..last);
+            } else {
+                self.allocate_if_any(start, end)?;
+            }
+        }
+        Ok(holes)
+    }
+
+    /// What the file system holds to be holes among the first `len` bytes; `None` if it does not tell. Blocks that were
+    /// allocated and not written since may count.
+    fn unbacked(&self, len: u64) -> Option<Vec<Range<u64>>> {
+        let mut holes = Vec::new();
         let mut at = 0;
         while at < len {
-            let from = match rustix::fs::seek(&self.file, SeekFrom::Hole(at)) {
-                Ok(from) => from.min(len),
-                // The file system does not tell: all is filled.
-                Err(_) => return self.fill(len, missing).map(|()| Vec::new()),
-            };
+            let from = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).ok()?.min(len);
             // Behind the last data there is none.
             let to = rustix::fs::seek(&self.file, SeekFrom::Data(from))
                 .unwrap_or(len)
                 .min(len);
-            let first = from.next_multiple_of(page_size).max(page_size);
-            let last = to - to % page_size;
-            if first < last {
-                self.allocate_if_any(from, first.min(to))?;
-                self.allocate_if_any(last, to)?;
-                holes.push(first..last);
-            } else {
-                self.allocate_if_any(from, to)?;
+            if from < to {
+                holes.push(from..to);
             }
             at = to.max(at + 1);
         }
-        Ok(holes)
+        Some(holes)
     }
 
     fn allocate_if_any(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
@@ -202,23 +233,35 @@ impl PoolFile {
         }
     }
 
-    /// Allocates the blocks that the first `len` bytes lack, `missing` bytes. It is not begun where it cannot succeed.
-    fn fill(&self, len: u64, missing: u64) -> Result<(), ErrorKind> {
+    /// Allocates the blocks of these holes, `missing` bytes. It is not begun where it cannot succeed.
+    fn fill(&self, holes: &[Range<u64>], missing: u64) -> Result<(), ErrorKind> {
+        let Some(end) = holes.last().map(|hole| hole.end) else {
+            return Ok(());
+        };
         let space =
             rustix::fs::fstatvfs(&self.file).map_err(|e| ErrorKind::io("examining the file system", e))?;
         if space.f_bavail.saturating_mul(space.f_frsize) < missing {
             return Err(ErrorKind::NoSpace {
-                needed: len,
+                needed: end,
                 why: Errno::NOSPC.into(),
             });
         }
-        self.allocate(0, len)
+        holes
+            .iter()
+            .try_for_each(|hole| self.allocate(hole.start, hole.end))
     }
 
-    /// Whether holes were ever punched in this file; in the one that it was copied from does not count.
-    fn is_marked(&self) -> bool {
+    /// Notes that every byte of this very file has blocks. Where attributes cannot be had, openings ask for them again.
+    pub(super) fn mark_filled(&self) {
+        if let Ok(mark) = self.own_mark() {
+            let _ = rustix::fs::fsetxattr(&self.file, FILLED, mark.as_bytes(), XattrFlags::empty());
+        }
+    }
+
+    /// Whether this very file has this attribute; one that came with a copy does not count.
+    fn is_marked(&self, attribute: &str) -> bool {
         let mut mark = [0; 64];
-        let len = rustix::fs::fgetxattr(&self.file, MARK, &mut mark);
+        let len = rustix::fs::fgetxattr(&self.file, attribute, &mut mark);
         let own = self.own_mark();
         matches!((len, own), (Ok(len), Ok(own)) if mark[..len] == *own.as_bytes())
     }
@@ -236,10 +279,10 @@ impl PoolFile {
     /// Gives the blocks of `from..to` back to the file system, which then reads as zeros; `false` where it cannot. The
     /// file is marked before, as one that has holes.
     pub(super) fn punch(&self, from: u64, to: u64) -> Result<bool, ErrorKind> {
-        if !self.is_marked() {
+        if !self.is_marked(PUNCHED) {
             let mark = self.own_mark();
             let mark = mark.map_err(|e| ErrorKind::io("examining the file", e))?;
-            if rustix::fs::fsetxattr(&self.file, MARK, mark.as_bytes(), XattrFlags::empty()).is_err() {
+            if rustix::fs::fsetxattr(&self.file, PUNCHED, mark.as_bytes(), XattrFlags::empty()).is_err() {
                 return Ok(false);
             }
         }
@@ -269,7 +312,7 @@ impl PoolFile {
                 self.sync()?;
             }
             mapping
-                .back_with_file(self.file.as_fd(), level, from, to)
+                .back_with_file(self.file.as_fd(), Backing::Shared(level), from, to)
                 .map_err(|e| ErrorKind::io("mapping the file", e))
         });
         if extended.is_err() {
@@ -360,8 +403,11 @@ impl PoolFile {
 
 impl Drop for PoolFile {
     fn drop(&mut self) {
-        // Closing alone would leave the lock to a child process that another thread is just about to start.
-        let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        // Closing alone would leave the lock to a child process that another thread is just about to start. In such a
+        // child, unlocking would take the lock from its parent.
+        if self.is_ours() {
+            let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -388,21 +434,24 @@ fn caches_persist(sys: &Path, device: u64) -> bool {
         .is_some_and(|domain| domain.trim() == "cpu_cache")
 }
 
-/// Who holds an exclusive `flock` on the inode, by the lines of `/proc/locks`:
-/// `1: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF`.
-fn lock_holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
-    let file = format!(
-        "{:02x}:{:02x}:{inode}",
-        rustix::fs::major(device),
-        rustix::fs::minor(device)
-    );
-    locks.lines().find_map(|line| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        match fields[..] {
-            [_, "FLOCK", _, "WRITE", pid, at, ..] if at == file => pid.parse().ok().filter(|&pid| pid > 0),
-            _ => None,
+/// Renames a file to a name that nothing may have.
+///
+/// # Errors
+///
+/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) where something has the name, and what the file system fails with. On
+/// an error the file has its old name.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every file system can; but then it can link.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?;
+            rustix::fs::unlink(from).inspect_err(|_| {
+                let _ = rustix::fs::unlink(to);
+            })?;
+            Ok(())
         }
-    })
+        renamed => Ok(renamed?),
+    }
 }
 
 /// The id of the machine's present boot; 0 where it cannot be known.
@@ -414,21 +463,6 @@ pub(super) fn boot_id() -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The holder of the lock is the one on this device and inode, and only if the system names it.
-    #[test]
-    fn lock_holder_is_found() {
-        let locks = "1: POSIX  ADVISORY  WRITE 7 fd:01:131 0 EOF\n\
-                     2: FLOCK  ADVISORY  WRITE 8 fd:01:132 0 EOF\n\
-                     3: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF\n\
-                     3: -> FLOCK  ADVISORY  WRITE 9 fd:01:131 0 EOF\n\
-                     4: FLOCK  ADVISORY  WRITE 0 fd:01:133 0 EOF\n";
-        let device = rustix::fs::makedev(0xfd, 1);
-        assert_eq!(lock_holder(locks, device, 131), Some(4121));
-        assert_eq!(lock_holder(locks, device, 133), None);
-        assert_eq!(lock_holder(locks, device, 134), None);
-        assert_eq!(lock_holder("", device, 131), None);
-    }
 
     /// Write-backs may be left out only where the region above the device says that caches survive.
     #[test]
@@ -446,6 +480,33 @@ mod tests {
             assert_eq!(caches_persist(sys.path(), device), persist, "{domain:?}");
         }
         assert!(!caches_persist(sys.path(), rustix::fs::makedev(8, 1)));
+    }
+
+    /// A file that was filled once is not filled again at each opening, though it has fewer blocks than bytes: a file
+    /// system that compresses always says so. A copy is filled, whatever attributes came with it.
+    #[test]
+    fn a_file_is_filled_once() {
+        const LEN: u64 = 1 << 20;
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("sparse");
+        let file = PoolFile::create(&path).expect("a file");
+        file.file.set_len(LEN).expect("longer");
+        let blocks = |file: &PoolFile| file.file.metadata().expect("a file").blocks() * BLOCK;
+        file.mark_filled();
+        if !file.is_marked(FILLED) {
+            eprintln!("attributes cannot be had here: not tried");
+            return;
+        }
+        assert_eq!(file.holes(LEN, LEN).expect("none"), []);
+        assert!(blocks(&file) < LEN / 2, "not filled");
+        let copy = PoolFile::create(&folder.path().join("copy")).expect("a file");
+        copy.file.set_len(LEN).expect("longer");
+        let mark = file.own_mark().expect("a mark");
+        rustix::fs::fsetxattr(&copy.file, FILLED, mark.as_bytes(), XattrFlags::empty())
+            .expect("an attribute");
+        assert_eq!(copy.holes(LEN, LEN).expect("room"), []);
+        assert!(blocks(&copy) >= LEN, "filled");
+        assert!(copy.is_marked(FILLED));
     }
 
     /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data, and beyond

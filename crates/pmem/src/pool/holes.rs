@@ -4,11 +4,11 @@
 //! blocks again before they are written: a store into a hole would be a signal where the file system is full. Nothing
 //! persistent says where holes are; an opening asks the file system.
 //!
-//! I1 Every page without blocks is noted here. The lock is held across the calls of the file system, so that what is
-//!    noted is in their order.
+//! I1 Every page without blocks is noted here: before it loses them, and until after it has some again.
+//! I2 The pages of a call are its caller's alone, so that calls of the file system for one page have an order. No lock is
+//!    held across them: they may take long, and others ask meanwhile.
 
 use super::ErrorKind;
-use super::file::PoolFile;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -66,42 +66,72 @@ impl Holes {
         overlapping(&all, place).any(|hole| hole.start <= place.start && place.end <= hole.end)
     }
 
-    /// Gives the blocks of these bytes, which are the caller's alone, back; how many bytes had any. Where the file system
-    /// cannot punch holes, none.
-    pub(super) fn punch(&self, file: &PoolFile, place: Range<u64>) -> Result<u64, ErrorKind> {
+    /// Gives the blocks of these bytes, which are the caller's alone, back by calling `punch`, which says whether the file
+    /// system can punch holes; how many bytes had any. Where it cannot, none.
+    pub(super) fn punch(
+        &self,
+        place: Range<u64>,
+        punch: impl FnOnce() -> Result<bool, ErrorKind>,
+    ) -> Result<u64, ErrorKind> {
         let mut all = self.lock();
-        let done = file.punch(place.start, place.end);
+        let before: Vec<_> = overlapping(&all, &place).collect();
+        let had_none = before
+            .iter()
+            .map(|hole| within(hole, &place))
+            .map(|hole| hole.end - hole.start);
+        let given = place.end - place.start - had_none.sum::<u64>();
+        note(&mut all, place.clone());
+        self.count(&all);
+        drop(all);
+        let done = punch();
         if !matches!(done, Ok(true)) {
             self.failed.store(true, Ordering::Relaxed);
         }
         if let Ok(false) = done {
+            let mut all = self.lock();
+            remove(&mut all, &place);
+            before
+                .iter()
+                .for_each(|hole| note(&mut all, within(hole, &place)));
+            self.count(&all);
             return Ok(0);
         }
-        let before = self.bytes();
-        note(&mut all, place);
-        self.count(&all);
         // After an error, some may have been punched.
-        done.map(|_| self.bytes() - before)
+        done.map(|_| given)
     }
 
-    /// Gives blocks to those of these bytes, which are the caller's alone, that have none.
-    pub(super) fn fill(&self, file: &PoolFile, place: Range<u64>) -> Result<(), ErrorKind> {
+    /// Gives blocks to those of these bytes, which are the caller's alone, that have none, by calling `fill`.
+    pub(super) fn fill(
+        &self,
+        place: Range<u64>,
+        fill: impl FnOnce() -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
         if self.none_in(&place) {
             return Ok(());
         }
+        fill()?;
         let mut all = self.lock();
-        file.allocate(place.start, place.end)?;
-        let holes: Vec<_> = overlapping(&all, &place).collect();
-        for hole in holes {
-            all.remove(&hole.start);
-            for left in [hole.start..place.start, place.end..hole.end] {
-                if !left.is_empty() {
-                    all.insert(left.start, left.end);
-                }
-            }
-        }
+        remove(&mut all, &place);
         self.count(&all);
         Ok(())
+    }
+}
+
+/// The part of a hole that lies in a place which it overlaps.
+fn within(hole: &Range<u64>, place: &Range<u64>) -> Range<u64> {
+    hole.start.max(place.start)..hole.end.min(place.end)
+}
+
+/// Takes these bytes out of the holes.
+fn remove(all: &mut BTreeMap<u64, u64>, place: &Range<u64>) {
+    let holes: Vec<_> = overlapping(all, place).collect();
+    for hole in holes {
+        all.remove(&hole.start);
+        for left in [hole.start..place.start, place.end..hole.end] {
+            if !left.is_empty() {
+                all.insert(left.start, left.end);
+            }
+        }
     }
 }
 
@@ -132,6 +162,41 @@ fn note(all: &mut BTreeMap<u64, u64>, mut place: Range<u64>) {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    /// While the file system punches a hole, which may take long, others ask for pages, and fill and punch others.
+    #[test]
+    fn nobody_waits_for_a_punch() {
+        let holes = &Holes::new(vec![0..5, 100..200]);
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let given = holes.punch(10..20, || {
+                scope.spawn(move || {
+                    let answers = [holes.none_in(&(10..12)), holes.none_in(&(20..30))];
+                    holes.fill(100..150, || Ok(())).expect("filled");
+                    let punched = holes.punch(30..40, || Ok(true)).expect("punched");
+                    // The receiver has gone if it has waited in vain.
+                    let _ = tell.send((answers, punched));
+                });
+                // A bound that means "hung".
+                let told = told.recv_timeout(std::time::Duration::from_secs(60));
+                assert_eq!(told, Ok(([false, true], 10)), "another thread waits");
+                Ok(true)
+            });
+            assert_eq!(given.expect("punched"), 10);
+        });
+        assert_eq!(holes.bytes(), 5 + 10 + 10 + 50);
+    }
+
+    /// Where the file system cannot punch, what was a hole stays one, and nothing else becomes one.
+    #[test]
+    fn a_hole_that_cannot_be_punched_is_none() {
+        let holes = Holes::new(vec![0..15, 18..30]);
+        assert_eq!(holes.punch(10..20, || Ok(false)).expect("no failure"), 0);
+        assert!(holes.failed() && holes.none_in(&(15..18)));
+        assert!(holes.all_of(&(0..15)) && holes.all_of(&(18..30)));
+        assert_eq!(holes.bytes(), 27);
+        assert_eq!(holes.punch(10..20, || Ok(true)).expect("no failure"), 3);
+    }
 
     /// What is noted is what a set of bytes would hold, in as few holes as there can be.
     #[test]

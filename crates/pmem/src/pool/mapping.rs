@@ -17,6 +17,15 @@ const PROBE: usize = 4096;
 /// As far as offsets reach.
 const MAX: u64 = 1 << 48;
 
+/// How a part of the range is backed with a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Backing {
+    /// Stores reach the file, at this level.
+    Shared(Level),
+    /// Stores stay in this process's memory, and are gone with the mapping.
+    Private,
+}
+
 /// The range. Dropping it unmaps everything.
 #[derive(Debug)]
 pub(super) struct Mapping {
@@ -94,20 +103,22 @@ impl Mapping {
         unsafe { rustix::mm::mprotect(start, len, MprotectFlags::READ | MprotectFlags::WRITE) }
     }
 
-    /// Backs `from..to` with the same part of the file, at the given level. Nothing was there before.
+    /// Backs `from..to` with the same part of the file. Nothing was there before.
     pub(super) fn back_with_file(
         &self,
         file: BorrowedFd<'_>,
-        level: Level,
+        backing: Backing,
         from: u64,
         to: u64,
     ) -> Result<(), Errno> {
         let (start, len) = self.part(from, to);
-        let shared = match level {
-            Level::Process => MapFlags::SHARED,
-            Level::Power => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+        let how = match backing {
+            Backing::Shared(Level::Process) => MapFlags::SHARED,
+            Backing::Shared(Level::Power) => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            // Few pages are stored to, so no memory is set apart for all of them.
+            Backing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
         };
-        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, shared | MapFlags::FIXED);
+        let (prot, flags) = (ProtFlags::READ | ProtFlags::WRITE, how | MapFlags::FIXED);
         // SAFETY: the part is of our own reservation, and nobody can have a reference into it yet.
         unsafe { rustix::mm::mmap(start, len, prot, flags, file, from) }.map(drop)
     }
@@ -116,7 +127,8 @@ impl Mapping {
     /// says why not.
     pub(super) fn takes_sync(file: BorrowedFd<'_>) -> Result<(), Errno> {
         let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
-        let prot = ProtFlags::READ | ProtFlags::WRITE;
+        // For reading alone, which a file that was opened to be read allows, too.
+        let prot = ProtFlags::READ;
         // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
         let probe = unsafe { rustix::mm::mmap(std::ptr::null_mut(), PROBE, prot, flags, file, 0) }?;
         // SAFETY: the mapping is ours alone, and nothing refers to it.

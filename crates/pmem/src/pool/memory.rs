@@ -9,6 +9,7 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// What errors call it.
 pub(super) const NAME: &str = "memory";
@@ -82,6 +83,7 @@ impl Memory {
         if self.0.in_use.swap(true, Ordering::Acquire) {
             return Err(ErrorKind::Busy {
                 pid: Some(std::process::id()),
+                waited: Duration::ZERO,
             });
         }
         Ok(Taken(self.clone()))

@@ -8,14 +8,16 @@
 //! I2 Every byte below [`len`](Pool::len) is backed: by blocks that the file system has allocated, or by memory; but for
 //!    pages of which the allocator has said that nobody needs them ([`give_back`](Pool::give_back)), or that an opening
 //!    has found without blocks. The allocator has these [backed](Pool::back_again) before it hands them out.
-//! I3 One process has the pool open (an exclusive `flock`).
-//! I4 A pool is clean from a close, or the drop of the pool, to the next opening, and at no other time.
+//! I3 One process has the pool open to write (an exclusive `flock`), or any number to read (a shared one).
+//! I4 A pool is clean from a close, or the drop of the pool, to the next opening to write, and at no other time.
+//! I5 An opening to read, and a forked child of the process that has the pool open, change nothing of the file.
 
 mod checked;
 mod error;
 mod file;
 mod header;
 mod holes;
+mod lock;
 mod mapping;
 mod memory;
 mod open;
@@ -23,6 +25,7 @@ mod options;
 
 pub use checked::CheckedWord;
 pub use error::{Error, ErrorKind, Fault};
+pub use file::rename_new;
 pub use memory::Memory;
 pub use options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 
@@ -50,7 +53,8 @@ const ANONYMOUS: &str = "anonymous";
 
 /// An open pool.
 ///
-/// Dropping it closes it, as [`close`](Pool::close) does, but tells nobody of errors.
+/// Dropping it closes it, as [`close`](Pool::close) does, but tells nobody of errors. In a forked child of the process
+/// that opened it, both leave the file and its lock alone.
 #[derive(Debug)]
 pub struct Pool<M: Media = Hardware> {
     /// Where the mapping starts: a copy, so that [`at`](Pool::at) needs only this line.
@@ -71,6 +75,7 @@ pub struct Pool<M: Media = Hardware> {
     uuid: Uuid,
     state: State,
     last_shutdown: LastShutdown,
+    suspect: bool,
     huge_pages: bool,
     /// Whether it was closed, or an attempt made; there is no second one, as it could not tell what the first left.
     closed: bool,
@@ -110,7 +115,7 @@ impl<M: Media> Pool<M> {
     }
 
     /// The pool in the file at `path`. Its page size is that of its creation. A file that is refused is left as it
-    /// was.
+    /// was, and so is one that is opened [to be read](PoolOptions::read_only).
     ///
     /// # Errors
     ///
@@ -191,6 +196,7 @@ impl<M: Media> Pool<M> {
             uuid: Uuid(opened.contents.uuid),
             state: opened.contents.state,
             last_shutdown: opened.last_shutdown,
+            suspect: opened.suspect,
             huge_pages: opened.huge_pages,
             closed: false,
         }
@@ -330,7 +336,8 @@ impl<M: Media> Pool<M> {
 
     /// Backs `from..to`.
     fn back(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
-        match &self.file {
+        match self.writable_file() {
+            // Beyond the end of a file that is only read there is memory.
             None => self
                 .mapping
                 .back_with_memory(from, to)
@@ -350,8 +357,12 @@ impl<M: Media> Pool<M> {
     ///
     /// [`ErrorKind::Io`]. The bytes then count as given back.
     pub fn give_back(&self, bytes: Range<u64>) -> Result<u64, Error> {
-        match &self.file {
-            Some(file) => self.holes.punch(file, bytes).map_err(|kind| kind.of(self.name())),
+        match self.writable_file() {
+            Some(file) => {
+                let Range { start, end } = bytes;
+                let punched = self.holes.punch(bytes, || file.punch(start, end));
+                punched.map_err(|kind| kind.of(self.name()))
+            }
             None => Ok(0),
         }
     }
@@ -359,7 +370,7 @@ impl<M: Media> Pool<M> {
     /// Whether blocks can be given back, as far as is known: there is a file, and its file system has not failed to.
     #[inline]
     pub fn can_give_back(&self) -> bool {
-        self.file.is_some() && !self.holes.failed()
+        self.writable_file().is_some() && !self.holes.failed()
     }
 
     /// Has these bytes backed by blocks, if they were given back.
@@ -369,8 +380,12 @@ impl<M: Media> Pool<M> {
     /// [`ErrorKind::NoSpace`] and [`ErrorKind::Io`]: some may be backed, and the others are still given back.
     #[inline]
     pub fn back_again(&self, bytes: Range<u64>) -> Result<(), Error> {
-        match &self.file {
-            Some(file) => self.holes.fill(file, bytes).map_err(|kind| kind.of(self.name())),
+        match self.writable_file() {
+            Some(file) => {
+                let Range { start, end } = bytes;
+                let filled = self.holes.fill(bytes, || file.allocate(start, end));
+                filled.map_err(|kind| kind.of(self.name()))
+            }
             None => Ok(()),
         }
     }
@@ -397,7 +412,8 @@ impl<M: Media> Pool<M> {
         self.page_size
     }
 
-    /// How often the pool has been opened: one more each time, never the same twice, never zero.
+    /// How often the pool has been opened to write: one more each time, never the same twice, never zero. An opening to
+    /// read has the next one, and leaves it to the next.
     #[inline]
     pub fn generation(&self) -> u32 {
         self.state.generation
@@ -418,6 +434,17 @@ impl<M: Media> Pool<M> {
         self.file.as_ref().map(PoolFile::path)
     }
 
+    /// Whether the file is only read, and all that is stored goes with this process.
+    pub fn is_read_only(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| !file.is_writable())
+    }
+
+    /// The file, if it may be written.
+    #[inline]
+    fn writable_file(&self) -> Option<&PoolFile> {
+        self.file.as_ref().filter(|file| file.is_writable())
+    }
+
     /// What errors call the pool.
     fn name(&self) -> &Path {
         self.path().unwrap_or(Path::new(ANONYMOUS))
@@ -426,6 +453,12 @@ impl<M: Media> Pool<M> {
     /// How the pool was left before this opening.
     pub fn last_shutdown(&self) -> LastShutdown {
         self.last_shutdown
+    }
+
+    /// Whether the pool lost its page cache in a [machine's crash](LastShutdown::MachineCrash), and the loss was not
+    /// [accepted](AfterPowerLoss::Accept): what it holds may not fit together.
+    pub fn is_suspect(&self) -> bool {
+        self.suspect
     }
 
     /// How many openings, this one included, found the pool not closed; at most 16383.
@@ -477,7 +510,8 @@ impl<M: Media> Pool<M> {
     }
 
     fn mark_clean(&mut self) -> Result<(), ErrorKind> {
-        let lives_on = self.file.is_some() || self.memory.is_some();
+        let file = self.writable_file();
+        let lives_on = file.is_some_and(PoolFile::is_ours) || self.memory.is_some();
         if !lives_on || std::mem::replace(&mut self.closed, true) {
             return Ok(());
         }

@@ -7,15 +7,19 @@
 //! new generation, with `clean` cleared. That page is also written to the medium, because at level
 //! [`Process`](Level::Process) other pages may reach it long before, and a pool that is half written must not say
 //! it is clean.
+//!
+//! An opening to read does the same in memory alone: the file is mapped so that stores stay in this process, its blocks
+//! are left as they are, and the lock is shared with others that read.
 
 use super::file::{PoolFile, boot_id};
 use super::header::{self, Contents, HEADER, Header};
 use super::holes::Holes;
+use super::lock::Access;
 use super::mapping::Mapping;
 use super::memory::{Memory, Taken};
 use super::options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 use super::{ErrorKind, HUGE_PAGE};
-use crate::Media;
+use crate::{Media, PersistenceDomain};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,6 +36,8 @@ pub(super) struct Opened {
     pub(super) max_size: u64,
     pub(super) contents: Contents,
     pub(super) last_shutdown: LastShutdown,
+    /// Whether it lost its page cache, and the loss was not accepted.
+    pub(super) suspect: bool,
     pub(super) huge_pages: bool,
 }
 
@@ -62,10 +68,9 @@ impl Opened {
         if path.symlink_metadata().is_ok() {
             return Err(ErrorKind::Exists);
         }
-        let name = path.file_name().ok_or(ErrorKind::NotAFile)?;
-        let mut new_name = name.to_owned();
-        new_name.push(format!(".{}.new", Uuid(header::new_uuid()?)));
-        let new_path = path.with_file_name(new_name);
+        path.file_name().ok_or(ErrorKind::NotAFile)?;
+        // Of fixed length, so that the pool's own name may be as long as the file system allows.
+        let new_path = path.with_file_name(format!(".{}.new", Uuid(header::new_uuid()?)));
         let file = PoolFile::create(&new_path)?;
         let created = Self::fill(file, path, options, media);
         if created.is_err() {
@@ -83,6 +88,7 @@ impl Opened {
     ) -> Result<Opened, ErrorKind> {
         let len = options.page_size;
         file.allocate(0, len)?;
+        file.mark_filled();
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
         media.stores_survive_in(file.domain(level));
@@ -117,6 +123,7 @@ impl Opened {
             len,
             holes: Holes::default(),
             last_shutdown: LastShutdown::New,
+            suspect: false,
             huge_pages,
         };
         opened.header().create(&opened.contents, media);
@@ -154,6 +161,7 @@ impl Opened {
             len,
             holes: Holes::default(),
             last_shutdown: LastShutdown::New,
+            suspect: false,
             huge_pages: false,
         };
         opened.header().create(&opened.contents, media);
@@ -181,6 +189,7 @@ impl Opened {
             len,
             holes: Holes::default(),
             last_shutdown,
+            suspect: false,
             huge_pages: false,
         };
         opened.header().set_opened(state, media);
@@ -193,7 +202,12 @@ impl Opened {
         options: &PoolOptions,
         media: &mut M,
     ) -> Result<Opened, ErrorKind> {
-        let file = PoolFile::open(path)?;
+        let access = if options.read_only {
+            Access::Read
+        } else {
+            Access::Write
+        };
+        let file = PoolFile::open(path, access, options.lock_wait)?;
         let len = file.len()?;
         let contents = header::read(file.read_start(&mut [0; HEADER])?, len)?;
         // What is behind the last whole page was left by a growth that did not come to its end.
@@ -208,17 +222,26 @@ impl Opened {
             LastShutdown::MachineCrash
         };
         let lost = last_shutdown == LastShutdown::MachineCrash && contents.state.level == Level::Process;
-        if lost && options.after_power_loss == AfterPowerLoss::Refuse {
-            return Err(ErrorKind::Lost);
+        let writable = file.is_writable();
+        match options.after_power_loss {
+            AfterPowerLoss::Refuse if lost => return Err(ErrorKind::Lost),
+            AfterPowerLoss::Look if lost && writable => return Err(ErrorKind::Lost),
+            _ => {}
         }
         // Before anything is touched: generations may have run out.
         contents.state.opened(last_shutdown, contents.state.level)?;
 
-        let holes = Holes::new(file.holes(len, contents.page_size)?);
+        let holes = match writable {
+            true => Holes::new(file.holes(len, contents.page_size)?),
+            false => Holes::default(),
+        };
         let mapping = Mapping::reserve(options.max_size, len)?;
         let level = file.map(&mapping, len, options.level)?;
-        media.stores_survive_in(file.domain(level));
-        if level > contents.state.level && last_shutdown != LastShutdown::Clean {
+        media.stores_survive_in(match writable {
+            true => file.domain(level),
+            false => PersistenceDomain::Process,
+        });
+        if writable && level > contents.state.level && last_shutdown != LastShutdown::Clean {
             // What that process stored is in the page cache, and may be nowhere else.
             mapping
                 .sync(len)
@@ -234,14 +257,17 @@ impl Opened {
             len,
             holes,
             last_shutdown,
+            suspect: lost && !writable,
             huge_pages: false,
         };
         if boot_id != contents.boot_id {
             opened.header().set_boot_id(boot_id, media);
         }
         opened.header().set_opened(state, media);
-        let synced = opened.mapping.sync(HEADER as u64);
-        synced.map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        if writable {
+            let synced = opened.mapping.sync(HEADER as u64);
+            synced.map_err(|e| ErrorKind::io("writing to the medium", e))?;
+        }
         Ok(opened)
     }
 

@@ -2,6 +2,7 @@
 
 use super::ErrorKind;
 use std::fmt;
+use std::time::Duration;
 
 /// What stores survive once they are durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,12 +47,18 @@ impl fmt::Display for LastShutdown {
 }
 
 /// What to do with a pool of level [`Process`](Level::Process) that was open when the machine stopped: some of its
-/// pages reached the medium and some did not, in no order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// pages reached the medium and some did not, in no order. Such a pool is *suspect*, and stays so until an opening to
+/// write accepts the loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterPowerLoss {
     /// Refuse to open it.
+    #[default]
     Refuse,
-    /// Open it as it is.
+    /// Open it to read, if that is what is [asked for](PoolOptions::read_only), and leave it suspect; refuse to open it
+    /// to write.
+    Look,
+    /// Take what there is for the pool's content from now on: an opening to write ends the suspicion. Check the pool
+    /// before, by an opening to read.
     Accept,
 }
 
@@ -70,6 +77,12 @@ pub struct PoolOptions {
     pub huge_pages: bool,
     /// What to do with a pool that lost its page cache.
     pub after_power_loss: AfterPowerLoss,
+    /// Whether the file is only read: what is stored into the pool stays in this process's memory, a page's copy for each
+    /// page, and no byte of the file changes. Others may open the pool to read at the same time.
+    pub read_only: bool,
+    /// How long to wait for other processes that have the pool open. One that was killed has it until the kernel has
+    /// taken the process apart, which takes longer for larger pools.
+    pub lock_wait: Duration,
 }
 
 impl Default for PoolOptions {
@@ -80,6 +93,8 @@ impl Default for PoolOptions {
             level: Level::Process,
             huge_pages: false,
             after_power_loss: AfterPowerLoss::Refuse,
+            read_only: false,
+            lock_wait: Duration::from_secs(2),
         }
     }
 }

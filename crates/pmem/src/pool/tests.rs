@@ -5,14 +5,17 @@ mod files;
 mod full;
 mod memory;
 mod neighbours;
+mod openers;
 
 use super::*;
 use crate::{PWord, Purpose, WriteBack, persist_scope};
+use std::time::Duration;
 
 fn small() -> PoolOptions {
     PoolOptions {
         page_size: 64 << 10,
         max_size: 64 << 20,
+        lock_wait: Duration::ZERO,
         ..PoolOptions::default()
     }
 }

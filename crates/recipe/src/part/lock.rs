@@ -116,11 +116,11 @@ impl<'a, M: Media> Writer<'a, M> {
     pub(super) fn lock_parent(&self, child: Link) -> Result<Parent<'a, M>, Fault> {
         let mut tries = Tries::default();
         loop {
-            let mut missed = Missed::Lost;
             if let Some((at, level)) = self.find_parent(child)? {
                 let node = Node::at(self.heap, at)?;
                 match node.lock(self.heap) {
-                    Err(Obsolete) => missed = Missed::Busy,
+                    // It was replaced, and the replacement is in place.
+                    Err(Obsolete) => {}
                     Ok(locked) => {
                         let (slot, link) = node.slot(self.media(), self.key.get(level).copied());
                         if let Some(slot) = slot
@@ -138,7 +138,7 @@ impl<'a, M: Media> Writer<'a, M> {
                     }
                 }
             }
-            if !tries.go_on(&missed, self.media()) {
+            if !tries.go_on(Missed::Lost, self.media()) {
                 return Err(damaged("object without a parent", child));
             }
         }

@@ -88,8 +88,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// As [`tidy`](Self::tidy), after a remove that is done: damage that it meets is for those to report who
-    /// have to go there.
+    /// As [`tidy`](Self::tidy), behind the commit of a remove. The remove has succeeded whatever the writer meets here:
+    /// damage is reported to the operations whose way leads there, and to checks.
     fn tidy_if_possible(&self, node: Node<'a>, at: Link) {
         let _ = self.tidy(node, at);
     }

@@ -5,7 +5,8 @@
 //! 1. *The condition*: the walk of a write meets a node whose prefix does not lead from the depth at which it
 //!    was reached to its level (`locate`).
 //! 2. *Transient or permanent*: whoever changes a prefix holds the node's lock from before the first step
-//!    until after the second. So if the lock cannot be had, a write is under way and will finish.
+//!    until after the second. So if the lock cannot be had, a write is under way and will finish; it is waited for,
+//!    however long it takes.
 //! 3. If it can be had, that does *not* say that a crash has happened: prefix and depth were read before.
 //!    Under the lock both are looked at again, the depth by a walk from the root. Only if they still do not
 //!    fit, nobody else will ever finish: a crash has interrupted an SMO after its first step.
@@ -29,7 +30,8 @@ impl<'a, M: Media> Writer<'a, M> {
     #[cold]
     pub(super) fn finish_interrupted(&self, node: Node<'a>, link: Link) -> Result<Missed, Error> {
         let Some(_locked) = node.try_lock(self.heap) else {
-            return Ok(Missed::Busy);
+            let lock = &node.header().lock;
+            return Ok(Missed::beside(lock, self.media(), self.heap.generation()));
         };
         // Look again: nobody else changes the prefix, or what is above the node, from now on.
         let Some((_, above)) = self.find_parent(link)? else {

@@ -31,10 +31,10 @@ impl<'a, M: Media> Writer<'a, M> {
         // The node, then its parent.
         let below = Node::at(self.heap, place.link)?;
         let Ok(_below_locked) = below.lock(self.heap) else {
-            return Ok(Err(Missed::Busy));
+            return Ok(Err(Missed::Lost));
         };
         let Ok(_locked) = place.node.lock(self.heap) else {
-            return Ok(Err(Missed::Busy));
+            return Ok(Err(Missed::Lost));
         };
         let (slot, link) = place.node.slot(self.media(), self.key.get(place.level).copied());
         let (depth, level) = (place.level + 1, below.level(self.media()));

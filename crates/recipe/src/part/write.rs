@@ -29,7 +29,7 @@ impl<'a, M: Media> Writer<'a, M> {
                 Ok(action) => return Ok(action),
                 Err(missed) => missed,
             };
-            if !tries.go_on(&missed, self.media()) {
+            if !tries.go_on(missed, self.media()) {
                 return Err(damaged("key without a place", self.index.root()).into());
             }
         }
@@ -38,7 +38,7 @@ impl<'a, M: Media> Writer<'a, M> {
     /// Nothing or a leaf hangs at the place.
     fn edit_at(&self, place: &Place<'a>, edit: &mut dyn Edit) -> Result<Result<Action, Missed>, Error> {
         let Ok(locked) = place.node.lock(self.heap) else {
-            return Ok(Err(Missed::Busy));
+            return Ok(Err(Missed::Lost));
         };
         let byte = self.key.get(place.level).copied();
         let (slot, link) = place.node.slot(self.media(), byte);

@@ -4,7 +4,7 @@ use super::context::{Context, Wrong};
 use super::parse::Args;
 use super::table::{ALL, COMMANDS, Command, Kind, find};
 use super::transaction;
-use crate::config::LARGEST_VALUE;
+use crate::config::{LARGEST_VALUE, NotMade};
 use crate::item::HEADER;
 use crate::memory::ITEM;
 use crate::number;
@@ -237,14 +237,21 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
             Ok(())
         }
     };
-    if done && committed.is_ok() {
-        return;
-    }
+    let failed = match committed {
+        Ok(()) if done => return,
+        Ok(()) => None,
+        Err(NotMade::Refused(why)) => Some(format!("ERR {why}")),
+        // The replies of its commands stand for what is committed, but reads do not show all of it yet.
+        Err(NotMade::Unfinished(why)) => {
+            context.reply.out.truncate(begin);
+            return context.reply.error(&format!("UNFINISHED {why}"));
+        }
+    };
     // A database that it has selected is taken back, too.
     (context.state.store, context.state.db) = selected;
-    if let Err(text) = committed {
+    if let Some(text) = failed {
         context.reply.out.truncate(begin);
-        context.reply.error(&format!("ERR {text}"));
+        context.reply.error(&text);
     }
 }
 

@@ -14,7 +14,7 @@ fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
     let config = Config {
         commit: Some(Arc::new(move |changes| {
             if fails.load(Ordering::Relaxed) {
-                return Err("no room".to_owned());
+                return Err("no room".to_owned().into());
             }
             committed.fetch_add(1, Ordering::Relaxed);
             commit(changes)
@@ -70,6 +70,31 @@ fn a_transaction_sees_what_it_has_written() {
         "*3\r\n$-1\r\n$-1\r\n$1\r\n6\r\n:1\r\n",
     );
     client.ask("select 5\r\nget a\r\n", "+OK\r\n$5\r\nother\r\n");
+}
+
+/// A transaction that is committed and not carried out is not answered as one that changed nothing: its error has a code
+/// of its own, and the database that it selected stays selected.
+#[test]
+fn a_transaction_that_is_unfinished_is_told_as_committed() {
+    let pool = Pool::new();
+    let config = Config {
+        commit: Some(Arc::new(|_| {
+            Err(wollemi_server::NotMade::Unfinished(
+                "the batch is committed".into(),
+            ))
+        })),
+        ..pool.config()
+    };
+    let server = Running::over_this(pool, config);
+    let mut client = server.connect_redis();
+    client.ask("set a 1\r\n", "+OK\r\n");
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n";
+    client.ask(
+        "multi\r\nselect 2\r\ndel a\r\nexec\r\n",
+        &format!("{queued}-UNFINISHED the batch is committed\r\n"),
+    );
+    // The selected database is empty; the first is not.
+    client.ask("dbsize\r\nselect 0\r\ndbsize\r\n", ":0\r\n+OK\r\n:1\r\n");
 }
 
 /// A transaction that cannot be committed changes nothing, neither items nor what is known of them, and goes through

@@ -1,6 +1,7 @@
 //! Panels of runs at one scale.
 
 use super::{MOPS, Measure, Panel, Point, Scale, shown};
+use crate::alloc;
 use crate::figures::cell::Cell;
 use crate::figures::svg::{Shape, short};
 use indexes::IndexKind;
@@ -98,8 +99,9 @@ impl Maker {
         panel(title, shape, "keys", unit, points)
     }
 
-    /// The allocators, by threads.
+    /// The allocators that this machine has, by threads.
     pub(super) fn allocators(&self) -> Panel {
+        let installed = &alloc::installed();
         let threads = [1, 2, 4, 8, 16]
             .into_iter()
             .filter(|threads| *threads <= self.cores);
@@ -111,7 +113,7 @@ impl Maker {
             measure: Measure::Path(&["mops", "median"]),
         };
         let points =
-            threads.flat_map(|threads| ["dcmm", "libpmemobj", "malloc"].map(|name| point(threads, name)));
+            threads.flat_map(|threads| installed.iter().map(move |name| point(threads, name)));
         panel("by threads", Shape::Lines, "threads", "M chunks/s", points)
     }
 

@@ -1,9 +1,9 @@
 //! Redis's databases as maps of a pool: the first is the map that memcached's items are in too, database N the map of
 //! that name with `-N` behind it. The server's tests share this file.
 
-use server::{Change, Commit, DATABASES, Maps};
+use server::{Change, Commit, DATABASES, Maps, NotMade};
 use std::sync::Arc;
-use wollemi::{Db, Map};
+use wollemi::{Db, Error, Map};
 
 /// The maps of the databases behind the first, whose map has this name. `open` finds a map or makes it.
 pub fn maps<E: ToString>(
@@ -51,6 +51,9 @@ pub fn commit(db: &Db, first: &str) -> Commit {
             };
         }
         // Nothing was expected, so it is carried out.
-        batch.commit().map(drop).map_err(|error| error.to_string())
+        batch.commit().map(drop).map_err(|error| match error {
+            Error::Unfinished(_) => NotMade::Unfinished(error.to_string()),
+            error => NotMade::Refused(error.to_string()),
+        })
     })
 }

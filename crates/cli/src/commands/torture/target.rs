@@ -1,6 +1,6 @@
 //! What can be tortured, by its name on the command line.
 
-use crashtest::batches::Batches;
+use ::torture::batches::Batches;
 use crashtest::blobs::Blobs;
 use indexes::IndexKind;
 use std::fmt;

@@ -143,6 +143,17 @@ fn other_things_are_told() {
     std::fs::remove_dir(&place.path).expect("removed");
     std::os::unix::fs::symlink("/dev/null", &place.path).expect("a link");
     assert_eq!(place.refusal(), "not a regular file");
+    std::fs::remove_file(&place.path).expect("removed");
+    let (kind, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from(0o600));
+    rustix::fs::mknodat(rustix::fs::CWD, &place.path, kind, mode, 0).expect("a FIFO");
+    assert_eq!(place.refusal(), "not a regular file");
+    let to_read = PoolOptions {
+        read_only: true,
+        ..small()
+    };
+    let opened = Pool::open(&place.path, &to_read, Hardware::detect()).map(drop);
+    let refused = opened.expect_err("a FIFO");
+    assert!(matches!(refused.kind, ErrorKind::NotAFile), "{refused}");
 }
 
 /// A second opener is told who has the pool, even if that is itself.
@@ -180,6 +191,6 @@ fn read_only_files_are_told() {
     });
     assert_eq!(
         text,
-        "permission denied: a pool must be readable and writable, even to be read"
+        "permission denied: a pool must be readable, and writable unless it is opened to be read only"
     );
 }

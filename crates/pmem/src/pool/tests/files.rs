@@ -52,7 +52,7 @@ impl Place {
     }
 
     /// Lets the file look as if the machine had been started anew since it was opened last.
-    fn change_boot(&self) {
+    pub(super) fn change_boot(&self) {
         let file = std::fs::File::options()
             .write(true)
             .open(&self.path)
@@ -181,6 +181,28 @@ fn lost_page_cache_is_not_trusted() {
             .starts_with("the machine stopped while it was open")
     );
     assert_eq!(std::fs::read(&place.path).expect("a file"), before);
+
+    // Looking at it changes nothing, and makes it no less suspect; writing to it takes more.
+    let look = PoolOptions {
+        after_power_loss: AfterPowerLoss::Look,
+        ..small()
+    };
+    let refused = Pool::open(&place.path, &look, Hardware::detect()).map(drop);
+    assert!(matches!(refused.expect_err("lost").kind, ErrorKind::Lost));
+    let look = PoolOptions {
+        read_only: true,
+        ..look
+    };
+    for _ in 0..2 {
+        let pool = Pool::open(&place.path, &look, Hardware::detect()).expect("to read");
+        assert_eq!(
+            (pool.last_shutdown(), pool.is_suspect(), pool.is_read_only()),
+            (LastShutdown::MachineCrash, true, true)
+        );
+        put(&pool, 4096, 7);
+        pool.close().expect("closed");
+        assert_eq!(std::fs::read(&place.path).expect("a file"), before);
+    }
 
     let accept = PoolOptions {
         after_power_loss: AfterPowerLoss::Accept,
@@ -399,4 +421,30 @@ fn a_pool_above_the_limit_is_opened() {
             ..
         })
     ));
+}
+
+/// A pool that is opened to be read can be stored to and grown, by several at a time, and no byte of its file changes,
+/// nor its length; writers wait until all of them have gone.
+#[test]
+fn reading_changes_nothing() {
+    let (place, before) = Place::with_pool();
+    let read = PoolOptions {
+        read_only: true,
+        ..small()
+    };
+    let open = || Pool::open(&place.path, &read, Hardware::detect()).expect("to read");
+    let (one, two) = (open(), open());
+    assert_eq!((one.generation(), one.last_shutdown()), (2, LastShutdown::Clean));
+    assert!(one.is_read_only() && !one.is_suspect());
+    put(&one, 4096, 1);
+    one.grow(8 << 20).expect("memory");
+    put(&one, (8 << 20) - 16, 2);
+    assert_eq!((get(&one, 4096), get(&one, (8 << 20) - 16)), (1, 2));
+    assert_eq!(one.give_back(1 << 20..2 << 20).expect("nothing to do"), 0);
+    assert_eq!(get(&two, 4096), 0, "each has its own memory");
+    assert!(place.refusal().starts_with("opened by"));
+    one.close().expect("closed");
+    drop(two);
+    assert_eq!(std::fs::read(&place.path).expect("a file"), before);
+    assert_eq!(place.open().expect("the pool").generation(), 2);
 }

@@ -141,9 +141,11 @@ fn pages_given_back_to_a_disk_that_is_full() {
 #[test]
 fn a_sparse_copy_on_a_full_disk() {
     let Some(mount) = Mount::tmpfs("4m") else { return };
-    let path = mount.path().join("a.pool");
-    let pool = Pool::create(&path, &small(), Hardware::detect()).expect("room");
+    let original = mount.path().join("original");
+    let pool = Pool::create(&original, &small(), Hardware::detect()).expect("room");
     pool.close().expect("closed");
+    let path = mount.path().join("a.pool");
+    std::fs::copy(&original, &path).expect("room");
     let file = std::fs::File::options().write(true).open(&path).expect("a file");
     // As a copy with zeros at its end is.
     file.set_len(3 << 20).expect("longer");

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{IndexKind, claimed, explore, modifications, whole, whole_and_variants};
-use wollemi_crashtest::history::{self, SCENES};
-use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Explorer, Mode, Model, Report, Settings};
+use crashtest::{Explorer, Mode, Model, Report, Settings};
+use wollemi_torture::history::{self, SCENES};
+use wollemi_torture::map::OfIndex;
 
 /// Runs the property for an index and a model, with a seed that can be given (`SEED`): so many histories, and more, up to
 /// twice the scenes, until there were crashes amid all these modifications.

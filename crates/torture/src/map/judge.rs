@@ -1,7 +1,7 @@
 //! What a recovered index holds, compared with what it should; and a few writes to it.
 
 use super::{Bytes, Map, OfIndex, Op, shown};
-use crate::{Random, Verdict};
+use crashtest::{Random, Verdict};
 use index::{Direction, Index, Value};
 use std::ops::{Bound, ControlFlow};
 

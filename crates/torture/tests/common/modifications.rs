@@ -1,7 +1,7 @@
 //! The structure modifications that an index has, as reports name them.
 
 use super::IndexKind;
-use wollemi_crashtest::coverage::Coverage;
+use crashtest::coverage::Coverage;
 
 /// Nodes of a radix tree grow and shrink, and go.
 const NODES: &[&str] = &[

@@ -1,7 +1,7 @@
 //! The embedded database as a subject: batches that are there whole or not at all, over two maps held by different
 //! indexes, beside writes of single keys.
 
-use crate::{Crash, Depth, History, Random, Subject, Verdict};
+use crashtest::{Crash, Depth, History, Random, Subject, Verdict};
 use pmem::Pool;
 use std::collections::BTreeMap;
 use wollemi::{Db, IndexKind, Map, Options};

@@ -1,12 +1,13 @@
 //! Objects that nothing leads to, left behind by an index of the list.
 
+use crashtest::{Crash, Explorer, Failure, Report, Settings};
 use heap::Heap;
 use index::{Action, Direction, Edit, Error, Faults, Index, Value, Visit};
 use indexes::{IndexKind, WithIndex};
 use pmem::{PWord, Purpose, persist_scope};
 use std::ops::Bound;
-use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Crash, Explorer, Failure, Report, Settings, history};
+use wollemi_torture::history;
+use wollemi_torture::map::OfIndex;
 
 /// When an object is left behind.
 #[derive(Clone, Copy, PartialEq, Eq)]

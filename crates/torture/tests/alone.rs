@@ -1,12 +1,13 @@
 //! A history is explored as if there had been none before it.
 
+use crashtest::{Explorer, Settings};
 use index::Index;
 use indexes::{IndexKind, WithIndex};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
-use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Explorer, Settings, history};
+use wollemi_torture::history;
+use wollemi_torture::map::OfIndex;
 
 struct Boxed;
 

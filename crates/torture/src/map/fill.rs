@@ -5,9 +5,10 @@
 //! objects of the heap show it, is filled in further rounds, of which there are a few.
 
 use super::judge::{difference, scan};
-use super::{Bytes, LiveIndex, Map, OfIndex, shape};
-use crate::Random;
-use crate::coverage::Shape;
+use super::{Bytes, LiveIndex, Map, OfIndex};
+use crashtest::Random;
+use crashtest::coverage::Shape;
+use crashtest::on_heap::shape;
 use index::Direction;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -170,7 +171,7 @@ fn unchanged(before: &Shape, after: &Shape) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::history::{SCENES, of_map};
-    use crate::{Crash, Subject};
+    use crashtest::{Crash, Subject};
     use index::Index;
     use indexes::{IndexKind, WithIndex};
     use pmem::{Memory, PoolOptions};

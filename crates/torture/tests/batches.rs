@@ -4,9 +4,9 @@
 mod common;
 
 use common::modifications;
-use wollemi_crashtest::batches::Op;
-use wollemi_crashtest::batches::{Batches, history};
-use wollemi_crashtest::{Explorer, History, Mode, Model, Report, Settings};
+use crashtest::{Explorer, History, Mode, Model, Report, Settings};
+use wollemi_torture::batches::Op;
+use wollemi_torture::batches::{Batches, history};
 
 fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
     let settings = Settings {
@@ -47,4 +47,20 @@ fn batches_and_single_writes_come_one_after_the_other() {
         (0..8).map(|seed| history(seed, 16, 2 + seed as u32 % 2)),
     );
     assert!(report.states > 300, "{report}");
+}
+
+/// A reader beside a batch that changes a key twice sees the key as it was before the batch or as it is after it.
+#[test]
+fn a_reader_sees_no_value_in_between() {
+    let place = || (0, Vec::new());
+    let other = (1, vec![1]);
+    let value = |byte| Some(vec![byte; 8]);
+    let changes = vec![(place(), value(1)), (other, value(2)), (place(), value(3))];
+    let histories = (0..24).map(|seed| History {
+        seed,
+        ops: vec![Op::Batch(changes.clone(), None), Op::Get(place())],
+        prepared: 0,
+        threads: 2,
+    });
+    explore(Mode::Power, histories);
 }

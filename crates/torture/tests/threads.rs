@@ -4,8 +4,9 @@
 mod common;
 
 use common::{IndexKind, claimed, explore, whole, whole_and_variants};
-use wollemi_crashtest::map::Op;
-use wollemi_crashtest::{History, Mode, Model, Settings, history};
+use crashtest::{History, Mode, Model, Settings};
+use wollemi_torture::history;
+use wollemi_torture::map::Op;
 
 /// Whatever a crash leaves of it, what was acknowledged is there; nobody answers what a crash may take back.
 #[test]

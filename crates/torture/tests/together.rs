@@ -3,8 +3,8 @@
 mod common;
 
 use common::{IndexKind, claimed, explore};
-use wollemi_crashtest::map::{Bytes, OfIndex, Op};
-use wollemi_crashtest::{Explorer, History, Mode, Model, Random, Settings};
+use crashtest::{Explorer, History, Mode, Model, Random, Settings};
+use wollemi_torture::map::{Bytes, OfIndex, Op};
 
 /// Steps that tell that several puts became durable together.
 const TOGETHER: &str = "several puts together";

@@ -1,7 +1,7 @@
 //! The indexes of the list as subjects.
 
 use super::OfIndex;
-use crate::Crash;
+use crashtest::Crash;
 use index::Index;
 use indexes::{IndexKind, WithIndex};
 

@@ -1,73 +1,18 @@
 //! Interleavings that threads left alone hardly ever meet, brought about by a media that stops a thread at a
 //! step.
 
-use heap::Heap;
+mod committed;
+mod media;
+mod stalled;
+
 use index::Index;
-use pmem::watched::{self, Watch, What};
-use pmem::{Pool, PoolOptions, Purpose, Watched};
-use std::cell::{Cell, RefCell};
+use media::{Step, Stopping, at, index};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use wollemi_roart::{Full, Roart};
-
-/// The steps at which a thread can be stopped.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// Before a lock, or other volatile word, is changed by a compare-and-swap.
-    Lock,
-    /// After a fence for an index's own objects.
-    Fence,
-}
-
-type Hook = Box<dyn FnOnce()>;
-
-thread_local! {
-    /// At which step of which kind, counted from 1, this thread calls what.
-    static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
-}
-
-/// Lets this thread call `hook` when it comes to the `nth` such step from now on.
-fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static) {
-    HOOK.set(Some((step, nth, Box::new(hook))));
-}
-
-fn pass(step: Step) {
-    let hook = HOOK.with_borrow_mut(|slot| match slot {
-        Some((wanted, left, _)) if *wanted == step => {
-            *left -= 1;
-            if *left == 0 { slot.take() } else { None }
-        }
-        _ => None,
-    });
-    if let Some((_, _, hook)) = hook {
-        hook();
-    }
-}
-
-struct Stops;
-
-impl Watch for Stops {
-    fn before(&self, step: &watched::Step) {
-        if step.what == What::ExchangeVolatile {
-            pass(Step::Lock);
-        }
-    }
-    fn after(&self, step: &watched::Step) {
-        if step.what == What::Fence(Purpose::Node) {
-            pass(Step::Fence);
-        }
-    }
-}
-
-type Stopping = Watched<Stops>;
-
-fn index() -> Arc<Roart<Stopping, Full>> {
-    let pool = Pool::anonymous(&PoolOptions::default(), Watched::machine(Stops)).expect("memory");
-    let heap = Heap::new(pool).expect("a heap");
-    Arc::new(Roart::create(&heap, b"test").expect("room"))
-}
 
 /// The keys below one slot of a node: a full leaf array.
 fn in_array(i: u32) -> String {

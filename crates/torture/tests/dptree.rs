@@ -6,11 +6,12 @@
 mod common;
 
 use common::modifications;
+use crashtest::{Explorer, History, Random, Report, Settings};
 use dptree::{DpTree, KIND, Options, tracer};
 use index::Index;
-use wollemi_crashtest::history::SCENES;
-use wollemi_crashtest::map::{Bytes, OfIndex, Op};
-use wollemi_crashtest::{Explorer, History, Random, Report, Settings, history};
+use wollemi_torture::history;
+use wollemi_torture::history::SCENES;
+use wollemi_torture::map::{Bytes, OfIndex, Op};
 
 const ROOT: &[u8] = b"tree";
 

@@ -4,10 +4,11 @@
 mod common;
 
 use common::IndexKind;
-use wollemi_crashtest::batches::{self, Batches};
-use wollemi_crashtest::blobs::{self, Blobs};
-use wollemi_crashtest::map::{OfIndex, Op};
-use wollemi_crashtest::{Explorer, History, Hunted, Settings, Subject, history};
+use crashtest::blobs::{self, Blobs};
+use crashtest::{Explorer, History, Hunted, Settings, Subject};
+use wollemi_torture::batches::{self, Batches};
+use wollemi_torture::history;
+use wollemi_torture::map::{OfIndex, Op};
 
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;

@@ -1,8 +1,9 @@
 //! How many states a second are judged of a hundred operations on an index: `speed [histories] [first seed] [index]`.
 
+use crashtest::{Explorer, Settings};
 use indexes::IndexKind;
-use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Explorer, Settings, history};
+use wollemi_torture::history;
+use wollemi_torture::map::OfIndex;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -3,12 +3,11 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod modifications;
-pub mod seeded;
 
 pub use indexes::IndexKind;
 
-use wollemi_crashtest::map::OfIndex;
-use wollemi_crashtest::{Explorer, History, Mode, Report, Settings};
+use crashtest::{Explorer, History, Mode, Report, Settings};
+use wollemi_torture::map::OfIndex;
 
 /// The indexes that are no ablations.
 pub fn whole() -> impl Iterator<Item = IndexKind> {
@@ -33,7 +32,7 @@ pub fn claimed(kind: IndexKind, mode: Mode) -> IndexKind {
 pub fn explore(
     kind: IndexKind,
     settings: Settings,
-    histories: impl IntoIterator<Item = History<wollemi_crashtest::map::Op>>,
+    histories: impl IntoIterator<Item = History<wollemi_torture::map::Op>>,
 ) -> Report {
     let mut explorer = Explorer::new(OfIndex::listed(kind), settings).expect("memory");
     for history in histories {

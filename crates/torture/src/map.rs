@@ -1,22 +1,19 @@
 //! Any [`Index`] as a subject: its operations, and their sequential specification.
 //!
-//! What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `shape` names objects;
-//! `together` writes several keys at once; `listed` has the indexes of the list.
+//! What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `together` writes several keys at once; `listed` has the indexes of the list.
 
 mod fill;
 mod judge;
 mod listed;
-mod shape;
 mod together;
 
-use crate::coverage::Shape;
-use crate::{Crash, Depth, Random, Subject, Verdict};
-use heap::{Heap, State, Tracers};
+use crashtest::coverage::Shape;
+use crashtest::on_heap::{NameObject, check_accounts, heap, recover, shape};
+use crashtest::{Crash, Depth, Random, Subject, Verdict};
+use heap::{Heap, Tracers};
 use index::Index;
 use judge::{read_all, write_a_little};
 use pmem::Pool;
-pub use shape::NameObject;
-pub(crate) use shape::shape;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -131,38 +128,6 @@ impl OfIndex {
             ..self
         }
     }
-}
-
-/// The heap of a pool.
-pub(crate) fn heap(pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
-    Heap::new(pool).map_err(|error| format!("the heap does not open: {error}"))
-}
-
-/// Recovers a heap in the calling thread.
-pub(crate) fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
-    match heap.recover_now(tracers) {
-        State::Done => Ok(()),
-        state => Err(format!("recovery ended as {state:?}")),
-    }
-}
-
-/// Whether allocated minus reachable is empty, in a heap just recovered. What the opening has retired, no trace has met,
-/// and it waits for its epoch, which another thread of this process may end for it: so accounts that do not add up are of
-/// two moments, perhaps, and looked at again.
-pub(crate) fn check_accounts(heap: &Heap<Crash>) -> Result<(), String> {
-    const LOOKS: usize = 20;
-    let met = heap.recovery().traced;
-    let mut stats = heap.stats();
-    for _ in 1..LOOKS {
-        if stats.objects == met + stats.retired && stats.used + stats.free == stats.reserved {
-            return Ok(());
-        }
-        std::thread::yield_now();
-        stats = heap.stats();
-    }
-    Err(format!(
-        "recovery has met {met} objects, and the heap's accounts say {stats:?}"
-    ))
 }
 
 impl Subject for OfIndex {

@@ -1,0 +1,125 @@
+//! Batches in a pool that becomes full: each is refused before its commit point or carried out to its end, whatever else
+//! takes room meanwhile. A program of its own: guards of other tests would keep back what is removed.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use wollemi::{Db, Error, IndexError, IndexKind, Map, Options};
+
+const PAGE: u64 = 64 << 10;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Whether the pool had no room for the call. Panics on every other error, an unfinished batch among them.
+fn is_full<T>(done: Result<T, Error>) -> bool {
+    match done {
+        Ok(_) => false,
+        Err(Error::Heap(error) | Error::Index(IndexError::Heap(error))) => {
+            assert!(error.to_string().contains("no room"), "{error}");
+            true
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Commits these entries; whether there was no room for them, and then nothing is changed.
+fn commit_or_nothing(db: &Db, map: &Map, entries: &[(String, Vec<u8>)]) -> Result<bool, Error> {
+    let mut batch = db.batch();
+    for (key, value) in entries {
+        batch.upsert(map, key, value);
+    }
+    let full = is_full(batch.commit());
+    for (key, value) in entries {
+        let found = map.get(key)?;
+        assert_eq!(found.as_ref(), (!full).then_some(value), "{key}");
+    }
+    Ok(full)
+}
+
+/// Values of many lengths need a page each where no page of their size class has room. However few pages are left, a batch
+/// of them is carried out or refused.
+#[test]
+fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
+    let lengths = std::iter::successors(Some(2300), |len| Some(len + len / 7));
+    let entries: Vec<_> = lengths
+        .take(20)
+        .map(|len| (format!("key {len}"), vec![1; len]))
+        .collect();
+    let (mut refused, mut made) = (0, 0);
+    for left in 4..72 {
+        let db = Options::new().page_size(PAGE).max_size(96 * PAGE).anonymous()?;
+        let map = db.map("m")?;
+        map.upsert("some", "value")?;
+        let page = vec![7; PAGE as usize - 200];
+        while db.stats()?.space.reserved < (96 - left) * PAGE {
+            map.upsert(db.stats()?.space.reserved.to_be_bytes(), &page)?;
+        }
+        match commit_or_nothing(&db, &map, &entries)? {
+            true => refused += 1,
+            false => made += 1,
+        }
+        let check = db.check()?;
+        assert!(check.is_clean(), "{left} pages left: {check:?}");
+    }
+    assert!(refused > 0 && made > 0, "{refused} refused, {made} made");
+    Ok(())
+}
+
+/// Batches in two maps, of which one merges in the background, beside writes of single keys and new maps, until the pool
+/// is full and for a while after that.
+#[test]
+fn no_batch_is_left_unfinished() -> Outcome {
+    const FULL: u64 = 40;
+    let db = Options::new().page_size(PAGE).max_size(12 << 20).anonymous()?;
+    let maps = [
+        db.map_with("roart", IndexKind::Roart)?,
+        db.map_with("dptree", IndexKind::DpTree)?,
+    ];
+    let (over, made) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let committers: Vec<_> = (0..3u64)
+            .map(|thread| {
+                let (db, maps, made) = (&db, &maps, &made);
+                scope.spawn(move || {
+                    let (mut full, mut number) = (0, thread);
+                    while full < FULL {
+                        let mut batch = db.batch();
+                        for i in 0..12 {
+                            number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                            let len = [8, 8, 60, 300, 1500, 5000, 20_000][(number >> 60) as usize % 7];
+                            batch.upsert(&maps[i % 2], number.to_be_bytes(), vec![i as u8; len]);
+                        }
+                        match is_full(batch.commit()) {
+                            true => full += 1,
+                            false => _ = made.fetch_add(1, Relaxed),
+                        }
+                    }
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            for i in 0u64.. {
+                if over.load(Relaxed) {
+                    break;
+                }
+                is_full(maps[1].upsert(i.reverse_bits().to_be_bytes(), i.to_be_bytes()));
+            }
+        });
+        scope.spawn(|| {
+            let kinds = [IndexKind::Roart, IndexKind::Part, IndexKind::DpTree];
+            for i in 0..40 {
+                if over.load(Relaxed) {
+                    break;
+                }
+                is_full(db.map_with(&format!("new {i}"), kinds[i % 3]));
+            }
+        });
+        let ends: Vec<_> = committers.into_iter().map(|thread| thread.join()).collect();
+        over.store(true, Relaxed);
+        assert!(ends.iter().all(Result::is_ok), "a committer panics");
+    });
+    assert!(made.into_inner() > 0);
+    // The gate is open, and all that is there makes sense.
+    drop(db.snapshot()?);
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Openings that meet others: a process that is dying, one that was forked, a path that leads elsewhere by now; and
+//! names and folders that are at the edge of what a file system takes.
+
+use super::files::Place;
+use super::*;
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, WaitOptions};
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+/// An opening while a killed process is being taken apart waits until the kernel has taken its lock back.
+#[test]
+fn an_opening_waits_for_a_dying_process() {
+    let (place, _) = Place::with_pool();
+    let dying = std::fs::File::open(&place.path).expect("a file");
+    flock(&dying, FlockOperation::LockExclusive).expect("nobody has it");
+    let opened = std::thread::scope(|scope| {
+        let opener = scope.spawn(|| Pool::open(&place.path, &PoolOptions::default(), Hardware::detect()));
+        std::thread::sleep(Duration::from_millis(50));
+        drop(dying);
+        opener.join().expect("no panic")
+    });
+    opened.expect("the pool, once the lock is free");
+}
+
+/// The longest name that the file system takes is a pool's as well as another.
+#[test]
+fn a_pool_has_the_longest_name() {
+    let place = Place::new();
+    for len in [215, 255] {
+        let path = place.path.with_file_name("n".repeat(len));
+        Pool::create(&path, &small(), Hardware::detect())
+            .expect("a new pool")
+            .close()
+            .expect("closed");
+        Pool::open(&path, &small(), Hardware::detect()).expect("the pool");
+    }
+    let files = std::fs::read_dir(place.path.parent().expect("a folder")).expect("a folder");
+    assert_eq!(files.count(), 2, "no other file is left");
+}
+
+/// A creation that cannot make its file's name durable fails and leaves nothing.
+#[test]
+fn a_creation_that_fails_leaves_nothing() {
+    let place = Place::new();
+    let folder = place.path.parent().expect("a folder");
+    // Files can be made there, but the folder cannot be opened, and so not be written to the medium.
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o333)).expect("permissions");
+    let created = std::thread::scope(|scope| {
+        let unprivileged = scope.spawn(|| {
+            if rustix::process::geteuid().is_root() {
+                // The superuser may read anything, so this thread becomes another user.
+                let nobody = rustix::process::Uid::from_raw(65534);
+                rustix::thread::set_thread_uid(nobody).expect("the superuser may");
+            }
+            place.create().map(drop)
+        });
+        unprivileged.join().expect("no panic")
+    });
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).expect("permissions");
+    created.expect_err("the folder cannot be read");
+    let left: Vec<OsString> = std::fs::read_dir(folder)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    assert_eq!(left, [""; 0], "nothing is left");
+}
+
+// SAFETY: the C library, which the standard library links, has both with these types; neither takes a pointer. A child
+// of `fork` has the calling thread alone, and this test's child calls nothing that could wait for another.
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn _exit(code: i32) -> !;
+}
+
+/// A forked child that drops the pool leaves the parent's alone: it stays locked, and is not marked clean.
+#[test]
+fn a_forked_child_leaves_the_pool_alone() {
+    let (place, _) = Place::with_pool();
+    let pool = place.open().expect("the pool");
+    let open = std::fs::read(&place.path).expect("a file");
+    // Between `fork` and `_exit` the child does no more than the drop, which allocates nothing.
+    let mut pool = Some(pool);
+    let child = fork();
+    if child == 0 {
+        drop(pool.take());
+        _exit(0);
+    }
+    let child = Pid::from_raw(child).expect("a child");
+    let (_, status) = rustix::process::waitpid(Some(child), WaitOptions::empty())
+        .expect("our child")
+        .expect("it has ended");
+    assert_eq!(status.exit_status(), Some(0), "{status:?}");
+    assert_eq!(
+        std::fs::read(&place.path).expect("a file"),
+        open,
+        "not marked clean"
+    );
+    let refused = place.refusal();
+    assert!(refused.starts_with("opened by"), "{refused}");
+    drop(pool);
+    let pool = place.open().expect("the pool");
+    assert_eq!(pool.last_shutdown(), LastShutdown::Clean);
+}

@@ -1,0 +1,105 @@
+//! A writer that the system stops between the two steps of an SMO holds the others up, and no more: none of them takes the
+//! wait for damage.
+
+use index::conformance::Store;
+use index::{Index, OnHeap};
+use pmem::watched::{self, Watch, What};
+use pmem::{Purpose, Watched};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use wollemi_recipe::Part;
+
+/// Looks at locks for which each of the other writers is kept waiting: three in each of 20,000 tries, by which a writer
+/// would give up.
+const LOOKS: u64 = 60_000;
+
+type Hook = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// After which of its fences, counted from 1, this thread calls what.
+    static HOOK: RefCell<Option<(usize, Hook)>> = const { RefCell::new(None) };
+}
+
+/// Stops a thread after a fence, and counts the looks at locks.
+#[derive(Default)]
+struct Stops {
+    looks: AtomicU64,
+}
+
+impl Watch for Stops {
+    fn after(&self, step: &watched::Step) {
+        match step.what {
+            What::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
+            What::Fence(Purpose::Node) => {
+                let hook = HOOK.with_borrow_mut(|hook| {
+                    let (left, _) = hook.as_mut()?;
+                    *left -= 1;
+                    if *left == 0 { hook.take() } else { None }
+                });
+                if let Some((_, hook)) = hook {
+                    hook();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+#[derive(Default)]
+struct Course {
+    stopped: AtomicBool,
+    /// The other writers have ended.
+    ended: AtomicBool,
+}
+
+/// The node above a split is installed; the prefix of the node below is not stored yet.
+#[test]
+fn writers_wait_for_the_second_step_of_a_split() {
+    let store = Arc::new(Store::<Part<Watched<Stops>>>::create_on(Watched::machine(
+        Stops::default(),
+    )));
+    let index = store.index();
+    for key in ["abcd0", "abcd1", "abcd2"] {
+        assert!(index.insert(key.as_bytes(), b"old").expect("no error"));
+    }
+    let course = Arc::<Course>::default();
+    let errors: Vec<String> = std::thread::scope(|scope| {
+        let splitter = scope.spawn(|| {
+            let (course, stopped) = (Arc::clone(&course), Arc::clone(&store));
+            // Fences: the leaf, the node, the pointer to the node.
+            let hook = move || {
+                let looks = &stopped.index().heap().media().watch().looks;
+                let until = looks.load(Relaxed) + 3 * LOOKS;
+                course.stopped.store(true, SeqCst);
+                while looks.load(Relaxed) < until && !course.ended.load(SeqCst) {
+                    std::thread::yield_now();
+                }
+            };
+            HOOK.set(Some((3, Box::new(hook))));
+            index.insert(b"abz", b"new").map(drop)
+        });
+        while !course.stopped.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        let others = [
+            scope.spawn(|| index.insert(b"abcd9", b"new").map(drop)),
+            scope.spawn(|| index.remove(b"abcd1").map(drop)),
+            scope.spawn(|| index.upsert(b"abcd2", b"newer")),
+        ];
+        let mut ends = Vec::from(others.map(|thread| thread.join().expect("no panic")));
+        course.ended.store(true, SeqCst);
+        ends.push(splitter.join().expect("no panic"));
+        let errors = ends.into_iter().filter_map(Result::err);
+        errors.map(|error| error.to_string()).collect()
+    });
+    assert_eq!(errors, [""; 0]);
+    let model = [
+        ("abcd0", "old"),
+        ("abcd2", "newer"),
+        ("abcd9", "new"),
+        ("abz", "new"),
+    ];
+    let model = model.map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    store.compare(&model.into());
+}

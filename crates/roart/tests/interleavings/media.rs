@@ -1,0 +1,77 @@
+//! A media that stops a thread at a step of the test's choice.
+
+use heap::Heap;
+use pmem::watched::{self, Watch, What};
+use pmem::{Pool, PoolOptions, Purpose, Watched};
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wollemi_roart::{Full, Roart};
+
+/// The steps at which a thread can be stopped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Before a lock, or other volatile word, is changed by a compare-and-swap.
+    Lock,
+    /// After a holder has stored its lock's word.
+    Held,
+    /// After a fence for an index's own objects.
+    Fence,
+}
+
+type Hook = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// At which step of which kind, counted from 1, this thread calls what.
+    static HOOK: RefCell<Option<(Step, usize, Hook)>> = const { RefCell::new(None) };
+}
+
+/// Lets this thread call `hook` when it comes to the `nth` such step from now on.
+pub fn at(step: Step, nth: usize, hook: impl FnOnce() + 'static) {
+    HOOK.set(Some((step, nth, Box::new(hook))));
+}
+
+fn pass(step: Step) {
+    let hook = HOOK.with_borrow_mut(|slot| match slot {
+        Some((wanted, left, _)) if *wanted == step => {
+            *left -= 1;
+            if *left == 0 { slot.take() } else { None }
+        }
+        _ => None,
+    });
+    if let Some((_, _, hook)) = hook {
+        hook();
+    }
+}
+
+/// Stops threads, and counts the looks at locks.
+#[derive(Default)]
+pub struct Stops {
+    pub looks: AtomicU64,
+}
+
+impl Watch for Stops {
+    fn before(&self, step: &watched::Step) {
+        match step.what {
+            What::ExchangeVolatile => pass(Step::Lock),
+            What::LoadVolatile => _ = self.looks.fetch_add(1, Relaxed),
+            _ => {}
+        }
+    }
+    fn after(&self, step: &watched::Step) {
+        match step.what {
+            What::StoreVolatile => pass(Step::Held),
+            What::Fence(Purpose::Node) => pass(Step::Fence),
+            _ => {}
+        }
+    }
+}
+
+pub type Stopping = Watched<Stops>;
+
+/// An empty index in memory.
+pub fn index() -> Arc<Roart<Stopping, Full>> {
+    let pool = Pool::anonymous(&PoolOptions::default(), Watched::machine(Stops::default())).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    Arc::new(Roart::create(&heap, b"test").expect("room"))
+}
