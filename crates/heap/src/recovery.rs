@@ -255,7 +255,11 @@ impl Recovery {
         let gone = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&gone);
         let guard = crate::pin();
-        guard.defer(move || tell.store(true, SeqCst));
+        if M::REUSES_AT_ONCE {
+            guard.defer_exactly(move || tell.store(true, SeqCst));
+        } else {
+            guard.defer(move || tell.store(true, SeqCst));
+        }
         guard.flush();
         drop(guard);
         // Where nobody else holds any, a few flushes do.
