@@ -82,6 +82,8 @@ pub struct Explorer<S: Subject> {
     /// What the persists of the history make durable, in a hunt.
     persisted: Option<Persisted>,
     crash: Crash,
+    /// What the history that is explored may use of the media's memory.
+    memory: Memory,
     random: Random,
     seen: HashSet<u64>,
     report: Report,
@@ -157,7 +159,8 @@ impl<S: Subject> Explorer<S> {
         Ok(Explorer {
             report: Report::new(subject.name(), settings.model, settings.seed),
             subject,
-            crash: Crash::new(memory),
+            crash: Crash::new(memory.clone()),
+            memory,
             random: Random(settings.seed),
             seen: HashSet::new(),
             settings,
@@ -191,6 +194,7 @@ impl<S: Subject> Explorer<S> {
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         // What was judged in one history cannot be told from what is judged in another.
         self.seen.clear();
+        self.memory = self.crash.memory().first(history.room);
         let explored = apart(|| {
             let run = self.record(history, Start::Empty, 0)?;
             self.report.note_history(&run.log, run.from, run.ops.len());
@@ -218,11 +222,12 @@ impl<S: Subject> Explorer<S> {
         crashes: u32,
     ) -> Result<Run<S>, Box<Failure>> {
         let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
+        let memory = self.memory.clone();
         let (shared, steps) = (Arc::new(history.clone()), self.settings.steps);
         let body = move || {
             crash.begin(steps);
             crash.record();
-            let ran = caught(|| carry_out(&crash, &subject, &shared, start));
+            let ran = caught(|| carry_out(&crash, &memory, &subject, &shared, start));
             let log = crash.recorded();
             let ran = if crash.end().hung {
                 Err("it hangs".into())
@@ -231,7 +236,7 @@ impl<S: Subject> Explorer<S> {
             };
             (ran, log)
         };
-        let ran = if history.threads > 1 {
+        let ran = if history.has_threads() {
             let seed = self.settings.seed ^ history.seed.rotate_left(17);
             caught(|| schedule::run(&self.crash, seed, body).ok_or("the scheduler ran nothing".into()))
         } else {

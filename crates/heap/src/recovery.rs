@@ -25,7 +25,7 @@ use crate::{Error, Heap};
 use pmem::{Media, Offset};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -169,22 +169,18 @@ impl Recovery {
     }
 
     /// Waits until it is not under way, if it is and this thread holds no guard; `false` if not.
-    pub(crate) fn wait_for_room(&self) -> bool {
+    pub(crate) fn wait_for_room<M: Media>(&self, media: &M) -> bool {
         if crossbeam_epoch::is_pinned() || !self.is_running() {
             return false;
         }
-        drop(
-            self.changed
-                .wait_while(lock(&self.course), |course| course.phase.is_running()),
-        );
+        drop(self.wait_while(media, |course| course.phase.is_running()));
         true
     }
 
-    /// Waits until nobody keeps it from tracing; the phase keeps pauses from beginning after that.
-    fn wait_for_pauses<M: Media>(&self, media: &M) {
-        // Taking the lock waits until `recover` has written down that we run.
+    /// Waits while that is so. Where threads take turns, the others run meanwhile.
+    fn wait_while<M: Media>(&self, media: &M, is_so: impl Fn(&Course) -> bool) -> MutexGuard<'_, Course> {
         let mut course = lock(&self.course);
-        while course.pauses > 0 {
+        while is_so(&course) {
             course = if M::TAKES_TURNS {
                 drop(course);
                 media.wait(0);
@@ -194,6 +190,13 @@ impl Recovery {
                 woken.unwrap_or_else(PoisonError::into_inner)
             };
         }
+        course
+    }
+
+    /// Waits until nobody keeps it from tracing; the phase keeps pauses from beginning after that.
+    fn wait_for_pauses<M: Media>(&self, media: &M) {
+        // Taking the lock waits until `recover` has written down that we run.
+        drop(self.wait_while(media, |course| course.pauses > 0));
     }
 
     /// Waits until all guards of now are gone; `false` if it was stopped.
@@ -293,11 +296,8 @@ impl<M: Media> Heap<M> {
     /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile:
     /// recovery waits for it.
     pub fn wait_recovered(&self) -> State {
-        let recovery = &*self.inner.recovery;
-        let course = recovery
-            .changed
-            .wait_while(lock(&recovery.course), |course| course.phase.is_running());
-        drop(course.unwrap_or_else(PoisonError::into_inner));
+        let is_running = |course: &Course| course.phase.is_running();
+        drop(self.inner.recovery.wait_while(self.media(), is_running));
         self.recovery().state
     }
 
@@ -306,10 +306,8 @@ impl<M: Media> Heap<M> {
     /// an opening; it waits for pauses before it begins.)
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
-        let course = recovery
-            .changed
-            .wait_while(lock(&recovery.course), |course| course.phase == Phase::Tracing);
-        course.unwrap_or_else(PoisonError::into_inner).pauses += 1;
+        let is_tracing = |course: &Course| course.phase == Phase::Tracing;
+        recovery.wait_while(self.media(), is_tracing).pauses += 1;
         TracePause(Arc::clone(recovery))
     }
 
@@ -331,7 +329,7 @@ impl<M: Media> Heap<M> {
         if crate::is_pinned() {
             return false;
         }
-        self.inner.recovery.wait_for_room();
+        self.inner.recovery.wait_for_room(self.media());
         crate::flush_retired();
         true
     }

@@ -340,8 +340,7 @@ impl<M: Media> Store<M> {
         let made = make_all();
         if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {
             // What the pool has to give is known when recovery has ended.
-            self.recover(1)?;
-            self.wait_recovered();
+            self.recover_here();
             make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
         } else {
             made?;
