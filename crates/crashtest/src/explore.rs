@@ -83,6 +83,8 @@ pub struct Explorer<S: Subject> {
     /// What the persists of the history make durable, in a hunt.
     persisted: Option<Persisted>,
     crash: Crash,
+    /// What the history that is explored may use of the media's memory.
+    memory: Memory,
     random: Random,
     seen: HashSet<u64>,
     /// When to look at no further crash point.
@@ -198,7 +200,8 @@ impl<S: Subject> Explorer<S> {
         Ok(Explorer {
             report: Report::new(subject.name(), settings.model, settings.seed),
             subject,
-            crash: Crash::new(memory),
+            crash: Crash::new(memory.clone()),
+            memory,
             random: Random(settings.seed),
             seen: HashSet::new(),
             deadline: None,
@@ -242,6 +245,7 @@ impl<S: Subject> Explorer<S> {
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         // What was judged in one history cannot be told from what is judged in another.
         self.seen.clear();
+        self.memory = self.crash.memory().first(history.room);
         let explored = apart(|| {
             let run = self.record(history, Start::Empty, 0)?;
             self.report.note_history(&run.log, run.from, run.ops.len());
@@ -270,7 +274,7 @@ impl<S: Subject> Explorer<S> {
         crashes: u32,
     ) -> Result<Run<S>, Box<Failure>> {
         let body = self.body(history, start);
-        let ran = if history.threads > 1 {
+        let ran = if history.has_threads() {
             let seed = self.settings.seed ^ history.seed.rotate_left(17);
             let ran = caught(|| schedule::run(&self.crash, seed, body).ok_or(NOTHING_RAN.into()));
             self.report.met.note(self.crash.take_meetings());
@@ -289,10 +293,11 @@ impl<S: Subject> Explorer<S> {
     ) -> impl Fn() -> Ran<S::Answer> + Send + Sync + use<S> {
         let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
         let (history, steps) = (Arc::new(history.clone()), self.settings.steps);
+        let memory = self.memory.clone();
         move || {
             crash.begin(steps);
             crash.record();
-            let ran = caught(|| carry_out(&crash, &subject, &history, start));
+            let ran = caught(|| carry_out(&crash, &memory, &subject, &history, start));
             let log = crash.recorded();
             (crash.end().outcome(ran), log)
         }

@@ -6,6 +6,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `torture` | all of it in one call |
 //! | `log` | what a run did |
 //! | `model` | the memory model: which images a crash may leave |
 //! | `media` | the media that records, and makes images as they are read |
@@ -21,6 +22,8 @@
 //! | `mutate` | persists left out |
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
+//!
+//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, of which `tests/tutorial.rs` is the program.
 //!
 //! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 
@@ -40,6 +43,7 @@ pub mod on_heap;
 mod report;
 mod schedule;
 mod subject;
+mod torture;
 
 pub use choose::Random;
 pub use explore::{Explorer, Settings, silence_findings};
@@ -51,3 +55,4 @@ pub use mutate::{Fate, Hunted, Mutant};
 pub use pmem::Lacks;
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};
+pub use torture::{Torture, torture};

@@ -173,8 +173,7 @@ fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
     let history = History {
         seed: 1,
         ops: vec![11, 22, 33],
-        prepared: 0,
-        threads: 1,
+        ..History::default()
     };
     (explorer.explore(&history), explorer.into_report())
 }
@@ -241,6 +240,7 @@ fn failures_are_shrunk() {
             ops: (0..20).collect(),
             prepared: 10,
             threads,
+            ..History::default()
         };
         let failure = explorer.explore(&history).expect_err("it is broken");
         let histories = explorer.report().histories;

@@ -425,7 +425,7 @@ impl<M: Media> Inner<M> {
         if !matches!(taken, Err(Error::Full { .. })) {
             return taken;
         }
-        self.recovery.wait_for_room();
+        self.recovery.wait_for_room(self.pool.media());
         crate::flush_retired();
         loop {
             let running = self.recovery.is_running();

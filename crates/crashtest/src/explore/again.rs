@@ -151,6 +151,7 @@ impl<S: Subject> Explorer<S> {
             seed: self.random.next(),
             prepared: 0,
             threads: run.threads,
+            ..History::default()
         };
         let plan = Plan::Fixed(contents);
         self.crash.slow().chooser = Chooser::new(plan, Volatile::Last, Random(0), Fresh::any());

@@ -114,7 +114,7 @@ impl<S: Subject> Explorer<S> {
         crash.slow().chooser = chooser;
         crash.begin(self.settings.steps);
         let result = caught(|| {
-            let live = open(&*self.subject, crash, at.created)?;
+            let live = open(&*self.subject, crash, &self.memory, at.created)?;
             self.subject.recover(&live)?;
             let allowed: Vec<&S::State> = at.known.allowed.iter().map(|state| &**state).collect();
             let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();

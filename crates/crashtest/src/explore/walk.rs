@@ -133,15 +133,14 @@ impl<S: Subject> Explorer<S> {
             match event.what {
                 What::Invoke(CREATION) => {}
                 What::Ack(CREATION) => *created = true,
-                What::Invoke(op) => expectation.invoke(op, run.ops[op as usize].clone()),
+                What::Invoke(op) => {
+                    expectation.invoke(&self.subject, op, event.thread, run.ops[op as usize].clone());
+                }
                 What::Ack(op) => {
-                    let (op, answer) = (op, &run.answers[op as usize]);
-                    if !expectation.acknowledge(&self.subject, op, answer) {
-                        let op = &run.ops[op as usize];
-                        let (op, answer) = (told(op), told(answer));
-                        let message = format!("no order of operations lets {op} answer {answer}");
-                        return Err(Failure::answered(message, place));
-                    }
+                    let answer = &run.answers[op as usize];
+                    expectation
+                        .acknowledge(&self.subject, op, answer)
+                        .map_err(|wrong| Failure::answered(wrong, place))?;
                 }
                 What::Store { word, kind, .. } if kind.matters() => {
                     course.news.lines.insert(word / 8);

@@ -22,8 +22,8 @@ fn explore<S: Subject>(
         History {
             seed,
             ops: (0..24).map(|_| op(&mut random)).collect(),
-            prepared: 0,
             threads: 1 + seed as u32 % 3,
+            ..History::default()
         }
     });
     let found = histories.try_for_each(|history| explorer.explore(&history));
