@@ -33,7 +33,8 @@ const START: u64 = 64 << 10;
 fn words(pool: &Pool<Crash>) -> Words<'_> {
     let word = |at: u64| {
         let offset = Offset::new(START + at).expect("a multiple of 16");
-        pool.at(offset).expect("in the pool")
+        // SAFETY: there is no allocator here, and these bytes hold words only.
+        unsafe { pool.at(offset) }.expect("in the pool")
     };
     Words {
         mark: word(0),

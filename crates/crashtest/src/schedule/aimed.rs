@@ -129,9 +129,9 @@ enum Until {
 
 impl Leg {
     fn any(number: u32, others: &[u32], random: &mut Random) -> Leg {
-        let until = match random.below(5) {
-            0 | 1 => Until::Stored,
-            2 => Until::Shared(1 + random.below(12) as u32),
+        let until = match random.below(6) {
+            0..3 => Until::Stored,
+            3 => Until::Shared(1 + random.below(12) as u32),
             _ => Until::Operations(*random.pick(&[1, 1, 1, 2, 3, 6, LONGEST])),
         };
         let first = number > 0 && random.below(2) == 0;
