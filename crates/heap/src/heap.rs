@@ -15,7 +15,11 @@ use pmem::{
     Batch, Chunk, Draft, Hardware, LINE, Lacks, Lender, Media, Offset, Persistent, Pool, Purpose,
     persist_scope, prefetch,
 };
+use std::panic::Location;
 use std::sync::{Arc, Mutex};
+
+/// A line of source.
+type Site = &'static Location<'static>;
 
 /// The most lines of a chunk that are fetched ahead.
 const LINES_AHEAD: usize = 4;
@@ -60,9 +64,20 @@ pub(crate) struct Inner<M: Media> {
 }
 
 impl<M: Media> Lender for Inner<M> {
-    fn give_back(&self, offset: Offset, _len: usize) {
+    fn give_back(&self, offset: Offset, len: usize) {
         // It was never reachable, so nobody, a tracer included, can have seen it.
+        self.free(offset, len, Location::caller());
+    }
+}
+
+impl<M: Media> Inner<M> {
+    /// Frees what was taken out of use at `site`, and tells the media.
+    fn free(&self, offset: Offset, len: usize, site: Site) {
         self.space.free(offset);
+        if M::REUSES_AT_ONCE {
+            let start = self.pool.base().as_ptr().wrapping_add(offset.get() as usize);
+            self.pool.media().freed(start, len, site);
+        }
     }
 }
 
@@ -86,7 +101,10 @@ impl<M: Media> Heap<M> {
         if end == 0 || !allocated.is_multiple_of(page_size) || allocated > pool.len() {
             return Err(damaged);
         }
-        let space = Arc::new(Space::new(page_size, end));
+        if M::REUSES_AT_ONCE {
+            crate::exact::begin();
+        }
+        let space = Arc::new(Space::new(page_size, end, M::REUSES_AT_ONCE));
         let recovery = Arc::new(Recovery::new(end - 1));
         Ok(Heap {
             user: Some(Arc::new(StopOnDrop(Arc::clone(&recovery)))),
@@ -126,6 +144,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] where it would lie outside the pool or be misaligned.
     #[inline(always)]
+    #[track_caller]
     pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Error> {
         Ok(self.inner.pool.at(offset)?)
     }
@@ -136,6 +155,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] where they would lie outside the pool or be misaligned.
     #[inline(always)]
+    #[track_caller]
     pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Error> {
         Ok(self.inner.pool.slice(offset, len)?)
     }
@@ -146,6 +166,7 @@ impl<M: Media> Heap<M> {
     ///
     /// [`Error::Damaged`] where they would lie outside the pool.
     #[inline(always)]
+    #[track_caller]
     pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Error> {
         Ok(self.inner.pool.bytes(offset, len)?)
     }
@@ -214,12 +235,26 @@ impl<M: Media> Heap<M> {
     /// * No thread uses the object from now on, except under a guard of its own from before now.
     /// * The object is retired once.
     #[inline]
+    #[track_caller]
     pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
         let space = &self.inner.space;
-        if !space.set_aside(offset, len) {
-            let space = Arc::clone(space);
-            guard.defer(move || space.free(offset));
+        if space.set_aside(offset, len) {
+            return;
         }
+        if M::REUSES_AT_ONCE {
+            let (heap, site) = (Arc::downgrade(&self.inner), Location::caller());
+            // It counts as waiting for its epoch as long as it holds the space.
+            let space = Arc::clone(space);
+            guard.defer(move || {
+                drop(space);
+                if let Some(heap) = heap.upgrade() {
+                    heap.free(offset, len, site);
+                }
+            });
+            return;
+        }
+        let space = Arc::clone(space);
+        guard.defer(move || space.free(offset));
     }
 
     /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:
@@ -351,7 +386,7 @@ impl<M: Media> Inner<M> {
             }
         });
         self.give_back_left(left);
-        if claim.bits.count_ones() == 1 {
+        if claim.bits.count_ones() == 1 && !M::REUSES_AT_ONCE {
             self.claim_ahead(class);
         }
         Ok(taken)

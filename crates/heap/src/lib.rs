@@ -37,6 +37,7 @@
 //! | `apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
+//! | `exact` | guards that end at once, for tests |
 //! | `root` | the directory of named roots |
 //! | `guard` | epochs, and the guards that hold them back |
 //! | `attach` | DRAM state that belongs to a persistent object |
@@ -54,6 +55,7 @@ mod audit;
 mod class;
 mod dram;
 mod error;
+mod exact;
 mod guard;
 mod heap;
 mod local;

@@ -53,6 +53,8 @@ pub(crate) struct Space {
     /// What was retired while recovery finds out what is alive; `None` once it has.
     aside: Mutex<Option<Vec<(Offset, usize)>>>,
     set_aside: AtomicBool,
+    /// For each class, chunks that were freed, the last one last, where memory is to serve again at once; else `None`.
+    freed: Option<Box<[Mutex<Vec<u64>>]>>,
 }
 
 /// The pages of a class with both free and live chunks.
@@ -78,13 +80,15 @@ impl Partial {
 }
 
 impl Space {
-    /// The space of a pool whose first `end` pages are allocated.
-    pub(crate) fn new(page_size: u64, end: u32) -> Space {
+    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once` chunks are claimed one at a time,
+    /// the one freed last first.
+    pub(crate) fn new(page_size: u64, end: u32, reuses_at_once: bool) -> Space {
         let classes = Classes::new(page_size);
         let set_aside = end > 1;
         let runs = Runs::new(end);
         Space {
             partial: (0..classes.count()).map(|_| CachePadded::default()).collect(),
+            freed: reuses_at_once.then(|| (0..classes.count()).map(|_| Mutex::default()).collect()),
             classes,
             table: Table::default(),
             free_pages: runs.counter(),
@@ -141,6 +145,9 @@ impl Space {
     /// Claims free chunks of a class from an open page, if there is one: of one word of its bitmap, `start` counted
     /// from the pool's base.
     pub(crate) fn claim(&self, class: usize, in_pairs: bool) -> Option<Claim> {
+        if !in_pairs && let Some(claim) = self.claim_freed(class) {
+            return Some(claim);
+        }
         let open = &mut lock(&self.partial[class]).open;
         let claim_in_page = |&page: &u32| {
             let mut state = self.table.page(page).lock();
@@ -159,6 +166,29 @@ impl Space {
             open.remove(&page);
         }
         Some(self.based(claim, page))
+    }
+
+    /// Claims the chunk of a class that was freed last, where memory is to serve again at once.
+    fn claim_freed(&self, class: usize) -> Option<Claim> {
+        let freed = &self.freed.as_ref()?[class];
+        loop {
+            let offset = lock(freed).pop()?;
+            let number = self.page_of(offset);
+            let mut state = self.table.page(number).lock();
+            let swept = state.swept;
+            // A chunk that was handed out since, or whose page has become another class's, is forgotten.
+            let claim = match &mut state.kind {
+                Kind::Chunks(chunks) if swept && chunks.class() == class => chunks
+                    .slot(self.within(offset))
+                    .and_then(|slot| chunks.claim_slot(slot)),
+                _ => None,
+            };
+            if let Some(claim) = claim {
+                drop(state);
+                self.settle(number, class);
+                return Some(self.based(claim, number));
+            }
+        }
     }
 
     /// Opens the scanty pages of a class, for want of others; whether there were any.
@@ -214,7 +244,8 @@ impl Space {
         if in_pairs {
             chunks.claim_pairs()
         } else {
-            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, 64))
+            let most = if self.freed.is_some() { 1 } else { 64 };
+            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, most))
         }
     }
 
@@ -251,6 +282,9 @@ impl Space {
                 let (class, free) = (chunks.class(), chunks.free());
                 let moves = chunks.used() == 0 || free == 1 || free == enough(chunks);
                 drop(state);
+                if let Some(freed) = &self.freed {
+                    lock(&freed[class]).push(offset.get());
+                }
                 if swept && moves {
                     self.settle(number, class);
                 }

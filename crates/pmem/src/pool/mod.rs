@@ -225,6 +225,7 @@ impl<M: Media> Pool<M> {
     ///
     /// A [`Fault`] where the object would lie outside the pool or be misaligned.
     #[inline(always)]
+    #[track_caller]
     pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
         let start = self.place(offset, offset.get() + size_of::<T>() as u64)?;
         // The base is aligned to 2 MiB and an offset to 16, so for most types this is decided at compile time.
@@ -245,6 +246,7 @@ impl<M: Media> Pool<M> {
     ///
     /// A [`Fault`] where they would lie outside the pool or be misaligned.
     #[inline(always)]
+    #[track_caller]
     pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let start = self.place(offset, offset.get().saturating_add(bytes))?;
@@ -265,6 +267,7 @@ impl<M: Media> Pool<M> {
     ///
     /// A [`Fault`] where they would lie outside the pool.
     #[inline(always)]
+    #[track_caller]
     pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
         let start = self.place(offset, offset.get().saturating_add(len as u64))?;
         self.media.touched(start.as_ptr(), len);
