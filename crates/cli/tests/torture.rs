@@ -102,14 +102,23 @@ fn all_models_in_turn() {
     };
     let wort = run("wort");
     assert_eq!(models(&wort), ["power", "word", "process"]);
-    assert!(wort.iter().all(|line| line["states"].as_u64() >= Some(50)), "{wort:?}");
+    assert!(
+        wort.iter().all(|line| line["states"].as_u64() >= Some(50)),
+        "{wort:?}"
+    );
     let roart = run("roart");
     assert_eq!(models(&roart), ["power", "process", "word"]);
     let reason = roart[2]["left_out"].as_str().expect("a reason");
     assert!(reason.contains("does not claim the model word"), "{reason}");
-    let args = ["torture", "--index", "roart", "--model", "all", "--ops", "8", "--states", "50"];
+    let args = [
+        "torture", "--index", "roart", "--model", "all", "--ops", "8", "--states", "50",
+    ];
     let table = pool.ok(args);
-    assert!(text(&table).contains("word left out: it relies on"), "{}", text(&table));
+    assert!(
+        text(&table).contains("word left out: it relies on"),
+        "{}",
+        text(&table)
+    );
 }
 
 /// A hunt that has no time to miss the persists that it leaves out says which these are, ends with exit code 1, and

@@ -13,6 +13,7 @@
 //! | `explore` | crash points, images, second crashes |
 //! | `explore::shrink` | of what fails, as little as still fails |
 //! | `schedule` | logical threads under a deterministic scheduler |
+//! | `meetings` | which words threads share, and in which orders they have met there |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | what is tested |
 //! | `history` | the operations that it is tested with |
@@ -32,6 +33,7 @@ mod explore;
 mod history;
 pub mod log;
 mod media;
+mod meetings;
 mod model;
 mod mutate;
 pub mod on_heap;
@@ -43,6 +45,7 @@ pub use choose::Random;
 pub use explore::{Explorer, Settings, silence_findings};
 pub use history::History;
 pub use media::Crash;
+pub use meetings::Met;
 pub use model::{Mode, Model};
 pub use mutate::{Fate, Hunted, Mutant};
 pub use pmem::Lacks;

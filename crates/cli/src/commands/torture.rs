@@ -45,7 +45,8 @@ pub struct Args {
     /// What a crash may take
     #[arg(long, value_enum, default_value_t = ModelArg::Power)]
     model: ModelArg,
-    /// Begin no further history of an index and model after this time: 60s, 5m, 1h [default: 60s]
+    /// Judge no further image of an index and model after this time: 60s, 5m, 1h [default: 60s]. A failure that is found
+    /// may take another minute to shrink
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
     /// Begin no further history of an index and model once so many distinct states were judged
@@ -61,6 +62,10 @@ pub struct Args {
     /// the model process, which loses nothing)
     #[arg(long)]
     mutants: bool,
+    /// How often a history of several threads is carried out again, each time with preemptions aimed at the words that its
+    /// threads share
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    aimed: u32,
     /// Report as JSON, one object a line for each index and model
     #[arg(long)]
     json: bool,
@@ -179,6 +184,7 @@ impl Args {
         let settings = Settings {
             model: Model::from(mode),
             seed: self.seed,
+            aimed: self.aimed,
             ..Settings::default()
         };
         let bar = self.bar(&subject.name());
@@ -202,6 +208,10 @@ impl Args {
             None => 0..=u64::MAX,
         };
         let mut explorer = Explorer::new(subject, settings)?;
+        // A history asked for by its seed is followed to its end.
+        if self.states.is_none() && self.history.is_none() {
+            explorer.stop_at(started + self.time());
+        }
         let mut hunted = None;
         let failed = if self.mutants {
             match explorer.hunt(histories.map(nth), IMAGES, more) {
@@ -249,10 +259,8 @@ impl Args {
         let mutants = if self.mutants { " --mutants" } else { "" };
         Counterexample {
             again: format!(
-                "wollemi torture --index {target} --model {mode} --seed {} --ops {} --threads {threads} --history {}{mutants}",
-                self.seed,
-                self.ops,
-                failure.seed,
+                "wollemi torture --index {target} --model {mode} --seed {} --ops {} --threads {threads} --aimed {} --history {}{mutants}",
+                self.seed, self.ops, self.aimed, failure.seed,
             ),
             failure,
         }
@@ -260,8 +268,11 @@ impl Args {
 
     /// States, or milliseconds.
     fn limit(&self) -> u64 {
-        let budget = self.budget.unwrap_or(Duration::from_secs(60));
-        self.states.unwrap_or(budget.as_millis() as u64)
+        self.states.unwrap_or(self.time().as_millis() as u64)
+    }
+
+    fn time(&self) -> Duration {
+        self.budget.unwrap_or(Duration::from_secs(60))
     }
 
     /// A bar on a terminal; nothing elsewhere.

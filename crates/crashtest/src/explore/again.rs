@@ -125,6 +125,7 @@ impl<S: Subject> Explorer<S> {
             ops: run.ops.iter().cloned().chain(after.ops).collect(),
             answers: run.answers.iter().cloned().chain(after.answers).collect(),
             from: at.place,
+            until: usize::MAX,
             crashes: at.crashes,
             threads: run.threads,
         };

@@ -57,6 +57,11 @@ struct Line<'a> {
     images: u64,
     states: u64,
     again: u64,
+    schedules: u64,
+    preemptions: u64,
+    shared_words: u64,
+    orders: u64,
+    orders_seen: u64,
     seconds: f64,
     states_per_s: f64,
     failures: usize,
@@ -121,6 +126,7 @@ impl Finding {
             left_out: one.lacking,
             reason: one.reason,
         };
+        let (orders, orders_seen) = report.met.orders();
         let line = Line {
             index: &report.subject,
             model: report.model.mode.to_string(),
@@ -132,6 +138,11 @@ impl Finding {
             images: report.images,
             states: report.states,
             again: report.again,
+            schedules: report.met.schedules,
+            preemptions: report.met.preemptions,
+            shared_words: report.met.words,
+            orders,
+            orders_seen,
             seconds: report.elapsed.as_secs_f64(),
             states_per_s: report.states_per_s(),
             failures: report.failures.len(),
@@ -174,9 +185,15 @@ pub fn print(out: &mut impl Write, findings: &[Finding], left_out: &[LeftOut]) -
         )?;
     }
     for LeftOut { target, mode, reason } in left_out {
-        writeln!(out, "{:<20} {:>7} left out: {reason}", target.to_string(), mode.to_string())?;
+        writeln!(
+            out,
+            "{:<20} {:>7} left out: {reason}",
+            target.to_string(),
+            mode.to_string()
+        )?;
     }
     for Finding { report, .. } in findings {
+        print_met(out, report)?;
         print_reached(out, report)?;
     }
     for finding in findings {
@@ -197,6 +214,27 @@ pub fn print(out: &mut impl Write, findings: &[Finding], left_out: &[LeftOut]) -
         }
     }
     Ok(())
+}
+
+/// Writes how the logical threads have met.
+fn print_met(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let (met, number) = (&report.met, |count| HumanCount(count).to_string());
+    if met.schedules == 0 {
+        return Ok(());
+    }
+    let (orders, seen) = met.orders();
+    writeln!(
+        out,
+        "\nthreads of {} ({}): {} schedules, {} preemptions, {} words shared by two threads, {} of {} orders seen in which \
+         their lines of source can meet",
+        report.subject,
+        report.model.mode,
+        number(met.schedules),
+        number(met.preemptions),
+        number(met.words),
+        number(seen),
+        number(orders),
+    )
 }
 
 /// Writes what the operations were amid which crashes were judged, and what they and recovery did.
