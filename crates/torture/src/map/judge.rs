@@ -80,7 +80,8 @@ pub(super) fn write_a_little(
     let index = &*live.index;
     let mut keys: Vec<Bytes> = in_flight.iter().filter_map(|op| op.key().cloned()).collect();
     keys.dedup();
-    if keys.is_empty() {
+    let is_other = keys.is_empty();
+    if is_other {
         let present: Vec<&Bytes> = map.keys().collect();
         keys.push(if present.is_empty() {
             [1_u8; 3].into()
@@ -125,7 +126,7 @@ pub(super) fn write_a_little(
             ));
         }
         // Back to how it was, where it was there.
-        if in_flight.is_empty()
+        if is_other
             && let Some(value) = map.get(&key)
         {
             live.unless_full(index.upsert(&key, value))
