@@ -24,8 +24,16 @@ enum Does {
     Reacquire,
 }
 
+/// Characters of a script's digest.
+const DIGEST: usize = 40;
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`: 1 if the key held the first argument, else 0.
 pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    if args.get(1).len() != DIGEST {
+        return Err(NO_SCRIPT.into());
+    }
     let keys = number::strict(args.get(2)).ok_or(NOT_INTEGER)?;
     let keys = usize::try_from(keys).map_err(|_| "ERR Number of keys can't be negative")?;
     if keys > args.len() - 3 {
@@ -33,7 +41,7 @@ pub fn evalsha(context: &mut Context<'_>, args: Args<'_>) -> Done {
     }
     let known = |(digest, _): &&(&str, Does)| args.get(1).eq_ignore_ascii_case(digest.as_bytes());
     let script = SCRIPTS.iter().find(known);
-    let &(_, does) = script.ok_or("NOSCRIPT No matching script. Please use EVAL.")?;
+    let &(_, does) = script.ok_or(NO_SCRIPT)?;
     let words = 1 + match does {
         Does::Release => 0,
         Does::Extend | Does::Reacquire => 1,

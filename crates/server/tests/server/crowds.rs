@@ -201,7 +201,7 @@ fn oversized_requests_are_refused() {
             "-ERR Protocol error: invalid bulk length\r\n",
         ),
         (
-            "*1048577\r\n".to_owned(),
+            "*2147483648\r\n".to_owned(),
             "-ERR Protocol error: invalid multibulk length\r\n",
         ),
     ] {

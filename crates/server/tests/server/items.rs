@@ -193,9 +193,11 @@ fn stats_count() {
     let conns = String::from_utf8(client.until(b"END\r\n")).expect("text");
     let own = client.socket.local_addr().expect("an address");
     for line in [
-        format!("STAT 1:addr tcp:{own}"),
-        format!("STAT 1:listen_addr tcp:{}", server.address),
-        "STAT 1:state conn_parse_cmd".to_owned(),
+        format!("STAT 1:addr tcp:{}", server.address),
+        "STAT 1:state conn_listening".to_owned(),
+        format!("STAT 2:addr tcp:{own}"),
+        format!("STAT 2:listen_addr tcp:{}", server.address),
+        "STAT 2:state conn_parse_cmd".to_owned(),
     ] {
         assert!(conns.lines().any(|told| told == line), "{line} is not in {conns}");
     }

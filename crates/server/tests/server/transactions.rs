@@ -88,13 +88,13 @@ fn a_transaction_that_is_unfinished_is_told_as_committed() {
     let server = Running::over_this(pool, config);
     let mut client = server.connect_redis();
     client.ask("set a 1\r\n", "+OK\r\n");
-    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n";
+    let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     client.ask(
-        "multi\r\nselect 2\r\ndel a\r\nexec\r\n",
+        "multi\r\nselect 2\r\nset b 1\r\nset c 2\r\nexec\r\n",
         &format!("{queued}-UNFINISHED the batch is committed\r\n"),
     );
-    // The selected database is empty; the first is not.
-    client.ask("dbsize\r\nselect 0\r\ndbsize\r\n", ":0\r\n+OK\r\n:1\r\n");
+    // The selected database does not have the key of the first one.
+    client.ask("get a\r\nselect 0\r\nget a\r\n", "$-1\r\n+OK\r\n$1\r\n1\r\n");
 }
 
 /// A transaction that cannot be committed changes nothing, neither items nor what is known of them, and goes through
