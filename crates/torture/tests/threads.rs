@@ -32,7 +32,13 @@ fn ablations_in_the_hands_of_threads() {
             continue;
         }
         let histories = (0..16).map(|seed| history::of_map(seed, 40, 2 + seed as u32 % 3));
-        let report = explore(kind, Settings::default(), histories);
+        // Without entry compression a node's level, which never changes, shares a word with key bytes, which do: to read
+        // the one beside a store to the other would count as a dirty read.
+        let settings = Settings {
+            aimed: 0,
+            ..Settings::default()
+        };
+        let report = explore(kind, settings, histories);
         assert!(report.states > 200, "{report}");
     }
 }

@@ -187,7 +187,12 @@ impl Args {
         let settings = Settings {
             model: Model::from(mode),
             seed: self.seed,
-            aimed: self.aimed,
+            // The level of a node without entry compression shares a word with key bytes, so that aimed preemptions make a
+            // dirty read of each look at it.
+            aimed: match target {
+                Target::Index(kind) if kind.is_ablation() => 0,
+                _ => self.aimed,
+            },
             ..Settings::default()
         };
         let bar = self.bar(&subject.name());
