@@ -1,39 +1,37 @@
 //! Who may write now: any number of writers of single keys, or one closer that needs all writers to stand still.
 //!
 //! A writer counts itself in, in one of a few counters so that writers on different processors share no line, and looks
-//! whether the gate is open. A closer takes a ticket, waits for its turn, shuts the gate, and waits until all counters
-//! are zero. Readers do not come by here.
+//! whether the gate is open. A closer shuts the gate, and then waits until all counters are zero. Readers do not come by
+//! here.
 //!
-//! The gate is fair in both directions. A writer that finds it closed says that it waits, and no closer shuts the gate
-//! while a writer waits before an open one. So writers and closers alternate where both are many.
-//!
-//! ```text
-//! state:  2n     open, after n closings; the closer with ticket n is next
-//!         2n+1   the closer with ticket n holds it closed, or waits for the last writers to leave
-//!         MAX    shut for good
-//! ```
+//! The gate does not leave writers out for good. A writer that finds it closed says that it waits. Closers pass by waiting
+//! writers [`PASSED_BY`] times; then none shuts the gate before all of these are in. (Were it once, each closing would wait
+//! for the scheduler to wake a writer.)
 //!
 //! I1 While a [`Closed`] is held, no [`Pass`] is.
-//! I2 A pass is held for one write, or for several in one call, none of which waits. Its holder waits for nothing that waits for guards: it is pinned, and so the heap
-//!    does not let it wait for recovery. Hence a thread that waits here, with a guard or without, waits for a bounded time.
+//! I2 A pass is held for one write, or for several in one call, none of which waits. Its holder waits for nothing that waits
+//!    for guards: it is pinned, and so the heap does not let it wait for recovery. Hence a thread that waits here, with a
+//!    guard or without, waits for a bounded time.
 //! I3 A gate whose closer has gone without finishing what it had begun stays shut for as long as the database is open.
-//! I4 From the moment at which a writer has said that it waits, at most one closer shuts the gate before that writer
-//!    passes: one that had already looked for waiting writers. A closer that holds the gate at that moment is not
-//!    counted.
-//! I5 Closers shut the gate in the order of their tickets. Between two of them pass the writers that waited for the
-//!    first, and those that come while the gate is open.
+//! I4 From the moment at which a writer has said that it waits, at most [`PASSED_BY`] closers shut the gate before that
+//!    writer passes, and one more that had already looked for waiting writers.
 
 use crossbeam_utils::CachePadded;
 use index::Error;
 use pmem::Media;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 const COUNTERS: usize = 16;
 
-/// The state of a gate that stays shut.
-const SHUT: u64 = u64::MAX;
+const OPEN: u8 = 0;
+const CLOSED: u8 = 1;
+/// It stays shut.
+const SHUT: u8 = 2;
+
+/// Closings in a row that waiting writers may have to stand by.
+const PASSED_BY: u64 = 8;
 
 /// Turns of waiting after which a thread sleeps between two looks.
 const AWAKE: u32 = 256;
@@ -44,11 +42,11 @@ const NAP: Duration = Duration::from_micros(50);
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     writers: [CachePadded<AtomicU64>; COUNTERS],
-    state: AtomicU64,
-    /// The ticket of the next closer.
-    tickets: AtomicU64,
+    state: AtomicU8,
     /// Writers that have found the gate closed and have not passed since.
     waiting: AtomicU64,
+    /// Closings since no writer was waiting. Only the thread that holds the gate closed writes it.
+    passed_by: AtomicU64,
 }
 
 /// Leave to write: one count in a counter, until it is dropped.
@@ -73,7 +71,6 @@ impl Drop for Pass<'_> {
 #[derive(Debug)]
 pub(crate) struct Closed<'g> {
     gate: &'g Gate,
-    ticket: u64,
     unfinished: Cell<bool>,
 }
 
@@ -91,22 +88,9 @@ impl Closed<'_> {
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        let state = if self.unfinished.get() {
-            SHUT
-        } else {
-            open_for(self.ticket + 1)
-        };
+        let state = if self.unfinished.get() { SHUT } else { OPEN };
         self.gate.state.store(state, SeqCst);
     }
-}
-
-/// The state in which the closer with this ticket is next.
-fn open_for(ticket: u64) -> u64 {
-    2 * ticket
-}
-
-fn is_open(state: u64) -> bool {
-    state.is_multiple_of(2)
 }
 
 impl Gate {
@@ -121,32 +105,25 @@ impl Gate {
         // The count and the look are sequentially consistent, as are the closer's store and its looks at the counters:
         // either the closer sees the writer counted, or the writer sees the gate closed.
         let pass = Pass::count(counter);
-        if is_open(self.state.load(SeqCst)) {
+        if self.state.load(SeqCst) == OPEN {
             return Ok(pass);
         }
         drop(pass);
-        self.enter_later(counter, media).map(|(pass, _)| pass)
+        self.enter_later(counter, media)
     }
 
-    /// Says that the writer waits, and goes in when the gate is open. Returns also how many closers have shut the gate
-    /// since the writer said so.
+    /// Says that the writer waits, and goes in when the gate is open.
     #[cold]
-    fn enter_later<'g, M: Media>(
-        &'g self,
-        counter: &'g AtomicU64,
-        media: &M,
-    ) -> Result<(Pass<'g>, u64), Error> {
+    fn enter_later<'g, M: Media>(&'g self, counter: &'g AtomicU64, media: &M) -> Result<Pass<'g>, Error> {
         let _waiting = Pass::count(&self.waiting);
-        let first = self.state.load(SeqCst);
         let mut turn = 0;
         loop {
             match self.state.load(SeqCst) {
                 SHUT => return Err(Error::Unfinished),
-                state if is_open(state) => {
+                OPEN => {
                     let pass = Pass::count(counter);
-                    let state = self.state.load(SeqCst);
-                    if is_open(state) {
-                        return Ok((pass, closings(state) - closings(first)));
+                    if self.state.load(SeqCst) == OPEN {
+                        return Ok(pass);
                     }
                 }
                 _ => {}
@@ -155,28 +132,38 @@ impl Gate {
         }
     }
 
-    /// Closes the gate, when the closers that came before have gone and no writer waits, and waits until all writers are
-    /// out.
+    /// Whether a closer may shut the gate: no writer waits, or those that do have not been passed by too often.
+    fn may_be_shut(&self) -> bool {
+        self.waiting.load(SeqCst) == 0 || self.passed_by.load(SeqCst) < PASSED_BY
+    }
+
+    /// Closes the gate, after the closer that holds it and the writers that must go in first, and waits until all writers
+    /// are out.
     ///
     /// # Errors
     ///
     /// [`Error::Unfinished`]
     pub fn close<M: Media>(&self, media: &M) -> Result<Closed<'_>, Error> {
-        let ticket = self.tickets.fetch_add(1, SeqCst);
         let mut turn = 0;
         loop {
             match self.state.load(SeqCst) {
                 SHUT => return Err(Error::Unfinished),
-                // Each writer that waits goes in now, and no other begins to wait while the gate is open.
-                state if state == open_for(ticket) && self.waiting.load(SeqCst) == 0 => break,
+                // Each writer that waits can go in now, and no other begins to wait while the gate is open.
+                OPEN if self.may_be_shut() => {
+                    if self.state.compare_exchange(OPEN, CLOSED, SeqCst, SeqCst).is_ok() {
+                        break;
+                    }
+                }
                 _ => wait(&mut turn, media),
             }
         }
-        // Only the closer whose turn it is changes the state.
-        self.state.store(open_for(ticket) + 1, SeqCst);
+        let passed_by = match self.waiting.load(SeqCst) {
+            0 => 0,
+            _ => self.passed_by.load(SeqCst) + 1,
+        };
+        self.passed_by.store(passed_by, SeqCst);
         let closed = Closed {
             gate: self,
-            ticket,
             unfinished: Cell::new(false),
         };
         let mut turn = 0;
@@ -187,11 +174,6 @@ impl Gate {
         }
         Ok(closed)
     }
-}
-
-/// How many closers have shut the gate until this state.
-fn closings(state: u64) -> u64 {
-    state.div_ceil(2)
 }
 
 fn wait<M: Media>(turn: &mut u32, media: &M) {
@@ -219,9 +201,9 @@ mod tests {
     use pmem::Hardware;
     use std::sync::atomic::AtomicBool;
 
-    /// With many writers and several closers, nobody is inside while the gate is closed, and all get through.
+    /// With many writers and several closers, no writer is inside while the gate is closed, and all get through.
     #[test]
-    fn nobody_is_inside_while_it_is_closed() -> Result<(), Error> {
+    fn no_writer_is_inside_while_it_is_closed() -> Result<(), Error> {
         const EACH: u64 = 2000;
         let (gate, media) = (Gate::default(), Hardware::detect());
         let (inside, closed) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -254,46 +236,39 @@ mod tests {
         Ok(())
     }
 
-    /// A writer that waits passes after at most one further closing, and closers shut the gate in the order in which they
-    /// came, however many of both there are.
+    /// Writers that wait are passed by a number of times. Then the gate stays open until they are in.
     #[test]
-    fn waiting_writers_and_closers_take_turns() -> Result<(), Error> {
-        const CLOSINGS: u64 = 600;
-        let (gate, media) = (Gate::default(), Hardware::detect());
-        let left = AtomicU64::new(CLOSINGS);
-        let ended = AtomicBool::new(false);
-        let most = AtomicU64::new(0);
+    fn waiting_writers_are_passed_by_a_number_of_times() -> Result<(), Error> {
+        let (gate, media) = (&Gate::default(), &Hardware::detect());
+        let waiting = Pass::count(&gate.waiting);
+        for _ in 0..PASSED_BY {
+            drop(gate.close(media)?);
+        }
+        let (calls, closed) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let closers: Vec<_> = (0..3)
-                .map(|_| {
-                    scope.spawn(|| {
-                        while left
-                            .fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1))
-                            .is_ok()
-                        {
-                            let closed = gate.close(&media).expect("never shut");
-                            assert_eq!(gate.state.load(SeqCst), open_for(closed.ticket) + 1);
-                        }
-                    })
-                })
-                .collect();
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    while !ended.load(SeqCst) {
-                        let (_pass, met) = gate.enter_later(&gate.writers[0], &media).expect("never shut");
-                        most.fetch_max(met, SeqCst);
-                    }
-                });
+            let closer = scope.spawn(|| {
+                calls.store(true, SeqCst);
+                let done = gate.close(media).map(drop);
+                closed.store(true, SeqCst);
+                done
+            });
+            for turn in 0..10_000 {
+                assert!(
+                    !closed.load(SeqCst),
+                    "closed after {turn} turns, though a writer waits"
+                );
+                assert_eq!(gate.state.load(SeqCst), OPEN);
+                if !calls.load(SeqCst) || turn % 1000 == 0 {
+                    std::thread::sleep(NAP);
+                }
             }
-            let ends: Vec<_> = closers.into_iter().map(|closer| closer.join()).collect();
-            ended.store(true, SeqCst);
-            assert!(ends.iter().all(Result::is_ok), "a closer panics");
-        });
-        assert!(
-            most.load(SeqCst) <= 1,
-            "a writer that waited met {most:?} closings"
-        );
-        assert_eq!(closings(gate.state.load(SeqCst)), CLOSINGS);
+            // As the writer does: in, no longer waiting, out again.
+            let pass = Pass::count(&gate.writers[0]);
+            drop(waiting);
+            drop(pass);
+            closer.join().expect("no panic")
+        })?;
+        assert_eq!(gate.passed_by.load(SeqCst), 0);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::config::Protocol;
 use crate::passwords;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tokio::sync::Notify;
@@ -23,9 +23,39 @@ pub struct Client {
     active: AtomicU64,
     killed: AtomicBool,
     told: Notify,
+    /// Its [`State`].
+    state: AtomicU8,
     /// The number of its last command, counted from 1. Only Redis clients have one.
     command: AtomicUsize,
     known: Mutex<Known>,
+}
+
+/// What its connection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing has come yet.
+    New,
+    /// It waits for a line.
+    Reading,
+    /// It waits for data whose length it knows.
+    ReadingData,
+    /// Its requests are answered.
+    Parsing,
+    /// It sends answers.
+    Writing,
+}
+
+impl State {
+    /// What memcached calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::New => "conn_new_cmd",
+            State::Reading => "conn_read",
+            State::ReadingData => "conn_nread",
+            State::Parsing => "conn_parse_cmd",
+            State::Writing => "conn_mwrite",
+        }
+    }
 }
 
 /// What a client has told of itself, and where it stands. Only Redis clients do.
@@ -87,6 +117,19 @@ impl Client {
         since.saturating_sub(self.active.load(Ordering::Relaxed)) / 1000
     }
 
+    /// Notes what its connection is about.
+    pub fn note_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// What its connection is about.
+    pub fn state(&self) -> State {
+        use State::{New, Parsing, Reading, ReadingData, Writing};
+        let state = self.state.load(Ordering::Relaxed);
+        let mut all = [New, Reading, ReadingData, Parsing, Writing].into_iter();
+        all.find(|one| *one as u8 == state).unwrap_or(New)
+    }
+
     /// Notes that it has sent something.
     pub fn note(&self) {
         self.active
@@ -143,6 +186,7 @@ impl Clients {
             active: AtomicU64::new(0),
             killed: AtomicBool::new(false),
             told: Notify::new(),
+            state: AtomicU8::new(State::New as u8),
             command: AtomicUsize::new(0),
             known: Mutex::default(),
         });

@@ -19,6 +19,10 @@ pub type Reload = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 /// had.
 pub type Maps = Arc<dyn Fn(usize, bool) -> Result<Option<Arc<dyn index::Index>>, String> + Send + Sync>;
 
+/// Gives memory that was freed back to the operating system, as far as the program's allocator has kept it. It is called once
+/// a second at most.
+pub type GiveBack = Arc<dyn Fn() + Send + Sync>;
+
 /// What a key of database `database` shall hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change<'c> {
@@ -193,6 +197,8 @@ pub struct Config {
     pub slow_threshold: i64,
     /// The most commands that the slow log keeps.
     pub slow_length: usize,
+    /// What gives freed memory back; without it that is the allocator's business.
+    pub give_back: Option<GiveBack>,
     /// What SIGHUP asks for the limits that shall apply from then on.
     pub reload: Option<Reload>,
 }
@@ -224,6 +230,7 @@ impl Default for Config {
             more_metrics: None,
             slow_threshold: 10_000,
             slow_length: 128,
+            give_back: None,
             reload: None,
         }
     }

@@ -7,8 +7,9 @@
 //!
 //! Not here: what the bytes mean (`memcached`, `redis`).
 
-use crate::clients::Client;
+use crate::clients::{Client, State};
 use crate::counters::Counter;
+use crate::freed;
 use crate::listen::{Stream, poll_take};
 use crate::shared::{Worker, now};
 use crate::shutdown::{Phase, Stop};
@@ -35,38 +36,42 @@ const PARTING: Duration = Duration::from_secs(1);
 const PIPELINE: usize = 256;
 const CROWD: u64 = 4;
 
-/// What has been read and not yet answered: `bytes[begin..end]`.
+/// What has been read and not yet answered: the bytes from `begin` on. The space behind them is not touched before bytes
+/// arrive there, so that it takes no memory.
 struct Input {
     bytes: Vec<u8>,
     begin: usize,
-    end: usize,
 }
 
 impl Input {
     fn unread(&self) -> &[u8] {
-        &self.bytes[self.begin..self.end]
+        &self.bytes[self.begin..]
     }
 
     /// Makes space behind the unread bytes: for `want` of them in all, and more where the last read took all there
     /// was; up to `longest`, though always for one more.
     fn make_space(&mut self, want: usize, longest: usize) {
-        let unread = self.end - self.begin;
-        if self.begin > 0 {
-            self.bytes.copy_within(self.begin..self.end, 0);
-            (self.begin, self.end) = (0, unread);
-        }
-        let full = unread == self.bytes.len();
-        let grown = if full { self.bytes.len() * 2 } else { 0 };
+        self.bytes.drain(..self.begin);
+        self.begin = 0;
+        let (unread, space) = (self.bytes.len(), self.bytes.capacity());
+        let grown = if unread == space { space * 2 } else { 0 };
         // A client that announces a large value is given space as its bytes arrive, at most twice what it has sent.
         let wanted = want.min((unread * 2).max(KEPT));
-        let len = self.bytes.len().max(grown).max(wanted).max(unread + 1).max(FIRST);
+        let len = space.max(grown).max(wanted).max(unread + 1).max(FIRST);
         let len = if unread == 0 && len > KEPT { KEPT } else { len };
-        if len > self.bytes.len() {
-            self.bytes.resize(len.min(longest.max(FIRST)).max(unread + 1), 0);
-        } else if len < self.bytes.len() {
-            self.bytes.truncate(len);
-            self.bytes.shrink_to_fit();
+        if len > space {
+            let len = len.min(longest.max(FIRST)).max(unread + 1);
+            self.bytes.reserve_exact(len - unread);
+        } else if len < space {
+            self.bytes.shrink_to(len);
+            freed::note(space - len);
         }
+    }
+}
+
+impl Drop for Input {
+    fn drop(&mut self) {
+        freed::note(self.bytes.capacity());
     }
 }
 
@@ -98,7 +103,6 @@ pub async fn serve(
     let mut input = Input {
         bytes: Vec::new(),
         begin: 0,
-        end: 0,
     };
     let mut sink = Sink {
         stream,
@@ -122,6 +126,7 @@ pub async fn serve(
             return Ok(());
         };
         client.note();
+        client.note_state(State::Parsing);
         sink.now = now();
         worker.begin();
         let turn = worker.turn();
@@ -137,6 +142,11 @@ pub async fn serve(
             Some(wanted) if !client.is_killed() => want = wanted,
             _ => return part(sink.stream).await,
         }
+        // Where the length of what is awaited is known, it is data.
+        client.note_state(match want > input.unread().len() + 1 {
+            true => State::ReadingData,
+            false => State::Reading,
+        });
         if stop.is(Phase::Draining) && !full {
             return part(sink.stream).await;
         }
@@ -161,28 +171,27 @@ impl Sink<'_> {
     /// Waits for bytes and takes all that have arrived, as far as there is space; whether the space is full now.
     /// `None`: the client has closed its side.
     async fn read(&mut self, input: &mut Input) -> io::Result<Option<bool>> {
-        let space = &mut input.bytes[input.end..];
-        let taken = poll_fn(|context| poll_take(self.stream, space, context));
+        let taken = poll_fn(|context| poll_take(self.stream, &mut input.bytes, context));
         let taken = within(self.worker, taken).await?;
         Ok(self.taken(input, taken))
     }
 
     /// Takes what has arrived, without waiting.
     async fn last_read(&mut self, input: &mut Input) -> io::Result<Option<bool>> {
-        let space = &mut input.bytes[input.end..];
-        let taken = poll_fn(|context| match poll_take(self.stream, space, context) {
-            Poll::Pending => Poll::Ready(Ok(Some(0))),
-            ready => ready,
-        });
+        let taken = poll_fn(
+            |context| match poll_take(self.stream, &mut input.bytes, context) {
+                Poll::Pending => Poll::Ready(Ok(Some(0))),
+                ready => ready,
+            },
+        );
         let taken = taken.await?;
         Ok(self.taken(input, taken))
     }
 
-    fn taken(&self, input: &mut Input, taken: Option<usize>) -> Option<bool> {
+    fn taken(&self, input: &Input, taken: Option<usize>) -> Option<bool> {
         let taken = taken?;
         self.worker.add(Counter::BytesRead, taken as u64);
-        input.end += taken;
-        Some(taken > 0 && input.end == input.bytes.len())
+        Some(taken > 0 && input.bytes.len() == input.bytes.capacity())
     }
 
     /// Sends the answers if there are enough of them.
@@ -207,6 +216,7 @@ impl Sink<'_> {
 
     async fn send(&mut self) -> io::Result<()> {
         let mut sent = 0;
+        self.client.note_state(State::Writing);
         while sent < self.out.len() {
             let some = tokio::select! {
                 biased;
@@ -224,8 +234,10 @@ impl Sink<'_> {
         }
         self.out.clear();
         if self.out.capacity() > KEPT {
+            freed::note(self.out.capacity() - KEPT);
             self.out.shrink_to(KEPT);
         }
+        self.client.note_state(State::Parsing);
         self.now = now();
         self.worker.begin();
         Ok(())

@@ -39,6 +39,7 @@ counters! {
     TooLarge "store_too_large" "too_large" "Values of memcached's clients above the limit.",
     Failures "server_errors" "failures" "Requests of memcached's clients that failed in the pool.",
     Commands "redis_commands" "redis_commands" "Commands of Redis clients.",
+    HttpHangups "http_hangups" "http_hangups" "Connections closed because an HTTP request came.",
     IdleKicks "idle_kicks" "idle_kicks" "Connections closed for being idle.",
     BytesRead "bytes_read" "read_bytes" "Bytes read from clients.",
     BytesWritten "bytes_written" "written_bytes" "Bytes sent to clients.",

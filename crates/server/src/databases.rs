@@ -11,7 +11,7 @@ use crate::shared::now;
 use crate::store::{Before, Failure, Store};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use index::Index;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many databases there can be.
@@ -34,6 +34,8 @@ pub struct Databases {
     before: Mutex<Option<Begun>>,
     /// Held by one to act alone, shared by all who do one thing at a time.
     gate: ShardedLock<()>,
+    /// How often the gate was held by one.
+    turns_alone: AtomicU64,
     memory: Memory,
 }
 
@@ -62,6 +64,7 @@ impl Databases {
             commit: config.commit.clone(),
             largest,
             gate: ShardedLock::new(()),
+            turns_alone: AtomicU64::new(0),
             memory,
         };
         for number in 1..COUNT {
@@ -138,7 +141,15 @@ impl Databases {
 
     /// Does several things while nobody does anything else.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
-        self.gate.write().unwrap_or_else(PoisonError::into_inner)
+        let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.turns_alone.fetch_add(1, Ordering::Relaxed);
+        alone
+    }
+
+    /// How often a client has acted alone. Between two calls that tell the same, under [`shared`](Databases::shared), none
+    /// has, so that no transaction came between.
+    pub fn turns_alone(&self) -> u64 {
+        self.turns_alone.load(Ordering::Relaxed)
     }
 
     /// What the items may take.

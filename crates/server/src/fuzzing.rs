@@ -37,7 +37,10 @@ pub fn memcached(input: &[u8]) {
                 assert!(used > 0, "a request of no bytes");
                 // Writing into memory does not fail.
                 let _ = writeln!(said, "{request:?} {noreply}");
-                let over = request == memcached_parse::Request::LineTooLong;
+                let over = matches!(
+                    request,
+                    memcached_parse::Request::LineTooLong | memcached_parse::Request::Http
+                );
                 (used, (!over).then_some(0))
             }
         }
@@ -174,6 +177,7 @@ const WORDS: &[&str] = &[
     "'",
     "\\x41",
     "set a b\r\n",
+    "POST / HTTP/1.1\r\n",
     "ping\r\n",
     "abc",
     "\0",

@@ -47,9 +47,11 @@ mod clients;
 mod config;
 mod connection;
 mod counters;
+mod cross_protocol;
 mod databases;
 mod error;
 mod files;
+mod freed;
 mod frequency;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -75,8 +77,8 @@ mod tls;
 
 pub use backup::Copying;
 pub use config::{
-    Address, Backup, BackupTo, Change, Commit, Config, LARGEST_VALUE, MAX_THREADS, Maps, Moment, MoreStats,
-    NotMade, Protocol, Reload, Tls,
+    Address, Backup, BackupTo, Change, Commit, Config, GiveBack, LARGEST_VALUE, MAX_THREADS, Maps, Moment,
+    MoreStats, NotMade, Protocol, Reload, Tls,
 };
 pub use databases::COUNT as DATABASES;
 pub use error::Error;

@@ -6,14 +6,15 @@
 use crate::Error;
 use crate::config::{Address, Protocol};
 use socket2::{Domain, Socket, Type};
+use std::future::Future;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
+use std::pin::pin;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -200,25 +201,26 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
-/// Reads what has arrived, as far as there is space: how many bytes, or `None` at the end. Pending where there is
-/// nothing.
+/// Reads what has arrived behind `bytes`, as far as their capacity goes: how many bytes, or `None` at the end. Pending where
+/// there is nothing.
 pub fn poll_take(
     stream: &mut dyn Stream,
-    space: &mut [u8],
+    bytes: &mut Vec<u8>,
     context: &mut Context<'_>,
 ) -> Poll<io::Result<Option<usize>>> {
-    let mut buffer = ReadBuf::new(space);
-    while buffer.remaining() > 0 {
-        let before = buffer.filled().len();
-        match Pin::new(&mut *stream).poll_read(context, &mut buffer) {
-            Poll::Ready(Ok(())) if buffer.filled().len() > before => {}
+    let before = bytes.len();
+    while bytes.len() < bytes.capacity() {
+        let read = pin!(stream.read_buf(bytes)).poll(context);
+        let taken = bytes.len() - before;
+        match read {
             // What came before the end is still answered.
-            Poll::Ready(Ok(())) if before > 0 => break,
-            Poll::Ready(Ok(())) => return Poll::Ready(Ok(None)),
+            Poll::Ready(Ok(0)) if taken > 0 => break,
+            Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
+            Poll::Ready(Ok(_)) => {}
             Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-            Poll::Pending if before > 0 => break,
+            Poll::Pending if taken > 0 => break,
             Poll::Pending => return Poll::Pending,
         }
     }
-    Poll::Ready(Ok(Some(buffer.filled().len())))
+    Poll::Ready(Ok(Some(bytes.len() - before)))
 }

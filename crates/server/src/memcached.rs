@@ -144,7 +144,7 @@ impl Protocol for Memcached {
                 } => (more, request, noreply),
             };
             used += more;
-            if !self.known {
+            if !self.known && request != Request::Http {
                 self.known = self.session.let_in(&request, &mut sink.out);
                 if !self.known {
                     break None;

@@ -20,14 +20,17 @@ mod inline;
 mod keys;
 mod numbers;
 pub mod parse;
+mod random;
 mod reply;
 mod scan;
+mod scripts;
 mod sets;
 mod slowlog;
 mod strings;
 mod syntax;
 mod table;
 mod transaction;
+mod walk;
 
 pub use cursors::Cursors;
 
@@ -42,7 +45,9 @@ use reply::Reply;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use table::COMMANDS;
+use walk::Walk;
 
 /// The Redis whose answers these are. Clients read there what they may ask.
 pub const VERSION: &str = "7.0.15";
@@ -94,6 +99,8 @@ impl Redis {
             closing: false,
             executing: false,
             saving: None,
+            walk: None,
+            walked: Duration::ZERO,
         };
         Redis {
             parser: Parser::new(limits(&worker)),
@@ -230,8 +237,8 @@ impl Redis {
         }
     }
 
-    /// Answers the command that `input` begins with, which was read ahead or not.
-    fn answer(&mut self, input: &[u8], ahead: bool, sink: &mut Sink<'_>) {
+    /// Answers the command that `input` begins with, which was read ahead or not; or goes on with its walk.
+    fn answer(&mut self, input: &[u8], ahead: bool, walk: Option<Walk>, sink: &mut Sink<'_>) {
         let args: Args<'_> = match ahead {
             true => self.ahead.args(input),
             false => self.parser.args(input),
@@ -239,7 +246,6 @@ impl Redis {
         if args.len() == 0 {
             return; // An empty line, or an empty array: no command.
         }
-        self.worker.add(Counter::Commands, 1);
         let mut context = Self::context(
             &self.worker,
             &self.client,
@@ -247,7 +253,13 @@ impl Redis {
             &mut sink.out,
             sink.now,
         );
-        command::arrived(&mut context, args);
+        match walk {
+            Some(walk) => command::walks_on(&mut context, args, walk),
+            None => {
+                context.add(Counter::Commands, 1);
+                command::arrived(&mut context, args);
+            }
+        }
     }
 }
 
@@ -327,7 +339,11 @@ impl Protocol for Redis {
                 if plain && !ahead && more < input.len() {
                     self.fetch(input, more);
                 }
-                self.answer(input, ahead, sink);
+                self.answer(input, ahead, None, sink);
+                while let Some(walk) = self.state.walk.take() {
+                    sink.wait(tokio::task::yield_now()).await?;
+                    self.answer(input, ahead, Some(walk), sink);
+                }
                 if let Some(saving) = self.state.saving.take() {
                     self.saved(saving, sink).await?;
                 }

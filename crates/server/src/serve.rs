@@ -9,7 +9,7 @@ use crate::listen::Listening;
 use crate::shared::{Shared, Worker};
 use crate::shutdown::{Phase, Shutdown, Signals};
 use crate::tls::Encryption;
-use crate::{Error, listen, metrics, sweep};
+use crate::{Error, freed, listen, metrics, sweep};
 use index::Index;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -76,6 +76,8 @@ impl Server {
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
+        let addresses = listening.iter().map(|listening| listening.address.to_string());
+        shared.listening.get_or_init(|| addresses.collect());
         let metrics = config.metrics.map(listen::one).transpose()?;
         Ok(Server {
             listening,
@@ -197,6 +199,9 @@ async fn wait(
     tasks.spawn_local(sweep::count(shared.clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
+    }
+    if let Some(give_back) = &shared.config.give_back {
+        tasks.spawn_local(freed::run(give_back.clone()));
     }
     if let Some(listener) = metrics {
         tasks.spawn_local(metrics::http::serve(listener, shared.clone()));

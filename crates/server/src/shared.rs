@@ -15,8 +15,8 @@ use crate::slow::SlowLog;
 use crate::tls::Encryption;
 use index::Index;
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The millisecond since 1970.
@@ -42,6 +42,8 @@ pub struct Shared {
     pub latencies: Vec<Latencies>,
     pub slow: SlowLog,
     pub clients: Arc<Clients>,
+    /// The addresses that are listened on, once they are.
+    pub listening: OnceLock<Vec<String>>,
     pub rejected: AtomicU64,
     pub swept: AtomicU64,
     pub started: Instant,
@@ -136,6 +138,7 @@ impl Shared {
             config,
             workers: (0..workers).map(|_| Counters::default()).collect(),
             clients: Arc::new(Clients::default()),
+            listening: OnceLock::new(),
             rejected: AtomicU64::new(0),
             swept: AtomicU64::new(0),
             started: Instant::now(),

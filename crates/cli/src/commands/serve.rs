@@ -1,5 +1,6 @@
 //! `serve`: the pool for memcached and Redis clients.
 
+mod allocator;
 mod backup;
 mod databases;
 mod notify;
@@ -60,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
     /// The most connections at once
-    #[arg(long, value_name = "N", default_value_t = 1024)]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = from_one_to(u32::MAX as usize))]
     max_connections: usize,
     /// The largest value of memcached's clients, in bytes or with K or M after the number; at most 64 MiB less 24 bytes
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = size)]
@@ -91,8 +92,8 @@ pub struct Args {
     #[arg(long)]
     allow_remote: bool,
     /// Threads that serve connections [default: one a processor]
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, value_parser = up_to(server::MAX_THREADS))]
-    threads: usize,
+    #[arg(long, value_name = "N", value_parser = from_one_to(server::MAX_THREADS))]
+    threads: Option<usize>,
     /// Threads that look for unused space in the background after the start
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
     recovery_threads: usize,
@@ -135,6 +136,11 @@ fn listen_on(text: &str) -> Result<Addresses, String> {
     let some: Addresses = all.iter().filter(usable).copied().collect();
     // With none, the server will say what is wrong with the first.
     Ok(if some.is_empty() { all } else { some })
+}
+
+/// Reads a number that is not zero.
+fn from_one_to(most: usize) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(1..=most as u64)
 }
 
 /// Reads a number of threads.
@@ -214,7 +220,8 @@ impl Args {
             passwords: self.passwords,
             tls,
             allow_remote: self.allow_remote,
-            threads: self.threads,
+            // Of none, the server has one a processor.
+            threads: self.threads.unwrap_or(0),
             more_stats: Some(Arc::new({
                 let db = db.clone();
                 move || pool::lines(&db)
@@ -224,6 +231,7 @@ impl Args {
                 let db = db.clone();
                 move || pool::metrics(&db)
             })),
+            give_back: allocator::set_up(),
             reload: Some(reload),
             ..config
         };

@@ -7,6 +7,7 @@ mod backup;
 mod encrypted;
 mod load;
 mod logs;
+mod memory;
 mod metrics;
 mod service;
 mod settings;

@@ -171,12 +171,12 @@ impl Served {
 
     /// What has been sent to the client and not been taken yet.
     fn received(&mut self) -> Vec<u8> {
-        let (mut received, mut space) = (Vec::new(), [0; 1 << 12]);
+        let mut received = Vec::with_capacity(1 << 12);
         let context = &mut Context::from_waker(Waker::noop());
-        while let Poll::Ready(taken) = poll_take(&mut self.socket, &mut space, context)
-            && let Some(taken) = taken.expect("no failure")
+        while let Poll::Ready(taken) = poll_take(&mut self.socket, &mut received, context)
+            && taken.expect("no failure").is_some()
         {
-            received.extend_from_slice(&space[..taken]);
+            received.reserve(1 << 12);
         }
         received
     }

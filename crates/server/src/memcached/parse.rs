@@ -113,6 +113,8 @@ pub enum Request<'b> {
     Quit,
     /// A line that is not a request; the answer to it.
     Wrong(&'static str),
+    /// A line of HTTP: nothing behind it is meant for this protocol.
+    Http,
     /// A line without an end: nothing behind it can be understood.
     LineTooLong,
 }

@@ -12,6 +12,7 @@ use super::parse::{Body, MAX_KEY, Request, Verb};
 use crate::access::Seen;
 use crate::clients::Client;
 use crate::counters::Counter;
+use crate::cross_protocol::note_hangup;
 use crate::item::{self, Item};
 use crate::number;
 use crate::seldom;
@@ -256,6 +257,10 @@ impl Session {
             Request::Wrong(answer) => answer.as_bytes(),
             Request::LineTooLong => {
                 out.extend_from_slice(b"CLIENT_ERROR line too long\r\n");
+                return Ok(Next::Close);
+            }
+            Request::Http => {
+                note_hangup(&self.worker, &self.client);
                 return Ok(Next::Close);
             }
             Request::Quit => return Ok(Next::Close),

@@ -307,12 +307,14 @@ fn kill(context: &mut Context<'_>, args: Args<'_>) -> Done {
             b"laddr" => doomed.retain(|client| client.local.as_bytes() == value),
             b"type" if is_normal(value)? => {}
             b"type" => doomed.clear(),
-            b"user" if context.shared().passwords.has(value) => {
-                doomed.retain(|client| client.known().user() == value);
-            }
             b"user" => {
-                let user = String::from_utf8_lossy(value);
-                return Err(Wrong(format!("ERR No such user '{user}'")));
+                // A user who is no longer in the file of passwords may still be connected.
+                let is_user = |client: &Arc<Client>| client.known().user() == value;
+                if !context.shared().passwords.has(value) && !redis_clients(context).iter().any(is_user) {
+                    let user = String::from_utf8_lossy(value);
+                    return Err(Wrong(format!("ERR No such user '{user}'")));
+                }
+                doomed.retain(is_user);
             }
             b"skipme" => match value.to_ascii_lowercase().as_slice() {
                 b"yes" => skip_me = true,

@@ -1,10 +1,12 @@
 //! Commands as they arrive: looked up, checked, queued or carried out.
 
-use super::context::{Context, Wrong};
+use super::context::{Context, Done, Wrong};
 use super::parse::Args;
 use super::table::{ALL, COMMANDS, Command, Kind, find};
 use super::transaction;
+use super::walk::Walk;
 use crate::config::{LARGEST_VALUE, NotMade};
+use crate::cross_protocol::{is_http, note_hangup};
 use crate::item::HEADER;
 use crate::memory::ITEM;
 use crate::number;
@@ -127,6 +129,10 @@ impl Command {
 /// Carries out a command that has just arrived, or queues it.
 pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
     match check(context, args) {
+        Err(_) if is_no_command(args) && is_http(args.from(0)) => {
+            note_hangup(context.worker, context.client);
+            context.state.closing = true;
+        }
         Ok((command, number)) => {
             context.client.note_command(number);
             if let Some(queue) = context.state.queue.as_mut().filter(|_| !command.is_not_queued()) {
@@ -159,15 +165,42 @@ pub fn arrived(context: &mut Context<'_>, args: Args<'_>) {
                 true => transact(context, command, args),
                 false => drop(run(context, command, args)),
             }
-            context.timed(command, args);
+            done_for_now(context, command, args);
         }
-        Err(Wrong(text)) => {
-            if let Some(queue) = &mut context.state.queue {
-                queue.refuse();
+        Err(wrong) => match find(args.get(0)) {
+            // What is wrong with it ends the transaction.
+            Some(command) if command.name == "exec" => refuse(context, command, wrong),
+            _ => {
+                if let Some(queue) = &mut context.state.queue {
+                    queue.refuse();
+                }
+                context.reply.error(&wrong.0);
             }
-            context.reply.error(&text);
-        }
+        },
     }
+}
+
+/// Goes on with a walk of the command that came last, which had a turn before.
+pub fn walks_on(context: &mut Context<'_>, args: Args<'_>, walk: Walk) {
+    let Some(command) = find(args.get(0)) else {
+        return;
+    };
+    let _shared = context.worker.shared.databases.shared();
+    run_with(context, |context| walk.go_on(context));
+    done_for_now(context, command, args);
+}
+
+/// Notes what a command has taken; or, of one that goes on in another turn, what it has so far.
+fn done_for_now(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
+    match context.state.walk {
+        Some(_) => context.state.walked += context.worker.lap(),
+        None => context.timed(command, args),
+    }
+}
+
+/// Whether no command of this name takes so many words.
+fn is_no_command(args: Args<'_>) -> bool {
+    find(args.get(0)).is_none_or(|command| !takes(command.arity, args.len()))
 }
 
 /// The command that was sent, and its number, if it may be carried out.
@@ -211,11 +244,12 @@ fn unknown(args: Args<'_>) -> Wrong {
     ))
 }
 
-/// Refuses a command for which there is no room.
+/// Refuses a command, for which there is no room, say.
 fn refuse(context: &mut Context<'_>, command: &Command, Wrong(text): Wrong) {
     if command.name == "exec" {
         context.state.queue = None;
         context.state.watched.clear();
+        let text = text.strip_prefix("ERR ").unwrap_or(&text);
         let text = format!("EXECABORT Transaction discarded because of: {text}");
         context.reply.error(&text);
     } else {
@@ -249,6 +283,8 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     };
     // A database that it has selected is taken back, too.
     (context.state.store, context.state.db) = selected;
+    let db = context.state.db;
+    context.client.know(|known| known.db = db);
     if let Some(text) = failed {
         context.reply.out.truncate(begin);
         context.reply.error(&text);
@@ -257,13 +293,13 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
 
 /// Carries out a command; whether it could be.
 pub fn run(context: &mut Context<'_>, command: &Command, args: Args<'_>) -> bool {
+    run_with(context, |context| (command.run)(context, args))
+}
+
+fn run_with(context: &mut Context<'_>, run: impl FnOnce(&mut Context<'_>) -> Done) -> bool {
     let begin = context.reply.out.len();
-    let done = context
-        .state
-        .store
-        .tick(context.now)
-        .map_err(Wrong::from)
-        .and_then(|()| (command.run)(context, args));
+    let ticked = context.state.store.tick(context.now).map_err(Wrong::from);
+    let done = ticked.and_then(|()| run(context));
     if let Err(Wrong(text)) = &done {
         context.reply.out.truncate(begin);
         context.reply.error(text);

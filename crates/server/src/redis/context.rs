@@ -2,6 +2,7 @@
 
 use super::reply::Reply;
 use super::transaction::{Queue, Watched};
+use super::walk::Walk;
 use crate::backup::Outcome;
 use crate::clients::Client;
 use crate::counters::Counter;
@@ -10,6 +11,7 @@ use crate::seldom;
 use crate::shared::{Shared, Worker};
 use crate::store::{Decision, Failure, Store};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What a connection remembers between two commands.
@@ -27,6 +29,10 @@ pub struct State {
     pub executing: bool,
     /// The backup that the connection waits for.
     pub saving: Option<Saving>,
+    /// The walk of the last command, if it goes on in another turn.
+    pub walk: Option<Walk>,
+    /// How long it has taken in the turns before.
+    pub walked: Duration,
 }
 
 /// What comes of a backup, once it has ended.

@@ -4,14 +4,19 @@
 const SCALE: u32 = 17;
 const ONE: i128 = 10i128.pow(SCALE);
 
-/// A number in units of 10^-17.
+/// A number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decimal(i128);
+pub enum Decimal {
+    /// In units of 10^-17.
+    Finite(i128),
+    /// Infinity of either sign, which has no sum.
+    Infinite,
+}
 
 impl Decimal {
-    pub const ZERO: Decimal = Decimal(0);
+    pub const ZERO: Decimal = Decimal::Finite(0);
 
-    /// The number that is the whole of `text`, such as `-1.5` or `3e2`; digits beyond the seventeenth behind the point
+    /// The number that is the whole of `text`, such as `-1.5`, `3e2` or `inf`; digits beyond the seventeenth behind the point
     /// are cut. `None` where it is none, or above 10^21.
     pub fn read(text: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(text).ok()?;
@@ -25,6 +30,12 @@ impl Decimal {
             _ => (false, mantissa),
         };
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        if ["inf", "infinity"]
+            .iter()
+            .any(|name| digits.eq_ignore_ascii_case(name))
+        {
+            return Some(Decimal::Infinite);
+        }
         if whole.is_empty() && fraction.is_empty() {
             return None;
         }
@@ -42,16 +53,23 @@ impl Decimal {
             }
             place -= 1;
         }
-        Some(Decimal(if negative { -sum } else { sum }))
+        Some(Decimal::Finite(if negative { -sum } else { sum }))
     }
 
-    /// The sum, unless it is too large.
-    pub fn add(self, other: Decimal) -> Option<Decimal> {
-        self.0.checked_add(other.0).map(Decimal)
+    /// The sum, unless it is too large or infinite.
+    pub fn add(self, other: Decimal) -> Option<Finite> {
+        match (self, other) {
+            (Decimal::Finite(one), Decimal::Finite(other)) => one.checked_add(other).map(Finite),
+            _ => None,
+        }
     }
 }
 
-impl std::fmt::Display for Decimal {
+/// A sum, in units of 10^-17.
+#[derive(Clone, Copy, Debug)]
+pub struct Finite(i128);
+
+impl std::fmt::Display for Finite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let sign = if self.0 < 0 { "-" } else { "" };
         let (one, magnitude) = (ONE.unsigned_abs(), self.0.unsigned_abs());
@@ -79,9 +97,13 @@ mod tests {
         assert_eq!(sum("10.5", "-10.5").as_deref(), Some("0"));
         assert_eq!(sum("1e-17", "0").as_deref(), Some("0.00000000000000001"));
         for word in [
-            "", "-", ".", "1.2.3", "1e", "a", " 1", "1 ", "nan", "inf", "1e40", "0x10",
+            "", "-", ".", "1.2.3", "1e", "a", " 1", "1 ", "nan", "infin", "1e40", "0x10",
         ] {
             assert_eq!(sum(word, "0"), None, "{word}");
+        }
+        for word in ["inf", "-INF", "+Infinity"] {
+            assert_eq!(Decimal::read(word.as_bytes()), Some(Decimal::Infinite), "{word}");
+            assert_eq!(sum("1", word), None, "{word}");
         }
     }
 }

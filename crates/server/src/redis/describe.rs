@@ -30,12 +30,12 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
                 b"module" => false, // There are none.
                 _ => return Err(SYNTAX.into()),
             };
-            let fits = |command: &&Command| by_pattern && glob::fits(&pattern, command.name.as_bytes());
-            reply.array(COMMANDS.iter().filter(fits).count());
-            COMMANDS
-                .iter()
-                .filter(fits)
-                .for_each(|command| reply.bulk(command.name.as_bytes()));
+            let names = COMMANDS.iter().flat_map(names);
+            let fitting: Vec<_> = names
+                .filter(|name| by_pattern && glob::fits(&pattern, name.as_bytes()))
+                .collect();
+            reply.array(fitting.len());
+            fitting.iter().for_each(|name| reply.bulk(name.as_bytes()));
         }
         (b"info", 2) => {
             reply.array(COMMANDS.len());
@@ -77,6 +77,12 @@ pub fn command(context: &mut Context<'_>, args: Args<'_>) -> Done {
         _ => return Err(no_subcommand("command", args)),
     }
     Ok(())
+}
+
+/// The name of a command, and those of its subcommands.
+fn names(command: &Command) -> impl Iterator<Item = String> {
+    let of_subcommand = move |(word, _): &(&str, i64)| format!("{}|{word}", command.name);
+    std::iter::once(command.name.to_owned()).chain(command.subcommands.iter().map(of_subcommand))
 }
 
 /// Replies the keys of a command that is not to be carried out.

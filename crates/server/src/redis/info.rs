@@ -106,6 +106,7 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             line("total_net_input_bytes", &sum(Counter::BytesRead)),
             line("total_net_output_bytes", &sum(Counter::BytesWritten)),
             line("rejected_connections", &shared.rejected.load(Ordering::Relaxed)),
+            line("http_hangups", &sum(Counter::HttpHangups)),
             line("keyspace_hits", &sum(Counter::GetHits)),
             line("keyspace_misses", &sum(Counter::GetMisses)),
             line("evicted_keys", &memory.evicted()),

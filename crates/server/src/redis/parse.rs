@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct Limits {
     /// The longest argument, in bytes.
     pub bulk: usize,
-    /// The longest command, in bytes.
+    /// The longest command, in bytes, with [`ARG`] bytes more for each argument.
     pub command: usize,
 }
 
@@ -25,10 +25,13 @@ impl Limits {
 
 /// The longest inline command, and the longest line that tells a length.
 const MAX_LINE: usize = 64 << 10;
-/// The most arguments of a command, and of a client's that has not said who it is.
-const MAX_ARGS: u64 = 1 << 20;
+/// The most arguments that a command may announce, as in Redis, and those of a client that has not said who it is.
+const MAX_ARGS: i64 = i32::MAX as i64;
 const MAX_STRANGERS_ARGS: u64 = 10;
 const MAX_STRANGERS_BULK: usize = 16 << 10;
+
+/// What the place of an argument takes, in bytes.
+const ARG: usize = size_of::<Range<usize>>();
 
 /// What the parser makes of the bytes it is shown.
 #[derive(Debug, PartialEq, Eq)]
@@ -199,7 +202,7 @@ impl Parser {
                 Some(count) => Some(count as i64),
                 None => number::strict(&self.line(input, "too big mbulk count string")?[1..]),
             };
-            let Some(count) = count.filter(|&count| count <= MAX_ARGS as i64) else {
+            let Some(count) = count.filter(|&count| count <= MAX_ARGS) else {
                 return Err(wrong("invalid multibulk length"));
             };
             let count = count.max(0) as u64;
@@ -215,7 +218,7 @@ impl Parser {
                 None => self.bulk_length(input, stranger)?,
             };
             let whole = self.at + length + 2;
-            if whole > self.limits.command {
+            if whole + self.args.len() * ARG > self.limits.command {
                 return Err(wrong("command too long"));
             }
             if input.len() < whole {

@@ -1,7 +1,7 @@
 //! `SLOWLOG`.
 
 use super::command::no_subcommand;
-use super::context::{Context, Done};
+use super::context::{Context, Done, Wrong};
 use super::help::help;
 use super::parse::Args;
 use super::table::{Command, find};
@@ -37,6 +37,12 @@ pub fn slowlog(context: &mut Context<'_>, args: Args<'_>) -> Done {
         (b"reset", 2) => {
             context.shared().slow.reset();
             context.reply.ok();
+        }
+        (b"get", _) => {
+            let word = String::from_utf8_lossy(args.get(1));
+            return Err(Wrong(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{word}'. Try SLOWLOG HELP."
+            )));
         }
         (b"help", 2) => help(context, "slowlog")?,
         _ => return Err(no_subcommand("slowlog", args)),
@@ -76,8 +82,8 @@ impl Context<'_> {
     }
 
     /// Notes what a command that is done has taken.
-    pub fn timed(&self, command: &Command, args: Args<'_>) {
-        let took = self.worker.lap();
+    pub fn timed(&mut self, command: &Command, args: Args<'_>) {
+        let took = self.worker.lap() + std::mem::take(&mut self.state.walked);
         let timed = command.timed();
         if self.worker.took(timed, took, 1) {
             // What may hold a password is not kept.

@@ -132,6 +132,15 @@ const SYNTAX: &[(&[&str], &[Arg])] = &[
         &[KEY.multiple()],
     ),
     (&["echo"], &[string("message")]),
+    (
+        &["evalsha"],
+        &[
+            string("sha1"),
+            integer("numkeys"),
+            KEY.multiple().optional(),
+            string("arg").multiple().optional(),
+        ],
+    ),
     (&["expire"], &[KEY, SECONDS, WHEN]),
     (&["expireat"], &[KEY, AT, WHEN]),
     (&["flushall", "flushdb"], &[FLUSH]),

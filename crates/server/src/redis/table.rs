@@ -3,8 +3,8 @@
 use super::context::{Context, Done};
 use super::parse::Args;
 use super::{
-    admin, backup, client, config, describe, expiry, info, keys, numbers, scan, sets, slowlog, strings,
-    transaction,
+    admin, backup, client, config, describe, expiry, info, keys, numbers, scan, scripts, sets, slowlog,
+    strings, transaction,
 };
 
 /// A command.
@@ -86,6 +86,7 @@ commands! {
     "del" -2 Alone ALL "generic" keys::del, "Deletes one or more keys.";
     "discard" 1 Neither NONE "transactions" transaction::discard, "Discards a transaction.";
     "echo" 2 Neither NONE "connection" admin::echo, "Returns the given string.";
+    "evalsha" -3 Write NONE "scripting" scripts::evalsha, "Executes a server-side Lua script by SHA1 digest.";
     "exec" 1 Alone NONE "transactions" transaction::exec, "Executes all commands in a transaction.";
     "exists" -2 Read ALL "generic" keys::exists, "Determines whether one or more keys exist.";
     "expire" -3 Write ONE "generic" expiry::expire, "Sets the expiration time of a key in seconds.";

@@ -12,6 +12,7 @@ use super::context::{Context, Done, Wrong, is_name};
 use super::parse::{Args, Kept};
 use super::table::Command;
 use crate::clients::Client;
+use crate::freed;
 use crate::store::{Seen, Store};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ impl Queue {
 impl Drop for Queue {
     fn drop(&mut self) {
         self.client.know(|known| known.queued = None);
+        freed::note(self.size);
     }
 }
 

@@ -78,7 +78,8 @@ impl Pending {
     /// Keeps edits back no longer, and forgets those that were.
     pub fn end(&self) {
         self.on.store(false, Ordering::Relaxed);
-        *self.kept() = Kept::default();
+        let kept = std::mem::take(&mut *self.kept());
+        crate::freed::note(kept.bytes);
     }
 
     /// What is kept back; `None` where that is more than a transaction may change.

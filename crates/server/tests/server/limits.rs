@@ -149,3 +149,38 @@ fn cursors_end_with_their_server() {
     scanned(&mut client, &format!("scan {new} count 1\r\n"), &key("b"));
     server.stop();
 }
+
+/// A command has as many arguments as its bytes allow: far more than the 2^20 of older servers.
+#[test]
+fn a_command_may_have_very_many_arguments() {
+    const PAIRS: usize = 600_000;
+    let server = Running::with_redis();
+    let mut client = server.connect_redis();
+    let mut words = vec!["MSET".to_owned()];
+    words.extend((0..2 * PAIRS).map(|i| {
+        if i % 2 == 0 {
+            format!("k{i}")
+        } else {
+            "v".to_owned()
+        }
+    }));
+    client.ask(&resp(&words), "+OK\r\n");
+    client.ask("DBSIZE\r\n", &format!(":{PAIRS}\r\n"));
+    words.truncate(1);
+    words[0] = "DEL".to_owned();
+    words.extend((0..2 * PAIRS).map(|i| format!("k{i}")));
+    client.ask(&resp(&words), &format!(":{PAIRS}\r\n"));
+    // So much would not be held: what is announced is refused when it comes, not before.
+    client.send(format!("*{}\r\n", i32::MAX).as_bytes());
+    let mut other = server.connect_redis();
+    other.ask("PING\r\n", "+PONG\r\n");
+    other.ask(
+        &format!("*{}\r\n", i64::from(i32::MAX) + 1),
+        "-ERR Protocol error: invalid multibulk length\r\n",
+    );
+}
+
+fn resp(words: &[String]) -> String {
+    let each = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), each.collect::<String>())
+}

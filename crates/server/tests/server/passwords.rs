@@ -1,8 +1,9 @@
 //! Servers that want to know who comes.
 
-use crate::support::{Client, Running, with_redis};
+use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
 use std::sync::Arc;
+use std::time::Instant;
 use wollemi_server::{Config, Error, Server};
 
 fn guarded(text: &str, name: &str) -> Config {
@@ -91,6 +92,44 @@ fn users_are_told_and_ended_by_name() {
     ann.ask("client kill user default\r\n", ":1\r\n");
     nobody.expect_end();
     std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
+}
+
+/// A user who is no longer in the file may still be connected, and that connection can be ended by the user's name.
+#[test]
+fn users_that_were_removed_can_be_ended_by_name() {
+    let config = guarded("ann:secret\nbob:word\n", "removed");
+    let path = config.passwords.clone().expect("set above");
+    let config = Config {
+        reload: Some(Arc::new(|| Ok(Config::default()))),
+        ..config
+    };
+    let server = Running::over(config, Arc::new(Model::new()));
+    let [mut ann, mut bob] = [(); 2].map(|()| server.connect_redis());
+    ann.ask("auth ann secret\r\n", "+OK\r\n");
+    bob.ask("auth bob word\r\n", "+OK\r\n");
+    std::fs::write(&path, "ann:secret\n").expect("a file");
+    // Only servers that take it hear it: none is ended by it while this one runs.
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::HUP).expect("a signal");
+    let begin = Instant::now();
+    loop {
+        let mut again = server.connect_redis();
+        again.send(b"auth bob word\r\n");
+        if again.line() != "+OK" {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the file is not read again");
+    }
+    ann.ask("client kill user eve\r\n", "-ERR No such user 'eve'\r\n");
+    ann.send(b"client kill user bob\r\n");
+    assert!(
+        ann.line()
+            .trim_start_matches(':')
+            .parse::<u32>()
+            .is_ok_and(|ended| ended > 0)
+    );
+    bob.expect_end();
+    ann.ask("client kill user bob\r\n", "-ERR No such user 'bob'\r\n");
+    std::fs::remove_file(path).expect("the file");
 }
 
 /// A file that says nothing, or not what it should, is refused.

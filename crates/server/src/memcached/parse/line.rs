@@ -2,6 +2,7 @@
 
 use super::meta::{self, MetaVerb};
 use super::{Body, Keys, MAX_KEY, Request, Verb};
+use crate::cross_protocol::is_http;
 use crate::number;
 use std::ops::RangeInclusive;
 
@@ -90,6 +91,7 @@ pub fn parse(line: &[u8]) -> Parsed<'_> {
         b"me" => meta::debug(rest),
         b"version" => whole(Request::Version),
         b"quit" => whole(Request::Quit),
+        _ if is_http(Keys { rest: line }) => whole(Request::Http),
         _ => wrong(ERROR),
     }
 }

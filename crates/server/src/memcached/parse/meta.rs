@@ -38,6 +38,8 @@ pub struct Flags<'b> {
     pub quiet: bool,
     /// `v`: the value is wanted.
     pub value: bool,
+    /// `u`: looking does not count as asking for the item.
+    pub no_bump: bool,
     /// `I`: mark the item as stale; or, with `C`, store an older item.
     pub invalidate: bool,
     /// `N`: the lifetime of an item that is made if there is none.
@@ -149,6 +151,7 @@ fn flags<'b>(verb: MetaVerb, key: &[u8], words: Keys<'b>) -> Result<Flags<'b>, &
         binary: false,
         quiet: false,
         value: false,
+        no_bump: false,
         invalidate: false,
         vivify: None,
         lifetime: None,
@@ -228,14 +231,15 @@ impl Flags<'_> {
             b'I' => self.invalidate = true,
             b'q' => self.quiet = true,
             b'v' => self.value = true,
+            b'u' => self.no_bump = true,
             b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' => {}
             _ => return Err(BAD_FLAG),
         }
         Ok(())
     }
 
-    /// Whether a `mg` with these flags only looks, as far as the flags say.
+    /// Whether a `mg` with these flags only looks, as far as the flags say, and is counted as a look.
     pub fn only_look(&self) -> bool {
-        self.vivify.is_none() && self.lifetime.is_none() && self.recache.is_none()
+        !self.no_bump && self.vivify.is_none() && self.lifetime.is_none() && self.recache.is_none()
     }
 }

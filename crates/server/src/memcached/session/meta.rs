@@ -88,7 +88,9 @@ impl Session {
                 Decision::Put(true)
             })?;
         if found {
-            self.note(key, true);
+            if !flags.no_bump {
+                self.note(key, true);
+            }
         } else {
             miss(key, flags, out);
         }

@@ -82,18 +82,29 @@ impl Session {
     }
 
     fn connections(&self, out: &mut Vec<u8>) {
-        for client in self.shared().clients.all() {
-            let scheme = if client.local.starts_with('/') {
-                "unix"
-            } else {
-                "tcp"
-            };
+        let shared = self.shared();
+        let scheme = |address: &str| if address.starts_with('/') { "unix" } else { "tcp" };
+        // Listening sockets have the first numbers, which are no clients'.
+        let listening = shared.listening.get().map_or(&[][..], Vec::as_slice);
+        for (number, address) in (1u64..).zip(listening) {
+            stat(
+                out,
+                &format!("{number}:addr"),
+                &format_args!("{}:{address}", scheme(address)),
+            );
+            stat(out, &format!("{number}:state"), &"conn_listening");
+            let uptime = shared.started.elapsed().as_secs();
+            stat(out, &format!("{number}:secs_since_last_cmd"), &uptime);
+        }
+        for client in shared.clients.all() {
+            let number = client.id + listening.len() as u64;
+            let scheme = scheme(&client.local);
             let mut line = |name: &str, value: &dyn std::fmt::Display| {
-                stat(out, &format!("{}:{name}", client.id), value);
+                stat(out, &format!("{number}:{name}"), value);
             };
             line("addr", &format_args!("{scheme}:{}", client.peer));
             line("listen_addr", &format_args!("{scheme}:{}", client.local));
-            line("state", &"conn_parse_cmd");
+            line("state", &client.state().name());
             line("secs_since_last_cmd", &client.idle());
         }
     }

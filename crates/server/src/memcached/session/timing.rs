@@ -84,7 +84,7 @@ impl Session {
             Request::Version => const { number("version") },
             Request::Verbosity => const { number("verbosity") },
             Request::MemoryLimit(_) => const { number("cache_memlimit") },
-            Request::Quit | Request::Wrong(_) | Request::LineTooLong => return,
+            Request::Quit | Request::Wrong(_) | Request::Http | Request::LineTooLong => return,
         };
         self.timed_as(number, self.worker.lap(), 1, now, || {
             request.key().into_iter().collect()

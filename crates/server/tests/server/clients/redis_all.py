@@ -114,6 +114,33 @@ with client.pipeline(transaction=False) as pipe:
     answers = pipe.execute()
 assert answers[1::2] == [b"%d" % i for i in range(5000)]
 
+# A lock: taken, held longer, and given back by its holder alone.
+lock = client.lock("lock", timeout=10, blocking=False)
+assert lock.acquire() and client.pttl("lock") > 5000
+other = client.lock("lock", timeout=10, blocking=False)
+assert not other.acquire()
+assert lock.extend(100) and client.ttl("lock") > 100
+assert lock.extend(50, replace_ttl=True) and 40 < client.ttl("lock") <= 50
+assert lock.reacquire() and client.ttl("lock") <= 10
+other.local.token = b"not the holder"
+for call in (other.release, other.reacquire, lambda: other.extend(10)):
+    try:
+        call()
+        raise SystemExit("a lock of another holder")
+    except redis.exceptions.LockError:
+        pass
+assert client.get("lock") == lock.local.token
+lock.release()
+assert client.get("lock") is None
+lock.local.token = b"gone"
+for call in (lock.release, lock.reacquire, lambda: lock.extend(10)):
+    try:
+        call()
+        raise SystemExit("a lock that is gone")
+    except redis.exceptions.LockError:
+        pass
+assert "No matching script" in refused(client.evalsha, "a" * 40, 1, "lock")
+
 # The server.
 assert client.config_get("maxclients")["maxclients"] == "1024"
 assert client.config_set("timeout", 300) is True and client.config_get("time*") == {"timeout": "300"}

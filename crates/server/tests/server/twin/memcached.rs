@@ -8,10 +8,13 @@ mod requests;
 mod words;
 
 use super::{Random, Real, rounds};
-use crate::support::{Client, Running, shown};
+use crate::support::{Client, PATIENCE, Running, config, shown};
+use index::model::Model;
 use mask::Uniques;
 use requests::{END, ENDS};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
 
 fn real() -> Real {
     Real::start("memcached", |command, own, port| {
@@ -78,6 +81,7 @@ const OUR_OWN: &[&str] = &[
     "curr_items_exact",
     "swept_items",
     "server_errors",
+    "http_hangups",
     "redis_commands",
     "slowlog_micros",
     "slowlog_length",
@@ -165,4 +169,57 @@ fn statistics_are_memcacheds() {
             }
         }
     }
+}
+
+/// What `stats conns` tells of the connections: each with its state, in their order.
+fn states(asking: &mut Client) -> Vec<String> {
+    let told = statistics(asking, "stats conns\r\n");
+    let of_state = told.into_iter().filter(|(name, _)| name.ends_with(":state"));
+    of_state.map(|(_, state)| state).collect()
+}
+
+/// Listening sockets are told of, and what each connection is about: new, waiting for a line, for data, to send, or asking.
+#[test]
+fn connections_are_told_of_as_in_memcached() {
+    let real = real();
+    let ours = Running::over(config(), Arc::new(Model::new()));
+    let scenes = [real.address, ours.address].map(|address| {
+        let connect = |sends: &[u8]| {
+            let mut client = Client::connect(address);
+            client.send(sends);
+            client
+        };
+        let mut idle = connect(b"version\r\n");
+        idle.line();
+        let mut large = connect(b"set large 0 0 1000000\r\n");
+        large.send(&[b'x'; 1_000_000]);
+        large.ask("\r\n", "STORED\r\n");
+        let deaf = connect("get large\r\n".repeat(60).as_bytes());
+        let others = [&b""[..], b"get k", b"set k 0 0 10\r\nabc"].map(connect);
+        (idle, large, deaf, others, Client::connect(address))
+    });
+    let mut scenes = scenes;
+    let begin = Instant::now();
+    let expected = [
+        "conn_listening",
+        "conn_read",
+        "conn_read",
+        "conn_mwrite",
+        "conn_new_cmd",
+        "conn_read",
+        "conn_nread",
+        "conn_parse_cmd",
+    ];
+    for scene in &mut scenes {
+        // They come to it in their own time.
+        while states(&mut scene.4) != expected {
+            assert!(begin.elapsed() < PATIENCE, "{:?}", states(&mut scene.4));
+        }
+    }
+    let [theirs, ours] = scenes.each_mut().map(|scene| -> Vec<String> {
+        let told = statistics(&mut scene.4, "stats conns\r\n").into_iter();
+        told.map(|(name, _)| name.rsplit(':').next().unwrap_or_default().to_owned())
+            .collect()
+    });
+    assert_eq!(ours, theirs);
 }

@@ -7,6 +7,7 @@ mod words;
 
 use super::{Random, Real, rounds};
 use crate::support::{Client, Running, shown};
+use reply::Reply;
 use words::command;
 
 fn encoded(words: &[String]) -> String {
@@ -87,6 +88,27 @@ fn watched_keys_change_as_in_redis() {
     }
     drop(pairs);
     assert_eq!(ours.stop().failures, 0);
+}
+
+/// Each form of each command, in a fixed order, has the answer that Redis gives. Nothing there depends on chance or time.
+#[test]
+fn each_form_of_a_command_is_answered_as_in_redis() {
+    let real = real();
+    let ours = Running::over_pool();
+    let blocks = include_str!("redis/checklist.txt").split("\n\n");
+    for block in blocks {
+        for protocol in ["2", "3"] {
+            let mut clients = [Client::connect(real.address), ours.connect_redis()];
+            for client in &mut clients {
+                client.send(format!("HELLO {protocol}\r\n").as_bytes());
+                client.until(b"modules\r\n*0\r\n");
+            }
+            for line in block.lines().filter(|line| !line.starts_with('#')) {
+                let [theirs, ours] = clients.each_mut().map(|client| Reply::to_line(client, line));
+                assert_eq!(ours, theirs, "RESP{protocol}: {line}");
+            }
+        }
+    }
 }
 
 /// What is not the protocol has the answer that Redis gives, and the connection goes on or ends as there.

@@ -254,7 +254,7 @@ pub const SELDOM: &[&str] = &[
 pub const FLAGS: Words = Words {
     right: &[
         "v", "v", "k", "q", "s", "t", "c", "f", "l", "h", "O", "TL", "NL", "RR", "FF", "CU", "I", "M", "JD",
-        "DD", "P1", "L1",
+        "DD", "P1", "L1", "u", "u",
     ],
     wrong: &["b", "S1", "E1", "x", "!"],
 };

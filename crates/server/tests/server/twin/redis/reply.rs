@@ -22,6 +22,16 @@ impl Reply {
         Reply::read(client)
     }
 
+    /// What a server replies to an inline command. The parts of `KEYS` have no order.
+    pub fn to_line(client: &mut Client, line: &str) -> Reply {
+        client.send(format!("{line}\r\n").as_bytes());
+        let reply = Reply::read(client);
+        match line.starts_with("KEYS ") {
+            true => reply.into_set(),
+            false => reply,
+        }
+    }
+
     fn read(client: &mut Client) -> Reply {
         let line = client.line();
         let (kind, text) = line.split_at(1);

@@ -89,6 +89,34 @@ fn commands_are_described_as_rediss() {
     expect_described(&mut clients);
 }
 
+/// Commands and subcommands are listed by pattern as there, but for those that are not here.
+#[test]
+fn commands_are_listed_by_pattern_as_in_redis() {
+    let (_real, _ours, mut clients) = both();
+    let listed = |clients: &mut [Client; 2], pattern: &str| {
+        ask(clients, &["COMMAND", "LIST", "FILTERBY", "PATTERN", pattern]).map(|list| {
+            let mut names: Vec<_> = list.parts.into_iter().map(|name| name.text).collect();
+            names.sort();
+            names
+        })
+    };
+    let [_, here] = listed(&mut clients, "*");
+    for pattern in ["config|*", "CONFIG|*", "co*", "*get", "[c]onfig|get", "x"] {
+        let [theirs, ours] = listed(&mut clients, pattern);
+        let common: Vec<_> = theirs.into_iter().filter(|name| here.contains(name)).collect();
+        assert_eq!(ours, common, "{pattern}");
+    }
+    for words in [
+        &["COMMAND", "LIST", "FILTERBY", "PATTERN"][..],
+        &["COMMAND", "LIST", "FILTERBY", "MODULE", "nonesuch"],
+        &["COMMAND", "LIST", "FILTERBY", "NONESUCH", "x"],
+        &["COMMAND", "LIST", "x"],
+    ] {
+        let [theirs, ours] = ask(&mut clients, words);
+        assert_eq!(ours, theirs, "{words:?}");
+    }
+}
+
 /// What can be set is set as there: the same values are taken, and read as the same.
 #[test]
 fn settings_are_rediss() {
@@ -150,7 +178,7 @@ fn sections(text: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
 }
 
 /// What this server alone tells.
-const OUR_OWN: &[&str] = &["wollemi_version", "threads", "keyspace_exact"];
+const OUR_OWN: &[&str] = &["wollemi_version", "threads", "keyspace_exact", "http_hangups"];
 
 /// What programs look for that watch a Redis server.
 const WATCHED: &[&str] = &[
