@@ -55,6 +55,7 @@ pub fn replace_value<P: Publication, M: Media>(
 
 /// Gives the chunk of an object back once no reader can hold it. `len` is the [`footprint`](heap::footprint)
 /// of its draft.
+#[track_caller]
 pub fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link, len: usize) {
     if let Some(offset) = link.offset() {
         // SAFETY: the holder of the access retires what it has unlinked under its guard.

@@ -82,6 +82,45 @@ fn a_table_and_usage() {
         .fails(2, &["no persist can be missed"]);
 }
 
+/// All models run in turn; a model that an index does not claim is named, with the reason.
+#[test]
+fn all_models_in_turn() {
+    let pool = Pool::new();
+    let run = |index: &str| -> Vec<Value> {
+        let args = [
+            "torture", "--index", index, "--model", "all", "--ops", "8", "--states", "50", "--json",
+        ];
+        let out = pool.ok(args);
+        let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        lines
+            .map(|line| serde_json::from_slice(line).expect("a line of JSON"))
+            .collect()
+    };
+    let models = |lines: &[Value]| -> Vec<String> {
+        let models = lines.iter().map(|line| line["model"].as_str().expect("a name"));
+        models.map(str::to_owned).collect()
+    };
+    let wort = run("wort");
+    assert_eq!(models(&wort), ["power", "word", "process"]);
+    assert!(
+        wort.iter().all(|line| line["states"].as_u64() >= Some(50)),
+        "{wort:?}"
+    );
+    let roart = run("roart");
+    assert_eq!(models(&roart), ["power", "process", "word"]);
+    let reason = roart[2]["left_out"].as_str().expect("a reason");
+    assert!(reason.contains("does not claim the model word"), "{reason}");
+    let args = [
+        "torture", "--index", "roart", "--model", "all", "--ops", "8", "--states", "50",
+    ];
+    let table = pool.ok(args);
+    assert!(
+        text(&table).contains("word left out: it relies on"),
+        "{}",
+        text(&table)
+    );
+}
+
 /// A hunt that has no time to miss the persists that it leaves out says which these are, ends with exit code 1, and
 /// keeps to its bound.
 #[test]

@@ -9,7 +9,7 @@ mod live;
 use crate::choose::Random;
 use crate::coverage::Shape;
 use crate::history::History;
-use crate::on_heap::{check_accounts, heap, recover, shape};
+use crate::on_heap::{audit, check_accounts, heap, recover, shape};
 use crate::{Crash, Depth, Subject, Verdict};
 pub use live::Live;
 use live::{KIND, Table, tracers};
@@ -57,6 +57,8 @@ pub enum Answer {
     Done(bool),
     /// What is there.
     Holds(Option<Held>),
+    /// The pool is full, and nothing was changed.
+    Full,
 }
 
 /// What hangs where.
@@ -129,7 +131,16 @@ impl Subject for Blobs {
             Op::RemoveRoot(number) => live.remove_root(*number),
             Op::Get(place) => return get(live, *place).map(Answer::Holds),
         };
-        done.map(Answer::Done).map_err(|error| error.to_string())
+        live.unless_full(done)
+            .map(|done| done.map_or(Answer::Full, Answer::Done))
+    }
+
+    fn is_refusal(&self, answer: &Answer) -> bool {
+        *answer == Answer::Full
+    }
+
+    fn check_end(&self, live: &Live) -> Result<(), String> {
+        audit(&live.heap, &tracers())
     }
 
     fn specify(&self, state: &mut State, op: &Op) -> Answer {
@@ -164,9 +175,11 @@ impl Subject for Blobs {
         let mut held = held;
         for _ in 0..rounds {
             let (slot, blob) = put(&mut verdict.random);
-            live.put(slot, blob)
-                .map_err(|error| format!("after recovery, a put failed: {error}"))?;
-            held.insert(Place::Slot(slot), blob);
+            let put = live.unless_full(live.put(slot, blob));
+            let put = put.map_err(|error| format!("after recovery, a put failed: {error}"))?;
+            if put.is_some() {
+                held.insert(Place::Slot(slot), blob);
+            }
         }
         for number in 0..ROOTS {
             let there = held.remove(&Place::Root(number)).is_some();
@@ -179,13 +192,7 @@ impl Subject for Blobs {
             return Err("after recovery, something is not what was put there".into());
         }
         if verdict.depth == Depth::Deep {
-            let audit = live
-                .heap
-                .audit(&tracers(), 1)
-                .map_err(|error| error.to_string())?;
-            if !audit.is_clean() {
-                return Err(format!("after recovery and use, the audit says {audit:?}"));
-            }
+            audit(&live.heap, &tracers()).map_err(|wrong| format!("after recovery and use, {wrong}"))?;
         }
         Ok(which)
     }
@@ -262,12 +269,25 @@ fn put(random: &mut Random) -> (u8, Held) {
 }
 
 /// A history of `ops` operations on the heap by so many threads.
+///
+/// One in three is opened again after a preparation, and one in five has little room: pages for the objects of a few slots.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
+    let reopened = seed % 3 == 2;
+    let prepared = if reopened {
+        4 + random.below(20) as usize
+    } else {
+        0
+    };
     History {
         seed,
-        ops: (0..ops).map(|_| op(&mut random)).collect(),
-        prepared: 0,
+        ops: (0..prepared + ops).map(|_| op(&mut random)).collect(),
+        prepared: prepared as u32,
         threads,
+        reopened,
+        room: match seed % 5 {
+            3 => (4 + random.below(8)) << 16,
+            _ => u64::MAX,
+        },
     }
 }

@@ -5,6 +5,10 @@
 //! the sequential specification and the operations in flight that it contains already. An acknowledgement keeps the
 //! configurations that contain the operation with the answer it gave. After a crash any configuration that can be
 //! reached may be what is left.
+//!
+//! An operation that reads piece by piece has no place in that order. It is judged by all states that any configuration
+//! could be in while it was under way. An operation in flight without which it could not have read what it did has
+//! happened.
 
 use crate::Subject;
 use std::hash::{Hash, Hasher};
@@ -12,7 +16,52 @@ use std::rc::Rc;
 
 pub(crate) struct Expectation<S: Subject> {
     configurations: Vec<Configuration<S>>,
-    in_flight: Vec<(u32, S::Op)>,
+    in_flight: Vec<InFlight<S>>,
+    readings: Vec<Reading<S>>,
+}
+
+/// An operation with a moment of its own.
+struct InFlight<S: Subject> {
+    id: u32,
+    op: S::Op,
+    thread: u32,
+    /// Operations of the same call that happen before it.
+    after: Vec<u32>,
+}
+
+/// An operation that reads piece by piece.
+struct Reading<S: Subject> {
+    id: u32,
+    op: S::Op,
+    /// Those that it may have seen something of.
+    seen: Vec<Configuration<S>>,
+}
+
+impl<S: Subject> Reading<S> {
+    fn may_see(&mut self, configurations: &[Configuration<S>]) {
+        for one in configurations {
+            if !self.seen.contains(one) {
+                self.seen.push(one.clone());
+            }
+        }
+    }
+
+    /// Whether it may answer this, if no other state was there than those that pass.
+    fn check(
+        &self,
+        subject: &S,
+        answer: &S::Answer,
+        pass: impl Fn(&Configuration<S>) -> bool,
+    ) -> Result<(), String> {
+        let mut states: Vec<&S::State> = Vec::new();
+        for one in self.seen.iter().filter(|one| pass(one)) {
+            // Most that are one state are one object.
+            if !states.iter().any(|state| std::ptr::eq(*state, &*one.state)) {
+                states.push(&one.state);
+            }
+        }
+        subject.check_reading(&self.op, answer, &states)
+    }
 }
 
 struct Configuration<S: Subject> {
@@ -43,6 +92,10 @@ impl<S: Subject> PartialEq for Configuration<S> {
 }
 
 impl<S: Subject> Configuration<S> {
+    fn has_happened(&self, id: u32) -> bool {
+        self.happened.iter().any(|(happened, _)| *happened == id)
+    }
+
     fn holds_what(&self, other: &Self) -> bool {
         self.hash == other.hash && (Rc::ptr_eq(&self.state, &other.state) || self.state == other.state)
     }
@@ -59,32 +112,85 @@ impl<S: Subject> Expectation<S> {
         Expectation {
             configurations: configurations.collect(),
             in_flight: Vec::new(),
+            readings: Vec::new(),
         }
     }
 
-    pub(crate) fn invoke(&mut self, id: u32, op: S::Op) {
-        self.in_flight.push((id, op));
+    /// A thread begins an operation. What it has in flight already is of the same call.
+    pub(crate) fn invoke(&mut self, subject: &S, id: u32, thread: u32, op: S::Op) {
+        if subject.reads_piecemeal(&op) {
+            self.readings.push(Reading {
+                id,
+                op,
+                seen: Vec::new(),
+            });
+        } else {
+            let own = self.in_flight.iter().filter(|one| one.thread == thread);
+            let before = own.filter(|one| subject.keeps_order(&one.op, &op));
+            let after = before.map(|one| one.id).collect();
+            self.in_flight.push(InFlight {
+                id,
+                op,
+                thread,
+                after,
+            });
+        }
+        // An acknowledgement makes no state possible that was not so before.
+        if !self.readings.is_empty() {
+            let reachable = self.reachable(subject);
+            for reading in &mut self.readings {
+                reading.may_see(&reachable);
+            }
+        }
     }
 
-    /// Whether the answer is one that the specification can give.
-    pub(crate) fn acknowledge(&mut self, subject: &S, id: u32, answer: &S::Answer) -> bool {
+    /// Takes note of an answer; the error says why it is none that the specification can give.
+    pub(crate) fn acknowledge(&mut self, subject: &S, id: u32, answer: &S::Answer) -> Result<(), String> {
+        if let Some(at) = self.readings.iter().position(|reading| reading.id == id) {
+            let reading = self.readings.swap_remove(at);
+            let wrong = |why| format!("{:?} answers {answer:?}: {why}", reading.op);
+            reading.check(subject, answer, |_| true).map_err(wrong)?;
+            let ids = self.in_flight.iter().map(|one| one.id);
+            let needed = ids.filter(|&id| {
+                let without = reading.check(subject, answer, |one| !one.has_happened(id));
+                without.is_err()
+            });
+            let needed: Vec<u32> = needed.collect();
+            if !needed.is_empty() {
+                self.configurations = self.reachable(subject);
+                self.configurations
+                    .retain(|one| needed.iter().all(|&id| one.has_happened(id)));
+            }
+            return match self.configurations.is_empty() {
+                true => Err(wrong("no order of the others lets it".into())),
+                false => Ok(()),
+            };
+        }
+        let refused = subject.is_refusal(answer);
         let mut kept: Vec<Configuration<S>> = Vec::new();
         for mut configuration in self.reachable(subject) {
-            let Some(at) = configuration
+            let happened = configuration
                 .happened
                 .iter()
-                .position(|(happened, _)| *happened == id)
-            else {
-                continue;
+                .position(|(happened, _)| *happened == id);
+            let fits = match happened {
+                Some(at) => configuration.happened.swap_remove(at).1 == *answer && !refused,
+                None => refused,
             };
-            let (_, given) = configuration.happened.swap_remove(at);
-            if given == *answer && !kept.contains(&configuration) {
+            if fits && !kept.contains(&configuration) {
                 kept.push(configuration);
             }
         }
         self.configurations = kept;
-        self.in_flight.retain(|(open, _)| *open != id);
-        !self.configurations.is_empty()
+        let at = self.in_flight.iter().position(|one| one.id == id);
+        let op = at.map(|at| self.in_flight.swap_remove(at).op);
+        if self.configurations.is_empty() {
+            return Err(match op {
+                Some(op) => format!("no order of operations lets {op:?} answer {answer:?}"),
+                None => format!("operation {id} answers twice"),
+            });
+        }
+        Ok(())
     }
 
     /// The states that a crash may leave now.
@@ -100,7 +206,8 @@ impl<S: Subject> Expectation<S> {
 
     /// What is in flight now.
     pub(crate) fn in_flight(&self) -> Vec<&S::Op> {
-        self.in_flight.iter().map(|(_, op)| op).collect()
+        let readings = self.readings.iter().map(|reading| &reading.op);
+        self.in_flight.iter().map(|one| &one.op).chain(readings).collect()
     }
 
     /// All that the configurations can become by operations in flight.
@@ -108,8 +215,10 @@ impl<S: Subject> Expectation<S> {
         let mut all: Vec<Configuration<S>> = self.configurations.clone();
         let mut next = 0;
         while next < all.len() {
-            for (id, op) in &self.in_flight {
-                if all[next].happened.iter().any(|(happened, _)| happened == id) {
+            for InFlight { id, op, after, .. } in &self.in_flight {
+                let is_open = |id: &&u32| self.in_flight.iter().any(|one| one.id == **id);
+                let mut before = after.iter().filter(is_open);
+                if all[next].has_happened(*id) || before.any(|&id| !all[next].has_happened(id)) {
                     continue;
                 }
                 let mut one = all[next].clone();
@@ -142,4 +251,145 @@ fn hash(state: &impl Hash) -> u64 {
     let mut hasher = std::collections::hash_map::DefaultHasher::new();
     state.hash(&mut hasher);
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Crash, Random, Verdict};
+    use pmem::Pool;
+
+    /// Words that are written, two of which may go with one call, and read piece by piece.
+    struct Words;
+
+    #[derive(Clone, Debug, PartialEq)]
+    enum Op {
+        /// Give the word of this number this value.
+        Put(usize, u8),
+        /// Read both.
+        Read,
+    }
+
+    #[derive(Clone, Debug, PartialEq)]
+    enum Answer {
+        Done,
+        Full,
+        Read([u8; 2]),
+    }
+
+    impl Subject for Words {
+        type Op = Op;
+        type Answer = Answer;
+        type State = [u8; 2];
+        type Live = ();
+
+        fn name(&self) -> String {
+            "words".into()
+        }
+        fn create(&self, _: Pool<Crash>) -> Result<(), String> {
+            Ok(())
+        }
+        fn open(&self, _: Pool<Crash>) -> Result<Option<()>, String> {
+            Ok(None)
+        }
+        fn apply(&self, (): &(), _: &Op) -> Result<Answer, String> {
+            Ok(Answer::Done)
+        }
+        fn specify(&self, state: &mut [u8; 2], op: &Op) -> Answer {
+            match *op {
+                Op::Put(word, value) => state[word] = value,
+                Op::Read => return Answer::Read(*state),
+            }
+            Answer::Done
+        }
+        fn keeps_order(&self, before: &Op, next: &Op) -> bool {
+            matches!((before, next), (Op::Put(one, _), Op::Put(other, _)) if one == other)
+        }
+        fn is_refusal(&self, answer: &Answer) -> bool {
+            *answer == Answer::Full
+        }
+        fn reads_piecemeal(&self, op: &Op) -> bool {
+            *op == Op::Read
+        }
+        fn check_reading(&self, _: &Op, answer: &Answer, states: &[&[u8; 2]]) -> Result<(), String> {
+            let Answer::Read(read) = answer else {
+                return Err("no reading".into());
+            };
+            let seen = (0..2).all(|word| states.iter().any(|state| state[word] == read[word]));
+            if seen { Ok(()) } else { Err("never there".into()) }
+        }
+        fn judge(&self, (): &(), _: Verdict<'_, Words>) -> Result<usize, String> {
+            Ok(0)
+        }
+        fn follow_up(&self, _: &[u8; 2], _: &[&Op], _: &mut Random) -> Vec<Op> {
+            Vec::new()
+        }
+    }
+
+    fn allowed(expectation: &Expectation<Words>) -> Vec<[u8; 2]> {
+        let mut allowed: Vec<[u8; 2]> = expectation.allowed(&Words).iter().map(|state| **state).collect();
+        allowed.sort_unstable();
+        allowed
+    }
+
+    /// Two writes of one word in one call keep their order; of two threads they do not.
+    #[test]
+    fn writes_of_one_call_keep_their_order() {
+        for (threads, expected) in [([0, 0], vec![[2, 0]]), ([0, 1], vec![[1, 0], [2, 0]])] {
+            let mut expectation = Expectation::<Words>::from([[0, 0]]);
+            expectation.invoke(&Words, 0, threads[0], Op::Put(0, 1));
+            expectation.invoke(&Words, 1, threads[1], Op::Put(0, 2));
+            assert_eq!(allowed(&expectation), [[0, 0], [1, 0], [2, 0]]);
+            for id in [0, 1] {
+                expectation
+                    .acknowledge(&Words, id, &Answer::Done)
+                    .expect("it may");
+            }
+            assert_eq!(allowed(&expectation), expected);
+        }
+    }
+
+    /// What was refused has not happened.
+    #[test]
+    fn a_refusal_changes_nothing() {
+        let mut expectation = Expectation::<Words>::from([[0, 0]]);
+        expectation.invoke(&Words, 0, 0, Op::Put(0, 1));
+        expectation.invoke(&Words, 1, 1, Op::Put(1, 1));
+        expectation.acknowledge(&Words, 0, &Answer::Full).expect("it may");
+        assert_eq!(allowed(&expectation), [[0, 0], [0, 1]]);
+    }
+
+    /// A reading may mix what was there while it was under way, and nothing else.
+    #[test]
+    fn readings_may_mix_moments() {
+        for (read, fits) in [([0, 2], true), ([1, 0], true), ([0, 3], false), ([9, 0], false)] {
+            let mut expectation = Expectation::<Words>::from([[0, 0]]);
+            expectation.invoke(&Words, 0, 0, Op::Read);
+            for (id, word) in [(1, 0), (2, 1)] {
+                expectation.invoke(&Words, id, 1, Op::Put(word, id as u8));
+                expectation
+                    .acknowledge(&Words, id, &Answer::Done)
+                    .expect("it may");
+            }
+            let answer = Answer::Read(read);
+            assert_eq!(
+                expectation.acknowledge(&Words, 0, &answer).is_ok(),
+                fits,
+                "{read:?}"
+            );
+        }
+    }
+
+    /// What a reading has shown has happened, for everyone behind it.
+    #[test]
+    fn a_reading_decides_what_has_happened() {
+        let mut expectation = Expectation::<Words>::from([[0, 0]]);
+        expectation.invoke(&Words, 0, 0, Op::Put(0, 1));
+        expectation.invoke(&Words, 1, 1, Op::Put(1, 1));
+        expectation.invoke(&Words, 2, 2, Op::Read);
+        expectation
+            .acknowledge(&Words, 2, &Answer::Read([1, 0]))
+            .expect("it may");
+        assert_eq!(allowed(&expectation), [[1, 0], [1, 1]]);
+    }
 }

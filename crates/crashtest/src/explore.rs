@@ -17,6 +17,7 @@
 //! | `again` | what comes after a crash, up to the next one |
 //! | `carry` | histories carried out |
 //! | `panics` | panics of what is tested |
+//! | `preempt` | histories carried out again, with aimed preemptions |
 //! | `settings` | how to explore |
 //! | `survey` | what a history reaches |
 //! | `shrink` | of what fails, as little as still fails |
@@ -24,8 +25,7 @@
 //! I1 An image that has none of the stores since the last crash point of the same acknowledgement was one of those of
 //!    that point, and is not made again: it was judged there, or passed over where too many were only sampled, or where
 //!    a walk without a persist had used up its share.
-//! I2 The same seed explores the same images in the same order, whatever was explored before it, as long as nobody else in
-//!    the process uses a heap meanwhile: all threads of a process have the epochs in common by which memory serves again.
+//! I2 The same seed explores the same images in the same order, whatever was explored before it.
 
 mod again;
 mod aim;
@@ -34,6 +34,7 @@ mod carry;
 mod hunted;
 mod image;
 mod panics;
+mod preempt;
 mod settings;
 mod shrink;
 mod survey;
@@ -49,7 +50,7 @@ use crate::choose::Random;
 use crate::expect::{Expectation, hash_of_states};
 use crate::history::History;
 use crate::log::{Log, What};
-use crate::report::{Failure, Report};
+use crate::report::{Failure, Report, diagram};
 use crate::{Crash, Subject, schedule};
 use aim::Persisted;
 use carry::carry_out;
@@ -82,8 +83,12 @@ pub struct Explorer<S: Subject> {
     /// What the persists of the history make durable, in a hunt.
     persisted: Option<Persisted>,
     crash: Crash,
+    /// What the history that is explored may use of the media's memory.
+    memory: Memory,
     random: Random,
     seen: HashSet<u64>,
+    /// When to look at no further crash point.
+    deadline: Option<Instant>,
     report: Report,
 }
 
@@ -92,8 +97,10 @@ pub(crate) struct Run<S: Subject> {
     pub(crate) log: Log,
     ops: Vec<S::Op>,
     answers: Vec<S::Answer>,
-    /// Where in the log crash points begin.
+    /// Where in the log crash points begin...
     from: usize,
+    /// ...and end.
+    until: usize,
     /// The crashes before it.
     crashes: u32,
     /// How many logical threads carried it out.
@@ -105,10 +112,46 @@ pub(crate) struct Run<S: Subject> {
 impl<S: Subject> Run<S> {
     /// How many crash points there are, roughly.
     fn crash_points(&self) -> u64 {
-        let after = self.log.events[self.from..].iter();
+        let events = &self.log.events;
+        let within = events.get(self.from..self.until.min(events.len()));
+        let after = within.unwrap_or_default().iter();
         after
             .filter(|event| matches!(event.what, What::Fence | What::Invoke(_) | What::Ack(_)))
             .count() as u64
+    }
+}
+
+/// What a run gives: its answers and where crash points begin, and its log.
+type Ran<A> = (Result<(Vec<A>, usize), String>, Log);
+
+const NOTHING_RAN: &str = "the scheduler ran nothing";
+
+impl<S: Subject> Run<S> {
+    fn of(
+        history: &History<S::Op>,
+        crashes: u32,
+        ran: Result<Ran<S::Answer>, String>,
+    ) -> Result<Run<S>, Box<Failure>> {
+        let outright = |message| Failure::outright(format!("without any crash: {message}"));
+        let (ran, log) = ran.map_err(outright)?;
+        let (answers, from) = ran.map_err(|message| {
+            let mut failure = outright(message);
+            if history.threads > 1 {
+                let answers: &[S::Answer] = &[];
+                failure.schedule = diagram(&log, log.events.len(), &history.ops, answers);
+            }
+            failure
+        })?;
+        Ok(Run {
+            log,
+            ops: history.ops.clone(),
+            answers,
+            from,
+            until: usize::MAX,
+            crashes,
+            threads: history.threads,
+            swapped: Vec::new(),
+        })
     }
 }
 
@@ -157,9 +200,11 @@ impl<S: Subject> Explorer<S> {
         Ok(Explorer {
             report: Report::new(subject.name(), settings.model, settings.seed),
             subject,
-            crash: Crash::new(memory),
+            crash: Crash::new(memory.clone()),
+            memory,
             random: Random(settings.seed),
             seen: HashSet::new(),
+            deadline: None,
             settings,
             walk: Walk::Whole,
             lacking: 0,
@@ -185,17 +230,28 @@ impl<S: Subject> Explorer<S> {
         self.report
     }
 
+    /// Looks at no crash point after this time: the history under way is then followed to its end without judging images.
+    pub fn stop_at(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
     /// Explores one history. The first failure ends it, and is returned as well as added to the report.
     pub fn explore(&mut self, history: &History<S::Op>) -> Result<(), Box<Failure>> {
         let started = Instant::now();
         self.random = Random(self.settings.seed ^ history.seed.rotate_left(32));
         // What was judged in one history cannot be told from what is judged in another.
         self.seen.clear();
+        self.memory = self.crash.memory().first(history.room);
         let explored = apart(|| {
             let run = self.record(history, Start::Empty, 0)?;
             self.report.note_history(&run.log, run.from, run.ops.len());
             self.survey(history);
-            self.walk(&run, self.beginning(), self.nothing(), false)
+            self.walk(&run, self.beginning(), self.nothing(), false)?;
+            self.preempt(history)
         });
         self.report.elapsed += started.elapsed();
         explored.map_err(|mut failure| {
@@ -212,42 +268,38 @@ impl<S: Subject> Explorer<S> {
 
     /// Runs a history, after so many crashes.
     pub(crate) fn record(
-        &self,
+        &mut self,
         history: &History<S::Op>,
         start: Start,
         crashes: u32,
     ) -> Result<Run<S>, Box<Failure>> {
-        let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
-        let (shared, steps) = (Arc::new(history.clone()), self.settings.steps);
-        let body = move || {
-            crash.begin(steps);
-            crash.record();
-            let ran = caught(|| carry_out(&crash, &subject, &shared, start));
-            let log = crash.recorded();
-            let ran = if crash.end().hung {
-                Err("it hangs".into())
-            } else {
-                ran
-            };
-            (ran, log)
-        };
-        let ran = if history.threads > 1 {
+        let body = self.body(history, start);
+        let ran = if history.has_threads() {
             let seed = self.settings.seed ^ history.seed.rotate_left(17);
-            caught(|| schedule::run(&self.crash, seed, body).ok_or("the scheduler ran nothing".into()))
+            let ran = caught(|| schedule::run(&self.crash, seed, body).ok_or(NOTHING_RAN.into()));
+            self.report.met.note(self.crash.take_meetings());
+            ran
         } else {
             Ok(body())
         };
-        let outright = |message| Failure::outright(format!("without any crash: {message}"));
-        let (ran, log) = ran.map_err(outright)?;
-        let (answers, from) = ran.map_err(outright)?;
-        Ok(Run {
-            log,
-            ops: history.ops.clone(),
-            answers,
-            from,
-            crashes,
-            threads: history.threads,
-            swapped: Vec::new(),
-        })
+        Run::of(history, crashes, ran)
+    }
+
+    /// What carries a history out: whether that went well, with its answers and where crash points begin, and the log.
+    fn body(
+        &self,
+        history: &History<S::Op>,
+        start: Start,
+    ) -> impl Fn() -> Ran<S::Answer> + Send + Sync + use<S> {
+        let (crash, subject) = (self.crash.clone(), Arc::clone(&self.subject));
+        let (history, steps) = (Arc::new(history.clone()), self.settings.steps);
+        let memory = self.memory.clone();
+        move || {
+            crash.begin(steps);
+            crash.record();
+            let ran = caught(|| carry_out(&crash, &memory, &subject, &history, start));
+            let log = crash.recorded();
+            (crash.end().outcome(ran), log)
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A history: what a subject is tested with.
 
-/// Operations, one after the other.
+/// Operations, one after the other. Tests that need nothing special end it by `..History::default()`.
 #[derive(Clone, Debug)]
 pub struct History<O> {
     /// What made it.
@@ -11,4 +11,30 @@ pub struct History<O> {
     pub prepared: u32,
     /// The others are dealt out to so many threads, one after the other.
     pub threads: u32,
+    /// Whether the structure is closed and opened again after the preparation. Its recovery is then one more thread
+    /// beside those of the operations.
+    pub reopened: bool,
+    /// The most bytes that the pool may have; `u64::MAX`: as many as the memory has.
+    pub room: u64,
+}
+
+impl<O> Default for History<O> {
+    /// No operations, by one thread.
+    fn default() -> History<O> {
+        History {
+            seed: 1,
+            ops: Vec::new(),
+            prepared: 0,
+            threads: 1,
+            reopened: false,
+            room: u64::MAX,
+        }
+    }
+}
+
+impl<O> History<O> {
+    /// Whether it takes a scheduler.
+    pub(crate) fn has_threads(&self) -> bool {
+        self.threads > 1 || self.reopened
+    }
 }

@@ -6,6 +6,7 @@
 //!
 //! | file | idea |
 //! |---|---|
+//! | `torture` | all of it in one call |
 //! | `log` | what a run did |
 //! | `model` | the memory model: which images a crash may leave |
 //! | `media` | the media that records, and makes images as they are read |
@@ -13,6 +14,7 @@
 //! | `explore` | crash points, images, second crashes |
 //! | `explore::shrink` | of what fails, as little as still fails |
 //! | `schedule` | logical threads under a deterministic scheduler |
+//! | `meetings` | which words threads share, and in which orders they have met there |
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | what is tested |
 //! | `history` | the operations that it is tested with |
@@ -20,6 +22,8 @@
 //! | `mutate` | persists left out |
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
+//!
+//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, of which `tests/tutorial.rs` is the program.
 //!
 //! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 
@@ -32,19 +36,23 @@ mod explore;
 mod history;
 pub mod log;
 mod media;
+mod meetings;
 mod model;
 mod mutate;
 pub mod on_heap;
 mod report;
 mod schedule;
 mod subject;
+mod torture;
 
 pub use choose::Random;
 pub use explore::{Explorer, Settings, silence_findings};
 pub use history::History;
 pub use media::Crash;
+pub use meetings::Met;
 pub use model::{Mode, Model};
 pub use mutate::{Fate, Hunted, Mutant};
 pub use pmem::Lacks;
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};
+pub use torture::{Torture, torture};

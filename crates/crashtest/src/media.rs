@@ -16,23 +16,28 @@
 //! | `lines` | lines, touched and saved |
 //! | `base` | the base, and what becomes part of it |
 //! | `sharing` | what logical threads see of each other |
+//! | `freed` | memory that was freed |
 //!
 //! Here are runs.
 
 mod base;
+mod freed;
 mod lines;
 mod passing;
 mod sharing;
 
 use crate::choose::Chooser;
 use crate::log::{Log, Site, What};
+use crate::meetings::Meetings;
 use crate::model::{Content, LineHasher, Model, Tracker};
+use freed::Freed;
 use pmem::{LINE, Memory};
 use sharing::Sharing;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is known of a line of the memory.
 #[derive(Default)]
@@ -45,21 +50,47 @@ struct LineState {
     read: AtomicU32,
     /// Whether images differ in it.
     unsettled: AtomicBool,
+    /// The last run in which something in it was freed.
+    freed: AtomicU32,
     /// The hash of its base; 0: not computed.
     hash: AtomicU64,
 }
 
 /// Where a logical thread may be switched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Point {
-    /// Before an access of persistent memory, a write-back or a fence.
-    Access,
+    /// Before an access of memory, a write-back or a fence.
+    Access(Access),
+    /// Before an operation.
+    Invoke,
     /// In a loop that waits for another thread: it makes no progress before another runs.
     Wait,
 }
 
+/// What a logical thread is about to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Access {
+    /// The address of the word or of the first byte; 0: none.
+    pub at: usize,
+    /// What it does to a word there.
+    pub does: Does,
+    /// The line of source that asks for it.
+    pub site: Site,
+}
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Does {
+    /// It loads a word.
+    Load,
+    /// It stores a word, or replaces it.
+    Store,
+    /// Anything else.
+    Other,
+}
+
 /// Called at every point where logical threads may be switched; the number of the one that it returns to.
-pub type Schedule = Box<dyn Fn(Point) -> u32 + Send + Sync>;
+pub type Schedule = Arc<dyn Fn(Point) -> u32 + Send + Sync>;
 
 /// The media. Clones are handles of the same one.
 #[derive(Clone)]
@@ -82,7 +113,7 @@ struct Shared {
     thread: AtomicU32,
     /// Whether logical threads take turns now.
     threaded: AtomicBool,
-    schedule: OnceLock<Schedule>,
+    schedule: Mutex<Option<Schedule>>,
     slow: Mutex<Slow>,
 }
 
@@ -99,18 +130,35 @@ pub(crate) struct Slow {
     log: Log,
     joins: Joins,
     sharing: Sharing,
+    freed: Freed,
+    /// What is wrong with the run already.
+    finding: Option<String>,
+    /// How logical threads have met in this run.
+    meetings: Meetings,
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ended {
     /// Of all that was read.
     pub(crate) signature: u64,
-    pub(crate) hung: bool,
+    hung: bool,
+    finding: Option<String>,
 }
 
-/// What unwinds a run that hangs.
-struct Hang;
+impl Ended {
+    /// What the run has come to: what the media has found wrong with it, or else what it says itself.
+    pub(crate) fn outcome<R>(&mut self, ran: Result<R, String>) -> Result<R, String> {
+        match self.finding.take() {
+            Some(finding) => Err(finding),
+            None if self.hung => Err("it hangs".into()),
+            None => ran,
+        }
+    }
+}
+
+/// What unwinds a run that hangs or with which something is wrong.
+struct Over;
 
 /// How often a lone thread may wait in one loop.
 const MOST_TURNS: u32 = 100;
@@ -138,7 +186,7 @@ impl Crash {
             recording: AtomicBool::new(false),
             thread: AtomicU32::new(0),
             threaded: AtomicBool::new(false),
-            schedule: OnceLock::new(),
+            schedule: Mutex::new(None),
             slow: Mutex::new(Slow {
                 tracker: Tracker::new(Model::default()),
                 chooser: Chooser::default(),
@@ -147,6 +195,9 @@ impl Crash {
                 log: Log::default(),
                 joins: Joins::default(),
                 sharing: Sharing::default(),
+                freed: Freed::default(),
+                finding: None,
+                meetings: Meetings::default(),
             }),
         }))
     }
@@ -166,17 +217,30 @@ impl Crash {
         self.0.thread.load(Relaxed)
     }
 
-    /// Runs `f`, and has `schedule` called wherever its logical threads may be switched. The schedule of the first such
-    /// run serves for all.
+    /// Runs `f`, and has `schedule` called wherever its logical threads may be switched.
     pub(crate) fn scheduled<R>(&self, schedule: Schedule, f: impl FnOnce() -> R) -> R {
-        let _ = self.0.schedule.set(schedule);
-        self.slow().sharing = Sharing::default();
+        *self.schedule() = Some(schedule);
+        {
+            let mut slow = self.slow();
+            slow.sharing = Sharing::default();
+            slow.meetings = Meetings::default();
+        }
         self.set_thread(0);
         self.0.threaded.store(true, Relaxed);
         let result = f();
         self.0.threaded.store(false, Relaxed);
         self.set_thread(0);
+        *self.schedule() = None;
         result
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Option<Schedule>> {
+        self.0.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How logical threads have met in the last run of several.
+    pub(crate) fn take_meetings(&self) -> Meetings {
+        std::mem::take(&mut self.slow().meetings)
     }
 
     /// Says that the first logical thread runs again, as the others have ended.
@@ -187,11 +251,15 @@ impl Crash {
     #[cold]
     #[inline(never)]
     fn switch(&self, point: Point) {
-        // Who unwinds does so alone: the others would take it for their own panic.
-        if !std::thread::panicking()
-            && let Some(schedule) = self.0.schedule.get()
-        {
+        // A thread that unwinds does so alone: the others would take it for their own panic.
+        if std::thread::panicking() {
+            return;
+        }
+        let schedule = self.schedule().clone();
+        if let Some(schedule) = schedule {
+            self.slow().meetings.stops(self.thread(), &point);
             self.set_thread(schedule(point));
+            self.slow().meetings.goes_on(self.thread(), &point);
         }
     }
 
@@ -199,7 +267,7 @@ impl Crash {
     #[track_caller]
     pub fn invoke(&self, op: u32) {
         if self.0.threaded.load(Relaxed) {
-            self.switch(Point::Access);
+            self.switch(Point::Invoke);
         }
         self.event(What::Invoke(op));
     }
@@ -208,6 +276,7 @@ impl Crash {
     #[track_caller]
     pub fn acknowledge(&self, op: u32) {
         self.event(What::Ack(op));
+        self.slow().meetings.ends(self.thread());
     }
 
     pub(crate) fn slow(&self) -> MutexGuard<'_, Slow> {
@@ -246,11 +315,14 @@ impl Crash {
         for (line, content) in slow.undo.drain(..) {
             self.write(line, &content);
         }
+        slow.freed.clear();
+        let finding = slow.finding.take();
         drop(slow);
         self.0.run.store(self.run() + 1, Relaxed);
         Ended {
             signature: self.0.signature.swap(0, Relaxed),
             hung: self.0.hung.load(Relaxed),
+            finding,
         }
     }
 
@@ -270,14 +342,16 @@ impl Crash {
 
     /// One access more.
     #[inline(always)]
-    fn step_on(&self) {
+    #[track_caller]
+    fn step_on(&self, does: Does, at: *const u8) {
         let left = self.0.steps.load(Relaxed);
         if left == 0 {
             self.hang();
         }
         self.0.steps.store(left.saturating_sub(1), Relaxed);
         if self.0.threaded.load(Relaxed) {
-            self.switch(Point::Access);
+            let (at, site) = (at.addr(), Location::caller());
+            self.switch(Point::Access(Access { at, does, site }));
         }
     }
 
@@ -286,8 +360,18 @@ impl Crash {
     #[inline(never)]
     fn hang(&self) {
         self.0.hung.store(true, Relaxed);
+        self.unwind();
+    }
+
+    /// Ends the run, with which something is wrong.
+    fn find(&self, finding: String) {
+        self.slow().finding.get_or_insert(finding);
+        self.unwind();
+    }
+
+    fn unwind(&self) {
         if !std::thread::panicking() {
-            std::panic::resume_unwind(Box::new(Hang));
+            std::panic::resume_unwind(Box::new(Over));
         }
     }
 }

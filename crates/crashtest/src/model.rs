@@ -53,7 +53,8 @@ pub struct Model {
     pub mode: Mode,
     /// Whether a write-back is `clflush`, which takes its place in the order of stores and needs no fence.
     pub clflush: bool,
-    /// Whether a locked instruction completes the write-backs before it, as on x86-64.
+    /// Whether a locked instruction completes the write-backs before it, as on x86-64. By default it does not: a
+    /// compare-and-swap that happens to follow a write-back must not stand in for the fence that is missing.
     pub locked_completes: bool,
 }
 
@@ -68,7 +69,7 @@ impl From<Mode> for Model {
         Model {
             mode,
             clflush: false,
-            locked_completes: true,
+            locked_completes: false,
         }
     }
 }

@@ -137,9 +137,6 @@ impl<S: Subject> Explorer<S> {
     ///
     /// `more` is asked before each of these steps, which are bounded, whether to go on.
     ///
-    /// From here on locked instructions complete no write-backs: a persist that only they make up for on x86-64 is needed
-    /// elsewhere.
-    ///
     /// # Errors
     ///
     /// A history that fails without any mutant.
@@ -149,7 +146,6 @@ impl<S: Subject> Explorer<S> {
         images: u64,
         mut more: impl FnMut(&Report) -> bool + Send,
     ) -> Result<Vec<Hunted>, Box<Failure>> {
-        self.only_fences_complete();
         let mut quarry = Quarry::default();
         for history in histories {
             if !more(self.report()) {

@@ -14,6 +14,13 @@ pub fn heap(pool: Pool<Crash>) -> Result<Heap<Crash>, String> {
     Heap::new(pool).map_err(|error| format!("the heap does not open: {error}"))
 }
 
+/// Whether the pool has so [little room](crate::History::room) that it is meant to be full now and then. In any other a
+/// subject that is told so has failed.
+pub fn may_be_full(pool: &Pool<Crash>) -> bool {
+    const LITTLE: u64 = 4 << 20;
+    pool.max_size() < LITTLE
+}
+
 /// Recovers a heap in the calling thread.
 ///
 /// # Errors
@@ -24,6 +31,23 @@ pub fn recover(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), Strin
         State::Done => Ok(()),
         state => Err(format!("recovery ended as {state:?}")),
     }
+}
+
+/// Whether what is reachable in a heap is what is in use, and nothing is so by two links.
+///
+/// # Errors
+///
+/// Where it is not, or the heap makes no sense.
+pub fn audit(heap: &Heap<Crash>, tracers: &Tracers<Crash>) -> Result<(), String> {
+    /// Flushes after which most of what was retired has come back, and what was retired twice is known.
+    const FLUSHES: usize = 4;
+    (0..FLUSHES).for_each(|_| _ = heap.wait_for_room());
+    let audit = heap.audit(tracers, 1);
+    let audit = audit.map_err(|error| format!("the heap's audit failed: {error}"))?;
+    if audit.is_clean() {
+        return Ok(());
+    }
+    Err(format!("the heap's audit found {audit:?}"))
 }
 
 /// Whether allocated minus reachable is empty, in a heap just recovered. What the opening has retired, no trace has met,

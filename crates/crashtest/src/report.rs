@@ -1,13 +1,18 @@
 //! What was explored, and what was found.
 
+mod diagram;
+
 use crate::History;
 use crate::coverage::Coverage;
 use crate::log::{Log, Site, What};
+use crate::meetings::Met;
 use crate::model::Model;
 use pmem::Lacks;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+
+pub(crate) use diagram::{diagram, readable};
 
 /// A line of source that asks for persists: file, line, column; and what of them.
 pub type Persist = (&'static str, u32, u32, Lacks);
@@ -30,6 +35,11 @@ pub struct Missing {
     pub there: u64,
 }
 
+/// What `Debug` says of an operation or of an answer, with bytes as text.
+pub(crate) fn told(what: &impl fmt::Debug) -> String {
+    readable(&format!("{what:?}"))
+}
+
 /// An image that was judged and is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Failure {
@@ -41,6 +51,12 @@ pub struct Failure {
     pub threads: u32,
     /// The operations of its history.
     pub operations: Vec<String>,
+    /// The first of them, which prepare.
+    pub prepared: u32,
+    /// What they had answered; `None`: not yet.
+    pub answers: Vec<Option<String>>,
+    /// What its threads did, step by step, if it has several.
+    pub schedule: Vec<String>,
     /// How many crashes led to it.
     pub crashes: u32,
     /// Those before the last, in order; the message says what kind of crash it was.
@@ -62,7 +78,16 @@ impl Failure {
     pub(crate) fn of<O: fmt::Debug>(&mut self, history: &History<O>) {
         self.seed = history.seed;
         self.threads = history.threads;
-        self.operations = history.ops.iter().map(|op| format!("{op:?}")).collect();
+        self.prepared = history.prepared;
+        self.operations = history.ops.iter().map(told).collect();
+    }
+
+    /// An answer that is wrong, or that comes too early: the event at `place`.
+    pub(crate) fn answered(message: String, place: usize) -> Box<Failure> {
+        Box::new(Failure {
+            place,
+            ..*Failure::outright(message)
+        })
     }
 
     /// A failure that needed no image.
@@ -79,18 +104,34 @@ impl fmt::Display for Failure {
         writeln!(f, "{}", self.message)?;
         match self.threads {
             0 | 1 => writeln!(f, "  history of seed {}:", self.seed)?,
-            threads => writeln!(
-                f,
-                "  history of seed {}, by {threads} threads in turn:",
-                self.seed
-            )?,
+            threads => writeln!(f, "  history of seed {}, by {threads} threads:", self.seed)?,
         }
-        for op in &self.operations {
-            writeln!(f, "    {op}")?;
+        for (number, op) in (0..).zip(&self.operations) {
+            let thread = match number {
+                _ if self.threads < 2 => String::new(),
+                prepares if prepares < self.prepared => "before    ".into(),
+                number => format!("thread {}  ", 1 + (number - self.prepared) % self.threads),
+            };
+            write!(f, "    {thread}{op}")?;
+            match self.answers.get(number as usize) {
+                Some(Some(answer)) if self.threads > 1 && number >= self.prepared => {
+                    writeln!(f, " -> {answer}")?;
+                }
+                _ => writeln!(f)?,
+            }
+        }
+        if !self.schedule.is_empty() {
+            writeln!(f, "  step by step, each line begun by its thread:")?;
+        }
+        for step in &self.schedule {
+            writeln!(f, "    {step}")?;
         }
         for earlier in &self.earlier {
             write!(f, "  {}", earlier.message)?;
             earlier.crash(f)?;
+        }
+        if self.crashes == 0 {
+            return Ok(());
         }
         write!(f, "  crash {}", self.crashes)?;
         self.crash(f)
@@ -101,10 +142,8 @@ impl Failure {
     /// The crash: where, amid what, and what it took.
     fn crash(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.event, self.site) {
-            (Some(What::Ack(_)), _) => writeln!(f, " before the answer (event {})", self.place)?,
-            (Some(What::Invoke(_)), _) | (None, _) | (_, None) => {
-                writeln!(f, " between operations (event {})", self.place)?;
-            }
+            (Some(What::Ack(_)), _) => writeln!(f, " before the answer")?,
+            (Some(What::Invoke(_)), _) | (None, _) | (_, None) => writeln!(f, " between operations")?,
             (Some(event), Some(site)) => {
                 let event = match event {
                     What::Fence => "the fence",
@@ -113,7 +152,7 @@ impl Failure {
                     What::WriteBack { .. } => "the write-back",
                     _ => "the event",
                 };
-                writeln!(f, " before {event} at {site} (event {})", self.place)?;
+                writeln!(f, " before {event} at {site}")?;
             }
         }
         for op in &self.in_flight {
@@ -159,6 +198,8 @@ pub struct Report {
     pub states: u64,
     /// Images from which a history of its own went on to another crash.
     pub again: u64,
+    /// How logical threads have met.
+    pub met: Met,
     /// Time taken.
     pub elapsed: Duration,
     /// What the histories have reached.
@@ -190,6 +231,7 @@ impl Report {
             images: 0,
             states: 0,
             again: 0,
+            met: Met::default(),
             elapsed: Duration::ZERO,
             coverage: Coverage::default(),
             mutants: (0, 0),

@@ -4,13 +4,17 @@
 //! for each other. The same seed gives the same schedule. A crash needs no event of its own: every place of the log of
 //! such a run is one where the crash may fall, in whatever state the threads are then.
 
+mod aimed;
 mod stalls;
 
 use crate::Random;
-use crate::media::{Crash, Point};
+use crate::media::{Crash, Point, Schedule};
+use aimed::Aimed;
+pub(crate) use aimed::{Plan, Scouted};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use stalls::Stalls;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,20 +31,67 @@ where
     F: Fn() -> R + Send + Sync + 'static,
 {
     let mut random = Random(seed);
-    let result = Arc::new(Mutex::new(None));
-    let put = Arc::clone(&result);
-    let media = crash.clone();
-    let body = move || {
-        let returned = media.scheduled(Box::new(switch), &body);
-        *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
-    };
+    let (result, body) = kept(crash, Arc::new(switch), body);
     let seed = random.next();
     match random.below(4) {
         0 => under(RandomScheduler::new_from_seed(seed, 1), body),
         1 => under(Stalls::new(seed), body),
         changes => under(PctScheduler::new_from_seed(seed, changes as usize, 2), body),
     }
-    result.lock().unwrap_or_else(PoisonError::into_inner).take()
+    result()
+}
+
+/// What a run with aimed preemption gives.
+pub(crate) struct Steered<R> {
+    pub(crate) result: Option<R>,
+    /// What it has seen up to its preemption.
+    pub(crate) scouted: Scouted,
+    /// Where in the log threads were stopped, if any was.
+    pub(crate) window: Option<Range<usize>>,
+}
+
+/// Runs `body` as the first logical thread, its operations one after the other but for the preemptions of a plan. The same
+/// seed gives the same run up to the first of them.
+pub(crate) fn steered<R, F>(crash: &Crash, seed: u64, plan: Plan, body: F) -> Steered<R>
+where
+    R: Send + 'static,
+    F: Fn() -> R + Send + Sync + 'static,
+{
+    let aimed = Aimed::new(seed, plan);
+    let (steers, media) = (aimed.clone(), crash.clone());
+    let schedule = move |point| {
+        let thread = running();
+        if steers.comes_to(&point, thread, media.recorded_so_far()) {
+            switch(point);
+        }
+        thread
+    };
+    let (result, body) = kept(crash, Arc::new(schedule), body);
+    under(aimed.clone(), body);
+    Steered {
+        result: result(),
+        scouted: aimed.scouted(),
+        window: aimed.window(),
+    }
+}
+
+/// Has the media call `schedule` while `body` runs, and keeps what it returned last.
+fn kept<R: Send + 'static>(
+    crash: &Crash,
+    schedule: Schedule,
+    body: impl Fn() -> R + Send + Sync + 'static,
+) -> (impl FnOnce() -> Option<R>, impl Fn() + Send + Sync + 'static) {
+    let result = Arc::new(Mutex::new(None));
+    let put = Arc::clone(&result);
+    let media = crash.clone();
+    let body = move || {
+        let returned = media.scheduled(Arc::clone(&schedule), &body);
+        *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(returned);
+    };
+    (
+        move || result.lock().unwrap_or_else(PoisonError::into_inner).take(),
+        body,
+    )
 }
 
 /// Lets the scheduler install what it wants to be told of panics by: it does so in its first run.
@@ -60,8 +111,13 @@ fn under(scheduler: impl Scheduler + 'static, body: impl Fn() + Send + Sync + 's
 /// Lets another logical thread run, perhaps.
 fn switch(point: Point) -> u32 {
     match point {
-        Point::Access => shuttle::thread::sleep(Duration::ZERO),
+        Point::Access(_) | Point::Invoke => shuttle::thread::sleep(Duration::ZERO),
         Point::Wait => shuttle::thread::yield_now(),
     }
+    running()
+}
+
+/// The logical thread that runs.
+fn running() -> u32 {
     usize::from(shuttle::current::me()) as u32
 }

@@ -73,8 +73,55 @@ pub trait Subject: Send + Sync + 'static {
         ops.iter().map(|op| self.apply(live, op)).collect()
     }
 
+    /// Whether it is sound at the end of a history that nothing interrupts, when all threads have ended: for what no
+    /// image shows, since an opening finds it out anew, such as memory that was freed twice.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong.
+    fn check_end(&self, live: &Self::Live) -> Result<(), String> {
+        let _ = live;
+        Ok(())
+    }
+
     /// What the operation does to the specification's state, and answers.
     fn specify(&self, state: &mut Self::State, op: &Self::Op) -> Self::Answer;
+
+    /// Whether `next` is done after `before`, where one call carries out both.
+    fn keeps_order(&self, before: &Self::Op, next: &Self::Op) -> bool {
+        let _ = (before, next);
+        false
+    }
+
+    /// Whether the answer says that nothing was done, for want of room say, whatever the specification makes of the
+    /// operation.
+    fn is_refusal(&self, answer: &Self::Answer) -> bool {
+        let _ = answer;
+        false
+    }
+
+    /// Whether the operation reads piece by piece while others write, as a scan does: it has no moment of its own, and
+    /// [`check_reading`](Subject::check_reading) judges what it answers.
+    fn reads_piecemeal(&self, op: &Self::Op) -> bool {
+        let _ = op;
+        false
+    }
+
+    /// Whether such an operation may answer this, if these are the states that the structure may have been in while it
+    /// was under way, in no order.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the answer.
+    fn check_reading(
+        &self,
+        op: &Self::Op,
+        answer: &Self::Answer,
+        states: &[&Self::State],
+    ) -> Result<(), String> {
+        let _ = (op, answer, states);
+        Ok(())
+    }
 
     /// Whether the recovered structure is in one of the allowed states and in order; says in which, or what is wrong.
     /// It may be changed: the image is thrown away.

@@ -12,6 +12,7 @@ fn nothing_is_lost_or_handed_out_twice() {
         let settings = Settings {
             model: Model::from(mode),
             again_share: 100,
+            aimed: 1,
             ..Settings::default()
         };
         let mut explorer = Explorer::new(Blobs, settings).expect("memory");

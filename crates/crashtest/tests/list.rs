@@ -101,8 +101,7 @@ fn explore(mended: bool) -> Result<(), Box<Failure>> {
     let history = History {
         seed: 1,
         ops: vec![10, 20, 30],
-        prepared: 0,
-        threads: 1,
+        ..History::default()
     };
     match explorer.explore(&history) {
         Ok(()) => Ok(()),

@@ -1,6 +1,7 @@
 //! A stack of words, whole and broken: the kit finds each way of breaking it, and nothing in the whole one.
 
 use pmem::{Batch, Media, Offset, PWord, Pool, Purpose, persist_scope};
+use std::sync::atomic::AtomicU64;
 use wollemi_crashtest::{
     Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict,
 };
@@ -13,6 +14,8 @@ enum Broken {
     NodeNotPersisted,
     /// The node is written back, and not fenced before it is published.
     NoFence,
+    /// The same, but a lock is taken in between, which completes write-backs on x86-64 alone.
+    LockForFence,
     /// The push answers before its commit point is durable.
     CommitNotPersisted,
     /// The node's two words lie in two lines, of which one is written back.
@@ -28,6 +31,9 @@ struct Live(Pool<Crash>);
 
 const START: u64 = 64 << 10;
 const LAST: u64 = 100;
+
+/// A lock in DRAM.
+static LOCK: AtomicU64 = AtomicU64::new(0);
 
 impl Toy {
     fn word<'p>(&self, pool: &'p Pool<Crash>, at: u64) -> &'p PWord {
@@ -64,7 +70,7 @@ impl Toy {
             }
             match self.0 {
                 Broken::NodeNotPersisted => {}
-                Broken::NoFence => {
+                Broken::NoFence | Broken::LockForFence => {
                     let line = |word: &PWord| std::ptr::from_ref(word).cast();
                     media.write_back(line(word), Purpose::Node);
                     media.write_back(line(self.node(pool, new).1), Purpose::Node);
@@ -72,6 +78,9 @@ impl Toy {
                 _ => drop(batch.fence()),
             }
         });
+        if self.0 == Broken::LockForFence {
+            let _taken = media.compare_exchange_volatile(&LOCK, 0, 0);
+        }
         persist_scope(media, Purpose::Node, |batch| {
             self.head(pool).store(new, &batch);
             if self.0 != Broken::CommitNotPersisted {
@@ -164,8 +173,7 @@ fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
     let history = History {
         seed: 1,
         ops: vec![11, 22, 33],
-        prepared: 0,
-        threads: 1,
+        ..History::default()
     };
     (explorer.explore(&history), explorer.into_report())
 }
@@ -186,6 +194,7 @@ fn what_is_broken_is_found() {
     for broken in [
         Broken::NodeNotPersisted,
         Broken::NoFence,
+        Broken::LockForFence,
         Broken::HalfTheNode,
         Broken::CommitNotPersisted,
     ] {
@@ -231,6 +240,7 @@ fn failures_are_shrunk() {
             ops: (0..20).collect(),
             prepared: 10,
             threads,
+            ..History::default()
         };
         let failure = explorer.explore(&history).expect_err("it is broken");
         let histories = explorer.report().histories;

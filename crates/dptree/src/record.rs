@@ -103,6 +103,7 @@ pub(crate) fn draft<'e, 'h, M: Media>(
 }
 
 /// Takes a record that nothing leads to any more out of use.
+#[track_caller]
 pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
     if let Some(offset) = link.offset() {
         let record = RecordRef::at(heap, link)?;

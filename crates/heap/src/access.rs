@@ -63,6 +63,7 @@ impl<M: Media> Access<M> {
     ///
     /// A [`Fault`] where it would lie outside the pool or be misaligned.
     #[inline(always)]
+    #[track_caller]
     pub fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
         // SAFETY: the holder of the access reads live objects only, whose words alone change.
         unsafe { self.pool().at(offset) }
@@ -74,6 +75,7 @@ impl<M: Media> Access<M> {
     ///
     /// A [`Fault`] where they would lie outside the pool or be misaligned.
     #[inline(always)]
+    #[track_caller]
     pub fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
         // SAFETY: as for `at`.
         unsafe { self.pool().slice(offset, len) }
@@ -85,6 +87,7 @@ impl<M: Media> Access<M> {
     ///
     /// A [`Fault`] where they would lie outside the pool.
     #[inline(always)]
+    #[track_caller]
     pub fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
         // SAFETY: the holder of the access asks for plain bytes of live objects, which do not change.
         unsafe { self.pool().bytes(offset, len) }

@@ -12,6 +12,7 @@
 //! I1 A retirement reads the stage under the lock that changes it. So what was retired before the trace was unlinked
 //!    before any tracer reads a slot, and what was marked was marked before the sweep.
 
+use crate::exact::Site;
 use crate::page::lock;
 use crate::space::Space;
 use crate::{Error, Guard};
@@ -22,8 +23,8 @@ use std::sync::{Arc, Mutex};
 /// Chunks retired under one guard.
 const RETIRE_BATCH: usize = 256;
 
-/// An object and its footprint.
-type Retired = (Offset, usize);
+/// An object, its footprint, and the line that took it out of use.
+type Retired = (Offset, usize, Site);
 
 #[derive(Debug)]
 enum Stage {
@@ -59,24 +60,37 @@ impl Aside {
 impl Space {
     /// Takes an object out of use: see [`Heap::retire`](crate::Heap::retire).
     #[inline]
-    pub(crate) fn retire(self: &Arc<Self>, guard: &Guard, offset: Offset, len: usize) {
-        if !self.aside.matters.load(Ordering::Acquire) || self.is_freed_after_guards(offset, len) {
-            self.free_after_guards(guard, offset);
+    pub(crate) fn retire(self: &Arc<Self>, guard: &Guard, offset: Offset, len: usize, site: Site) {
+        let retired = (offset, len, site);
+        if !self.aside.matters.load(Ordering::Acquire) || self.is_freed_after_guards(retired) {
+            self.free_after_guards(guard, retired);
         }
     }
 
-    fn free_after_guards(self: &Arc<Self>, guard: &Guard, offset: Offset) {
-        let space = Arc::clone(self);
-        guard.defer(move || space.free(offset));
+    #[inline]
+    fn free_after_guards(self: &Arc<Self>, guard: &Guard, retired: Retired) {
+        let (space, (offset, ..)) = (Arc::clone(self), retired);
+        match self.reuse {
+            None => guard.defer(move || space.free(offset)),
+            Some(_) => guard.defer_exactly(move || space.free_and_tell(retired)),
+        }
+    }
+
+    /// Frees an object, where memory serves again at once.
+    pub(crate) fn free_and_tell(&self, (offset, len, site): Retired) {
+        self.free(offset);
+        if let Some(reuse) = &self.reuse {
+            reuse.was_freed(offset, len, site);
+        }
     }
 
     /// Whether a retirement beside recovery is freed when its guards are gone. If not, recovery sees to it.
     #[cold]
-    fn is_freed_after_guards(&self, offset: Offset, len: usize) -> bool {
+    fn is_freed_after_guards(&self, (offset, len, site): Retired) -> bool {
         match &mut *lock(&self.aside.stage) {
             Stage::BeforeTrace => !self.old_pages().contains(&self.page_of(offset.get())),
             Stage::Tracing(kept) => {
-                kept.push((offset, len));
+                kept.push((offset, len, site));
                 false
             }
             Stage::Settling(wrong) => {
@@ -138,9 +152,9 @@ impl Space {
         let mut marked = Ok(());
         for some in kept.chunks(RETIRE_BATCH) {
             let guard = crate::pin();
-            for &(offset, len) in some {
+            for &(offset, len, site) in some {
                 marked = marked.and_then(|()| mark(offset, len));
-                self.free_after_guards(&guard, offset);
+                self.free_after_guards(&guard, (offset, len, site));
             }
         }
         marked

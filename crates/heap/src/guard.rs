@@ -2,37 +2,54 @@
 //!
 //! The type is the heap's own, and only [`pin`] makes one. A guard of another collector would protect nothing here.
 
+use crate::exact::{self, Pin};
 use std::fmt;
 
 /// A pin of the current epoch: what it protects is not reused until it is dropped.
 ///
 /// It stays on its thread.
-pub struct Guard(crossbeam_epoch::Guard);
+pub struct Guard {
+    epoch: crossbeam_epoch::Guard,
+    /// Dropped after the epoch's guard.
+    exact: Option<Pin>,
+}
 
 impl Guard {
     /// Moves the pin to the current epoch, if this is the thread's only guard: what the guard protected until now may
     /// be reused.
     #[inline]
     pub fn repin(&mut self) {
-        self.0.repin();
+        self.epoch.repin();
+        if self.exact.take().is_some() {
+            self.exact = exact::pin();
+        }
     }
 
     /// Hands what this thread has retired to all threads, and frees some of what no guard protects any more.
     #[inline]
     pub fn flush(&self) {
-        self.0.flush();
+        self.epoch.flush();
     }
 
     /// Has `run` called, by any thread, once every guard of now is gone.
     #[inline]
     pub(crate) fn defer<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
-        self.0.defer(run);
+        self.epoch.defer(run);
+    }
+
+    /// Has `run` called the moment the last guard of now is gone, under media whose threads share one thread of the
+    /// system.
+    pub(crate) fn defer_exactly<R>(&self, run: impl FnOnce() -> R + Send + 'static) {
+        match self.exact {
+            Some(_) => exact::defer(run),
+            None => self.epoch.defer(run),
+        }
     }
 
     /// The guard for values in DRAM.
     #[inline]
     pub(crate) fn epoch(&self) -> &crossbeam_epoch::Guard {
-        &self.0
+        &self.epoch
     }
 }
 
@@ -45,7 +62,10 @@ impl fmt::Debug for Guard {
 /// Pins the current epoch.
 #[inline]
 pub fn pin() -> Guard {
-    Guard(crossbeam_epoch::pin())
+    Guard {
+        epoch: crossbeam_epoch::pin(),
+        exact: exact::pin(),
+    }
 }
 
 /// Whether this thread holds a guard: then it does not wait for what waits for guards.

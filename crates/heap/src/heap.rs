@@ -15,6 +15,7 @@ use pmem::{
     Batch, Chunk, Draft, Hardware, LINE, Lacks, Lender, Media, Offset, Persistent, Pool, Purpose,
     persist_scope, prefetch,
 };
+use std::panic::Location;
 use std::sync::{Arc, Mutex};
 
 /// The most lines of a chunk that are fetched ahead.
@@ -60,9 +61,13 @@ pub(crate) struct Inner<M: Media> {
 }
 
 impl<M: Media> Lender for Inner<M> {
-    fn give_back(&self, offset: Offset, _len: usize) {
-        // It was never reachable, so nobody, a tracer included, can have seen it.
-        self.space.free(offset);
+    fn give_back(&self, offset: Offset, len: usize) {
+        // It was never reachable, so no other thread, a tracer included, can have seen it.
+        if M::REUSES_AT_ONCE {
+            self.space.free_and_tell((offset, len, Location::caller()));
+        } else {
+            self.space.free(offset);
+        }
     }
 }
 
@@ -86,19 +91,33 @@ impl<M: Media> Heap<M> {
         if end == 0 || !allocated.is_multiple_of(page_size) || allocated > pool.len() {
             return Err(damaged);
         }
-        let space = Arc::new(Space::new(page_size, end));
+        if M::REUSES_AT_ONCE {
+            crate::exact::begin();
+        }
+        let space = Arc::new(Space::new(page_size, end, M::REUSES_AT_ONCE));
         let recovery = Arc::new(Recovery::new(end - 1));
+        let inner = Arc::new(Inner {
+            id: new_id(),
+            pool,
+            space,
+            recovery,
+            roots: Mutex::new(()),
+            attached: Attached::default(),
+            extending: Mutex::new(()),
+        });
+        if let Some(reuse) = &inner.space.reuse {
+            // A free that waits for its guards can outlive the heap.
+            let heap = Arc::downgrade(&inner);
+            reuse.tell(move |offset, len, site| {
+                if let Some(heap) = heap.upgrade() {
+                    let start = heap.pool.base().as_ptr().wrapping_add(offset.get() as usize);
+                    heap.pool.media().freed(start, len, site);
+                }
+            });
+        }
         Ok(Heap {
-            user: Some(Arc::new(StopOnDrop(Arc::clone(&recovery)))),
-            inner: Arc::new(Inner {
-                id: new_id(),
-                pool,
-                space,
-                recovery,
-                roots: Mutex::new(()),
-                attached: Attached::default(),
-                extending: Mutex::new(()),
-            }),
+            user: Some(Arc::new(StopOnDrop(Arc::clone(&inner.recovery)))),
+            inner,
         })
     }
 
@@ -188,8 +207,9 @@ impl<M: Media> Heap<M> {
     /// * No thread uses the object from now on, except under a guard of its own from before now.
     /// * The object is retired once.
     #[inline]
+    #[track_caller]
     pub unsafe fn retire(&self, guard: &Guard, offset: Offset, len: usize) {
-        self.inner.space.retire(guard, offset, len);
+        self.inner.space.retire(guard, offset, len, Location::caller());
     }
 
     /// Says that the object at `offset`, which nothing reaches any more, is kept by the program for another use:
@@ -321,7 +341,7 @@ impl<M: Media> Inner<M> {
             }
         });
         self.give_back_left(left);
-        if claim.bits.count_ones() == 1 {
+        if claim.bits.count_ones() == 1 && !M::REUSES_AT_ONCE {
             self.claim_ahead(class);
         }
         Ok(taken)
@@ -405,7 +425,7 @@ impl<M: Media> Inner<M> {
         if !matches!(taken, Err(Error::Full { .. })) {
             return taken;
         }
-        self.recovery.wait_for_room();
+        self.recovery.wait_for_room(self.pool.media());
         crate::flush_retired();
         loop {
             let running = self.recovery.is_running();

@@ -194,6 +194,12 @@ impl Chunks {
         None
     }
 
+    /// Claims one chunk; `None` if it is not free.
+    pub(crate) fn claim_slot(&mut self, slot: u32) -> Option<Claim> {
+        let (index, bit) = (slot / 64, 1 << (slot % 64));
+        (!self.is_live(slot)).then(|| self.take(index, bit))
+    }
+
     /// Claims the free pairs of neighbours (2i, 2i + 1) of one word.
     pub(crate) fn claim_pairs(&mut self) -> Option<Claim> {
         let (index, bits) = (self.hint..)

@@ -27,7 +27,7 @@ use crate::{Error, Heap};
 use pmem::Media;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -211,20 +211,17 @@ impl Recovery {
     }
 
     /// Waits until it has ended, for a caller that holds neither a guard nor a pause.
-    pub(crate) fn wait_ended(&self) {
-        let waited = self
-            .changed
-            .wait_while(lock(&self.course), |course| course.phase.is_running());
-        drop(waited);
+    pub(crate) fn wait_ended<M: Media>(&self, media: &M) {
+        drop(self.wait_while(media, |course| course.phase.is_running()));
     }
 
     /// Waits until it has ended, for an allocation, whose caller may hold anything: returns at once to a thread that holds a
     /// guard, and while it waits for pauses (I3).
-    pub(crate) fn wait_for_room(&self) {
+    pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
         if crate::is_pinned() {
             return;
         }
-        let waited = self.changed.wait_while(lock(&self.course), |course| {
+        let waited = self.wait_while(media, |course| {
             let waits_for_pauses = course.phase == Phase::Pausing && course.pauses > 0;
             course.phase.is_running() && !waits_for_pauses
         });
@@ -232,12 +229,20 @@ impl Recovery {
     }
 
     /// Waits while `keeps_waiting` holds; `false` if it was stopped.
-    fn wait_while<M: Media>(&self, media: &M, keeps_waiting: impl Fn(&Course) -> bool) -> bool {
+    fn wait_unless_stopped<M: Media>(&self, media: &M, keeps_waiting: impl Fn(&Course) -> bool) -> bool {
+        let goes_on = |course: &Course| keeps_waiting(course) && !self.stop.load(SeqCst);
+        let course = self.wait_while(media, goes_on);
+        !keeps_waiting(&course)
+    }
+
+    /// Waits while `keeps_waiting` holds. Where threads take turns, the others run meanwhile.
+    fn wait_while<M: Media>(
+        &self,
+        media: &M,
+        keeps_waiting: impl Fn(&Course) -> bool,
+    ) -> MutexGuard<'_, Course> {
         let mut course = lock(&self.course);
         while keeps_waiting(&course) {
-            if self.stop.load(SeqCst) {
-                return false;
-            }
             course = if M::TAKES_TURNS {
                 drop(course);
                 media.wait(0);
@@ -247,7 +252,7 @@ impl Recovery {
                 woken.unwrap_or_else(PoisonError::into_inner)
             };
         }
-        true
+        course
     }
 
     /// Waits until all guards of now are gone; `false` if it was stopped.
@@ -255,7 +260,11 @@ impl Recovery {
         let gone = Arc::new(AtomicBool::new(false));
         let tell = Arc::clone(&gone);
         let guard = crate::pin();
-        guard.defer(move || tell.store(true, SeqCst));
+        if M::REUSES_AT_ONCE {
+            guard.defer_exactly(move || tell.store(true, SeqCst));
+        } else {
+            guard.defer(move || tell.store(true, SeqCst));
+        }
         guard.flush();
         drop(guard);
         // Where nobody else holds any, a few flushes do.
@@ -349,7 +358,7 @@ impl<M: Media> Heap<M> {
     /// Waits until recovery has ended, and says how. Returns at once if it was not started. Hold no guard meanwhile:
     /// recovery waits for it.
     pub fn wait_recovered(&self) -> State {
-        self.inner.recovery.wait_ended();
+        self.inner.recovery.wait_ended(self.media());
         self.recovery().state
     }
 
@@ -359,10 +368,9 @@ impl<M: Media> Heap<M> {
     /// full and recovery waits for pauses, that fails. It must not wait for recovery otherwise, nor for another pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
-        let course = recovery
-            .changed
-            .wait_while(lock(&recovery.course), |course| course.phase.keeps_pauses_out());
-        course.unwrap_or_else(PoisonError::into_inner).pauses += 1;
+        recovery
+            .wait_while(self.media(), |course| course.phase.keeps_pauses_out())
+            .pauses += 1;
         TracePause(Arc::clone(recovery))
     }
 
@@ -384,7 +392,7 @@ impl<M: Media> Heap<M> {
         if crate::is_pinned() {
             return false;
         }
-        self.inner.recovery.wait_ended();
+        self.inner.recovery.wait_ended(self.media());
         crate::flush_retired();
         true
     }
@@ -407,7 +415,7 @@ impl<M: Media> Heap<M> {
     fn trace_and_sweep(&self, tracers: &Tracers<M>, threads: usize) -> Result<bool, Error> {
         let (space, recovery, media) = (&self.inner.space, &*self.inner.recovery, self.media());
         // The phase keeps others from beginning.
-        if !recovery.wait_while(media, |course| course.pauses > 0) {
+        if !recovery.wait_unless_stopped(media, |course| course.pauses > 0) {
             return Ok(false);
         }
         recovery.enter(Phase::Tracing);
@@ -425,8 +433,8 @@ impl<M: Media> Heap<M> {
         // Removals that begin from here on do not count.
         recovery.enter(Phase::Settling);
         space.trace_ended()?;
-        let settled =
-            recovery.wait_while(media, |course| course.removals > 0) && recovery.wait_for_guards(media);
+        let settled = recovery.wait_unless_stopped(media, |course| course.removals > 0)
+            && recovery.wait_for_guards(media);
         if !settled {
             return Ok(false);
         }

@@ -12,6 +12,7 @@
 
 use crate::aside::Aside;
 use crate::class::Classes;
+use crate::exact::Reuse;
 use crate::local::Cache;
 use crate::page::{Chunks, Claim, Kind, lock};
 use crate::runs::Runs;
@@ -53,6 +54,8 @@ pub(crate) struct Space {
     partial: Box<[CachePadded<Mutex<Partial>>]>,
     /// What becomes of retirements until recovery has found out what is alive.
     pub(crate) aside: Aside,
+    /// Where memory is to serve again at once: how it does; else `None`.
+    pub(crate) reuse: Option<Reuse>,
 }
 
 /// The pages of a class with both free and live chunks.
@@ -78,12 +81,14 @@ impl Partial {
 }
 
 impl Space {
-    /// The space of a pool whose first `end` pages are allocated.
-    pub(crate) fn new(page_size: u64, end: u32) -> Space {
+    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once` chunks are claimed one at a time,
+    /// the one freed last first.
+    pub(crate) fn new(page_size: u64, end: u32, reuses_at_once: bool) -> Space {
         let classes = Classes::new(page_size);
         let runs = Runs::new(end);
         Space {
             partial: (0..classes.count()).map(|_| CachePadded::default()).collect(),
+            reuse: reuses_at_once.then(|| Reuse::new(classes.count())),
             classes,
             table: Table::default(),
             free_pages: runs.counter(),
@@ -139,6 +144,9 @@ impl Space {
     /// Claims free chunks of a class from an open page, if there is one: of one word of its bitmap, `start` counted
     /// from the pool's base.
     pub(crate) fn claim(&self, class: usize, in_pairs: bool) -> Option<Claim> {
+        if !in_pairs && let Some(claim) = self.claim_freed(class) {
+            return Some(claim);
+        }
         let open = &mut lock(&self.partial[class]).open;
         let claim_in_page = |&page: &u32| {
             let mut state = self.table.page(page).lock();
@@ -157,6 +165,29 @@ impl Space {
             open.remove(&page);
         }
         Some(self.based(claim, page))
+    }
+
+    /// Claims the chunk of a class that was freed last, where memory is to serve again at once.
+    fn claim_freed(&self, class: usize) -> Option<Claim> {
+        let freed = &self.reuse.as_ref()?.freed[class];
+        loop {
+            let offset = lock(freed).pop()?;
+            let number = self.page_of(offset);
+            let mut state = self.table.page(number).lock();
+            let swept = state.swept;
+            // A chunk that was handed out since, or whose page has become another class's, is forgotten.
+            let claim = match &mut state.kind {
+                Kind::Chunks(chunks) if swept && chunks.class() == class => chunks
+                    .slot(self.within(offset))
+                    .and_then(|slot| chunks.claim_slot(slot)),
+                _ => None,
+            };
+            if let Some(claim) = claim {
+                drop(state);
+                self.settle(number, class);
+                return Some(self.based(claim, number));
+            }
+        }
     }
 
     /// Opens the scanty pages of a class, for want of others; whether there were any.
@@ -212,7 +243,8 @@ impl Space {
         if in_pairs {
             chunks.claim_pairs()
         } else {
-            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, 64))
+            let most = if self.reuse.is_some() { 1 } else { 64 };
+            chunks.claim((CLAIM_BYTES / chunks.size()).clamp(1, most))
         }
     }
 
@@ -249,6 +281,9 @@ impl Space {
                 let (class, free) = (chunks.class(), chunks.free());
                 let moves = chunks.used() == 0 || free == 1 || free == enough(chunks);
                 drop(state);
+                if let Some(reuse) = &self.reuse {
+                    lock(&reuse.freed[class]).push(offset.get());
+                }
                 if swept && moves {
                     self.settle(number, class);
                 }

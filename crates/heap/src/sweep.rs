@@ -108,7 +108,7 @@ mod tests {
         let last = 1 + PAGES;
         for order in [[1, 2, 3, 4], [4, 3, 2, 1], [3, 1, 4, 2]] {
             for swept_before in 0..=order.len() {
-                let space = Space::new(1 << 16, last);
+                let space = Space::new(1 << 16, last, false);
                 let object = Offset::new(space.start_of(1)).unwrap();
                 assert!(space.mark(object, u64::from(PAGES) << 16).unwrap());
                 for &page in &order[..swept_before] {

@@ -10,6 +10,7 @@
 //!
 //! [`Hardware`]: crate::Hardware
 
+use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
 /// The unit of a write-back, in bytes.
@@ -65,6 +66,10 @@ pub unsafe trait Media: Send + Sync + 'static {
     /// locks held across such calls are then waited for by [`wait`](Media::wait).
     const TAKES_TURNS: bool = false;
 
+    /// Whether memory that was given back serves again as soon as it can: an allocator then hands out one chunk at a
+    /// time, the one freed last first, so that a test meets what was freed too early within a few operations.
+    const REUSES_AT_ONCE: bool = false;
+
     /// Loads a persistent word (acquire).
     #[track_caller]
     fn load(&self, word: &AtomicU64) -> u64;
@@ -106,8 +111,16 @@ pub unsafe trait Media: Send + Sync + 'static {
 
     /// Says that bytes in these `len` from `start` are about to be read by plain loads.
     #[inline]
+    #[track_caller]
     fn touched(&self, start: *const u8, len: usize) {
         let _ = (start, len);
+    }
+
+    /// Says that the `len` bytes from `start`, taken out of use by the caller at `site`, were freed: nothing may read or
+    /// store them before the next draft there. Told where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
+    #[inline]
+    fn freed(&self, start: *const u8, len: usize, site: &'static Location<'static>) {
+        let _ = (start, len, site);
     }
 
     /// Says that a draft of `len` bytes from `start` begins: plain stores into them follow.

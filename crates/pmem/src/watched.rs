@@ -160,6 +160,7 @@ impl<W: Watch, M: Media> Watched<W, M> {
 // SAFETY: everything is passed on.
 unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     const TAKES_TURNS: bool = M::TAKES_TURNS;
+    const REUSES_AT_ONCE: bool = M::REUSES_AT_ONCE;
 
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
@@ -207,6 +208,11 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
         self.step(Step::of(What::Touch, start, len), |inner| {
             inner.touched(start, len);
         });
+    }
+
+    #[inline]
+    fn freed(&self, start: *const u8, len: usize, site: &'static Location<'static>) {
+        self.inner.freed(start, len, site);
     }
 
     #[inline]

@@ -197,6 +197,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     }
 
     /// Gives an object's chunk back once no reader can hold it.
+    #[track_caller]
     pub(crate) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }

@@ -1,10 +1,14 @@
 //! The embedded database as a subject: batches that are there whole or not at all, over two maps held by different
-//! indexes, beside writes of single keys.
+//! indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
+
+mod live;
 
 use crashtest::{Crash, Depth, History, Random, Subject, Verdict};
+pub use live::Live;
+use live::{COMES_AND_GOES, ENDING, is_full};
 use pmem::Pool;
 use std::collections::BTreeMap;
-use wollemi::{Db, IndexKind, Map, Options};
+use wollemi::Event;
 
 /// A map's number and a key.
 pub type Place = (u8, Vec<u8>);
@@ -23,6 +27,29 @@ pub enum Op {
     Swap(Entry, Option<Vec<u8>>),
     /// Look what a key holds.
     Get(Place),
+    /// Give a key of the map whose entries end a value with a life; of two such, the second only if it is absent.
+    Put(Vec<u8>, Vec<u8>, Life),
+    /// See [`Put`](Op::Put).
+    Add(Vec<u8>, Vec<u8>, Life),
+    /// Give a key of that map another life.
+    Touch(Vec<u8>, Life),
+    /// Remove what has ended.
+    Sweep,
+    /// Drop the map that comes and goes.
+    Drop,
+    /// Read the two maps of the batches in a snapshot.
+    Snapshot,
+}
+
+/// How long an entry lives: lives that end by the clock would make runs differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It is over as it begins.
+    Over,
+    /// Longer than any run.
+    Long,
+    /// It has no end.
+    Endless,
 }
 
 /// What an operation answers.
@@ -32,47 +59,16 @@ pub enum Answer {
     Done(bool),
     /// What was read.
     Value(Option<Vec<u8>>),
+    /// What a snapshot shows.
+    Shown(State),
+    /// The pool is full; nothing was changed.
+    Full,
+    /// A snapshot keeps the map from being dropped; nothing was changed.
+    InUse,
 }
 
 /// What all maps hold.
 pub type State = BTreeMap<Place, Vec<u8>>;
-
-/// The database in use.
-pub struct Live {
-    db: Db<Crash>,
-    maps: [Map; 2],
-}
-
-impl Live {
-    fn map(&self, number: u8) -> &Map {
-        &self.maps[usize::from(number % 2)]
-    }
-
-    fn commit(&self, changes: &[Entry], expected: Option<&Entry>) -> Result<bool, wollemi::Error> {
-        let mut batch = self.db.batch();
-        if let Some(((map, key), value)) = expected {
-            batch.expect(self.map(*map), key, value.as_ref());
-        }
-        for ((map, key), value) in changes {
-            match value {
-                Some(value) => batch.upsert(self.map(*map), key, value),
-                None => batch.remove(self.map(*map), key),
-            };
-        }
-        batch.commit()
-    }
-
-    fn entries(&self) -> Result<State, wollemi::Error> {
-        let mut state = State::new();
-        for (number, map) in (0..).zip(&self.maps) {
-            for entry in map {
-                let (key, value) = entry?;
-                state.insert((number, key), value);
-            }
-        }
-        Ok(state)
-    }
-}
 
 /// The embedded database, with a map held by one index and a map held by another.
 #[derive(Debug, Default)]
@@ -81,20 +77,6 @@ pub struct Batches;
 impl Batches {
     /// Whether the database claims the model `word`: it keeps maps in a ROART, which does not.
     pub const CLAIMS_WORD: bool = false;
-}
-
-/// A root's short name shares a line with its link, and a long one does not.
-const NAMES: [(&str, IndexKind); 2] = [
-    ("one", IndexKind::Roart),
-    (
-        "two, by a name that goes on in the line after that of the link",
-        IndexKind::Part,
-    ),
-];
-
-fn open(pool: Pool<Crash>) -> Result<Db<Crash>, String> {
-    let options = Options::new().recovery_threads(0);
-    options.open_pool(pool).map_err(|error| error.to_string())
 }
 
 impl Subject for Batches {
@@ -108,43 +90,40 @@ impl Subject for Batches {
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
-        let db = open(pool)?;
-        db.recover();
-        let make = |(name, kind)| db.map_with(name, kind).map_err(|error| error.to_string());
-        let maps = [make(NAMES[0])?, make(NAMES[1])?];
-        Ok(Live { db, maps })
+        Live::create(pool)
     }
 
     fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
-        let db = open(pool)?;
-        let find = |name| db.find_map(name).map_err(|error| error.to_string());
-        Ok(match (find(NAMES[0].0)?, find(NAMES[1].0)?) {
-            (Some(one), Some(two)) => Some(Live { db, maps: [one, two] }),
-            _ => None,
-        })
+        Live::open(pool)
     }
 
     fn recover(&self, live: &Live) -> Result<(), String> {
-        match live.db.recover().state {
+        match live.recover().state {
             wollemi::RecoveryState::Done => Ok(()),
             state => Err(format!("recovery is {state}")),
         }
     }
 
     fn apply(&self, live: &Live, op: &Op) -> Result<Answer, String> {
-        let done = match op {
-            Op::Batch(changes, expected) => live.commit(changes, expected.as_ref()).map(Answer::Done),
-            Op::Write(((map, key), Some(value))) => {
-                live.map(*map).upsert(key, value).map(|()| Answer::Done(true))
-            }
-            Op::Write(((map, key), None)) => live.map(*map).remove(key).map(Answer::Done),
-            Op::Swap(((map, key), new), expected) => live
-                .map(*map)
-                .compare_and_swap(key, expected.as_ref(), new.as_ref())
-                .map(Answer::Done),
-            Op::Get((map, key)) => live.map(*map).get(key).map(Answer::Value),
-        };
-        done.map_err(|error| error.to_string())
+        match live.apply(op) {
+            Err(error) if is_full(&error) && live.is_tight() => Ok(Answer::Full),
+            Err(wollemi::Error::MapInUse(_)) => Ok(Answer::InUse),
+            done => done.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn is_refusal(&self, answer: &Answer) -> bool {
+        matches!(answer, Answer::Full | Answer::InUse)
+    }
+
+    fn check_end(&self, live: &Live) -> Result<(), String> {
+        // What was retired comes back, so that what was retired twice is known.
+        (0..4).for_each(|_| heap::pin().flush());
+        let check = live.check().map_err(|error| error.to_string())?;
+        if check.is_clean() {
+            return Ok(());
+        }
+        Err(format!("the check says {check:?}"))
     }
 
     fn specify(&self, state: &mut State, op: &Op) -> Answer {
@@ -161,6 +140,29 @@ impl Subject for Batches {
             }
             Op::Swap(..) => Answer::Done(false),
             Op::Get(place) => Answer::Value(state.get(place).cloned()),
+            Op::Put(key, value, life) => Answer::Done(live_on(state, key, value, *life)),
+            Op::Add(key, value, life) => {
+                let absent = !state.contains_key(&(ENDING, key.clone()));
+                Answer::Done(absent && live_on(state, key, value, *life))
+            }
+            Op::Touch(key, life) => {
+                let place = (ENDING, key.clone());
+                let touched = state.get(&place).cloned();
+                Answer::Done(touched.is_some_and(|value| live_on(state, key, &value, *life)))
+            }
+            Op::Sweep => Answer::Done(true),
+            Op::Drop => {
+                state.retain(|(map, _), _| *map != COMES_AND_GOES);
+                Answer::Done(true)
+            }
+            Op::Snapshot => {
+                let shown = state.iter().filter(|((map, _), _)| *map < COMES_AND_GOES);
+                Answer::Shown(
+                    shown
+                        .map(|(place, value)| (place.clone(), value.clone()))
+                        .collect(),
+                )
+            }
         }
     }
 
@@ -175,18 +177,32 @@ impl Subject for Batches {
         };
         let mut state = found;
         for _ in 0..if verdict.depth == Depth::Deep { 20 } else { 1 } {
-            let op = Op::Batch(entries(&mut verdict.random), None);
-            self.apply(live, &op)?;
-            self.specify(&mut state, &op);
+            let changes = entries(&mut verdict.random);
+            let op = Op::Batch(changes.clone(), None);
+            let mut watch = live.watch_first().map_err(failed)?;
+            let mut expected = Vec::new();
+            if !self.is_refusal(&self.apply(live, &op)?) {
+                for entry in &changes {
+                    let ((map, key), value) = entry;
+                    if set(&mut state, entry) && *map == 0 {
+                        let (key, value) = (key.clone(), value.clone());
+                        expected.push(Event::Changed { key, value });
+                    }
+                }
+            }
+            let told: Vec<Event> = std::iter::from_fn(|| watch.try_next()).collect();
+            if told != expected {
+                return Err(format!(
+                    "after recovery, a watch tells {told:?} instead of {expected:?}"
+                ));
+            }
         }
         if live.entries().map_err(failed)? != state {
             return Err("after recovery, something is not what a batch has put there".into());
         }
         if verdict.depth == Depth::Deep {
-            let check = live.db.check().map_err(failed)?;
-            if !check.is_clean() {
-                return Err(format!("after recovery and use, the check says {check:?}"));
-            }
+            self.check_end(live)
+                .map_err(|wrong| format!("after recovery and use, {wrong}"))?;
         }
         Ok(which)
     }
@@ -205,6 +221,16 @@ impl Subject for Batches {
             op(random, true),
         ]
     }
+}
+
+/// Gives a key of the map whose entries end a value and a life.
+fn live_on(state: &mut State, key: &[u8], value: &[u8], life: Life) -> bool {
+    let place = (ENDING, key.to_vec());
+    match life {
+        Life::Over => state.remove(&place),
+        Life::Long | Life::Endless => state.insert(place, value.to_vec()),
+    };
+    true
 }
 
 /// Makes a change; `false` if it was to remove what is not there.
@@ -238,8 +264,8 @@ fn entries(random: &mut Random) -> Vec<Entry> {
 }
 
 fn op(random: &mut Random, reads: bool) -> Op {
-    match random.below(7) {
-        6 => {
+    match random.below(12) {
+        0 => {
             let entry = entry(random);
             let expected = match random.below(3) {
                 0 => None,
@@ -247,20 +273,80 @@ fn op(random: &mut Random, reads: bool) -> Op {
             };
             Op::Swap(entry, expected)
         }
-        0 if reads => Op::Get(place(random)),
-        0 | 1 => Op::Write(entry(random)),
-        2 => Op::Batch(entries(random), Some((place(random), None))),
+        1 if reads => Op::Get(place(random)),
+        1 | 2 => Op::Write(entry(random)),
+        3 => Op::Batch(entries(random), Some((place(random), None))),
+        4 => other(random),
+        5 => of_ending(random),
+        6 => Op::Snapshot,
         _ => Op::Batch(entries(random), None),
     }
 }
 
-/// Threads do not read: while a batch is carried out, readers see some of it.
+/// Of the map that comes and goes.
+fn other(random: &mut Random) -> Op {
+    let ((_, key), value) = entry(random);
+    let place = (COMES_AND_GOES, key);
+    match random.below(6) {
+        0 => Op::Drop,
+        1 => Op::Get(place),
+        _ => Op::Write((place, value)),
+    }
+}
+
+/// Of the map whose entries end.
+fn of_ending(random: &mut Random) -> Op {
+    let ((_, key), value) = entry(random);
+    let life = *random.pick(&[Life::Over, Life::Long, Life::Endless]);
+    match (random.below(6), value) {
+        (0, _) => Op::Get((ENDING, key)),
+        (1, _) => Op::Touch(key, life),
+        (2, _) => Op::Sweep,
+        (3, value) => Op::Write(((ENDING, key), value)),
+        (4, Some(value)) => Op::Add(key, value, life),
+        (_, value) => Op::Put(key, value.unwrap_or_default(), life),
+    }
+}
+
+/// Keys of the map that comes and goes, before a history that is opened again.
+const KEYS: u64 = 40;
+
+/// Bytes of a pool that is to be full soon: so many at least, and up to so many more.
+const LITTLE: u64 = 14 << 16;
+const MORE: u64 = 12;
+
+/// Threads do not read the maps of the batches: while a batch is carried out, readers see some of it.
+///
+/// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
+/// recovery; one in five has little room.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
+    let reopened = seed % 3 == 2;
+    let mut all = Vec::new();
+    if reopened {
+        let keys = random.below(KEYS);
+        all.extend((0..keys).map(|number| {
+            let place = (COMES_AND_GOES, vec![number as u8; 1 + number as usize % 3]);
+            let value = entry(&mut random).1.unwrap_or_else(|| vec![1; 20]);
+            Op::Write((place, Some(value)))
+        }));
+        all.extend((0..random.below(10)).map(|_| op(&mut random, true)));
+    }
+    let prepared = all.len();
+    all.extend((0..ops).map(|_| op(&mut random, threads == 1)));
+    if reopened {
+        let at = prepared + random.below(6) as usize;
+        all.insert(at.min(all.len()), Op::Drop);
+    }
     History {
         seed,
-        ops: (0..ops).map(|_| op(&mut random, threads == 1)).collect(),
-        prepared: 0,
+        ops: all,
+        prepared: prepared as u32,
         threads,
+        reopened,
+        room: match seed % 5 {
+            3 => LITTLE + (random.below(MORE) << 16),
+            _ => u64::MAX,
+        },
     }
 }

@@ -3,12 +3,17 @@
 //! A history prepares a structure that is about to change shape (`scene`), and then changes it. What a preparation leaves
 //! is durable; crash points come after it.
 
+mod calls;
 mod scene;
 
 use crate::map::{Bytes, Op};
 use crashtest::{History, Random};
 pub use scene::SCENES;
 use std::collections::VecDeque;
+
+/// Pages of a history that has little room, and so many more: for the first objects of an index there must be some.
+const LITTLE: u64 = 10;
+const MORE: u64 = 14;
 
 /// Keys over which several threads meet.
 const HOT: usize = 4;
@@ -25,20 +30,6 @@ pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
         plan: VecDeque::new(),
     };
     maker.make(seed, ops, threads)
-}
-
-/// Has the operations put what they would add or change, at once with others that do. Values of eight bytes, which need no leaf
-/// or keep theirs, may become longer.
-fn gather(ops: &mut [Op], longer: bool) {
-    for op in ops {
-        if let Op::Insert(key, value) | Op::Update(key, value) | Op::Upsert(key, value) = op {
-            let mut value = value.to_vec();
-            if longer && value.len() == 8 {
-                value.push(9);
-            }
-            *op = Op::Put(key.clone(), value.into());
-        }
-    }
 }
 
 struct Maker {
@@ -78,14 +69,21 @@ impl Maker {
             };
             ops.push(op);
         }
+        let watched = &mut ops[prepared as usize..];
         if seed % 8 == 7 {
-            gather(&mut ops[prepared as usize..], seed % 16 == 15);
+            calls::gather(seed, watched);
         }
+        calls::add_scans(seed, watched, &self.keys, threads);
         History {
             seed,
             ops,
             prepared,
             threads,
+            reopened: seed % 7 == 4 && prepared > 0,
+            room: match seed % 11 {
+                6 => (LITTLE + self.random.below(MORE)) << 16,
+                _ => u64::MAX,
+            },
         }
     }
 

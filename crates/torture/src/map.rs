@@ -1,21 +1,26 @@
-//! Any [`Index`] as a subject: its operations, and their sequential specification.
+//! Any [`Index`] as a subject.
 //!
-//! What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `together` writes several keys at once; `listed` has the indexes of the list.
+//! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
+//! once. What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `listed` has the
+//! indexes of the list.
 
 mod fill;
 mod judge;
 mod listed;
+mod op;
+mod scan;
 mod together;
 
 use crashtest::coverage::Shape;
-use crashtest::on_heap::{NameObject, check_accounts, heap, recover, shape};
+use crashtest::on_heap::{NameObject, audit, check_accounts, heap, may_be_full, recover, shape};
 use crashtest::{Crash, Depth, Random, Subject, Verdict};
 use heap::{Heap, Tracers};
 use index::Index;
 use judge::{read_all, write_a_little};
+pub use op::{Answer, Op};
 use pmem::Pool;
+pub use scan::Scan;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 /// A key or a value.
@@ -23,60 +28,6 @@ pub type Bytes = Arc<[u8]>;
 
 /// What the index should hold.
 pub type Map = BTreeMap<Bytes, Bytes>;
-
-/// An operation of one key.
-#[derive(Clone, PartialEq, Eq)]
-pub enum Op {
-    /// Add it if it is absent.
-    Insert(Bytes, Bytes),
-    /// Give it this value.
-    Upsert(Bytes, Bytes),
-    /// The same, at once with such operations right behind it.
-    Put(Bytes, Bytes),
-    /// Change its value if it is present.
-    Update(Bytes, Bytes),
-    /// Remove it.
-    Remove(Bytes),
-    /// Read it.
-    Get(Bytes),
-}
-
-impl Op {
-    /// Its key.
-    pub fn key(&self) -> &Bytes {
-        match self {
-            Op::Insert(key, _)
-            | Op::Upsert(key, _)
-            | Op::Put(key, _)
-            | Op::Update(key, _)
-            | Op::Remove(key)
-            | Op::Get(key) => key,
-        }
-    }
-}
-
-impl fmt::Debug for Op {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = shown(self.key());
-        match self {
-            Op::Insert(_, value) => write!(f, "insert {key} = {}", shown(value)),
-            Op::Upsert(_, value) => write!(f, "upsert {key} = {}", shown(value)),
-            Op::Put(_, value) => write!(f, "put {key} = {}", shown(value)),
-            Op::Update(_, value) => write!(f, "update {key} = {}", shown(value)),
-            Op::Remove(_) => write!(f, "remove {key}"),
-            Op::Get(_) => write!(f, "get {key}"),
-        }
-    }
-}
-
-/// What an operation answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// Whether anything was changed.
-    Changed(bool),
-    /// What was read.
-    Value(Option<Bytes>),
-}
 
 /// Makes an index in a heap.
 pub type Create = dyn Fn(&Heap<Crash>) -> Result<Box<dyn Index>, heap::Error> + Send + Sync;
@@ -101,6 +52,22 @@ pub struct LiveIndex {
     pub heap: Heap<Crash>,
     /// Whether it was made in this heap, and not found in it.
     made: bool,
+}
+
+impl LiveIndex {
+    /// What a write came to; `None`: a pool that may be full was.
+    fn unless_full<T>(&self, done: Result<T, index::Error>) -> Result<Option<T>, index::Error> {
+        match done {
+            Err(index::Error::Heap(heap::Error::Full { .. })) if may_be_full(self.heap.pool()) => Ok(None),
+            done => done.map(Some),
+        }
+    }
+
+    /// What an operation answers.
+    fn answer(&self, done: Result<Answer, index::Error>) -> Result<Answer, String> {
+        let done = self.unless_full(done).map_err(|error| error.to_string())?;
+        Ok(done.unwrap_or(Answer::Full))
+    }
 }
 
 impl OfIndex {
@@ -167,11 +134,9 @@ impl Subject for OfIndex {
 
     fn apply(&self, live: &LiveIndex, op: &Op) -> Result<Answer, String> {
         let index = &*live.index;
-        let done = match op {
+        live.answer(match op {
             Op::Insert(key, value) => index.insert(key, value).map(Answer::Changed),
-            Op::Upsert(key, value) | Op::Put(key, value) => {
-                index.upsert(key, value).map(|()| Answer::Changed(true))
-            }
+            Op::Upsert(key, value) => index.upsert(key, value).map(|()| Answer::Changed(true)),
             Op::Update(key, value) => index.update(key, value).map(Answer::Changed),
             Op::Remove(key) => index.remove(key).map(Answer::Changed),
             Op::Get(key) => {
@@ -179,42 +144,44 @@ impl Subject for OfIndex {
                 let value = index.get(key, &guard);
                 value.map(|value| Answer::Value(value.map(|value| value[..].into())))
             }
-        };
-        done.map_err(|error| error.to_string())
+            Op::Scan(scan) => scan.carry_out(index).map(Answer::Visited),
+            Op::Together(op) => return self.apply(live, op),
+        })
     }
 
     fn goes_with(&self, ops: &[&Op], next: &Op) -> bool {
-        let put = |op: &Op| matches!(op, Op::Put(..));
-        // Of two of one key the answers do not tell which was the last.
-        put(next) && ops.iter().all(|op| put(op) && op.key() != next.key())
+        let is_together = |op: &Op| matches!(op, Op::Together(_));
+        is_together(next) && ops.iter().all(|op| is_together(op))
+    }
+
+    fn keeps_order(&self, before: &Op, next: &Op) -> bool {
+        before.key() == next.key()
     }
 
     fn apply_together(&self, live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, String> {
-        together::put_all(live, ops)
+        together::write_all(live, ops)
+    }
+
+    fn check_end(&self, live: &LiveIndex) -> Result<(), String> {
+        audit(&live.heap, &self.tracers)
     }
 
     fn specify(&self, state: &mut Map, op: &Op) -> Answer {
-        match op {
-            Op::Insert(key, value) => {
-                let absent = !state.contains_key(key);
-                if absent {
-                    state.insert(key.clone(), value.clone());
-                }
-                Answer::Changed(absent)
-            }
-            Op::Upsert(key, value) | Op::Put(key, value) => {
-                state.insert(key.clone(), value.clone());
-                Answer::Changed(true)
-            }
-            Op::Update(key, value) => match state.get_mut(key) {
-                Some(place) => {
-                    *place = value.clone();
-                    Answer::Changed(true)
-                }
-                None => Answer::Changed(false),
-            },
-            Op::Remove(key) => Answer::Changed(state.remove(key).is_some()),
-            Op::Get(key) => Answer::Value(state.get(key).cloned()),
+        op::specify(state, op)
+    }
+
+    fn is_refusal(&self, answer: &Answer) -> bool {
+        *answer == Answer::Full
+    }
+
+    fn reads_piecemeal(&self, op: &Op) -> bool {
+        matches!(op, Op::Scan(_))
+    }
+
+    fn check_reading(&self, op: &Op, answer: &Answer, states: &[&Map]) -> Result<(), String> {
+        match (op, answer) {
+            (Op::Scan(scan), Answer::Visited(visited)) => scan.check(visited, states),
+            _ => Err("that is no answer to it".into()),
         }
     }
 
@@ -224,15 +191,15 @@ impl Subject for OfIndex {
         }
         let which = read_all(&*live.index, &verdict)?;
         write_a_little(
-            &*live.index,
+            live,
             verdict.allowed[which],
             verdict.in_flight,
             &mut verdict.random,
         )?;
         if verdict.depth == Depth::Deep {
             let mut map = verdict.allowed[which].clone();
-            for op in verdict.in_flight {
-                map.remove(op.key());
+            for key in verdict.in_flight.iter().filter_map(|op| op.key()) {
+                map.remove(key);
             }
             self.fill_and_empty(live, map, &mut verdict.random)?;
         }
@@ -248,7 +215,7 @@ impl Subject for OfIndex {
 
     fn follow_up(&self, state: &Map, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
         // Keys close to what was in flight share its nodes.
-        let around = in_flight.first().map(|op| op.key().clone());
+        let around = in_flight.first().and_then(|op| op.key().cloned());
         let mut near: Vec<&Bytes> = match &around {
             Some(key) => {
                 let below = state.range(..key.clone()).rev().take(3);
@@ -267,8 +234,8 @@ impl Subject for OfIndex {
         let mut ops = Vec::new();
         for number in 0..count {
             let of_flight = number.checked_sub(first).and_then(|number| in_flight.get(number));
-            let key: Bytes = if let Some(op) = of_flight {
-                op.key().clone()
+            let key: Bytes = if let Some(key) = of_flight.and_then(|op| op.key()) {
+                key.clone()
             } else if near.is_empty() {
                 [b'n', random.below(256) as u8].into()
             } else {
@@ -279,6 +246,7 @@ impl Subject for OfIndex {
             let value: Bytes = random.next().to_le_bytes()[..8 - random.below(2) as usize].into();
             let reads = if of_flight.is_some() { 4 } else { 0 };
             ops.push(match random.below(5 + reads) {
+                0 if number % 2 == 1 => Op::Scan(Scan::around(&[key], random)),
                 0 | 5.. => Op::Get(key),
                 1 => Op::Remove(key),
                 2 => Op::Upsert(key, value),

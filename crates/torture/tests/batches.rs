@@ -59,8 +59,8 @@ fn a_reader_sees_no_value_in_between() {
     let histories = (0..24).map(|seed| History {
         seed,
         ops: vec![Op::Batch(changes.clone(), None), Op::Get(place())],
-        prepared: 0,
         threads: 2,
+        ..History::default()
     });
     explore(Mode::Power, histories);
 }

@@ -60,8 +60,8 @@ fn of_leaves(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let splits = seed.is_multiple_of(2);
     let mut all: Vec<Op> = (0..130).map(|i| Op::Insert(key(i), value(&mut random))).collect();
     // Of consecutive keys, so that one leaf has room and the next one has not.
-    all.sort_by(|a, b| a.key().cmp(b.key()));
-    let keys: Vec<Bytes> = all.iter().map(|op| op.key().clone()).collect();
+    all.sort_by(|a, b| a.key().cmp(&b.key()));
+    let keys: Vec<Bytes> = all.iter().filter_map(|op| op.key().cloned()).collect();
     if !splits {
         all.extend(keys[30..100].iter().map(|key| Op::Remove(key.clone())));
     }
@@ -81,6 +81,7 @@ fn of_leaves(seed: u64, ops: usize, threads: u32) -> History<Op> {
         ops: all,
         prepared,
         threads,
+        ..History::default()
     }
 }
 

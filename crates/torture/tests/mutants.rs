@@ -61,6 +61,7 @@ fn a_reader_beside_a_writer(seed: u64) -> History<Op> {
         ops: std::iter::once(first).chain(changes).collect(),
         prepared: 1,
         threads: 2,
+        ..History::default()
     }
 }
 
@@ -88,6 +89,7 @@ fn a_reader_beside_links(seed: u64) -> History<Op> {
         ops: std::iter::once(other).chain(vec![turn; 8].concat()).collect(),
         prepared: 1,
         threads: 2,
+        ..History::default()
     }
 }
 

@@ -53,6 +53,7 @@ fn keys_are_what_they_are_while_values_change() {
             ops: ops.clone(),
             prepared: 1,
             threads: 2,
+            ..History::default()
         });
         explore(kind, Settings::default(), histories);
     }

@@ -32,11 +32,12 @@ fn of_puts(seed: u64, threads: u32) -> History<Op> {
         ops.push(match random.below(12) {
             0 => Op::Remove(key),
             1 => Op::Get(key),
-            2 | 3 => Op::Put(
+            2 | 3 => Op::Upsert(
                 [&key[..], &[random.below(8) as u8]].concat().into(),
                 value(&mut random),
-            ),
-            _ => Op::Put(key, value(&mut random)),
+            )
+            .together(),
+            _ => Op::Upsert(key, value(&mut random)).together(),
         });
     }
     History {
@@ -44,6 +45,7 @@ fn of_puts(seed: u64, threads: u32) -> History<Op> {
         ops,
         prepared,
         threads,
+        ..History::default()
     }
 }
 

@@ -189,7 +189,7 @@ impl Calibrator {
         // A sum of multiples of a line, and never zero.
         let what = "a line to calibrate with";
         let offset = Offset::new(at).ok_or(Fault { what, offset: at })?;
-        // SAFETY: nothing is drafted in this pool, which calibration alone uses.
+        // SAFETY: the pool is the calibrator's alone: no allocator makes drafts in it, and all that is stored are words.
         unsafe { self.pool.at(offset) }
     }
 }

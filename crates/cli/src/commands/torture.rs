@@ -15,7 +15,7 @@ use clap::ValueEnum;
 use crashtest::blobs::{self, Blobs};
 use crashtest::{Explorer, History, Mode, Model, Report, Settings, Subject};
 use indicatif::{ProgressBar, ProgressStyle};
-use report::{Counterexample, Finding};
+use report::{Counterexample, Finding, LeftOut};
 use std::io::Write;
 use std::time::{Duration, Instant};
 use target::Target;
@@ -45,10 +45,11 @@ pub struct Args {
     /// What a crash may take
     #[arg(long, value_enum, default_value_t = ModelArg::Power)]
     model: ModelArg,
-    /// Begin no further history of an index after this time: 60s, 5m, 1h [default: 60s]
+    /// Judge no further image of an index and model after this time: 60s, 5m, 1h [default: 60s]. A failure that is found
+    /// may take another minute to shrink
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
-    /// Begin no further history of an index once so many distinct states were judged
+    /// Begin no further history of an index and model once so many distinct states were judged
     #[arg(long, value_name = "N")]
     states: Option<u64>,
     /// What everything left to chance depends on
@@ -61,7 +62,11 @@ pub struct Args {
     /// the model process, which loses nothing)
     #[arg(long)]
     mutants: bool,
-    /// Report as JSON, one object a line for each index
+    /// How often a history of several threads is carried out again, each time with preemptions aimed at the words that its
+    /// threads share
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    aimed: u32,
+    /// Report as JSON, one object a line for each index and model
     #[arg(long)]
     json: bool,
 }
@@ -75,6 +80,20 @@ enum ModelArg {
     Word,
     /// The process: every store is there
     Process,
+    /// All of these, one after the other
+    All,
+}
+
+impl ModelArg {
+    /// The models that it stands for.
+    fn modes(self) -> &'static [Mode] {
+        match self {
+            ModelArg::Power => &[Mode::Power],
+            ModelArg::Word => &[Mode::Word],
+            ModelArg::Process => &[Mode::Process],
+            ModelArg::All => &[Mode::Power, Mode::Word, Mode::Process],
+        }
+    }
 }
 
 /// Reads a time: a number of seconds, or with s, m or h after it.
@@ -92,40 +111,47 @@ pub fn time(text: &str) -> Result<Duration, String> {
 }
 
 impl Args {
-    /// What is to be judged in this model: one that does not claim it would rightly fail.
-    fn targets(&self) -> Result<Vec<Target>, Failure> {
-        if self.mutants && matches!(self.model, ModelArg::Process) {
-            return Err(Failure::Usage(
-                "where the memory outlives the process nothing is lost, and no persist can be missed: --mutants needs the \
-                 model power or word"
-                    .into(),
-            ));
+    /// What is to be judged, each in its models in turn, and what is left out for a reason.
+    fn runs(&self) -> Result<(Vec<(Target, Mode)>, Vec<LeftOut>), Failure> {
+        let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+        for target in self.index.each() {
+            for &mode in self.model.modes() {
+                let reason = match mode {
+                    Mode::Word if !target.claims_word() => {
+                        "it relies on the order of stores to a line, and so does not claim the model word: \
+                         docs/crash-model.md tells what each claims"
+                    }
+                    Mode::Process if self.mutants => {
+                        "where the memory outlives the process nothing is lost, and no persist can be missed: --mutants \
+                         needs the model power or word"
+                    }
+                    _ => {
+                        runs.push((target, mode));
+                        continue;
+                    }
+                };
+                left_out.push(LeftOut { target, mode, reason });
+            }
         }
-        let mut targets = self.index.each();
-        if matches!(self.model, ModelArg::Word) {
-            targets.retain(|target| target.claims_word());
+        match left_out.first() {
+            Some(first) if runs.is_empty() => {
+                Err(Failure::Usage(format!("{}: {}", first.target, first.reason)))
+            }
+            _ => Ok((runs, left_out)),
         }
-        if targets.is_empty() {
-            return Err(Failure::Usage(
-                "this index relies on the order of stores to a line, and so does not claim the model word: \
-                 docs/crash-model.md tells what each claims"
-                    .into(),
-            ));
-        }
-        Ok(targets)
     }
 
     /// Tortures one after the other, and reports.
     pub fn run(self) -> Result<Outcome, Failure> {
-        let targets = self.targets()?;
+        let (runs, left_out) = self.runs()?;
         crashtest::silence_findings();
         let mut found = false;
         let mut findings = Vec::new();
-        for target in targets {
+        for (target, mode) in runs {
             let finding = match target {
-                Target::Index(kind) => self.torture(target, OfIndex::listed(kind), history::of_map),
-                Target::Database => self.torture(target, Batches, batches::history),
-                Target::Heap | Target::All => self.torture(target, Blobs, blobs::history),
+                Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
+                Target::Database => self.torture(target, mode, Batches, batches::history),
+                Target::Heap | Target::All => self.torture(target, mode, Blobs, blobs::history),
             };
             let finding = finding.map_err(Failure::Torture)?;
             found |= finding.is_bad();
@@ -136,23 +162,29 @@ impl Args {
             }
             findings.push(finding);
         }
-        if !self.json {
-            let mut out = output();
-            report::print(&mut out, &findings)?;
-            out.flush()?;
+        let mut out = output();
+        if self.json {
+            for one in &left_out {
+                one.write_json(&mut out)?;
+            }
+        } else {
+            report::print(&mut out, &findings, &left_out)?;
         }
+        out.flush()?;
         Ok(if found { Outcome::Found } else { Outcome::Done })
     }
 
     fn torture<S: Subject>(
         &self,
         target: Target,
+        mode: Mode,
         subject: S,
         history: impl Fn(u64, usize, u32) -> History<S::Op>,
     ) -> Result<Finding, String> {
         let settings = Settings {
-            model: Model::from(self.mode()),
+            model: Model::from(mode),
             seed: self.seed,
+            aimed: self.aimed,
             ..Settings::default()
         };
         let bar = self.bar(&subject.name());
@@ -176,6 +208,10 @@ impl Args {
             None => 0..=u64::MAX,
         };
         let mut explorer = Explorer::new(subject, settings)?;
+        // A history asked for by its seed is followed to its end.
+        if self.states.is_none() && self.history.is_none() {
+            explorer.stop_at(started + self.time());
+        }
         let mut hunted = None;
         let failed = if self.mutants {
             match explorer.hunt(histories.map(nth), IMAGES, more) {
@@ -201,7 +237,7 @@ impl Args {
         let counterexample = failed.map(|(history, failure)| {
             bar.set_message("shrinking the counterexample");
             let shrunk = explorer.shrink(&history, failure, TRIES).1;
-            self.counterexample(target, history.threads, shrunk)
+            self.counterexample(target, mode, history.threads, shrunk)
         });
         bar.finish_and_clear();
         Ok(Finding {
@@ -212,29 +248,19 @@ impl Args {
         })
     }
 
-    fn mode(&self) -> Mode {
-        match self.model {
-            ModelArg::Power => Mode::Power,
-            ModelArg::Word => Mode::Word,
-            ModelArg::Process => Mode::Process,
-        }
-    }
-
     /// A failure, and what to type to see it again: its history, with so many threads, alone.
     fn counterexample(
         &self,
         target: Target,
+        mode: Mode,
         threads: u32,
         failure: Box<crashtest::Failure>,
     ) -> Counterexample {
         let mutants = if self.mutants { " --mutants" } else { "" };
         Counterexample {
             again: format!(
-                "wollemi torture --index {target} --model {} --seed {} --ops {} --threads {threads} --history {}{mutants}",
-                self.mode(),
-                self.seed,
-                self.ops,
-                failure.seed,
+                "wollemi torture --index {target} --model {mode} --seed {} --ops {} --threads {threads} --aimed {} --history {}{mutants}",
+                self.seed, self.ops, self.aimed, failure.seed,
             ),
             failure,
         }
@@ -242,8 +268,11 @@ impl Args {
 
     /// States, or milliseconds.
     fn limit(&self) -> u64 {
-        let budget = self.budget.unwrap_or(Duration::from_secs(60));
-        self.states.unwrap_or(budget.as_millis() as u64)
+        self.states.unwrap_or(self.time().as_millis() as u64)
+    }
+
+    fn time(&self) -> Duration {
+        self.budget.unwrap_or(Duration::from_secs(60))
     }
 
     /// A bar on a terminal; nothing elsewhere.

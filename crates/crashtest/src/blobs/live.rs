@@ -1,6 +1,7 @@
 //! Objects, the table of slots that lead to them, and roots that do.
 
 use super::{Held, SLOTS};
+use crate::on_heap::may_be_full;
 use crate::{Crash, Random};
 use heap::{Access, Guard, Heap, Trace, Tracers, footprint};
 use pmem::{
@@ -92,6 +93,14 @@ impl Live {
     fn access(&self) -> &Access<Crash> {
         // SAFETY: the calls here hold a guard since before they read a link, or find the history standing still.
         unsafe { self.heap.access() }
+    }
+
+    /// What came of it; `None`: a pool that may be full was.
+    pub(super) fn unless_full<T>(&self, done: Result<T, heap::Error>) -> Result<Option<T>, String> {
+        match done {
+            Err(heap::Error::Full { .. }) if may_be_full(self.heap.pool()) => Ok(None),
+            done => done.map(Some).map_err(|error| error.to_string()),
+        }
     }
 
     fn table(&self) -> Result<&Table, heap::Error> {

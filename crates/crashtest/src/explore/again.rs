@@ -125,6 +125,7 @@ impl<S: Subject> Explorer<S> {
             ops: run.ops.iter().cloned().chain(after.ops).collect(),
             answers: run.answers.iter().cloned().chain(after.answers).collect(),
             from: at.place,
+            until: usize::MAX,
             crashes: at.crashes,
             threads: run.threads,
         };
@@ -150,6 +151,7 @@ impl<S: Subject> Explorer<S> {
             seed: self.random.next(),
             prepared: 0,
             threads: run.threads,
+            ..History::default()
         };
         let plan = Plan::Fixed(contents);
         self.crash.slow().chooser = Chooser::new(plan, Volatile::Last, Random(0), Fresh::any());

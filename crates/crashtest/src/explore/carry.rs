@@ -4,7 +4,7 @@ use super::CREATION;
 use super::panics::caught;
 use crate::history::History;
 use crate::{Crash, Subject};
-use pmem::{Pool, PoolOptions};
+use pmem::{Memory, Pool, PoolOptions};
 use std::sync::Arc;
 
 /// What a history starts from.
@@ -20,34 +20,37 @@ pub(crate) enum Start {
 ///
 /// What a crash has left is recovered before the operations, after them, or by another thread beside them: a heap and
 /// its indexes are in use at once.
+///
+/// A history that is [reopened](History::reopened) is so after its preparation.
 pub(super) fn carry_out<S: Subject>(
     crash: &Crash,
+    memory: &Memory,
     subject: &Arc<S>,
     history: &Arc<History<S::Op>>,
     start: Start,
 ) -> Result<(Vec<S::Answer>, usize), String> {
     let mut from = 0;
-    let live = match start {
+    let mut live = match start {
         Start::Empty => {
-            let (begun, live) = create(crash, &**subject)?;
+            let (begun, live) = create(crash, memory, &**subject)?;
             from = begun;
             live
         }
-        Start::Again { created: true } => open(&**subject, crash, true)?,
+        Start::Again { created: true } => open(&**subject, crash, memory, true)?,
         Start::Again { created: false } => {
             crash.invoke(CREATION);
-            let live = open(&**subject, crash, false)?;
+            let live = open(&**subject, crash, memory, false)?;
             crash.acknowledge(CREATION);
             live
         }
     };
-    let to_recover = matches!(start, Start::Again { .. });
-    let at_once = history.threads <= 1 && history.seed.is_multiple_of(2);
+    let mut to_recover = matches!(start, Start::Again { .. });
+    let at_once = !history.has_threads() && history.seed.is_multiple_of(2);
     if to_recover && at_once {
         subject.recover(&live)?;
     }
     let count = history.ops.len() as u32;
-    let alone = if history.threads > 1 {
+    let alone = if history.has_threads() {
         history.prepared
     } else {
         count
@@ -57,19 +60,33 @@ pub(super) fn carry_out<S: Subject>(
     if prepared > 0 && prepared < count {
         from = crash.recorded_so_far();
     }
+    if history.reopened {
+        // What waits for its epoch serves again while its pool is open.
+        (0..4).for_each(|_| heap::pin().flush());
+        drop(live);
+        live = open(&**subject, crash, memory, true)?;
+        to_recover = true;
+    }
     answers.extend(in_turn(crash, &**subject, history, &live, prepared..alone)?);
     let mut answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
-    if history.threads > 1 {
+    if history.has_threads() {
         answers.extend(by_threads(crash, subject, history, live, to_recover)?);
-    } else if to_recover && !at_once {
-        subject.recover(&live)?;
+    } else {
+        if to_recover && !at_once {
+            subject.recover(&live)?;
+        }
+        at_the_end(&**subject, &live)?;
     }
     Ok((answers, from))
 }
 
 /// Operations that go together, at most, where so many threads have some: a crash may find any set of all these.
 fn most_together(threads: u32) -> usize {
-    if threads > 1 { 2 } else { 4 }
+    match threads {
+        0 | 1 => 4,
+        2 => 3,
+        _ => 2,
+    }
 }
 
 /// Carries out operations of the history, one behind the other or those together that go together: their answers.
@@ -140,17 +157,27 @@ fn by_threads<S: Subject>(
     for thread in ended {
         answers.extend(thread.map_err(|_| "a thread panics")??);
     }
+    at_the_end(&**subject, &live)?;
     answers.sort_by_key(|(number, _)| *number);
     Ok(answers.into_iter().map(|(_, answer)| answer).collect())
 }
 
+fn at_the_end<S: Subject>(subject: &S, live: &S::Live) -> Result<(), String> {
+    let sound = subject.check_end(live);
+    sound.map_err(|wrong| format!("at the end of the history, {wrong}"))
+}
+
 /// Makes the structure in a pool of its own: where in the log its creation begins, and it.
-pub(super) fn create<S: Subject>(crash: &Crash, subject: &S) -> Result<(usize, S::Live), String> {
+pub(super) fn create<S: Subject>(
+    crash: &Crash,
+    memory: &Memory,
+    subject: &S,
+) -> Result<(usize, S::Live), String> {
     let options = PoolOptions {
         page_size: 64 << 10,
         ..PoolOptions::default()
     };
-    let pool = Pool::create_in(crash.memory(), &options, crash.clone()).map_err(|e| e.to_string())?;
+    let pool = Pool::create_in(memory, &options, crash.clone()).map_err(|e| e.to_string())?;
     let from = crash.recorded_so_far();
     crash.invoke(CREATION);
     let live = subject.create(pool)?;
@@ -159,9 +186,14 @@ pub(super) fn create<S: Subject>(crash: &Crash, subject: &S) -> Result<(usize, S
 }
 
 /// Opens what a crash has left; what was not created yet may be created now.
-pub(super) fn open<S: Subject>(subject: &S, crash: &Crash, created: bool) -> Result<S::Live, String> {
+pub(super) fn open<S: Subject>(
+    subject: &S,
+    crash: &Crash,
+    memory: &Memory,
+    created: bool,
+) -> Result<S::Live, String> {
     let pool = || {
-        let pool = Pool::open_in(crash.memory(), crash.clone());
+        let pool = Pool::open_in(memory, crash.clone());
         pool.map_err(|error| format!("the pool does not open: {error}"))
     };
     match subject.open(pool()?)? {

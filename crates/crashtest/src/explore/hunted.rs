@@ -35,11 +35,6 @@ impl<S: Subject> Explorer<S> {
         &self.settings
     }
 
-    /// Begins a hunt: takes away what locked instructions complete on x86-64.
-    pub(crate) fn only_fences_complete(&mut self) {
-        self.settings.model.locked_completes = false;
-    }
-
     /// Begins to hunt with another history: what its persists make durable is not known yet.
     pub(crate) fn know_nothing_of_persists(&mut self) {
         self.persisted = Some(Persisted::default());

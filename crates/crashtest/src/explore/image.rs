@@ -7,7 +7,7 @@ use crate::choose::{Chooser, Fresh, Picked, Plan, Random};
 use crate::log::{Event, Site};
 use crate::media::Ended;
 use crate::model::Volatile;
-use crate::report::{Failure, Missing};
+use crate::report::{Failure, Missing, told};
 use crate::{Depth, Subject, Verdict};
 use std::rc::Rc;
 
@@ -114,7 +114,7 @@ impl<S: Subject> Explorer<S> {
         crash.slow().chooser = chooser;
         crash.begin(self.settings.steps);
         let result = caught(|| {
-            let live = open(&*self.subject, crash, at.created)?;
+            let live = open(&*self.subject, crash, &self.memory, at.created)?;
             self.subject.recover(&live)?;
             let allowed: Vec<&S::State> = at.known.allowed.iter().map(|state| &**state).collect();
             let in_flight: Vec<&S::Op> = at.known.in_flight.iter().collect();
@@ -129,13 +129,9 @@ impl<S: Subject> Explorer<S> {
             )
         });
         let picked = std::mem::take(&mut crash.slow().chooser.picked);
-        let ended = crash.end();
+        let mut ended = crash.end();
         Probed {
-            result: if ended.hung {
-                Err("it hangs".into())
-            } else {
-                result
-            },
+            result: ended.outcome(result),
             picked,
             ended,
         }
@@ -181,7 +177,7 @@ impl<S: Subject> Explorer<S> {
             place: at.place,
             site,
             event: run.log.events.get(at.place).map(|event| event.what),
-            in_flight: at.known.in_flight.iter().map(|op| format!("{op:?}")).collect(),
+            in_flight: at.known.in_flight.iter().map(told).collect(),
             missing,
             ..Failure::default()
         })

@@ -1,6 +1,7 @@
 //! How to explore.
 
 use crate::model::Model;
+use std::time::Duration;
 
 /// How to explore.
 #[derive(Clone, Debug)]
@@ -25,6 +26,10 @@ pub struct Settings {
     /// At one of so many crash points the process is also killed, and what comes after it is a history of its own, up
     /// to the next crash (0: none). What the killed process had not made durable may still be lost then.
     pub kill_share: u64,
+    /// How often a history of several threads is carried out again with aimed preemptions (0: never).
+    pub aimed: u32,
+    /// The longest that a failure is shrunk for, by the clock on the wall.
+    pub shrink_for: Duration,
     /// Whether a hunt goes on looking for what misses a persist of which the source says why nothing need miss it.
     pub hunt_excused: bool,
     /// How many crashes may follow on each other.
@@ -43,6 +48,8 @@ impl Default for Settings {
             deep_share: 200,
             again_share: 200,
             kill_share: 100,
+            aimed: 2,
+            shrink_for: Duration::from_secs(60),
             hunt_excused: true,
             crashes: 3,
         }

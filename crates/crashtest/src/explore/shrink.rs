@@ -4,7 +4,7 @@
 //!    version that still fails. What remains is withheld for a reason.
 //! 2. *The history.* It is explored again with fewer crashes, with fewer threads and with fewer operations: chunks of
 //!    them are left out, ever smaller ones (as in delta debugging, without its complements). All of this is done again
-//!    until nothing more goes, or the attempts are used up.
+//!    until nothing more goes, or the attempts or the time (`Settings::shrink_for`) are used up.
 //!
 //! I1 What comes out fails by the same settings. It need not fail by the same message.
 
@@ -12,6 +12,7 @@ use super::Explorer;
 use super::image::Probed;
 use crate::choose::{Contents, Plan};
 use crate::{Failure, History, Subject};
+use std::time::Instant;
 
 impl<S: Subject> Explorer<S> {
     /// A history with as few crashes, threads and operations as a few hundred (`tries`) attempts leave of one that
@@ -25,9 +26,10 @@ impl<S: Subject> Explorer<S> {
         let mut left = tries;
         let report = self.report.clone();
         let settings = self.settings.clone();
+        let deadline = self.deadline.replace(Instant::now() + settings.shrink_for);
         let mut least = (history.clone(), failure);
         let mut attempt = |explorer: &mut Self, history: History<S::Op>, least: &mut (_, _)| {
-            let Some(fewer) = left.checked_sub(1) else {
+            let Some(fewer) = left.checked_sub(1).filter(|_| !explorer.is_late()) else {
                 return false;
             };
             left = fewer;
@@ -59,8 +61,14 @@ impl<S: Subject> Explorer<S> {
                     break;
                 }
             }
-            let mut chunk = least.0.ops.len().div_ceil(2);
-            while chunk > 0 {
+            let mut size_of_chunk = least.0.ops.len().div_ceil(2);
+            while size_of_chunk > 0 {
+                // Operations are dealt out to threads in turn: so those that stay stay with their threads, if that goes.
+                let threads = least.0.threads.max(1) as usize;
+                let chunk = match size_of_chunk {
+                    few if few < threads => few,
+                    many => many - many % threads,
+                };
                 // From the end, since what comes after the crash is of no use.
                 let mut end = least.0.ops.len();
                 while end > 0 {
@@ -69,13 +77,14 @@ impl<S: Subject> Explorer<S> {
                     attempt(self, fewer, &mut least);
                     end = start;
                 }
-                chunk /= 2;
+                size_of_chunk = chunk / 2;
             }
             if size(&least) == before {
                 break;
             }
         }
         self.settings = settings;
+        self.deadline = deadline;
         self.report = report;
         least
     }

@@ -14,7 +14,7 @@ impl<S: Subject> Explorer<S> {
         let coverage = &mut self.report.coverage;
         crash.begin(self.settings.steps);
         let _ = caught(|| {
-            let (_, live) = create(&crash, &*subject)?;
+            let (_, live) = create(&crash, &self.memory, &*subject)?;
             let (prepared, watched) = history.ops.split_at(history.prepared as usize);
             for op in prepared {
                 subject.apply(&live, op)?;

@@ -8,7 +8,7 @@ use crate::dirty::DirtyReads;
 use crate::expect::Expectation;
 use crate::log::What;
 use crate::model::Tracker;
-use crate::report::Failure;
+use crate::report::{Failure, diagram, told};
 
 /// What has changed since the last crash point at which images were judged.
 #[derive(Default)]
@@ -64,7 +64,29 @@ impl<S: Subject> Explorer<S> {
         let walked = self.walk_on(run, start, &mut expectation, &mut created, &mut course);
         self.crash.swap_tracker(outer);
         self.crash.reset_base(mark);
-        walked
+        walked.map_err(|mut failure| {
+            self.tell(run, &mut failure);
+            failure
+        })
+    }
+
+    /// Says what the threads of a run did up to the failure.
+    fn tell(&self, run: &Run<S>, failure: &mut Failure) {
+        // A failure after a later crash has been told there.
+        if run.threads < 2 || !failure.answers.is_empty() {
+            return;
+        }
+        failure.answers = vec![None; run.ops.len()];
+        for event in run.log.events.iter().take(failure.place + 1) {
+            // What followed a crash answered to other operations than those of the history.
+            if let What::Ack(op) = event.what
+                && op != CREATION
+                && run.crashes == 0
+            {
+                failure.answers[op as usize] = Some(told(&run.answers[op as usize]));
+            }
+        }
+        failure.schedule = diagram(&run.log, failure.place, &run.ops, &run.answers);
     }
 
     /// Where a walk starts that knows nothing yet.
@@ -101,7 +123,7 @@ impl<S: Subject> Explorer<S> {
             course
                 .dirty
                 .step(&self.crash.slow().tracker, &run.log, place, event)
-                .map_err(Failure::outright)?;
+                .map_err(|message| Failure::answered(message, place))?;
             if let Some(whole) = &mut course.whole {
                 whole.step(place as u32, event, &mut ());
             }
@@ -111,14 +133,14 @@ impl<S: Subject> Explorer<S> {
             match event.what {
                 What::Invoke(CREATION) => {}
                 What::Ack(CREATION) => *created = true,
-                What::Invoke(op) => expectation.invoke(op, run.ops[op as usize].clone()),
+                What::Invoke(op) => {
+                    expectation.invoke(&self.subject, op, event.thread, run.ops[op as usize].clone());
+                }
                 What::Ack(op) => {
-                    let (op, answer) = (op, &run.answers[op as usize]);
-                    if !expectation.acknowledge(&self.subject, op, answer) {
-                        let op = &run.ops[op as usize];
-                        let message = format!("no order of operations lets {op:?} answer {answer:?}");
-                        return Err(Failure::outright(message));
-                    }
+                    let answer = &run.answers[op as usize];
+                    expectation
+                        .acknowledge(&self.subject, op, answer)
+                        .map_err(|wrong| Failure::answered(wrong, place))?;
                 }
                 What::Store { word, kind, .. } if kind.matters() => {
                     course.news.lines.insert(word / 8);
@@ -149,7 +171,7 @@ impl<S: Subject> Explorer<S> {
         created: bool,
         course: &mut Course<S>,
     ) -> Result<(), Box<Failure>> {
-        if place < run.from || self.left == 0 {
+        if !(run.from..=run.until).contains(&place) || self.left == 0 || self.is_late() {
             return Ok(());
         }
         let elsewhere = matches!(self.walk, Walk::Again(_)) && run.crashes == 0;

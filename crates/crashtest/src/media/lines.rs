@@ -1,6 +1,6 @@
 //! Lines: what they hold, and what happens to one that is touched, or saved before it changes, for the first time in a run.
 
-use super::{Crash, Slow};
+use super::{Crash, Does, Slow};
 use crate::model::Content;
 use pmem::LINE;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -47,18 +47,28 @@ impl Crash {
     }
 
     #[inline(always)]
+    #[track_caller]
     pub(super) fn touch_for_load(&self, word: &AtomicU64) {
-        self.step_on();
-        if let Some(offset) = self.within(word.as_ptr().cast()) {
+        let at = word.as_ptr().cast();
+        self.step_on(Does::Load, at);
+        if let Some(offset) = self.within(at) {
+            if self.has_freed(offset / LINE) {
+                self.must_not_be_freed(offset / 8..offset / 8 + 1, "reads");
+            }
             self.touch(offset / LINE);
         }
     }
 
     /// Makes way for a store to a word.
     #[inline(always)]
+    #[track_caller]
     pub(super) fn touch_for_store(&self, word: &AtomicU64) -> Option<u32> {
-        self.step_on();
-        let offset = self.within(word.as_ptr().cast())?;
+        let at = word.as_ptr().cast();
+        self.step_on(Does::Store, at);
+        let offset = self.within(at)?;
+        if self.has_freed(offset / LINE) {
+            self.must_not_be_freed(offset / 8..offset / 8 + 1, "stores to");
+        }
         self.save(offset / LINE);
         Some((offset / 8) as u32)
     }

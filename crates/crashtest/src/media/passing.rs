@@ -1,6 +1,6 @@
 //! What passes through the media: each call of the structure under test touches or saves its line, and is written down.
 
-use super::{Crash, MOST_TURNS, Point};
+use super::{Crash, Does, MOST_TURNS, Point};
 use crate::log::{Event, Reason, Site, Store, What};
 use pmem::{LINE, Lacks, Media, Purpose};
 use std::panic::Location;
@@ -94,6 +94,7 @@ impl Crash {
 // name. It promises no durability but that of the model, to which it is tested.
 unsafe impl Media for Crash {
     const TAKES_TURNS: bool = true;
+    const REUSES_AT_ONCE: bool = true;
 
     #[inline]
     fn load(&self, word: &AtomicU64) -> u64 {
@@ -151,21 +152,33 @@ unsafe impl Media for Crash {
         }
     }
 
+    #[track_caller]
     fn touched(&self, start: *const u8, len: usize) {
-        self.step_on();
+        self.step_on(Does::Other, start);
         let Some(offset) = self.within(start) else {
             return;
         };
         for line in offset / LINE..(offset + len).div_ceil(LINE).min(self.0.lines.len()) {
+            if self.has_freed(line) {
+                let words = offset / 8..(offset + len).div_ceil(8);
+                self.must_not_be_freed(words.start.max(line * 8)..words.end.min(line * 8 + 8), "reads");
+            }
             self.touch(line);
         }
     }
 
+    fn freed(&self, start: *const u8, len: usize, site: Site) {
+        if let Some(offset) = self.within(start) {
+            self.free(offset, len, site);
+        }
+    }
+
     fn drafting(&self, start: *const u8, len: usize) {
-        self.step_on();
+        self.step_on(Does::Other, start);
         let Some(offset) = self.within(start) else {
             return;
         };
+        self.unfree(offset, len);
         for line in offset / LINE..(offset + len).div_ceil(LINE) {
             if offset <= line * LINE && (line + 1) * LINE <= offset + len {
                 // What is there is overwritten unread.
@@ -194,7 +207,7 @@ unsafe impl Media for Crash {
     }
 
     fn write_back(&self, at: *const u8, _purpose: Purpose) {
-        self.step_on();
+        self.step_on(Does::Other, at);
         if let Some(offset) = self.within(at) {
             self.event(What::WriteBack {
                 line: (offset / LINE) as u32,
@@ -221,7 +234,7 @@ unsafe impl Media for Crash {
     }
 
     fn write_back_joined(&self, at: *const u8, _purpose: Purpose) {
-        self.step_on();
+        self.step_on(Does::Other, at);
         if !self.0.recording.load(Relaxed) {
             return;
         }
@@ -254,7 +267,7 @@ unsafe impl Media for Crash {
     }
 
     fn fence(&self, _purpose: Purpose) {
-        self.step_on();
+        self.step_on(Does::Other, std::ptr::null());
         self.event(What::Fence);
         self.drain();
     }

@@ -161,13 +161,15 @@ fn fences_are_of_their_thread() {
 #[test]
 fn locked_instructions_complete() {
     let locked = |model: Model| Litmus::new(model).store(0, 1).write_back(0).locked();
-    locked(Model::default()).may_leave(0, 1, [(1, 0)]);
-    let strict = Model {
-        locked_completes: false,
+    for mode in [Mode::Power, Mode::Word] {
+        locked(Model::from(mode)).may_leave(0, 1, [(0, 0), (1, 0)]);
+        locked(Model::from(mode)).fence().may_leave(0, 1, [(1, 0)]);
+    }
+    let x86 = Model {
+        locked_completes: true,
         ..Model::default()
     };
-    locked(strict).may_leave(0, 1, [(0, 0), (1, 0)]);
-    locked(strict).fence().may_leave(0, 1, [(1, 0)]);
+    locked(x86).may_leave(0, 1, [(1, 0)]);
 }
 
 /// `clflush` takes its place among the stores.

@@ -78,6 +78,7 @@ impl Cache {
 }
 
 /// Takes a page that nothing leads to any more out of use.
+#[track_caller]
 pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;

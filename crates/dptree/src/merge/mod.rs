@@ -362,6 +362,7 @@ impl<M: Media> Shared<M> {
         }
     }
 
+    #[track_caller]
     fn retire_leaf(&self, guard: &heap::Guard, link: Link) {
         debug_assert!(tag::LEAF.contains(&link.tag()));
         if let Some(offset) = link.offset() {

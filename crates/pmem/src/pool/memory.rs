@@ -18,12 +18,14 @@ pub(super) const NAME: &str = "memory";
 /// [`Pool::open_in`](super::Pool::open_in) finds it again, as a process finds a file that another has left. Clones are
 /// handles of the same memory.
 #[derive(Clone, Debug)]
-pub struct Memory(Arc<Place>);
+pub struct Memory {
+    place: Arc<Place>,
+    len: u64,
+}
 
 #[derive(Debug)]
 struct Place {
     mapping: Arc<Mapping>,
-    len: u64,
     in_use: AtomicBool,
 }
 
@@ -43,22 +45,34 @@ impl Memory {
         mapping
             .back_with_memory(0, len)
             .map_err(|e| ErrorKind::io("mapping memory", e))?;
-        Ok(Memory(Arc::new(Place {
-            mapping: Arc::new(mapping),
+        Ok(Memory {
+            place: Arc::new(Place {
+                mapping: Arc::new(mapping),
+                in_use: AtomicBool::new(false),
+            }),
             len,
-            in_use: AtomicBool::new(false),
-        })))
+        })
+    }
+
+    /// The same memory, of which pools use at most the first `len` bytes. A pool that was made in it is opened in one
+    /// of as many bytes.
+    #[must_use]
+    pub fn first(&self, len: u64) -> Memory {
+        Memory {
+            place: Arc::clone(&self.place),
+            len: self.len.min(len),
+        }
     }
 
     /// Where it starts: a multiple of 2 MiB.
     pub fn base(&self) -> NonNull<u8> {
-        self.0.mapping.start()
+        self.place.mapping.start()
     }
 
     /// Its bytes.
     #[expect(clippy::len_without_is_empty, reason = "it always has some")]
     pub fn len(&self) -> u64 {
-        self.0.len
+        self.len
     }
 
     /// All of it as words, for a media that changes behind a pool's back what a crash would have left there.
@@ -68,19 +82,19 @@ impl Memory {
     /// Nobody changes a word while a reference into the pool covers it that promises that it stays as it is (of an
     /// object's parts that are not words), or while a draft is being written there.
     pub unsafe fn words(&self) -> &[AtomicU64] {
-        let start = self.0.mapping.start().cast::<AtomicU64>();
+        let start = self.place.mapping.start().cast::<AtomicU64>();
         // SAFETY: all of the mapping is backed and lives as long as `self`; any bytes are a valid word; who changes
         // them keeps to the contract above.
-        unsafe { std::slice::from_raw_parts(start.as_ptr(), (self.0.len / 8) as usize) }
+        unsafe { std::slice::from_raw_parts(start.as_ptr(), (self.len / 8) as usize) }
     }
 
     pub(super) fn mapping(&self) -> Arc<Mapping> {
-        Arc::clone(&self.0.mapping)
+        Arc::clone(&self.place.mapping)
     }
 
     /// Takes the memory for one pool.
     pub(super) fn take(&self) -> Result<Taken, ErrorKind> {
-        if self.0.in_use.swap(true, Ordering::Acquire) {
+        if self.place.in_use.swap(true, Ordering::Acquire) {
             return Err(ErrorKind::Busy {
                 pid: Some(std::process::id()),
                 waited: Duration::ZERO,
@@ -96,6 +110,6 @@ pub(super) struct Taken(Memory);
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.0.0.in_use.store(false, Ordering::Release);
+        self.0.place.in_use.store(false, Ordering::Release);
     }
 }

@@ -233,6 +233,7 @@ impl<M: Media> Pool<M> {
     ///   allocator's epochs.
     /// * No thread stores into them but through words, and words of `T` cover what is stored into.
     #[inline(always)]
+    #[track_caller]
     pub unsafe fn at<T: Persistent>(&self, offset: Offset) -> Result<&T, Fault> {
         let start = self.place(offset, offset.get() + size_of::<T>() as u64)?;
         // The base is aligned to 2 MiB and an offset to 16, so for most types this is decided at compile time.
@@ -257,6 +258,7 @@ impl<M: Media> Pool<M> {
     ///
     /// As for [`at`](Pool::at).
     #[inline(always)]
+    #[track_caller]
     pub unsafe fn slice<T: Persistent>(&self, offset: Offset, len: usize) -> Result<&[T], Fault> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let start = self.place(offset, offset.get().saturating_add(bytes))?;
@@ -282,6 +284,7 @@ impl<M: Media> Pool<M> {
     /// While the reference lives, nothing stores into these bytes: they are part of a published object, no word covers
     /// them, and the object is not reused.
     #[inline(always)]
+    #[track_caller]
     pub unsafe fn bytes(&self, offset: Offset, len: usize) -> Result<&[u8], Fault> {
         let start = self.place(offset, offset.get().saturating_add(len as u64))?;
         self.media.touched(start.as_ptr(), len);

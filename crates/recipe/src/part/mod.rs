@@ -107,6 +107,7 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 
     /// Gives an object's chunk back once no reader can hold it.
+    #[track_caller]
     fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }

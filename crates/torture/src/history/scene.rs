@@ -198,7 +198,7 @@ mod tests {
             for op in &history.ops {
                 match op {
                     Op::Remove(key) => assert!(there.remove(key), "{scene:?}"),
-                    op => assert!(there.insert(op.key()), "{scene:?}"),
+                    op => assert!(op.key().is_some_and(|key| there.insert(key)), "{scene:?}"),
                 }
             }
             let prefix = there.iter().map(|key| key.len()).min().unwrap_or_default();

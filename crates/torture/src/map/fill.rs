@@ -8,7 +8,7 @@ use super::judge::{difference, scan};
 use super::{Bytes, LiveIndex, Map, OfIndex};
 use crashtest::Random;
 use crashtest::coverage::Shape;
-use crashtest::on_heap::shape;
+use crashtest::on_heap::{audit, shape};
 use index::Direction;
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -45,7 +45,11 @@ impl OfIndex {
             }
             map.remove(&key);
         }
-        self.validate(live, &map, "when emptied after recovery")
+        self.validate(live, &map, "when emptied after recovery")?;
+        // There is room again.
+        live.heap.wait_for_room();
+        let put = live.index.upsert(b"one more", &[1; 8]);
+        put.map_err(|error| format!("when emptied after recovery, it takes no key: {error}"))
     }
 
     /// Inserts until every object that can is another one, or is gone, within bounds; those that are as they were.
@@ -121,23 +125,21 @@ impl OfIndex {
         }
         drop(found);
         drop(guard);
-        let audit = live
-            .heap
-            .audit(&self.tracers, 1)
-            .map_err(|error| format!("{when}, the audit failed: {error}"))?;
-        if !audit.is_clean() {
-            return Err(format!("{when}, the heap's audit found {audit:?}"));
-        }
-        Ok(())
+        audit(&live.heap, &self.tracers).map_err(|wrong| format!("{when}, {wrong}"))
     }
 }
 
+/// Puts a value, unless the pool is full.
 fn put(live: &LiveIndex, key: &[u8], map: &mut Map, random: &mut Random) -> Result<(), String> {
     let value = random.next().to_le_bytes();
     let value = &value[..8 - random.below(2) as usize];
-    let done = live.index.upsert(key, value);
-    done.map_err(|error| format!("filling failed: {error}"))?;
-    map.insert(key.into(), value.into());
+    let done = live.unless_full(live.index.upsert(key, value));
+    if done
+        .map_err(|error| format!("filling failed: {error}"))?
+        .is_some()
+    {
+        map.insert(key.into(), value.into());
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! What a recovered index holds, compared with what it should; and a few writes to it.
 
-use super::{Bytes, Map, OfIndex, Op, shown};
+use super::{Bytes, LiveIndex, Map, OfIndex, Op, shown};
 use crashtest::{Random, Verdict};
 use index::{Direction, Index, Value};
 use std::ops::{Bound, ControlFlow};
@@ -70,16 +70,18 @@ pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Res
     Ok(which)
 }
 
-/// Writes, reads and removes what was in flight, or else some key.
+/// Writes, reads and removes what was in flight, or else some key. A write that finds the pool full changes nothing.
 pub(super) fn write_a_little(
-    index: &dyn Index,
+    live: &LiveIndex,
     map: &Map,
     in_flight: &[&Op],
     random: &mut Random,
 ) -> Result<(), String> {
-    let mut keys: Vec<Bytes> = in_flight.iter().map(|op| op.key().clone()).collect();
+    let index = &*live.index;
+    let mut keys: Vec<Bytes> = in_flight.iter().filter_map(|op| op.key().cloned()).collect();
     keys.dedup();
-    if keys.is_empty() {
+    let is_other = keys.is_empty();
+    if is_other {
         let present: Vec<&Bytes> = map.keys().collect();
         keys.push(if present.is_empty() {
             [1_u8; 3].into()
@@ -93,35 +95,42 @@ pub(super) fn write_a_little(
         };
         let value = random.next().to_le_bytes();
         let value = &value[..8 - random.below(2) as usize];
-        index.upsert(&key, value).map_err(|e| failed("an upsert", e))?;
-        let guard = heap::pin();
-        if index
-            .get(&key, &guard)
-            .map_err(|e| failed("a get", e))?
-            .as_deref()
-            != Some(value)
-        {
-            return Err(format!(
-                "after recovery, {} does not hold what was just put there",
-                shown(&key)
-            ));
+        let get = || {
+            let found = index
+                .get(&key, &heap::pin())
+                .map(|found| found.map(|found| found.to_vec()));
+            found.map_err(|e| failed("a get", e))
+        };
+        let before = get()?;
+        let put = live.unless_full(index.upsert(&key, value));
+        let put = put.map_err(|e| failed("an upsert", e))?.is_some();
+        let after = get()?;
+        if after.as_deref() != if put { Some(value) } else { before.as_deref() } {
+            let what = if put {
+                "what was just put there"
+            } else {
+                "what it held when the pool was full"
+            };
+            return Err(format!("after recovery, {} does not hold {what}", shown(&key)));
         }
-        drop(guard);
-        if !index.remove(&key).map_err(|e| failed("a remove", e))? {
+        let removed = live
+            .unless_full(index.remove(&key))
+            .map_err(|e| failed("a remove", e))?;
+        if removed == Some(after.is_none()) {
             return Err(format!("after recovery, {} cannot be removed", shown(&key)));
         }
-        let guard = heap::pin();
-        if index.get(&key, &guard).map_err(|e| failed("a get", e))?.is_some() {
+        if get()?.is_some() != (removed.is_none() && after.is_some()) {
             return Err(format!(
                 "after recovery, {} is there though it was just removed",
                 shown(&key)
             ));
         }
         // Back to how it was, where it was there.
-        if in_flight.is_empty()
+        if is_other
             && let Some(value) = map.get(&key)
         {
-            index.upsert(&key, value).map_err(|e| failed("an upsert", e))?;
+            live.unless_full(index.upsert(&key, value))
+                .map_err(|e| failed("an upsert", e))?;
         }
     }
     Ok(())

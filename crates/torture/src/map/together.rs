@@ -1,47 +1,60 @@
-//! Puts of several keys at once.
+//! Writes of several keys in one call.
 
-use super::{Answer, LiveIndex, Op};
-use index::{Action, Edit, Edits, Error, Upsert};
+use super::{Answer, Bytes, LiveIndex, Op};
+use index::{Action, Edit, Edits, Error, Insert, Remove, Update, Upsert};
 use std::ops::ControlFlow;
 
-/// Carries out puts by one [`write_many`](index::Index::write_many).
-pub(super) fn put_all(live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, String> {
+/// Carries out writes by one [`write_many`](index::Index::write_many).
+pub(super) fn write_all(live: &LiveIndex, ops: &[&Op]) -> Result<Vec<Answer>, String> {
     let mut keys: Vec<&[u8]> = Vec::new();
-    let mut upserts = Upserts {
+    let mut writes = Writes {
+        live,
         edits: Vec::new(),
         answers: Vec::new(),
     };
     for op in ops {
-        let Op::Put(key, value) = op else {
-            return Err(format!("{op:?} is no put"));
-        };
+        let (key, edit) = edit(op)?;
         keys.push(key);
-        upserts.edits.push(Upsert(value));
+        writes.edits.push(edit);
     }
-    live.index.write_many(&keys, &mut upserts);
-    if upserts.answers.len() != ops.len() {
+    live.index.write_many(&keys, &mut writes);
+    if writes.answers.len() != ops.len() {
         return Err(format!(
             "of {} operations {} answer",
             ops.len(),
-            upserts.answers.len()
+            writes.answers.len()
         ));
     }
-    upserts.answers.into_iter().collect()
+    writes.answers.into_iter().collect()
 }
 
-struct Upserts<'v> {
-    edits: Vec<Upsert<'v>>,
+/// The key and the edit of a write.
+fn edit(op: &Op) -> Result<(&Bytes, Box<dyn Edit + '_>), String> {
+    let found: (&Bytes, Box<dyn Edit + '_>) = match op {
+        Op::Together(op) => return edit(op),
+        Op::Insert(key, value) => (key, Box::new(Insert(value))),
+        Op::Upsert(key, value) => (key, Box::new(Upsert(value))),
+        Op::Update(key, value) => (key, Box::new(Update(value))),
+        Op::Remove(key) => (key, Box::new(Remove)),
+        Op::Get(_) | Op::Scan(_) => return Err(format!("{op:?} is no write")),
+    };
+    Ok(found)
+}
+
+struct Writes<'v> {
+    live: &'v LiveIndex,
+    edits: Vec<Box<dyn Edit + 'v>>,
     answers: Vec<Result<Answer, String>>,
 }
 
-impl Edits for Upserts<'_> {
+impl Edits for Writes<'_> {
     fn edit(&mut self, i: usize) -> &mut dyn Edit {
-        &mut self.edits[i]
+        &mut *self.edits[i]
     }
 
     fn done(&mut self, _: usize, done: Result<Action, Error>) -> ControlFlow<()> {
-        let answer = done.map(|action| Answer::Changed(action == Action::Put));
-        self.answers.push(answer.map_err(|error| error.to_string()));
+        let changed = done.map(|action| Answer::Changed(action != Action::Keep));
+        self.answers.push(self.live.answer(changed));
         ControlFlow::Continue(())
     }
 }

@@ -130,6 +130,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     }
 
     /// Gives back a node that was replaced.
+    #[track_caller]
     pub(crate) fn retire_node(&self, link: Link, node: Node<'_, S>) {
         if node.common().retire(self.heap) {
             self.retire(link, node.size());
@@ -137,6 +138,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
     }
 
     /// Gives an object's chunk back once no reader can hold it.
+    #[track_caller]
     pub(super) fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }

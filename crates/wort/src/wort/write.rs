@@ -249,6 +249,7 @@ impl<'g, M: Media> Writer<'g, M> {
     }
 
     /// Gives an object's chunk back once no reader can hold it.
+    #[track_caller]
     fn retire(&self, link: Link, len: usize) {
         art::retire(self.heap, self.guard, link, len);
     }

@@ -1,7 +1,8 @@
 //! What `torture` says: a table, the mutants, the counterexamples; or a line of JSON for each.
 
+use super::target::Target;
 use crashtest::coverage::Coverage;
-use crashtest::{Failure, Fate, Hunted, Report};
+use crashtest::{Failure, Fate, Hunted, Mode, Report};
 use indicatif::HumanCount;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -16,6 +17,26 @@ pub struct Finding {
     pub counterexample: Option<Counterexample>,
     /// The mutants, if they were asked for.
     pub hunted: Option<Vec<Hunted>>,
+}
+
+/// A model in which an index was not judged.
+pub struct LeftOut {
+    pub target: Target,
+    pub mode: Mode,
+    pub reason: &'static str,
+}
+
+impl LeftOut {
+    /// Writes one line of JSON.
+    pub fn write_json(&self, out: &mut impl Write) -> io::Result<()> {
+        let line = serde_json::json!({
+            "index": self.target.to_string(),
+            "model": self.mode.to_string(),
+            "left_out": self.reason,
+        });
+        serde_json::to_writer(&mut *out, &line)?;
+        writeln!(out)
+    }
 }
 
 /// A failure, and what to type to see it again.
@@ -36,6 +57,11 @@ struct Line<'a> {
     images: u64,
     states: u64,
     again: u64,
+    schedules: u64,
+    preemptions: u64,
+    shared_words: u64,
+    orders: u64,
+    orders_seen: u64,
     seconds: f64,
     states_per_s: f64,
     failures: usize,
@@ -100,6 +126,7 @@ impl Finding {
             left_out: one.lacking,
             reason: one.reason,
         };
+        let (orders, orders_seen) = report.met.orders();
         let line = Line {
             index: &report.subject,
             model: report.model.mode.to_string(),
@@ -111,6 +138,11 @@ impl Finding {
             images: report.images,
             states: report.states,
             again: report.again,
+            schedules: report.met.schedules,
+            preemptions: report.met.preemptions,
+            shared_words: report.met.words,
+            orders,
+            orders_seen,
             seconds: report.elapsed.as_secs_f64(),
             states_per_s: report.states_per_s(),
             failures: report.failures.len(),
@@ -131,7 +163,7 @@ impl Finding {
 }
 
 /// Writes the table, then the mutants, then the counterexamples.
-pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
+pub fn print(out: &mut impl Write, findings: &[Finding], left_out: &[LeftOut]) -> io::Result<()> {
     writeln!(
         out,
         "{:<20} {:>7} {:>9} {:>12} {:>12} {:>12} {:>7} {:>8} {:>8}",
@@ -152,7 +184,16 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
             report.failures.len(),
         )?;
     }
+    for LeftOut { target, mode, reason } in left_out {
+        writeln!(
+            out,
+            "{:<20} {:>7} left out: {reason}",
+            target.to_string(),
+            mode.to_string()
+        )?;
+    }
     for Finding { report, .. } in findings {
+        print_met(out, report)?;
         print_reached(out, report)?;
     }
     for finding in findings {
@@ -173,6 +214,27 @@ pub fn print(out: &mut impl Write, findings: &[Finding]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Writes how the logical threads have met.
+fn print_met(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let (met, number) = (&report.met, |count| HumanCount(count).to_string());
+    if met.schedules == 0 {
+        return Ok(());
+    }
+    let (orders, seen) = met.orders();
+    writeln!(
+        out,
+        "\nthreads of {} ({}): {} schedules, {} preemptions, {} words shared by two threads, {} of {} orders seen in which \
+         their lines of source can meet",
+        report.subject,
+        report.model.mode,
+        number(met.schedules),
+        number(met.preemptions),
+        number(met.words),
+        number(seen),
+        number(orders),
+    )
 }
 
 /// Writes what the operations were amid which crashes were judged, and what they and recovery did.
@@ -273,7 +335,7 @@ mod tests {
         assert!(counterexample.contains("it holds nothing"), "{json}");
         assert_eq!(json["command"], "wollemi torture --history 7");
         let mut table = Vec::new();
-        print(&mut table, &[finding]).expect("memory");
+        print(&mut table, &[finding], &[]).expect("memory");
         let table = String::from_utf8(table).expect("text");
         assert!(
             table.contains("heap FAILS (model power, seed 1): it holds nothing"),

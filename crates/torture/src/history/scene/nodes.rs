@@ -120,11 +120,20 @@ impl Maker {
         }
         self.keys_around(&below, children);
         let key = below.key(children, 0);
-        for _ in 0..8 {
+        for _ in 0..6 {
             self.plan_insert(key.clone());
             self.plan.push_back(Op::Get(key.clone()));
             self.plan.push_back(Op::Remove(key.clone()));
             self.plan.push_back(Op::Get(key.clone()));
+        }
+        // Two that take each other's place: a reader on its way along the node may come by one of them twice.
+        let other = below.key(children + 1, 0);
+        self.plan_insert(key.clone());
+        for _ in 0..6 {
+            self.plan.push_back(Op::Remove(key.clone()));
+            self.plan_insert(other.clone());
+            self.plan_insert(key.clone());
+            self.plan.push_back(Op::Remove(other.clone()));
         }
     }
 

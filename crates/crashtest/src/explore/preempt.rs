@@ -1,0 +1,73 @@
+//! A history of several threads, carried out again and again with aimed preemptions (`schedule::aimed`).
+//!
+//! Crash points are looked at from where the first thread is stopped to where all have gone on; answers and dirty reads
+//! are judged from the beginning to the end.
+
+use super::panics::caught;
+use super::{Explorer, NOTHING_RAN, Run, Start};
+use crate::Subject;
+use crate::choose::Random;
+use crate::history::History;
+use crate::report::Failure;
+use crate::schedule::{self, Plan, Scouted};
+use std::ops::Range;
+
+/// Images that are judged of one run, at most.
+const IMAGES: u64 = 200;
+
+/// How many threads go on one after the other, at most, before all do.
+const MOST_LEGS: u32 = 3;
+
+impl<S: Subject> Explorer<S> {
+    /// Carries a history out with as many aimed preemptions as the settings ask for, one or a few in each run.
+    pub(super) fn preempt(&mut self, history: &History<S::Op>) -> Result<(), Box<Failure>> {
+        if history.threads < 2 || self.settings.aimed == 0 || self.is_late() {
+            return Ok(());
+        }
+        let seed = self.settings.seed ^ history.seed.rotate_left(29);
+        let (_, scouted, _) = self.steered(history, seed, Plan::default())?;
+        let mut random = Random(!seed);
+        for number in 0..self.settings.aimed {
+            // Those of one leg first: what they find takes the fewest preemptions.
+            let legs = 1 + number * MOST_LEGS / self.settings.aimed;
+            let Some(plan) = scouted.aim(legs, &mut random) else {
+                break;
+            };
+            if self.is_late() {
+                break;
+            }
+            let (run, _, window) = self.steered(history, seed, plan)?;
+            let Range { start, end } = window.unwrap_or(usize::MAX..usize::MAX);
+            let run = Run {
+                from: run.from.max(start),
+                until: end,
+                ..run
+            };
+            // The answers are what these runs are for: of what crashes leave, some is judged.
+            self.left = IMAGES;
+            self.spread = (run.crash_points() / (IMAGES / 4)).max(1);
+            let walked = self.walk(&run, self.beginning(), self.nothing(), false);
+            (self.left, self.spread) = (u64::MAX, 1);
+            walked?;
+        }
+        Ok(())
+    }
+
+    fn steered(
+        &mut self,
+        history: &History<S::Op>,
+        seed: u64,
+        plan: Plan,
+    ) -> Result<(Run<S>, Scouted, Option<Range<usize>>), Box<Failure>> {
+        let body = self.body(history, Start::Empty);
+        let mut seen = (Scouted::default(), None);
+        let ran = caught(|| {
+            let steered = schedule::steered(&self.crash, seed, plan, body);
+            seen = (steered.scouted, steered.window);
+            steered.result.ok_or(NOTHING_RAN.into())
+        });
+        self.report.met.note(self.crash.take_meetings());
+        let (scouted, window) = seen;
+        Ok((Run::of(history, 0, ran)?, scouted, window))
+    }
+}

@@ -1,0 +1,198 @@
+//! What the logical threads of a failing history did, step by step: the steps that matter, one line each.
+//!
+//! A step matters if it is the beginning or the answer of an operation, a store or a load of a word that one thread stores
+//! and another touches meanwhile, or the fence after it. Steps are told from where the earliest operation begins that is
+//! under way when the failing one begins.
+
+use super::told;
+use crate::log::{Event, Log, Store, What};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+/// More lines than this are not told: the last ones are.
+const LONGEST: usize = 60;
+
+/// The steps up to the event at `place`, where the failure shows, of a run of these operations with these answers.
+pub(crate) fn diagram(log: &Log, place: usize, ops: &[impl Debug], answers: &[impl Debug]) -> Vec<String> {
+    let op = |number: u32| ops.get(number as usize).map_or("the creation".into(), told);
+    let answer = |number: u32| answers.get(number as usize).map_or(String::new(), told);
+    let place = place.min(log.events.len().saturating_sub(1));
+    let start = start(log, place);
+    let Some(events) = log.events.get(start..=place) else {
+        return Vec::new();
+    };
+    let shared = shared(events);
+    // Threads that have stored a shared word and not fenced since.
+    let mut to_fence = BTreeSet::new();
+    let mut lines = Vec::new();
+    for event in events {
+        let Event { thread, site, .. } = *event;
+        let what = match event.what {
+            What::Invoke(number) => format!("{} begins", op(number)),
+            What::Ack(number) => format!("answers {}", answer(number)).trim_end().into(),
+            What::Store { word, kind, .. } if kind == Store::Lock && shared.contains(&word) => {
+                format!("takes the lock {:#x} at {site}", word * 8)
+            }
+            What::Store { word, value, kind } if shared.contains(&word) => {
+                if kind.matters() {
+                    to_fence.insert(thread);
+                }
+                format!("stores {:#x} = {value:#x} at {site}", word * 8)
+            }
+            What::Load { word } if shared.contains(&word) => format!("loads {:#x} at {site}", word * 8),
+            What::Fence if to_fence.remove(&thread) => format!("fences at {site}"),
+            _ => continue,
+        };
+        let lane = "    ".repeat(thread.saturating_sub(1) as usize);
+        let line = format!("{lane}{thread}  {what}");
+        if lines.last() != Some(&line) {
+            lines.push(line);
+        }
+    }
+    let left_out = lines.len().saturating_sub(LONGEST);
+    if left_out > 0 {
+        lines.drain(..left_out);
+        lines.insert(0, format!("({left_out} earlier steps)"));
+    }
+    lines
+}
+
+/// Where the earliest operation begins that is under way when the one begins that is under way at `place`.
+fn start(log: &Log, place: usize) -> usize {
+    let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut earliest: BTreeMap<u32, usize> = BTreeMap::new();
+    for (at, event) in log.events.iter().enumerate().take(place + 1) {
+        match event.what {
+            What::Invoke(_) => {
+                begun.insert(event.thread, at);
+                let first = begun.values().min().copied().unwrap_or(at);
+                earliest.insert(event.thread, first);
+            }
+            What::Ack(_) if at < place => {
+                begun.remove(&event.thread);
+            }
+            _ => {}
+        }
+    }
+    let under_way = begun.keys().filter_map(|thread| earliest.get(thread));
+    under_way.min().copied().unwrap_or(place)
+}
+
+/// The words that one thread stores and another touches.
+fn shared(events: &[Event]) -> BTreeSet<u32> {
+    let mut touched: BTreeMap<u32, (BTreeSet<u32>, bool)> = BTreeMap::new();
+    for event in events {
+        let (word, stores) = match event.what {
+            What::Store { word, kind, .. } if kind != Store::Draft => (word, true),
+            What::Load { word } => (word, false),
+            _ => continue,
+        };
+        let (threads, stored) = touched.entry(word).or_default();
+        threads.insert(event.thread);
+        *stored |= stores;
+    }
+    touched.retain(|_, (threads, stored)| threads.len() > 1 && *stored);
+    touched.into_keys().collect()
+}
+
+/// What `Debug` says, with lists of bytes as text: `Get([97, 98])` is told as `Get("ab")`, and a long one by its length.
+pub(crate) fn readable(said: &str) -> String {
+    const LONG: usize = 24;
+    let mut told = String::with_capacity(said.len());
+    let mut rest = said;
+    while let Some(open) = rest.find('[') {
+        let (before, list) = rest.split_at(open);
+        told.push_str(before);
+        let bytes = list.find(']').and_then(|close| {
+            let numbers = list[1..close].split(", ").filter(|number| !number.is_empty());
+            let bytes: Result<Vec<u8>, _> = numbers.map(str::parse).collect();
+            Some((bytes.ok()?, close + 1))
+        });
+        // A list that stands alone may be anything.
+        let is_argument = told.ends_with(['(', ' ']);
+        match bytes.filter(|_| is_argument) {
+            Some((bytes, end)) if bytes.len() > LONG => {
+                told.push_str(&format!(
+                    "\"{}\"... of {} bytes",
+                    bytes[..8].escape_ascii(),
+                    bytes.len()
+                ));
+                rest = &list[end..];
+            }
+            Some((bytes, end)) => {
+                told.push_str(&format!("\"{}\"", bytes.escape_ascii()));
+                rest = &list[end..];
+            }
+            None => {
+                told.push('[');
+                rest = &list[1..];
+            }
+        }
+    }
+    told.push_str(rest);
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::Location;
+
+    /// Keys and values are told as text, other lists as they are.
+    #[test]
+    fn bytes_are_text() {
+        assert_eq!(readable("Get([97, 98])"), "Get(\"ab\")");
+        assert_eq!(readable("Insert([], [0, 255])"), "Insert(\"\", \"\\x00\\xff\")");
+        assert_eq!(readable("Get((1, [97]))"), "Get((1, \"a\"))");
+        assert_eq!(readable("[10, 20]"), "[10, 20]");
+        assert_eq!(readable("Sum([1, 300])"), "Sum([1, 300])");
+        let long = format!("Put({:?})", [97u8; 30]);
+        assert_eq!(readable(&long), "Put(\"aaaaaaaa\"... of 30 bytes)");
+        assert_eq!(readable("Open("), "Open(");
+        assert_eq!(readable("Open([97"), "Open([97");
+    }
+
+    /// Only what two threads touch is told, from where the operations under way begin.
+    #[test]
+    fn steps_that_matter() {
+        let site = Location::caller();
+        let store = |word| What::Store {
+            word,
+            value: 1,
+            kind: Store::Plain,
+        };
+        let events = [
+            (1, What::Invoke(0)),
+            (1, What::Ack(0)),
+            (1, What::Invoke(1)),
+            (1, store(8)),
+            (1, store(16)),
+            (2, What::Invoke(2)),
+            (2, What::Load { word: 8 }),
+            (2, What::Fence),
+            (1, What::Fence),
+            (2, What::Ack(2)),
+            (1, What::Ack(1)),
+        ];
+        let log = Log {
+            events: events.map(|(thread, what)| Event { what, thread, site }).to_vec(),
+            ..Log::default()
+        };
+        let told = diagram(&log, 9, &["a", "b", "c"], &[0, 1, 2]);
+        let told: Vec<&str> = told
+            .iter()
+            .map(|line| line.split(" at ").next().unwrap_or_default())
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "1  \"b\" begins",
+                "1  stores 0x40 = 0x1",
+                "    2  \"c\" begins",
+                "    2  loads 0x40",
+                "1  fences",
+                "    2  answers 2",
+            ]
+        );
+    }
+}

@@ -1,0 +1,398 @@
+//! Aimed preemption: a thread is stopped just before or just after it touches a word that another thread touches too, and
+//! others go on to that same word, several steps deep.
+//!
+//! 1. *Scout.* The history runs once with its operations one after the other, in an order that the seed chooses: no thread
+//!    is stopped amid one. This run tells which words two threads touch, and where ([`Scouted`]).
+//! 2. *Aim.* Of all lines of source that touch such words each is as likely to be drawn, however often it does, and then
+//!    one of its accesses. Up to there the next run is the same.
+//! 3. *Legs.* The thread is stopped there. Another goes on until it has stored into the same word, until it comes to the
+//!    n-th access of such a line of source, or for some operations. Then it is stopped in its turn, and the first thread
+//!    or a third one goes on in the same way: at most three legs.
+//! 4. *Settle.* All threads that were stopped end their operations. The rest of the history runs as in the scout's run.
+//!
+//! I1 Nothing is switched between these moments, except where a thread waits for another.
+
+use crate::Random;
+use crate::log::Site;
+use crate::media::{Access, Does, Point};
+use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A leg lasts no longer than so many operations.
+const LONGEST: u32 = 16;
+
+/// An access in the scout's run.
+#[derive(Clone, Copy)]
+struct Step {
+    /// How many points came before it.
+    point: u64,
+    thread: u32,
+    access: Access,
+}
+
+/// What the scout has seen.
+#[derive(Default)]
+pub(crate) struct Scouted {
+    /// The accesses of words that another thread touches later on, if one of the two stores: by line of source.
+    by_site: BTreeMap<(Site, Does), Vec<Step>>,
+    /// For each of these words, the last access by each thread.
+    last: HashMap<usize, BTreeMap<u32, u64>>,
+}
+
+impl Scouted {
+    fn of(trace: &[Step]) -> Scouted {
+        let mut last: HashMap<usize, BTreeMap<u32, u64>> = HashMap::new();
+        let mut stored = BTreeSet::new();
+        for step in trace {
+            let threads = last.entry(step.access.at).or_default();
+            threads.insert(step.thread, step.point);
+            if step.access.does == Does::Store {
+                stored.insert(step.access.at);
+            }
+        }
+        last.retain(|word, threads| threads.len() > 1 && stored.contains(word));
+        let mut scouted = Scouted {
+            last,
+            ..Scouted::default()
+        };
+        for &step in trace {
+            if scouted.others(&step).next().is_some() {
+                let key = (step.access.site, step.access.does);
+                scouted.by_site.entry(key).or_default().push(step);
+            }
+        }
+        scouted
+    }
+
+    /// The threads that touch the word of this access later on.
+    fn others(&self, step: &Step) -> impl Iterator<Item = u32> + '_ {
+        let Step { thread, point, .. } = *step;
+        let threads = self.last.get(&step.access.at).into_iter().flatten();
+        threads
+            .filter(move |&(&other, &last)| other != thread && last > point)
+            .map(|(&other, _)| other)
+    }
+
+    /// A preemption to try, of so many legs; `None` where threads share no words.
+    pub(crate) fn aim(&self, legs: u32, random: &mut Random) -> Option<Plan> {
+        let sites: Vec<&Vec<Step>> = self.by_site.values().collect();
+        if sites.is_empty() {
+            return None;
+        }
+        let of_site = *random.pick(&sites);
+        let step = *random.pick(of_site);
+        let others: Vec<u32> = self.others(&step).collect();
+        let after = random.below(2);
+        Some(Plan {
+            stop: step.point + after,
+            thread: step.thread,
+            word: step.access.at,
+            legs: (0..legs).map(|leg| Leg::any(leg, &others, random)).collect(),
+            sites: self.by_site.keys().map(|(site, _)| *site).collect(),
+        })
+    }
+}
+
+/// A preemption: where, and who goes on meanwhile.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    /// The point at which the thread is stopped.
+    stop: u64,
+    thread: u32,
+    /// The address of the word that it is about to touch or has just touched.
+    word: usize,
+    legs: VecDeque<Leg>,
+    /// Lines of source that touch shared words.
+    sites: BTreeSet<Site>,
+}
+
+/// One thread goes on while others are stopped.
+#[derive(Clone, Copy, Debug)]
+struct Leg {
+    /// Rather this thread; `None`: the one that was stopped first.
+    thread: Option<u32>,
+    until: Until,
+}
+
+/// When a leg ends.
+#[derive(Clone, Copy, Debug)]
+enum Until {
+    /// So many operations have ended.
+    Operations(u32),
+    /// It has stored into the word.
+    Stored,
+    /// It comes to the access of this number of a line of source that touches shared words.
+    Shared(u32),
+}
+
+impl Leg {
+    fn any(number: u32, others: &[u32], random: &mut Random) -> Leg {
+        let until = match random.below(6) {
+            0..3 => Until::Stored,
+            3 => Until::Shared(1 + random.below(12) as u32),
+            _ => Until::Operations(*random.pick(&[1, 1, 1, 2, 3, 6, LONGEST])),
+        };
+        let first = number > 0 && random.below(2) == 0;
+        Leg {
+            thread: (!first).then(|| *random.pick(others)),
+            until,
+        }
+    }
+}
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Operations come one after the other.
+    InTurn,
+    /// A leg is under way.
+    OnLeg,
+    /// The threads that were stopped end their operations.
+    Settling,
+}
+
+/// A leg under way.
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    until: Until,
+    /// Operations that it has ended.
+    operations: u32,
+    /// Whether it is amid one.
+    amid: bool,
+    /// Whether it has come to the store that it looks for.
+    stored: bool,
+}
+
+/// Steers one run.
+struct Pilot {
+    random: Random,
+    plan: Plan,
+    phase: Phase,
+    /// The number of points so far.
+    points: u64,
+    trace: Vec<Step>,
+    leg: Option<Flight>,
+    /// How long the log is.
+    place: usize,
+    /// Threads that are amid an operation and stopped, in the order in which they were.
+    stopped: Vec<u32>,
+    /// The place in the log at which the first thread was stopped, and at which all had settled.
+    window: Option<Range<usize>>,
+}
+
+impl Pilot {
+    /// A thread comes to a point: whether another one may go on.
+    fn comes_to(&mut self, point: &Point, thread: u32, place: usize) -> bool {
+        let number = self.points;
+        self.points += 1;
+        self.place = place;
+        match self.phase {
+            Phase::InTurn => {
+                // The first thread prepares, and waits for the others.
+                if let Point::Access(access) = point
+                    && access.does != Does::Other
+                    && thread != 0
+                {
+                    self.trace.push(Step {
+                        point: number,
+                        thread,
+                        access: *access,
+                    });
+                }
+                let aimed =
+                    !self.plan.legs.is_empty() && number == self.plan.stop && thread == self.plan.thread;
+                if aimed && !matches!(point, Point::Invoke) {
+                    self.stopped.push(thread);
+                    self.window = Some(place..usize::MAX);
+                    self.next_leg();
+                    return true;
+                }
+                !matches!(point, Point::Access(_))
+            }
+            Phase::OnLeg => {
+                let ends = self.ends_leg(point);
+                if ends {
+                    if !matches!(point, Point::Invoke) {
+                        self.stopped.push(thread);
+                    }
+                    self.next_leg();
+                }
+                ends
+            }
+            Phase::Settling => match point {
+                Point::Access(_) => false,
+                Point::Wait => true,
+                Point::Invoke => {
+                    self.stopped.retain(|stopped| *stopped != thread);
+                    self.settled();
+                    true
+                }
+            },
+        }
+    }
+
+    /// Whether the leg ends with its thread at this point.
+    fn ends_leg(&mut self, point: &Point) -> bool {
+        let Some(flight) = &mut self.leg else {
+            return true;
+        };
+        match point {
+            Point::Wait => return true,
+            Point::Invoke => flight.operations += u32::from(std::mem::take(&mut flight.amid)),
+            Point::Access(_) => flight.amid = true,
+        }
+        if flight.stored || flight.operations >= LONGEST {
+            return true;
+        }
+        match (&mut flight.until, point) {
+            (Until::Operations(most), _) => flight.operations >= *most,
+            (Until::Stored, Point::Access(access)) => {
+                flight.stored = access.at == self.plan.word && access.does == Does::Store;
+                false
+            }
+            (Until::Shared(left), Point::Access(access)) => {
+                *left -= u32::from(self.plan.sites.contains(&access.site));
+                *left == 0
+            }
+            _ => false,
+        }
+    }
+
+    fn next_leg(&mut self) {
+        self.leg = None;
+        self.phase = if self.plan.legs.is_empty() {
+            Phase::Settling
+        } else {
+            Phase::OnLeg
+        };
+    }
+
+    /// Ends the window once no thread is stopped.
+    fn settled(&mut self) {
+        if self.phase == Phase::Settling && self.stopped.is_empty() {
+            self.phase = Phase::InTurn;
+            if let Some(window) = &mut self.window {
+                window.end = self.place;
+            }
+        }
+    }
+
+    /// The thread that goes on.
+    fn choose(&mut self, runnable: &[TaskId], current: Option<TaskId>, waits: bool) -> Option<TaskId> {
+        let number = |id: &TaskId| usize::from(*id) as u32;
+        let known = |id: &TaskId, threads: &[u32]| threads.contains(&number(id));
+        // What has ended is not stopped.
+        if let Some(current) = current.filter(|current| !runnable.contains(current)) {
+            self.stopped.retain(|stopped| *stopped != number(&current));
+            self.settled();
+        }
+        let others: Vec<TaskId> = match current {
+            Some(current) if waits => runnable.iter().copied().filter(|id| *id != current).collect(),
+            _ => runnable.to_vec(),
+        };
+        let from = if others.is_empty() { runnable } else { &others };
+        if self.phase == Phase::OnLeg && self.leg.is_none() {
+            while let Some(leg) = self.plan.legs.pop_front() {
+                let wanted = match leg.thread {
+                    Some(thread) => from.iter().find(|id| number(id) == thread),
+                    None => from.iter().find(|id| number(id) == self.plan.thread),
+                };
+                let free = |id: &&TaskId| number(id) != 0 && !known(id, &self.stopped);
+                if let Some(&id) = wanted.or_else(|| from.iter().find(free)) {
+                    self.stopped.retain(|stopped| *stopped != number(&id));
+                    self.leg = Some(Flight {
+                        until: leg.until,
+                        operations: 0,
+                        amid: false,
+                        stored: false,
+                    });
+                    return Some(id);
+                }
+            }
+            self.phase = Phase::Settling;
+        }
+        if self.phase == Phase::OnLeg {
+            // Its thread has ended, or goes on.
+            if let Some(current) = current.filter(|current| from.contains(current)) {
+                return Some(current);
+            }
+            self.next_leg();
+            return self.choose(runnable, current, waits);
+        }
+        if self.phase == Phase::Settling {
+            let stopped: Vec<TaskId> = from
+                .iter()
+                .copied()
+                .filter(|id| known(id, &self.stopped))
+                .collect();
+            if !stopped.is_empty() {
+                return Some(*self.random.pick(&stopped));
+            }
+        }
+        (!from.is_empty()).then(|| *self.random.pick(from))
+    }
+}
+
+/// A run that is steered.
+#[derive(Clone)]
+pub(super) struct Aimed {
+    pilot: Arc<Mutex<Pilot>>,
+    begun: bool,
+}
+
+impl Aimed {
+    /// A run of a plan; of an empty one, the scout's.
+    pub(super) fn new(seed: u64, plan: Plan) -> Aimed {
+        let pilot = Pilot {
+            random: Random(seed),
+            plan,
+            phase: Phase::InTurn,
+            points: 0,
+            trace: Vec::new(),
+            leg: None,
+            place: 0,
+            stopped: Vec::new(),
+            window: None,
+        };
+        Aimed {
+            pilot: Arc::new(Mutex::new(pilot)),
+            begun: false,
+        }
+    }
+
+    fn pilot(&self) -> MutexGuard<'_, Pilot> {
+        self.pilot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A thread comes to a point, at this place of the log: whether another one may go on.
+    pub(super) fn comes_to(&self, point: &Point, thread: u32, place: usize) -> bool {
+        self.pilot().comes_to(point, thread, place)
+    }
+
+    /// What the run has seen.
+    pub(super) fn scouted(&self) -> Scouted {
+        Scouted::of(&self.pilot().trace)
+    }
+
+    /// Where in the log threads were stopped, if any was.
+    pub(super) fn window(&self) -> Option<Range<usize>> {
+        self.pilot().window.clone()
+    }
+}
+
+impl Scheduler for Aimed {
+    fn new_execution(&mut self) -> Option<Schedule> {
+        (!std::mem::replace(&mut self.begun, true)).then(|| Schedule::new(0))
+    }
+
+    fn next_task(&mut self, runnable: &[&Task], current: Option<TaskId>, waits: bool) -> Option<TaskId> {
+        let runnable: Vec<TaskId> = runnable.iter().map(|task| task.id()).collect();
+        self.pilot().choose(&runnable, current, waits)
+    }
+
+    fn next_u64(&mut self) -> u64 {
+        self.pilot().random.next()
+    }
+}

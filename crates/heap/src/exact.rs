@@ -1,0 +1,163 @@
+//! Guards that end exactly: what was retired comes back the moment the last guard of then is gone.
+//!
+//! An epoch ends some time after its guards, which hides a retirement that comes too early: hardly anything is reused
+//! within a short test. Under media that reuse memory at once ([`Media::REUSES_AT_ONCE`](pmem::Media::REUSES_AT_ONCE))
+//! each guard has a number here as well. The logical threads of such media share one thread of the system, and so do
+//! their guards.
+//!
+//! I1 A deferred call runs when no guard is left whose number was given before the call was deferred.
+
+use pmem::Offset;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::fmt;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
+
+/// A line of source.
+pub(crate) type Site = &'static Location<'static>;
+
+/// Told of each object that was freed, its footprint, and the line that took it out of use.
+type Tell = dyn Fn(Offset, usize, Site) + Send + Sync;
+
+/// How a heap's memory serves again at once.
+#[derive(Default)]
+pub(crate) struct Reuse {
+    /// For each class, chunks that were freed, the last one last.
+    pub freed: Box<[Mutex<Vec<u64>>]>,
+    tell: OnceLock<Box<Tell>>,
+}
+
+impl Reuse {
+    pub fn new(classes: usize) -> Reuse {
+        Reuse {
+            freed: (0..classes).map(|_| Mutex::default()).collect(),
+            tell: OnceLock::new(),
+        }
+    }
+
+    /// Has `tell` called for each object that is freed. The first call counts.
+    pub fn tell(&self, tell: impl Fn(Offset, usize, Site) + Send + Sync + 'static) {
+        let _ = self.tell.set(Box::new(tell));
+    }
+
+    /// An object was freed.
+    pub fn was_freed(&self, offset: Offset, len: usize, site: Site) {
+        if let Some(tell) = self.tell.get() {
+            tell(offset, len, site);
+        }
+    }
+}
+
+impl fmt::Debug for Reuse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reuse").finish_non_exhaustive()
+    }
+}
+
+/// Whether a heap of this process wants it.
+static WANTED: AtomicBool = AtomicBool::new(false);
+
+#[derive(Default)]
+struct Pins {
+    last: u64,
+    live: BTreeSet<u64>,
+    /// Deferred calls, each with the last number given before it, in ascending order.
+    deferred: VecDeque<(u64, Box<dyn FnOnce()>)>,
+}
+
+thread_local! {
+    static PINS: RefCell<Pins> = RefCell::default();
+}
+
+/// Has all guards made from now on end exactly.
+pub(crate) fn begin() {
+    WANTED.store(true, Relaxed);
+}
+
+/// A guard's number. It stays on its thread.
+pub(crate) struct Pin(u64, PhantomData<*const ()>);
+
+/// A number for a guard, if guards end exactly.
+#[inline(always)]
+pub(crate) fn pin() -> Option<Pin> {
+    WANTED.load(Relaxed).then(number)?
+}
+
+/// The next number; `None` where the thread is ending.
+#[cold]
+#[inline(never)]
+fn number() -> Option<Pin> {
+    let number = PINS.try_with(|pins| {
+        let pins = &mut *pins.borrow_mut();
+        pins.last += 1;
+        pins.live.insert(pins.last);
+        pins.last
+    });
+    number.ok().map(|number| Pin(number, PhantomData))
+}
+
+/// Has `run` called once every guard of now is gone. The caller holds one.
+pub(crate) fn defer<R>(run: impl FnOnce() -> R + 'static) {
+    // A thread that is ending runs nothing any more.
+    let _ = PINS.try_with(|pins| {
+        let pins = &mut *pins.borrow_mut();
+        let run = Box::new(move || drop(run()));
+        pins.deferred.push_back((pins.last, run));
+    });
+}
+
+impl Drop for Pin {
+    #[cold]
+    #[inline(never)]
+    fn drop(&mut self) {
+        let _ = PINS.try_with(|pins| {
+            pins.borrow_mut().live.remove(&self.0);
+            loop {
+                let run = {
+                    let pins = &mut *pins.borrow_mut();
+                    let oldest = pins.live.first().copied().unwrap_or(u64::MAX);
+                    match pins.deferred.front() {
+                        Some((last, _)) if *last < oldest => pins.deferred.pop_front(),
+                        _ => None,
+                    }
+                };
+                match run {
+                    Some((_, run)) => run(),
+                    None => return,
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::rc::Rc;
+
+    /// A call runs when the last guard of then goes, whatever guards came later, and not before.
+    #[test]
+    fn a_call_runs_when_the_last_guard_of_then_goes() {
+        let ran = Rc::new(RefCell::new(Vec::new()));
+        let defer = |what: u32| {
+            let ran = Rc::clone(&ran);
+            defer(move || ran.borrow_mut().push(what));
+        };
+        let (first, second) = (number(), number());
+        defer(1);
+        let third = number();
+        defer(2);
+        drop(first);
+        assert!(ran.borrow().is_empty());
+        drop(second);
+        assert_eq!(*ran.borrow(), [1]);
+        let fourth = number();
+        drop(third);
+        assert_eq!(*ran.borrow(), [1, 2]);
+        drop(fourth);
+        assert_eq!(*ran.borrow(), [1, 2]);
+    }
+}

@@ -1,0 +1,63 @@
+//! What is done to the operations of a history when they are made: some become scans, and some go together.
+//!
+//! Neither takes of the numbers that the others are made of: a history without them is what it was before there were any.
+
+use crate::map::{Bytes, Op, Scan};
+use crashtest::Random;
+
+/// Keys over which calls of several writes meet.
+const FEW: usize = 3;
+
+/// Of so many histories of several threads, one has a thread that scans and does nothing else.
+const SCANNERS: u64 = 4;
+
+/// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls have
+/// several of one key; in the other half what is put may need a leaf.
+pub(super) fn gather(seed: u64, ops: &mut [Op]) {
+    let mut random = Random(!seed);
+    let of_few = seed % 16 == 7;
+    let few: Vec<Bytes> = ops
+        .iter()
+        .rev()
+        .filter_map(|op| op.key().cloned())
+        .take(FEW)
+        .collect();
+    for op in ops {
+        let Some(mut key) = op.key().cloned() else {
+            continue;
+        };
+        if of_few && random.below(2) == 0 {
+            key = random.pick(&few).clone();
+        }
+        *op = match op {
+            Op::Insert(_, value) | Op::Update(_, value) | Op::Upsert(_, value) => {
+                let mut value = value.to_vec();
+                // Eight bytes need no leaf, or keep theirs.
+                if !of_few && value.len() == 8 {
+                    value.push(9);
+                }
+                let value: Bytes = value.into();
+                let write = match random.below(4) {
+                    0 => Op::Insert(key, value),
+                    1 => Op::Update(key, value),
+                    _ => Op::Upsert(key, value),
+                };
+                write.together()
+            }
+            Op::Remove(_) if random.below(2) == 0 => Op::Remove(key).together(),
+            _ => continue,
+        };
+    }
+}
+
+/// Makes a share of the reads scans; in some histories of several threads all that one of them does.
+pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], threads: u32) {
+    let mut random = Random(seed.rotate_left(7));
+    let scanner = threads > 1 && seed % SCANNERS == 1;
+    for (number, op) in ops.iter_mut().enumerate() {
+        let read = matches!(op, Op::Get(_)) && random.below(3) == 0;
+        if read || scanner && number % threads as usize == 0 {
+            *op = Op::Scan(Scan::around(keys, &mut random));
+        }
+    }
+}
