@@ -32,9 +32,12 @@ struct Cells<'p> {
 fn cells(pool: &Pool<Crash>, register: u64) -> Cells<'_> {
     let at = |line: u64| Offset::new(START + (register * 4 + line) * 64).expect("aligned");
     Cells {
-        flag: pool.at(at(0)).expect("inside"),
-        slots: [1, 2].map(|line| pool.at(at(line)).expect("inside")),
-        lock: pool.at(at(3)).expect("inside"),
+        // SAFETY: there is no allocator here, and these bytes hold words only.
+        flag: unsafe { pool.at(at(0)) }.expect("inside"),
+        // SAFETY: as above.
+        slots: [1, 2].map(|line| unsafe { pool.at(at(line)) }.expect("inside")),
+        // SAFETY: as above.
+        lock: unsafe { pool.at(at(3)) }.expect("inside"),
     }
 }
 
@@ -205,6 +208,7 @@ fn explore(broken: Broken, histories: u64) -> Option<(Explorer<Register>, Histor
             ops: ops(seed, 30),
             prepared: 4,
             threads: 3,
+            ..History::default()
         };
         if let Err(failure) = explorer.explore(&history) {
             let report = explorer.report();

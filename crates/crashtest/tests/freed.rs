@@ -1,6 +1,6 @@
 //! Memory that is freed too early is met within a few histories: by a reader without a guard, and by a crash.
 
-use heap::{Guard, Heap, Trace, Tracers};
+use heap::{Access, Guard, Heap, Trace, Tracers};
 use pmem::{Link, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
 use std::sync::Arc;
 use wollemi_crashtest::{Crash, Explorer, Failure, History, Random, Settings, Subject, Verdict};
@@ -49,8 +49,13 @@ enum Op {
 
 struct Tracer;
 
-impl Trace<Crash> for Tracer {
-    fn trace(&self, heap: &Heap<Crash>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
+// SAFETY: it tells both slots of a table, which is all that leads on.
+unsafe impl Trace<Crash> for Tracer {
+    fn kind(&self) -> u32 {
+        KIND
+    }
+
+    fn trace(&self, heap: &Access<Crash>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
         if link.tag() == LEAF {
             return Ok(size_of::<Leaf>() as u64);
         }
@@ -61,12 +66,19 @@ impl Trace<Crash> for Tracer {
 }
 
 fn tracers() -> Tracers<Crash> {
-    vec![(KIND, Arc::new(Tracer))]
+    vec![Arc::new(Tracer)]
 }
 
 impl Live {
+    /// The heap, for reads.
+    fn access(&self) -> &Access<Crash> {
+        // SAFETY: the calls here read where slots lead, under a guard; or they are a broken copy, whose reads the media
+        // turns into failures.
+        unsafe { self.heap.access() }
+    }
+
     fn slot(&self, cell: usize) -> Result<&PSlot, heap::Error> {
-        let table: &Table = self.heap.at(self.table.offset().expect("a root"))?;
+        let table: &Table = self.access().at(self.table.offset().expect("a root"))?;
         Ok(&table.0[cell])
     }
 
@@ -111,7 +123,7 @@ impl Live {
         let Some(offset) = slot.load(media).offset() else {
             return Ok(0);
         };
-        let leaf: &Leaf = self.heap.at(offset).map_err(|error| error.to_string())?;
+        let leaf: &Leaf = self.access().at(offset).map_err(|error| error.to_string())?;
         let [value, complement, ..] = [0, 1, 2, 3].map(|word: usize| leaf.0[word].load(media));
         if value == !complement {
             Ok(value)
@@ -138,7 +150,8 @@ impl Subject for Cells {
             let table = Table([const { PSlot::null() }; SLOTS]);
             let flushed = heap.draft(table, 0, &batch)?.flush(&batch);
             let fenced = batch.fence();
-            heap.create_root(NAME, KIND, flushed.persisted(&fenced), Tag::default())
+            // SAFETY: a table is what the tracer of this kind expects.
+            unsafe { heap.create_root(NAME, KIND, flushed.persisted(&fenced), Tag::default()) }
         });
         let table = table.map_err(|error| error.to_string())?;
         Ok(Live { heap, table })
@@ -216,6 +229,7 @@ fn explore(broken: Broken, histories: u64) -> (u64, Option<Box<Failure>>) {
             ops: ops(seed, 24),
             prepared: 4,
             threads: 2,
+            ..History::default()
         };
         if let Err(failure) = explorer.explore(&history) {
             println!("{broken:?}: history {seed}, {} states", explorer.report().states);

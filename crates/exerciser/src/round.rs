@@ -108,7 +108,7 @@ impl Exercise {
         }
         let done = self.call(&db, round, calls, &|_| Ok(None))?;
         self.compare(&db)?;
-        if round % 2 == 0 {
+        if round.is_multiple_of(2) {
             let check = db.check().map_err(opening)?;
             if !check.is_clean() {
                 return Err(format!("check finds: {check:?}"));
@@ -172,7 +172,7 @@ impl Exercise {
 
     fn sweeper(&self, db: &Db, round: u64) -> Result<Option<wollemi::Sweeper>, Error> {
         let slot = self.plan.maps.iter().position(|map| map.role == Role::Expiring);
-        let Some(slot) = slot.filter(|_| round % 3 == 0) else {
+        let Some(slot) = slot.filter(|_| round.is_multiple_of(3)) else {
             return Ok(None);
         };
         let map = Expiring::new(db.map(&self.plan.name(slot, 0))?);
@@ -348,32 +348,32 @@ impl Exercise {
             .collect();
         let expiring = Expiring::new(map.clone());
         let is_expiring = self.plan.maps[slot].role == Role::Expiring;
-        let (mut last, mut found): (Option<Vec<u8>>, Result<(), Wrong>) = (None, Ok(()));
+        let mut last: Option<Vec<u8>> = None;
+        let mut compare = |key: &[u8], value: &[u8]| {
+            if last.as_deref().is_some_and(|last| last >= key) {
+                return Err(format!("{key:x?} comes after {last:x?}"));
+            }
+            last = Some(key.to_vec());
+            let alive = match is_expiring {
+                true => expiring.read(value).map_err(|error| error.to_string())?,
+                false => Some((value.to_vec(), None)),
+            };
+            let Some((value, _)) = alive else {
+                return Ok(());
+            };
+            let expected = owner(key).and_then(|thread| expected.get_mut(thread)?.next());
+            match expected {
+                Some((next, held)) if next == key => match differs(Some(&value), Some(held)) {
+                    Some(differs) => Err(format!("{key:x?}: {differs}")),
+                    None => Ok(()),
+                },
+                other => Err(format!("{key:x?} instead of {:x?}", other.map(|(key, _)| key))),
+            }
+        };
+        let mut found = Ok(());
         map.reader()
             .visit(.., |key, value| {
-                let mut compare = || {
-                    if last.as_deref().is_some_and(|last| last >= key) {
-                        return Err(format!("{key:x?} comes after {last:x?}"));
-                    }
-                    last = Some(key.to_vec());
-                    let alive = match is_expiring {
-                        true => expiring
-                            .read(&value)
-                            .map_err(|error| error.to_string())?
-                            .map(|(value, _)| value),
-                        false => Some(value.to_vec()),
-                    };
-                    let Some(value) = alive else {
-                        return Ok(());
-                    };
-                    let expected = owner(key).and_then(|thread| expected.get_mut(thread)?.next());
-                    match expected {
-                        Some((next, held)) if next == key => differs(Some(&value), Some(held))
-                            .map_or(Ok(()), |differs| Err(format!("{key:x?}: {differs}"))),
-                        other => Err(format!("{key:x?} instead of {:x?}", other.map(|(key, _)| key))),
-                    }
-                };
-                found = compare();
+                found = compare(key, &value);
                 if found.is_ok() {
                     ControlFlow::Continue(())
                 } else {

@@ -9,6 +9,7 @@
 //!
 //! The heap alone is a subject of the kit itself (`crashtest::blobs`).
 
+#[cfg(feature = "listed")]
 pub mod batches;
 pub mod history;
 pub mod map;

@@ -6,6 +6,7 @@
 
 mod fill;
 mod judge;
+#[cfg(feature = "listed")]
 mod listed;
 mod op;
 mod scan;

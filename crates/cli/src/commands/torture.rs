@@ -110,9 +110,12 @@ pub fn time(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
+/// Targets, each with a model, and what is left out.
+type Runs = (Vec<(Target, Mode)>, Vec<LeftOut>);
+
 impl Args {
     /// What is to be judged, each in its models in turn, and what is left out for a reason.
-    fn runs(&self) -> Result<(Vec<(Target, Mode)>, Vec<LeftOut>), Failure> {
+    fn runs(&self) -> Result<Runs, Failure> {
         let (mut runs, mut left_out) = (Vec::new(), Vec::new());
         for target in self.index.each() {
             for &mode in self.model.modes() {

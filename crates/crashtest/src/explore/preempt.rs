@@ -18,6 +18,9 @@ const IMAGES: u64 = 200;
 /// How many threads go on one after the other, at most, before all do.
 const MOST_LEGS: u32 = 3;
 
+/// A run along a plan; what it scouted; and which events lie within the plan's legs.
+type Steered<S> = (Run<S>, Scouted, Option<Range<usize>>);
+
 impl<S: Subject> Explorer<S> {
     /// Carries a history out with as many aimed preemptions as the settings ask for, one or a few in each run.
     pub(super) fn preempt(&mut self, history: &History<S::Op>) -> Result<(), Box<Failure>> {
@@ -58,7 +61,7 @@ impl<S: Subject> Explorer<S> {
         history: &History<S::Op>,
         seed: u64,
         plan: Plan,
-    ) -> Result<(Run<S>, Scouted, Option<Range<usize>>), Box<Failure>> {
+    ) -> Result<Steered<S>, Box<Failure>> {
         let body = self.body(history, Start::Empty);
         let mut seen = (Scouted::default(), None);
         let ran = caught(|| {

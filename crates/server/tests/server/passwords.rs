@@ -1,8 +1,8 @@
 //! Servers that want to know who comes.
 
-use crate::support::{Client, PATIENCE, Running, with_redis};
+use crate::support::{Client, PATIENCE, Running, SIGNALS, with_redis};
 use index::model::Model;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 use wollemi_server::{Config, Error, Server};
 
@@ -97,6 +97,7 @@ fn users_are_told_and_ended_by_name() {
 /// A user who is no longer in the file may still be connected, and that connection can be ended by the user's name.
 #[test]
 fn users_that_were_removed_can_be_ended_by_name() {
+    let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
     let config = guarded("ann:secret\nbob:word\n", "removed");
     let path = config.passwords.clone().expect("set above");
     let config = Config {

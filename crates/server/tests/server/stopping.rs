@@ -1,10 +1,10 @@
 //! Stopping.
 
-use crate::support::{Client, Running, address, config};
+use crate::support::{Client, Running, SIGNALS, address, config};
 use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use wollemi_server::{Config, Server, Shutdown};
 
@@ -59,6 +59,7 @@ fn stopping_does_not_wait_for_ever() {
 /// SIGTERM stops a server that was asked to listen to signals.
 #[test]
 fn signals_stop_the_server() {
+    let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
     let server = Server::bind(config(), Arc::new(Model::new())).expect("the server starts");
     let address = address(&server);
     let thread = std::thread::spawn(move || server.run(&Shutdown::on_signals()));

@@ -5,7 +5,7 @@ use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
@@ -53,6 +53,9 @@ pub fn address(server: &Server) -> SocketAddr {
     }
 }
 
+/// Held by a test that sends a signal to the process, in which other servers may listen to signals.
+pub static SIGNALS: Mutex<()> = Mutex::new(());
+
 impl Running {
     pub fn start() -> Running {
         Running::over(config(), Arc::new(Model::new()))
@@ -69,13 +72,18 @@ impl Running {
     }
 
     fn over_either(config: Config, index: Arc<dyn Index>, pool: Option<Pool>) -> Running {
+        let reloads = config.reload.is_some();
         let server = Server::bind(config, index).expect("the server starts");
         let address = address(&server);
         let redis = match server.addresses(Protocol::Redis)[..] {
             [Address::Tcp(address), ..] => Some(address),
             _ => None,
         };
-        let shutdown = Shutdown::new();
+        // Signals are the process's: tests that use them hold `SIGNALS`.
+        let shutdown = match reloads {
+            true => Shutdown::on_signals(),
+            false => Shutdown::new(),
+        };
         let stop = shutdown.clone();
         let thread = std::thread::spawn(move || server.run(&stop).expect("the server runs"));
         Running {

@@ -126,9 +126,7 @@ pub(super) fn write_a_little(
             ));
         }
         // Back to how it was, where it was there.
-        if is_other
-            && let Some(value) = map.get(&key)
-        {
+        if is_other && let Some(value) = map.get(&key) {
             live.unless_full(index.upsert(&key, value))
                 .map_err(|e| failed("an upsert", e))?;
         }
