@@ -429,6 +429,13 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
+        for lacks in [Lacks::WriteBack, Lacks::Fence] {
+            heap.media().unmissed(
+                lacks,
+                "what a reader shows of a leaf that a writer is changing in place: it is missed where the writer stands \
+                 between its store and its fence, which few histories come to",
+            );
+        }
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
