@@ -46,8 +46,9 @@ impl Header {
         }
     }
 
+    /// The level was durable before the link that led here; of the key bytes beside it nothing is believed.
     pub(crate) fn level<M: Media>(&self, media: &M) -> usize {
-        self.meta.load(media) as u32 as usize
+        self.meta.peek(media) as u32 as usize
     }
 
     pub(crate) fn prefix<M: Media>(&self, media: &M) -> Prefix {
