@@ -160,3 +160,41 @@ impl Space {
         marked
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Heap, footprint};
+    use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
+
+    /// An object that was retired while the trace ran is marked when the trace has ended: the sweep must not free it as well.
+    #[test]
+    fn what_the_trace_has_missed_is_marked() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let open = || -> Result<Heap<Hardware>, Box<dyn std::error::Error>> {
+            let path = folder.path().join("pool");
+            let pool = Pool::open_or_create(path, &PoolOptions::default(), Hardware::detect())?;
+            Ok(Heap::new(pool)?)
+        };
+        let heap = open()?;
+        let offset = persist_scope(heap.media(), Purpose::Node, |batch| {
+            let draft = heap.draft(PWord::new(1), 50, &batch)?;
+            let offset = draft.offset();
+            std::mem::forget(draft);
+            Ok::<_, Error>(offset)
+        })?;
+        drop(heap);
+
+        let heap = open()?;
+        let space = &heap.inner.space;
+        let len = footprint::<PWord>(50).ok_or("too long")?;
+        space.trace_begins();
+        // It keeps the object from being freed.
+        let guard = crate::pin();
+        space.retire(&guard, offset, len, std::panic::Location::caller());
+        space.trace_ended()?;
+        let is_new = space.mark(offset, len as u64)?;
+        assert!(!is_new, "nobody had marked it");
+        Ok(())
+    }
+}

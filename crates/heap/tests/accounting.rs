@@ -547,3 +547,20 @@ fn what_is_freed_twice_is_a_fault() {
         assert_ne!(allocate(&heap, len, 2).unwrap(), allocate(&heap, len, 3).unwrap());
     }
 }
+
+/// A pool that cannot grow keeps the free pages at its end, which it would have grown by.
+#[test]
+fn what_cannot_grow_keeps_its_last_pages() {
+    let heap = anonymous(8 * PAGE, Hardware::detect());
+    let one = PAGE as usize - 64;
+    let mut last = None;
+    while let Ok(offset) = allocate(&heap, one, 1) {
+        last = last.max(Some(offset));
+    }
+    retire(&heap, last.expect("room for one"), one);
+    settle(&heap);
+    let two = allocate(&heap, 2 * one, 2);
+    assert!(matches!(two, Err(Error::Full { .. })), "{two:?}");
+    allocate(&heap, one, 3).expect("a page is free");
+    assert_adds_up(&heap, "after a growth that failed");
+}
