@@ -14,7 +14,8 @@ pub struct History<O> {
     /// Whether the structure is closed and opened again after the preparation. Its recovery is then one more thread
     /// beside those of the operations.
     pub reopened: bool,
-    /// The most bytes that the pool may have; `u64::MAX`: as many as the memory has.
+    /// The most bytes that the pool may have; `u64::MAX`: as many as the memory has. In a pool that may have fewer, a share
+    /// of all allocations after the preparation finds it full, whatever room there is.
     pub room: u64,
 }
 
@@ -33,6 +34,11 @@ impl<O> Default for History<O> {
 }
 
 impl<O> History<O> {
+    /// Whether its pool is meant to be full now and then.
+    pub(crate) fn has_little_room(&self) -> bool {
+        self.room != u64::MAX
+    }
+
     /// Whether it takes a scheduler.
     pub(crate) fn has_threads(&self) -> bool {
         self.threads > 1 || self.reopened

@@ -26,7 +26,7 @@ mod lines;
 mod passing;
 mod sharing;
 
-use crate::choose::Chooser;
+use crate::choose::{Chooser, Random};
 use crate::log::{Log, Site, What};
 use crate::meetings::Meetings;
 use crate::model::{Content, LineHasher, Model, Tracker};
@@ -38,6 +38,9 @@ use std::hash::BuildHasherDefault;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of this many requests for memory, one is refused where refusals are wanted.
+const REFUSED: u64 = 3;
 
 /// What is known of a line of the memory.
 #[derive(Default)]
@@ -109,6 +112,8 @@ struct Shared {
     /// Accesses left before a run counts as hanging.
     steps: AtomicU64,
     hung: AtomicBool,
+    /// What refusals of memory are drawn from; 0: there are none.
+    refusals: AtomicU64,
     recording: AtomicBool,
     thread: AtomicU32,
     /// Whether logical threads take turns now.
@@ -183,6 +188,7 @@ impl Crash {
             memory,
             steps: AtomicU64::new(u64::MAX),
             hung: AtomicBool::new(false),
+            refusals: AtomicU64::new(0),
             recording: AtomicBool::new(false),
             thread: AtomicU32::new(0),
             threaded: AtomicBool::new(false),
@@ -287,6 +293,23 @@ impl Crash {
     pub(crate) fn begin(&self, steps: u64) {
         self.0.steps.store(steps, Relaxed);
         self.0.hung.store(false, Relaxed);
+        self.refuse_memory(0);
+    }
+
+    /// From now on some allocations, drawn by this seed, find the pool full; 0: none does.
+    pub(crate) fn refuse_memory(&self, seed: u64) {
+        self.0.refusals.store(seed, Relaxed);
+    }
+
+    fn draw_refusal(&self) -> bool {
+        let seed = self.0.refusals.load(Relaxed);
+        if seed == 0 {
+            return false;
+        }
+        let mut random = Random(seed);
+        let refused = random.below(REFUSED) == 0;
+        self.refuse_memory(random.next().max(1));
+        refused
     }
 
     /// Begins to write down what happens.

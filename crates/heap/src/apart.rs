@@ -26,6 +26,10 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
+    fn is_any(&self) -> bool {
+        !(self.singles.is_empty() && self.runs.is_empty() && self.carved.is_empty())
+    }
+
     /// Takes contiguous pages, of the shortest run that has them.
     fn take(&mut self, pages: u32) -> Option<u32> {
         let single = self
@@ -139,6 +143,13 @@ impl<M: Media> Inner<M> {
                 Err(full)
             }
         }
+    }
+
+    /// Whether pages are set apart for this thread.
+    pub(crate) fn has_apart(&self) -> bool {
+        with_cache(self.id, &self.space, |cache| {
+            cache.is_some_and(|cache| lock(&cache.apart).is_any())
+        })
     }
 
     /// Claims chunks of a class in a page that is set apart for this thread.

@@ -383,6 +383,7 @@ impl<M: Media> Inner<M> {
     /// apart for this thread.
     fn claim(&self, class: usize, in_pairs: bool) -> Result<Claim, Error> {
         let size = self.space.classes.size(class) as usize;
+        self.ask_for_room(size)?;
         loop {
             if let Some(claim) = self.space.claim(class, in_pairs) {
                 return Ok(claim);
@@ -410,6 +411,7 @@ impl<M: Media> Inner<M> {
         // More pages than there can be: the pool will say why that does not go.
         let pages = u32::try_from(self.space.pages_for(len)).unwrap_or(u32::MAX);
         let take = || {
+            self.ask_for_room(len)?;
             self.take_pages(pages, len)
                 .or_else(|full| self.take_apart(pages).ok_or(full))
         };
@@ -435,6 +437,23 @@ impl<M: Media> Inner<M> {
                 return taken;
             }
         }
+    }
+
+    /// Asks the media of a test whether an allocation of these bytes may go on. One by a thread that has pages set apart may.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Full`]
+    fn ask_for_room(&self, bytes: usize) -> Result<(), Error> {
+        if !M::REUSES_AT_ONCE || self.has_apart() || self.pool.media().has_room() {
+            return Ok(());
+        }
+        // No pool is as large as this: it says why it cannot grow.
+        self.pool.grow(u64::MAX).map_err(|source| Error::Full {
+            bytes,
+            recovering: self.recovery.is_running(),
+            source: Box::new(source),
+        })
     }
 
     /// Takes contiguous pages: free ones, rather such as have blocks, else new ones at the end. `bytes` is what they are

@@ -123,6 +123,13 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = (start, len, site);
     }
 
+    /// Whether an allocator may take the next chunk or pages. A test that says no makes the pool full for this one time.
+    /// Asked where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
+    #[inline]
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// Says that a draft of `len` bytes from `start` begins: plain stores into them follow.
     #[inline]
     fn drafting(&self, start: *const u8, len: usize) {

@@ -216,6 +216,11 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     }
 
     #[inline]
+    fn has_room(&self) -> bool {
+        self.inner.has_room()
+    }
+
+    #[inline]
     fn drafting(&self, start: *const u8, len: usize) {
         self.step(Step::of(What::Draft, start, len), |inner| {
             inner.drafting(start, len);

@@ -67,11 +67,16 @@ pub(super) fn carry_out<S: Subject>(
         live = open(&**subject, crash, memory, true)?;
         to_recover = true;
     }
+    if history.has_little_room() {
+        // Never 0.
+        crash.refuse_memory(history.seed | 1 << 63);
+    }
     answers.extend(in_turn(crash, &**subject, history, &live, prepared..alone)?);
     let mut answers: Vec<_> = answers.into_iter().map(|(_, answer)| answer).collect();
     if history.has_threads() {
         answers.extend(by_threads(crash, subject, history, live, to_recover)?);
     } else {
+        crash.refuse_memory(0);
         if to_recover && !at_once {
             subject.recover(&live)?;
         }
@@ -153,6 +158,7 @@ fn by_threads<S: Subject>(
     // All of them end, whatever becomes of the others.
     let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
     crash.rejoin();
+    crash.refuse_memory(0);
     let mut answers = Vec::new();
     for thread in ended {
         answers.extend(thread.map_err(|_| "a thread panics")??);

@@ -173,6 +173,10 @@ unsafe impl Media for Crash {
         }
     }
 
+    fn has_room(&self) -> bool {
+        !self.draw_refusal()
+    }
+
     fn drafting(&self, start: *const u8, len: usize) {
         self.step_on(Does::Other, start);
         let Some(offset) = self.within(start) else {
