@@ -101,6 +101,10 @@ pub trait Watch: Send + Sync + 'static {
         let _ = step;
     }
 
+    /// A thread is about to wait for another one.
+    #[inline(always)]
+    fn waits(&self) {}
+
     /// A larger change has come to this step ([`Media::comes_to`]).
     #[inline(always)]
     fn comes_to(&self, step: &'static str) {
@@ -297,6 +301,7 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     }
 
     fn wait(&self, turn: u32) {
+        self.watch.waits();
         self.inner.wait(turn);
     }
 }

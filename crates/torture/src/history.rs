@@ -15,6 +15,10 @@ use std::collections::VecDeque;
 const LITTLE: u64 = 10;
 const MORE: u64 = 14;
 
+/// Of so many histories of several threads, one has a thread that scans and does nothing else; and so has every second one
+/// in which keys come and go.
+const SCANNERS: u64 = 4;
+
 /// Keys over which several threads meet.
 const HOT: usize = 4;
 
@@ -49,7 +53,8 @@ struct Maker {
 impl Maker {
     fn make(&mut self, seed: u64, count: usize, threads: u32) -> History<Op> {
         let mut ops = Vec::new();
-        self.prepare((seed % SCENES as u64) as usize, &mut ops);
+        let scene = (seed % SCENES as u64) as usize;
+        self.prepare(scene, &mut ops);
         // Sometimes the preparation is what is looked at.
         let watched = self.random.below(3) * self.random.below(12);
         let prepared = (ops.len() as u32).saturating_sub(watched as u32);
@@ -73,7 +78,8 @@ impl Maker {
         if seed % 8 == 7 {
             calls::gather(seed, watched);
         }
-        calls::add_scans(seed, watched, &self.keys, threads);
+        let scanner = threads > 1 && (seed % SCANNERS == 1 || scene::blinks(scene) && seed.is_multiple_of(2));
+        calls::add_scans(seed, watched, &self.keys, scanner.then_some(threads));
         History {
             seed,
             ops,

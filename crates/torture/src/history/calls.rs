@@ -4,12 +4,10 @@
 
 use crate::map::{Bytes, Op, Scan};
 use crashtest::Random;
+use std::collections::VecDeque;
 
 /// Keys over which calls of several writes meet.
 const FEW: usize = 3;
-
-/// Of so many histories of several threads, one has a thread that scans and does nothing else.
-const SCANNERS: u64 = 4;
 
 /// Lets writes go together with those behind them. In half of these histories many are of a few keys, so that calls have
 /// several of one key; in the other half what is put may need a leaf.
@@ -50,13 +48,20 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     }
 }
 
-/// Makes a share of the reads scans; in some histories of several threads all that one of them does.
-pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], threads: u32) {
+/// Makes a share of the reads scans. `scanner_of`: one of so many threads does nothing but scans, and what was planned is
+/// left to the others.
+pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: Option<u32>) {
     let mut random = Random(seed.rotate_left(7));
-    let scanner = threads > 1 && seed % SCANNERS == 1;
-    for (number, op) in ops.iter_mut().enumerate() {
-        let read = matches!(op, Op::Get(_)) && random.below(3) == 0;
-        if read || scanner && number % threads as usize == 0 {
+    if let Some(threads) = scanner_of {
+        let mut planned: VecDeque<Op> = ops.to_vec().into();
+        for (number, op) in ops.iter_mut().enumerate() {
+            let scans = number.is_multiple_of(threads as usize);
+            let planned = if scans { None } else { planned.pop_front() };
+            *op = planned.unwrap_or_else(|| Op::Scan(Scan::around(keys, &mut random)));
+        }
+    }
+    for op in ops {
+        if matches!(op, Op::Get(_)) && random.below(3) == 0 {
             *op = Op::Scan(Scan::around(keys, &mut random));
         }
     }

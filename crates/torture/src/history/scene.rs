@@ -98,6 +98,11 @@ const ALL: [Scene; 29] = [
     Scene::Blink(17),
 ];
 
+/// Whether a scene is of a key that comes and goes while it is looked for.
+pub(super) fn blinks(scene: usize) -> bool {
+    matches!(ALL[scene], Scene::Blink(_))
+}
+
 impl Maker {
     /// Prepares a scene, by these operations and those that are planned.
     pub(super) fn prepare(&mut self, scene: usize, ops: &mut Vec<Op>) {

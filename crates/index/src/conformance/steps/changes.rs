@@ -36,6 +36,22 @@ impl Change {
     }
 }
 
+/// Nodes: children, and keys below each. Many keys are in nodes where few are in one array of leaves.
+const NODES: [(u8, u8); 12] = [
+    (3, 1),
+    (4, 1),
+    (5, 1),
+    (13, 1),
+    (16, 1),
+    (17, 1),
+    (48, 1),
+    (49, 1),
+    (4, 20),
+    (16, 6),
+    (17, 5),
+    (47, 2),
+];
+
 /// Every kind of change, with `lead` in front of all keys: prefixes of no, some, and more bytes than a node
 /// keeps, and depths that a byte does not count.
 pub fn changes() -> Vec<Change> {
@@ -86,10 +102,9 @@ pub fn changes() -> Vec<Change> {
         change("a key that ended is removed", &beside(&[5, 5]), &[5, 5], None);
         change("last key", &[&[1]], &[1], None);
     }
-    for children in [3, 4, 5, 13, 16, 17, 48, 49] {
-        let before: Entries = (0..children)
-            .map(|byte| (vec![7, 7, byte, 7], vec![byte]))
-            .collect();
+    for (children, each) in NODES {
+        let below = |byte| (7..7 + each).map(move |last| (vec![7, 7, byte, last], vec![byte]));
+        let before: Entries = (0..children).flat_map(below).collect();
         let mut change = |name, key: &[u8], value| {
             changes.push(Change {
                 name,
@@ -100,6 +115,7 @@ pub fn changes() -> Vec<Change> {
         };
         change("into a node of some kind", &[7, 7, 200], Some(b"new"));
         change("from a node of some kind", &[7, 7, 1, 7], None);
+        change("below a node of some kind", &[7, 7, 1, 99], Some(b"new"));
         change("a node of some kind splits", &[7, 8], Some(b"new"));
         change("a key that ends at a node of some kind", &[7, 7], Some(b"new"));
     }

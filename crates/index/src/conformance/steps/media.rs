@@ -21,6 +21,15 @@ type Hook = Box<dyn FnMut(Step)>;
 
 thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+    static WAITS: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// Runs `operation`, and `hook` when it waits for another thread for the first time.
+pub fn with_waits_hook<R>(hook: impl FnOnce() + 'static, operation: impl FnOnce() -> R) -> R {
+    WAITS.set(Some(Box::new(hook)));
+    let result = operation();
+    WAITS.set(None);
+    result
 }
 
 /// Runs `operation`, and `hook` after each of its steps; what the hook does itself has none.
@@ -53,6 +62,12 @@ impl Watch for Steps {
             What::StoreUnpersisted | What::ExchangeUnpersisted => pass(Step::Unpersisted),
             What::Fence(Purpose::Node) => pass(Step::Fence),
             _ => {}
+        }
+    }
+
+    fn waits(&self) {
+        if let Some(hook) = WAITS.take() {
+            hook();
         }
     }
 }

@@ -1,20 +1,22 @@
 //! What happens after each step of each change of a radix tree, and after each step of a read.
 //!
 //! A thread can be looked at after each of its steps (`media`); what it changes is small and of every kind
-//! (`changes`). There a crash may come (`crashes`), or a reader (`readers`); and amid a read, a writer
-//! (`readers`, `turnover`).
+//! (`changes`). There a crash may come (`crashes`), a reader (`readers`), or another writer (`writers`); and amid a read, a
+//! writer (`readers`, `turnover`).
 
 mod changes;
 mod crashes;
 mod media;
 mod readers;
 mod turnover;
+mod writers;
 
 pub use changes::{Change, changes};
 pub use crashes::any_step_can_be_the_last;
-pub use media::{Step, Stepping, Steps, with_hook};
+pub use media::{Step, Stepping, Steps, with_hook, with_waits_hook};
 pub use readers::{readers_find_what_is_there_all_the_while, readers_see_no_half_of_a_write};
 pub use turnover::turnovers_do_not_mislead_readers;
+pub use writers::writers_do_not_mislead_writers;
 
 /// Makes a module of tests, one for each property, for each `name: IndexWhileStepping, Index`: one radix
 /// index, on a media that is looked at ([`Stepping`]) and on the machine itself.
@@ -32,7 +34,7 @@ macro_rules! conformance_step_by_step {
 
             $crate::conformance_step_by_step!(@tests $stepping:
                 readers_see_no_half_of_a_write readers_find_what_is_there_all_the_while
-                turnovers_do_not_mislead_readers
+                turnovers_do_not_mislead_readers writers_do_not_mislead_writers
             );
         }
     )+};

@@ -16,15 +16,33 @@ const TURNOVERS: [&[(u8, bool)]; 4] = [
     &[(1, false), (0, false), (200, true), (201, true), (1, true)],
 ];
 
-/// The key for a byte: some end below a node of their own.
-fn keys(byte: u8) -> [Vec<u8>; 2] {
-    [vec![7, byte, 1], vec![7, byte, 2]]
+/// Children of a node, and keys below each of them. An index that keeps few leaves in one array has nodes only where there are
+/// many.
+const SHAPES: [(u8, u8); 9] = [
+    (3, 1),
+    (3, 2),
+    (4, 2),
+    (10, 1),
+    (10, 2),
+    (30, 1),
+    (60, 2),
+    (10, 9),
+    (20, 7),
+];
+
+/// The keys for a byte, which are below a node or in an array of their own. Where these are many, a byte that turns over has one.
+fn keys(byte: u8, each: u8) -> impl Iterator<Item = Vec<u8>> {
+    let turns = TURNOVERS
+        .iter()
+        .any(|turnover| turnover.iter().any(|(other, _)| *other == byte));
+    let each = if turns && each > 2 { 1 } else { each };
+    (1..=each).map(move |last| vec![7, byte, last])
 }
 
 /// The keys of a turnover go and come.
-fn turn(tree: &impl Index, turnover: &[(u8, bool)]) {
+fn turn(tree: &impl Index, turnover: &[(u8, bool)], each: u8) {
     for &(byte, comes) in turnover {
-        for key in keys(byte) {
+        for key in keys(byte, each) {
             match comes {
                 true => tree.upsert(&key, NEW).expect("no error"),
                 false => assert!(tree.remove(&key).expect("no error")),
@@ -35,7 +53,8 @@ fn turn(tree: &impl Index, turnover: &[(u8, bool)]) {
 
 /// Each key that stays is found, once and in order; each that goes or comes has a value that it had, or none.
 pub fn turnovers_do_not_mislead_readers<I: OnHeap<Media = Stepping> + 'static>() {
-    for children in [3, 4, 10, 30, 60] {
+    for (children, each) in SHAPES {
+        let keys = move |byte| keys(byte, each);
         for turnover in TURNOVERS {
             let amid = |nth, read: &dyn Fn(&I)| {
                 let fill = |tree: &I| {
@@ -43,7 +62,7 @@ pub fn turnovers_do_not_mislead_readers<I: OnHeap<Media = Stepping> + 'static>()
                         tree.upsert(&key, OLD).expect("no error");
                     }
                 };
-                amid::<I>(fill, move |tree| turn(tree, turnover), nth, read)
+                amid::<I>(fill, move |tree| turn(tree, turnover, each), nth, read)
             };
             let turns = |key: &[u8]| turnover.iter().any(|(byte, _)| *byte == key[1]);
             let sound = |key: &[u8], value: Option<&[u8]>| match (turns(key), value) {
@@ -93,7 +112,7 @@ pub fn turnovers_do_not_mislead_readers<I: OnHeap<Media = Stepping> + 'static>()
                     let stayed = found.iter().filter(|key| !turns(key)).count();
                     assert_eq!(stayed, stable, "{children}, load {nth}: {found:?}");
                 }) {
-                    nth += if children > 10 { 3 } else { 1 };
+                    nth += if children > 20 { 3 } else { 1 };
                 }
             }
         }

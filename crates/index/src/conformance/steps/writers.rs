@@ -1,0 +1,112 @@
+//! A writer amid a write.
+
+use super::readers::index;
+use super::{Change, Step, Stepping, changes, with_hook, with_waits_hook};
+use crate::conformance::Entries;
+use crate::{Direction, Index, OnHeap, Value};
+use std::cell::Cell;
+use std::ops::{Bound, ControlFlow};
+use std::rc::Rc;
+use std::sync::mpsc::channel;
+
+/// Longer prefixes are of no other kind than these.
+const LONGEST: usize = 48;
+
+/// Where there are more keys than these, not every load is stopped at.
+const FEW: usize = 60;
+
+/// Makes `change` in `tree`, and `other` after the `nth` load of it, by another thread, whole or up to where that waits;
+/// it then goes on when `change` does. `false` if there are not so many loads; `other` then comes behind.
+fn beside<I: OnHeap<Media = Stepping>>(tree: &I, change: &Change, other: &Change, nth: usize) -> bool {
+    let (go, may_go) = channel();
+    let (tell, told) = channel();
+    let reached = Rc::new(Cell::new(0));
+    std::thread::scope(|scope| {
+        let second = scope.spawn(move || {
+            let waits = tell.clone();
+            // The first thread may have ended.
+            if may_go.recv().is_ok() {
+                with_waits_hook(move || _ = waits.send(()), || other.apply(tree));
+                let _ = tell.send(());
+            }
+        });
+        let loads = Rc::clone(&reached);
+        let hook = move |step| {
+            loads.set(loads.get() + usize::from(step == Step::Load));
+            if step == Step::Load && loads.get() == nth {
+                go.send(()).expect("it waits for this");
+                told.recv().expect("it ends or waits");
+            }
+        };
+        with_hook(hook, || change.apply(tree));
+        second.join().expect("the second writer goes on");
+    });
+    let is_reached = reached.get() >= nth;
+    if !is_reached {
+        other.apply(tree);
+    }
+    is_reached
+}
+
+/// Whether two writers may come in either order, and neither takes away what the other needs.
+fn go_together(change: &Change, other: &Change) -> bool {
+    change.before == other.before && change.key.len() <= LONGEST && change.key != other.key
+}
+
+/// Two writers of different keys do both what they are to do, wherever one stops the other: all keys are there afterwards,
+/// by gets and by a scan, and the check finds no fault.
+pub fn writers_do_not_mislead_writers<I: OnHeap<Media = Stepping> + 'static>() {
+    let changes = changes();
+    for change in &changes {
+        for other in changes.iter().filter(|other| go_together(change, other)) {
+            let mut after: Entries = change.after();
+            match other.value {
+                Some(value) => after.insert(other.key.clone(), value.to_vec()),
+                None => after.remove(&other.key),
+            };
+            let mut nth = 1;
+            loop {
+                let tree = index::<I>();
+                for (key, value) in &change.before {
+                    tree.upsert(key, value).expect("no error");
+                }
+                let goes_on = beside(&*tree, change, other, nth);
+                let what = || {
+                    let (one, two) = ((change.name, &change.key), (other.name, &other.key));
+                    format!("{one:?}, and after load {nth} of it {two:?}")
+                };
+                compare(&*tree, &after, &what);
+                if !goes_on {
+                    break;
+                }
+                nth += if change.before.len() > FEW { 3 } else { 1 };
+            }
+        }
+    }
+}
+
+fn compare<I: OnHeap>(tree: &I, expected: &Entries, what: &dyn Fn() -> String) {
+    let guard = heap::pin();
+    for (key, value) in expected {
+        let found = tree.get(key, &guard).expect("no error");
+        assert_eq!(found.as_deref(), Some(&value[..]), "{}: {key:?}", what());
+    }
+    let mut found = Entries::new();
+    let mut visit = |key: &[u8], value: Value<'_>| {
+        found.insert(key.to_vec(), value.to_vec());
+        ControlFlow::Continue(())
+    };
+    let scan = tree.scan(
+        Bound::Unbounded,
+        Bound::Unbounded,
+        Direction::Forward,
+        &guard,
+        &mut visit,
+    );
+    scan.expect("no error");
+    assert_eq!(found, *expected, "{}", what());
+    let faults = tree.check().expect("no error");
+    assert_eq!(faults.found, [""; 0], "{}", what());
+    let audit = tree.heap().audit(&vec![I::tracer()], 1).expect("no error");
+    assert!(audit.is_clean(), "{}: {audit:?}", what());
+}
