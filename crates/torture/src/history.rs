@@ -78,6 +78,9 @@ impl Maker {
         if seed % 8 == 7 {
             calls::gather(seed, watched);
         }
+        if threads > 1 && seed % SCANNERS == 2 {
+            calls::add_gets(seed, watched, threads);
+        }
         let scanner = threads > 1 && (seed % SCANNERS == 1 || scene::blinks(scene) && seed.is_multiple_of(2));
         calls::add_scans(seed, watched, &self.keys, scanner.then_some(threads));
         History {

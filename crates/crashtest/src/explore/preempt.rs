@@ -18,6 +18,9 @@ const IMAGES: u64 = 200;
 /// How many threads go on one after the other, at most, before all do.
 const MOST_LEGS: u32 = 3;
 
+/// Of so many plans, one is a relay.
+const RELAY: u32 = 4;
+
 /// A run along a plan; what it scouted; and which events lie within the plan's legs.
 type Steered<S> = (Run<S>, Scouted, Option<Range<usize>>);
 
@@ -33,8 +36,12 @@ impl<S: Subject> Explorer<S> {
         for number in 0..self.settings.aimed {
             // Those of one leg first: what they find takes the fewest preemptions.
             let legs = 1 + number * MOST_LEGS / self.settings.aimed;
-            let Some(plan) = scouted.aim(legs, &mut random) else {
-                break;
+            let plan = match number % RELAY {
+                0 => scouted.relay(&mut random),
+                _ => scouted.aim(legs, &mut random),
+            };
+            let Some(plan) = plan else {
+                continue;
             };
             if self.is_late() {
                 break;

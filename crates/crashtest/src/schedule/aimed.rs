@@ -8,6 +8,8 @@
 //! 3. *Legs.* The thread is stopped there. Another goes on until it has stored into the same word, until it comes to the
 //!    n-th access of such a line of source, or for some operations. Then it is stopped in its turn, and the first thread
 //!    or a third one goes on in the same way: at most three legs.
+//!    Or, in a *relay*, the first thread is stopped after each of its stores into such words, and each time the other carries
+//!    out one operation.
 //! 4. *Settle.* All threads that were stopped end their operations. The rest of the history runs as in the scout's run.
 //!
 //! I1 Nothing is switched between these moments, except where a thread waits for another.
@@ -16,12 +18,15 @@ use crate::Random;
 use crate::log::Site;
 use crate::media::{Access, Does, Point};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A leg lasts no longer than so many operations.
 const LONGEST: u32 = 16;
+
+/// How often the first thread goes on in a relay, at most.
+const RELAYS: usize = 12;
 
 /// An access in the scout's run.
 #[derive(Clone, Copy)]
@@ -87,11 +92,46 @@ impl Scouted {
         let after = random.below(2);
         Some(Plan {
             stop: step.point + after,
+            legs: (0..legs).map(|leg| Leg::any(leg, &others, random)).collect(),
+            ..self.blank(&step)
+        })
+    }
+
+    /// A relay to try: a thread is stopped after each of its stores into shared words from one on, and another carries out an
+    /// operation there; `None` where threads share no words.
+    pub(crate) fn relay(&self, random: &mut Random) -> Option<Plan> {
+        let stores = self.by_site.iter().filter(|((_, does), _)| *does == Does::Store);
+        let sites: Vec<&Vec<Step>> = stores.map(|(_, steps)| steps).collect();
+        if sites.is_empty() {
+            return None;
+        }
+        let of_site = *random.pick(&sites);
+        let step = *random.pick(of_site);
+        let others: Vec<u32> = self.others(&step).collect();
+        let other = Leg {
+            thread: Some(*random.pick(&others)),
+            until: Until::Operations(1),
+        };
+        let first = Leg {
+            thread: None,
+            until: Until::StoredShared,
+        };
+        Some(Plan {
+            stop: step.point + 1,
+            legs: [other, first].into_iter().cycle().take(2 * RELAYS).collect(),
+            ..self.blank(&step)
+        })
+    }
+
+    fn blank(&self, step: &Step) -> Plan {
+        Plan {
+            stop: step.point,
             thread: step.thread,
             word: step.access.at,
-            legs: (0..legs).map(|leg| Leg::any(leg, &others, random)).collect(),
+            legs: VecDeque::new(),
             sites: self.by_site.keys().map(|(site, _)| *site).collect(),
-        })
+            words: Arc::new(self.last.keys().copied().collect()),
+        }
     }
 }
 
@@ -106,6 +146,8 @@ pub(crate) struct Plan {
     legs: VecDeque<Leg>,
     /// Lines of source that touch shared words.
     sites: BTreeSet<Site>,
+    /// These words.
+    words: Arc<HashSet<usize>>,
 }
 
 /// One thread goes on while others are stopped.
@@ -123,6 +165,8 @@ enum Until {
     Operations(u32),
     /// It has stored into the word.
     Stored,
+    /// It has stored into any word that two threads share.
+    StoredShared,
     /// It comes to the access of this number of a line of source that touches shared words.
     Shared(u32),
 }
@@ -250,6 +294,10 @@ impl Pilot {
             (Until::Operations(most), _) => flight.operations >= *most,
             (Until::Stored, Point::Access(access)) => {
                 flight.stored = access.at == self.plan.word && access.does == Does::Store;
+                false
+            }
+            (Until::StoredShared, Point::Access(access)) => {
+                flight.stored = access.does == Does::Store && self.plan.words.contains(&access.at);
                 false
             }
             (Until::Shared(left), Point::Access(access)) => {

@@ -53,16 +53,38 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
 pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: Option<u32>) {
     let mut random = Random(seed.rotate_left(7));
     if let Some(threads) = scanner_of {
-        let mut planned: VecDeque<Op> = ops.to_vec().into();
-        for (number, op) in ops.iter_mut().enumerate() {
-            let scans = number.is_multiple_of(threads as usize);
-            let planned = if scans { None } else { planned.pop_front() };
-            *op = planned.unwrap_or_else(|| Op::Scan(Scan::around(keys, &mut random)));
-        }
+        occupy_a_thread(ops, threads, || Op::Scan(Scan::around(keys, &mut random)));
     }
     for op in ops {
         if matches!(op, Op::Get(_)) && random.below(3) == 0 {
             *op = Op::Scan(Scan::around(keys, &mut random));
         }
+    }
+}
+
+/// Makes all that one of so many threads does gets of one key, to which every third write gives a value; what was planned is
+/// left to the other threads.
+pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
+    let mut random = Random(seed.rotate_left(11));
+    let keys: Vec<Bytes> = ops.iter().filter_map(|op| op.key().cloned()).collect();
+    if keys.is_empty() {
+        return;
+    }
+    let key = random.pick(&keys).clone();
+    for op in &mut *ops {
+        if random.below(3) == 0 {
+            *op = Op::Upsert(key.clone(), random.next().to_le_bytes().as_slice().into());
+        }
+    }
+    occupy_a_thread(ops, threads, || Op::Get(key.clone()));
+}
+
+/// Gives all turns of one of so many threads to `with`, and what was planned to the others.
+fn occupy_a_thread(ops: &mut [Op], threads: u32, mut with: impl FnMut() -> Op) {
+    let mut planned: VecDeque<Op> = ops.to_vec().into();
+    for (number, op) in ops.iter_mut().enumerate() {
+        let is_its_turn = number.is_multiple_of(threads as usize);
+        let planned = if is_its_turn { None } else { planned.pop_front() };
+        *op = planned.unwrap_or_else(&mut with);
     }
 }
