@@ -40,6 +40,8 @@ pub struct Memory {
     reserved: AtomicU64,
     evicted: AtomicU64,
     refused: AtomicU64,
+    /// Held while items are removed, so that a write that finds nothing to remove is not refused beside a removal that makes
+    /// room for it. A removal that stalls has other writes without room wait; those with room go on.
     hand: Mutex<Hand>,
 }
 
