@@ -6,7 +6,7 @@ use super::ErrorKind;
 use super::lock::{Access, open_locked};
 use super::mapping::{Backing, Mapping};
 use super::options::Level;
-use crate::PersistenceDomain;
+use crate::{PersistenceDomain, Process};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, RenameFlags, SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -37,7 +37,7 @@ pub(super) struct PoolFile {
     path: PathBuf,
     access: Access,
     /// The process that opened it. One that it forks shares the open file, and so the lock, and may give up neither.
-    owner: u32,
+    owner: Process,
 }
 
 impl PoolFile {
@@ -68,7 +68,7 @@ impl PoolFile {
             file,
             path: path.into(),
             access,
-            owner: std::process::id(),
+            owner: Process::current(),
         }
     }
 
@@ -79,7 +79,7 @@ impl PoolFile {
 
     /// Whether this process opened it, and not one that this process was forked from.
     pub(super) fn is_ours(&self) -> bool {
-        self.owner == std::process::id()
+        self.owner.is_current()
     }
 
     /// Gives the file the name `path`, where nothing may be, durably. On an error nothing has that name.
