@@ -305,7 +305,7 @@ impl Recovery {
 }
 
 impl<M: Media> Heap<M> {
-    /// Starts recovery in the background with so many threads (1 to 256), and returns at once. Each kind of root needs its
+    /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root needs its
     /// tracer; with a root of another kind nothing is swept. A second call does nothing.
     ///
     /// # Errors

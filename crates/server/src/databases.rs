@@ -167,7 +167,7 @@ impl Databases {
         &self.memory
     }
 
-    /// Room for a write by which items may grow by so many bytes. The caller may write, and is in no transaction.
+    /// Room for a write by which items may grow by this many bytes. The caller may write, and is in no transaction.
     pub fn room(&self, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         self.memory.reserve(self, bytes, now)
     }
