@@ -287,7 +287,7 @@ mod tests {
             }
             making.send(number).map_err(|error| error.to_string())?;
             let let_on = let_on.lock().map_err(|error| error.to_string())?;
-            let () = let_on.recv_timeout(PATIENCE).map_err(|error| error.to_string())?;
+            let_on.recv_timeout(PATIENCE).map_err(|error| error.to_string())?;
             Ok(Some(Arc::new(Model::new())))
         });
         let config = Config {

@@ -25,8 +25,7 @@ impl Index for Stalling {
         if key == record::KEY && self.stalls.swap(false, Ordering::SeqCst) {
             // Where the test has failed, nobody listens or answers any more.
             let _ = self.waits.send(());
-            let _ = self
-                .let_on
+            self.let_on
                 .lock()
                 .expect("one write waits")
                 .recv_timeout(PATIENCE)
