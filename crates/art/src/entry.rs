@@ -7,7 +7,7 @@
 //!
 //! (A link in one of ROART's leaf arrays has a fingerprint in place of both.)
 //!
-//! `aux` of a link to an inner node is its skip, [`LONG_SKIP`] standing for so many or more; of a link
+//! `aux` of a link to an inner node is its skip, [`LONG_SKIP`] standing for that many or more; of a link
 //! to a leaf array its size class; of a link to an inline leaf array its shape; of a link to a leaf zero.
 
 use pmem::{Fault, Link, Media, Offset, PSlot, Tag};
@@ -95,7 +95,7 @@ pub const fn child_tag(kind: Kind, byte: u8, aux: u8) -> Tag {
     Tag::new((aux as u64) << 56 | (byte as u64) << 48 | (kind as u64) << 1)
 }
 
-/// Aux of a link to a node that skips so many digits or more: its level tells how many.
+/// Aux of a link to a node that skips this many digits or more: its level tells how many.
 pub const LONG_SKIP: u8 = 255;
 
 /// The slot, and what it holds, if that is the child for `byte`.

@@ -18,7 +18,7 @@ pub struct Walks {
 }
 
 /// Takes the walks of at most [`GROUP`] keys down from `top`, side by side, each to the link that ends it.
-/// `step` goes from an inner node, so many digits deep, to what it has for the key; `ask` fetches what the
+/// `step` goes from an inner node at this depth in digits to what it has for the key; `ask` fetches what the
 /// next step will read.
 ///
 /// # Errors

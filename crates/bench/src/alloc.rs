@@ -175,7 +175,7 @@ impl Allocator<'_> {
     }
 }
 
-/// How long so many chunks take, shared out among pinned threads. What they return is freed when the time is over.
+/// How long this many chunks take, shared out among pinned threads. What they return is freed when the time is over.
 fn seconds<T: Send>(
     threads: usize,
     chunks: usize,

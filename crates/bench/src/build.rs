@@ -37,7 +37,7 @@ fn today() -> String {
     date(since.as_secs() / 86_400)
 }
 
-/// The date so many days after the first of January 1970 (years of 400-year eras, beginning in March).
+/// The date this many days after the first of January 1970 (years of 400-year eras, beginning in March).
 fn date(days: u64) -> String {
     let days = days + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

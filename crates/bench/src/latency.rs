@@ -135,7 +135,7 @@ impl Timeline {
         }
     }
 
-    /// So coarse that there are at most so many slots.
+    /// So coarse that there are at most this many slots.
     pub fn coarser(mut self, slots: usize) -> Timeline {
         while self.ops.len() > slots.max(1) {
             self.fold();

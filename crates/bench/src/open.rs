@@ -48,7 +48,7 @@ pub struct OpenArgs {
     /// Print lines of JSON
     #[arg(long)]
     json: bool,
-    /// Fill the pool with so many keys, or open it, then wait to be killed.
+    /// Fill the pool with this many keys, or open it, then wait to be killed.
     #[arg(long, hide = true)]
     fill: Option<usize>,
 }

@@ -68,7 +68,7 @@ struct Due {
 }
 
 impl Due {
-    /// Of so many operations a second, those of thread `thread` of `threads`.
+    /// Of this many operations a second, those of thread `thread` of `threads`.
     fn new(rate: f64, thread: usize, threads: usize) -> Due {
         Due {
             interval: 1e9 * threads as f64 / rate,
@@ -76,7 +76,7 @@ impl Due {
         }
     }
 
-    /// The `turn`th call, of so many operations each, since the beginning.
+    /// The `turn`th call, of this many operations each, since the beginning.
     fn at(self, turn: u64, ops: usize) -> Duration {
         Duration::from_nanos(((turn as f64 + self.phase) * self.interval * ops as f64) as u64)
     }
@@ -307,7 +307,7 @@ pub fn pass<E: Engine + ?Sized>(
     })
 }
 
-/// Inserts these keys, shared out among so many threads.
+/// Inserts these keys, shared out among this many threads.
 pub fn load<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> Result<Pass, Error> {
     let shares: Vec<_> = (0..threads)
         .map(|i| Share::only(Step::Insert, keys.part(i, threads)))
@@ -315,7 +315,7 @@ pub fn load<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> R
     pass(engine, "load", &shares, Pace::default())
 }
 
-/// Reads these keys, shared out among so many threads.
+/// Reads these keys, shared out among this many threads.
 pub fn read<E: Engine + ?Sized>(engine: &E, keys: Part<'_>, threads: usize) -> Result<Pass, Error> {
     let shares: Vec<_> = (0..threads)
         .map(|i| Share::only(Step::Read, keys.part(i, threads)))

@@ -92,7 +92,7 @@ impl Place {
         Ok(Heap::new(self.pool(media, true)?)?)
     }
 
-    /// The heap made here before, with recovery by so many threads under way. Memory holds none.
+    /// The heap made here before, with recovery by this many threads under way. Memory holds none.
     pub fn open<M: Compiled>(&self, media: M, threads: usize) -> Result<Heap<M>, Error> {
         let pool = match self {
             Place::Anonymous => return self.create(media),

@@ -35,7 +35,7 @@ pub enum Step {
 pub enum ScanLength {
     /// As many each time.
     Keys(u32),
-    /// From 1 to so many, each as likely.
+    /// From 1 to this number, each as likely.
     UpTo(u32),
     /// A share of all keys, about normal: mean and deviation.
     Share(f64, f64),
@@ -94,7 +94,7 @@ impl Workload {
         }
     }
 
-    /// How many operations to do on so many keys when nothing is said.
+    /// How many operations to do on this many keys when nothing is said.
     pub fn default_ops(&self, keys: usize) -> usize {
         let scans = self
             .shares()

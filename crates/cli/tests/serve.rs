@@ -175,7 +175,14 @@ fn a_server_that_cannot_serve_says_why() {
     ])
     .fails(3, &["a map of its own"]);
     let mut busy = Server::start(&pool);
-    let second = pool.run(["serve", "--no-redis", "--memcached", "127.0.0.1:0"]);
+    let second = pool.run([
+        "serve",
+        "--lock-wait",
+        "0",
+        "--no-redis",
+        "--memcached",
+        "127.0.0.1:0",
+    ]);
     second.fails(3, &["opened by process"]);
     busy.child.kill().expect("SIGKILL");
     busy.child.wait().expect("ends");

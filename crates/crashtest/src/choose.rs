@@ -29,7 +29,7 @@ pub(crate) struct Picked {
 pub(crate) enum Plan {
     /// These numbers, then the first of each.
     Path(Vec<usize>),
-    /// The first so many lines met where there is a choice have their newest version, the others their oldest:
+    /// This many of the first lines met where there is a choice have their newest version, the others their oldest:
     /// pointers are durable, what they lead to is not.
     PointersFirst(usize),
     /// All have their newest version but those met as these numbers.

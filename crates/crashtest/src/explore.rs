@@ -74,9 +74,9 @@ pub struct Explorer<S: Subject> {
     lacking: u64,
     /// Images that the walk may still judge.
     left: u64,
-    /// At one of so many crash points a walk that looks for second crashes goes on...
+    /// At one of this many crash points a walk that looks for second crashes goes on...
     one_in: u64,
-    /// ...and judges one of so many of those that follow...
+    /// ...and judges one of this many of those that follow...
     spread: u64,
     /// ...and after a kill at each of these.
     aims: BTreeSet<usize>,
@@ -266,7 +266,7 @@ impl<S: Subject> Explorer<S> {
         Expectation::from([S::State::default()])
     }
 
-    /// Runs a history, after so many crashes.
+    /// Runs a history, after this many crashes.
     pub(crate) fn record(
         &mut self,
         history: &History<S::Op>,

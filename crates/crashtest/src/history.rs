@@ -9,7 +9,7 @@ pub struct History<O> {
     pub ops: Vec<O>,
     /// So many of them are the preparation: what it leaves is durable, and crash points come after it.
     pub prepared: u32,
-    /// The others are dealt out to so many threads, one after the other.
+    /// The others are dealt out to this many threads, one after the other.
     pub threads: u32,
     /// Whether the structure is closed and opened again after the preparation. Its recovery is then one more thread
     /// beside those of the operations.

@@ -289,7 +289,7 @@ impl Crash {
         self.0.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the run that begins so many accesses.
+    /// Gives the run that begins this many accesses.
     pub(crate) fn begin(&self, steps: u64) {
         self.0.steps.store(steps, Relaxed);
         self.0.hung.store(false, Relaxed);

@@ -132,8 +132,8 @@ struct Quarry {
 
 impl<S: Subject> Explorer<S> {
     /// Puts the mutants of all lines of source that the histories meet to these histories, one history after the other,
-    /// until they are killed: their images up to the first crash, then images after a second one, at most so many
-    /// (`images`) of one mutant in one history, and again so many.
+    /// until they are killed: their images up to the first crash, then images after a second one, at most `images`
+    /// of one mutant in one history before the second crash, and as many after it.
     ///
     /// `more` is asked before each of these steps, which are bounded, whether to go on.
     ///
@@ -243,7 +243,7 @@ mod tests {
     use crate::Settings;
     use crate::blobs::{self, Blobs};
 
-    /// Who asks for so many walks, and what is known of the orders then.
+    /// What is known of the orders after this many walks.
     fn orders(walks: usize) -> BTreeMap<Persist, Fate> {
         let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
         let mut left = walks + 1;

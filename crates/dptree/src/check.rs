@@ -1,7 +1,8 @@
 //! The validator: walks everything and says what does not make sense.
 
 use crate::base::Base;
-use crate::base::leaf::{LeafRef, has};
+use crate::base::leaf::LeafRef;
+use crate::base::slots::has;
 use crate::buffer::Buffer;
 use crate::key::Entry;
 use crate::log::lock_patiently;

@@ -10,7 +10,7 @@ use pmem::Media;
 pub struct Options {
     /// R: a merge begins when the buffer tree has this share of the base tree's keys.
     pub merge_threshold: f64,
-    /// But not before it has so many log records.
+    /// But not before it has this many log records.
     pub merge_floor: usize,
     /// Entries of a base tree's leaf: a multiple of 64, at most 256. Fixed at creation.
     pub leaf_capacity: usize,
@@ -30,7 +30,7 @@ pub struct Options {
     pub merge_partition: usize,
     /// How a key's pair is looked for in a leaf.
     pub probing: Probing,
-    /// Writers wait while the buffer tree is so many times as large as what begins a merge, and one is under way.
+    /// Writers wait while the buffer tree is this many times as large as what begins a merge, and one is under way.
     pub backlog: usize,
 }
 
@@ -78,7 +78,7 @@ impl Choice for Defaults {
     fn choose(_: &mut Options) {}
 }
 
-/// A merge threshold R of so many percent.
+/// A merge threshold R of this many percent.
 #[derive(Debug)]
 pub struct Threshold<const PERCENT: u8>;
 

@@ -1,10 +1,10 @@
 //! Scans: the three trees' entries merged in order, in either direction (the paper's range queries, §2).
 //!
-//! A scan goes forward in steps: so many pairs of one leaf of the base tree, and what the front and the middle have between
-//! the step's ends. Each step loads the trees anew, so merges go on beside it; within a step they are one value, in which a
-//! key that is present is in at least one of the three.
+//! A scan goes forward in steps: a bounded number of pairs of one leaf of the base tree, and what the front and the
+//! middle have between the step's ends. Each step loads the trees anew, so merges go on beside it; within a step they are
+//! one value, in which a key that is present is in at least one of the three.
 
-use crate::base::leaf::has;
+use crate::base::slots::has;
 use crate::buffer::Cursor;
 use crate::key::Entry;
 use crate::tree::{Shared, Trees};

@@ -5,7 +5,8 @@
 //! No merge runs meanwhile (`Heap::pause_trace`), so the list stands still; what goes on beside it is appending to logs,
 //! and in-place changes of words that are no links.
 
-use crate::base::leaf::{LeafRef, has, slots_of};
+use crate::base::leaf::LeafRef;
+use crate::base::slots::{has, slots_of};
 use crate::log::page::{self, PageHead};
 use crate::record::RecordRef;
 use crate::root::{Root, tag};

@@ -104,7 +104,7 @@ impl<M: Media> Shared<M> {
         self.current.load(&heap::pin()).front.is_full()
     }
 
-    /// An empty front for a base tree of so many keys.
+    /// An empty front for a base tree of this many keys.
     pub(crate) fn new_front(&self, number: u64, keys: usize) -> Buffer {
         Buffer::new(number, self.shape, threshold(&self.options, keys))
     }
@@ -116,7 +116,7 @@ impl<M: Media> Shared<M> {
     }
 }
 
-/// Log records that begin a merge into so many keys.
+/// Log records that begin a merge into this many keys.
 fn threshold(options: &Options, keys: usize) -> usize {
     ((keys as f64 * options.merge_threshold) as usize).max(options.merge_floor)
 }

@@ -7,7 +7,7 @@
 
 use crate::log::lock;
 use crate::tree::Shared;
-use pmem::Media;
+use pmem::{Media, Process};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -32,12 +32,14 @@ struct Signal {
     changed: Condvar,
 }
 
-/// What handles of a DPTree share, and the thread that merges for them; both end with the last handle.
+/// What handles of a DPTree share, and the thread that merges for them; both end with the last handle. In a forked
+/// child, its drop only frees memory.
 #[derive(Debug)]
 pub(crate) struct Owner<M: Media> {
     pub(crate) shared: Arc<Shared<M>>,
     signal: Arc<Signal>,
     thread: Option<JoinHandle<()>>,
+    process: Process,
 }
 
 impl<M: Media> Owner<M> {
@@ -57,6 +59,7 @@ impl<M: Media> Owner<M> {
             shared,
             signal,
             thread,
+            process: Process::current(),
         };
         if owner.thread.is_some() && owner.shared.trees().middle.is_some() {
             owner.want();
@@ -168,6 +171,11 @@ fn work<M: Media>(shared: &Shared<M>, signal: &Signal) {
 
 impl<M: Media> Drop for Owner<M> {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // A forked child has no such thread, and locks that the parent's threads held stay held there.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         lock(&self.signal.wishes).stop = true;
         self.signal.changed.notify_all();
         if let Some(thread) = self.thread.take() {

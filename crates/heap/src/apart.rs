@@ -72,7 +72,7 @@ impl<M: Media> Heap<M> {
     ///
     /// A thread sets pages apart once at a time. One that is ending has nowhere to keep them, and gets none.
     ///
-    /// Costs as much as an object of so many pages. Grows the pool where no free run is as long as all of them together;
+    /// Costs as much as an object of this many pages. Grows the pool where no free run is as long as all of them together;
     /// gathers shorter runs where the pool cannot grow.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl<M: Media> Heap<M> {
 }
 
 impl<M: Media> Inner<M> {
-    /// Takes so many single pages and these runs out of the free ones: all in one piece, or else piece by piece.
+    /// Takes this many single pages and these runs out of the free ones: all in one piece, or else piece by piece.
     fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
         // More pages than there can be: the pool will say why that does not go.
         let take = |pages: u64| {

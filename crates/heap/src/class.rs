@@ -1,4 +1,4 @@
-//! Size classes: which chunk serves an object of so many bytes.
+//! Size classes: which chunk serves an object of a given length.
 //!
 //! ```text
 //! 16, 32, 64, 96, 128, 160, 192, 224, 256      then every multiple of 64 up to 1024

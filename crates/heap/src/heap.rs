@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 const LINES_AHEAD: usize = 4;
 
 /// A pool's memory. Clones are handles of the same heap; when the last is dropped, recovery is stopped and the pool
-/// closed.
+/// closed. In a forked child of the process that made it, dropping it leaves both alone.
 pub struct Heap<M: Media = Hardware> {
     /// Dropped before `inner`; `None` in the recovery's own threads.
     pub(crate) user: Option<Arc<StopOnDrop>>,
@@ -116,7 +116,7 @@ impl<M: Media> Heap<M> {
             });
         }
         Ok(Heap {
-            user: Some(Arc::new(StopOnDrop(Arc::clone(&inner.recovery)))),
+            user: Some(Arc::new(StopOnDrop::new(&inner.recovery))),
             inner,
         })
     }

@@ -11,6 +11,7 @@ use crate::apart::Apart;
 use crate::class::{MAX_CLASSES, SIZES, SMALL};
 use crate::page::{Claim, lock, pairs};
 use crate::space::Space;
+use pmem::Process;
 use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -146,6 +147,7 @@ struct Entry {
     id: u64,
     cache: Arc<Cache>,
     space: Weak<Space>,
+    process: Process,
 }
 
 /// The caches of one thread.
@@ -154,6 +156,8 @@ struct Caches(RefCell<Vec<Entry>>);
 impl Drop for Caches {
     fn drop(&mut self) {
         LAST.set((0, ptr::null()));
+        // In a forked child the list's lock may be held by a thread that the child does not have.
+        self.0.get_mut().retain(|entry| entry.process.is_current());
         for entry in self.0.get_mut().drain(..) {
             if let Some(space) = entry.space.upgrade() {
                 // An audit finds what is claimed in the list or free in its page, never neither.
@@ -203,6 +207,7 @@ fn find_cache(id: u64, space: &Arc<Space>) -> *const Cache {
                     id,
                     cache,
                     space: Arc::downgrade(space),
+                    process: Process::current(),
                 });
                 place
             }

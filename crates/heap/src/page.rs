@@ -63,7 +63,7 @@ pub(crate) enum Kind {
     Free,
     /// Carved into chunks.
     Chunks(Chunks),
-    /// The first of so many pages that hold one object.
+    /// The first of this many pages that hold one object.
     Large { pages: u32 },
     /// A further page of such an object.
     Rest,

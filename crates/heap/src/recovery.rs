@@ -24,7 +24,7 @@
 use crate::page::lock;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
 use crate::{Error, Heap};
-use pmem::Media;
+use pmem::{Media, Process};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -159,16 +159,35 @@ impl Drop for Removal {
     }
 }
 
-/// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped.
+/// Stops recovery when the last handle of its heap is dropped, and waits until it has stopped. In a forked child, which
+/// has no such thread, it does nothing.
 #[derive(Debug)]
-pub(crate) struct StopOnDrop(pub(crate) Arc<Recovery>);
+pub(crate) struct StopOnDrop {
+    recovery: Arc<Recovery>,
+    process: Process,
+}
+
+impl StopOnDrop {
+    pub(crate) fn new(recovery: &Arc<Recovery>) -> StopOnDrop {
+        StopOnDrop {
+            recovery: Arc::clone(recovery),
+            process: Process::current(),
+        }
+    }
+}
 
 impl Drop for StopOnDrop {
     fn drop(&mut self) {
-        self.0.stop.store(true, SeqCst);
+        let recovery = &self.recovery;
+        if !self.process.is_current() {
+            // Never dropped, since it has the thread's handle.
+            std::mem::forget(Arc::clone(recovery));
+            return;
+        }
+        recovery.stop.store(true, SeqCst);
         // Whoever waits has looked at `stop` under this lock, and so either sees it or is woken.
-        let thread = lock(&self.0.course).thread.take();
-        self.0.changed.notify_all();
+        let thread = lock(&recovery.course).thread.take();
+        recovery.changed.notify_all();
         if let Some(thread) = thread
             && thread.thread().id() != std::thread::current().id()
         {
@@ -286,7 +305,7 @@ impl Recovery {
 }
 
 impl<M: Media> Heap<M> {
-    /// Starts recovery in the background with so many threads (1 to 256), and returns at once. Each kind of root needs its
+    /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root needs its
     /// tracer; with a root of another kind nothing is swept. A second call does nothing.
     ///
     /// # Errors

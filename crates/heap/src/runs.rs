@@ -58,7 +58,7 @@ impl Runs {
         }
     }
 
-    /// The runs of at least so many pages, the longest first.
+    /// The runs of at least this many pages, the longest first.
     pub(crate) fn long(&self, pages: u32) -> impl Iterator<Item = (u32, u32)> {
         let long = self.by_len.range((pages, 0)..).rev();
         long.map(|&(len, start)| (start, len))

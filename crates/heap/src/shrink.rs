@@ -17,7 +17,7 @@ const PIECE: u64 = 64 << 20;
 /// Online, shorter runs stay.
 const LONG: u64 = 4 << 20;
 
-/// Online, so many free bytes keep their blocks, and an eighth of the pool besides.
+/// Online, this many free bytes keep their blocks, and an eighth of the pool besides.
 const SPARE: u64 = 64 << 20;
 
 /// Turns of the epochs without effect after which who holds a guard is not waited for.
@@ -77,7 +77,7 @@ impl<M: Media> Heap<M> {
         free.saturating_sub(inner.pool.given_back()).saturating_sub(kept)
     }
 
-    /// Whether there is so much free that [`give_back_some`](Heap::give_back_some) gives some back. Two loads where there
+    /// Whether there is enough free that [`give_back_some`](Heap::give_back_some) gives some back. Two loads where there
     /// is not.
     #[inline]
     pub fn has_too_much(&self) -> bool {
@@ -92,7 +92,7 @@ impl<M: Media> Heap<M> {
         let _ = self.give_back(pages as u32, self.excess().min(PIECE));
     }
 
-    /// Gives back runs of at least so many pages, the longest first, up to so many bytes.
+    /// Gives back runs of at least `pages` pages, the longest first, up to `most` bytes.
     fn give_back(&self, pages: u32, most: u64) -> Result<u64, pool::Error> {
         let inner = &*self.inner;
         let space = &*inner.space;

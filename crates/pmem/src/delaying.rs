@@ -38,7 +38,7 @@ impl Latency {
         block_ns: 0,
     };
 
-    /// What a fence costs that waits for so many distinct lines and blocks.
+    /// What a fence costs that waits for this many distinct lines and blocks.
     pub const fn of_fence(&self, lines: u64, blocks: u64) -> Duration {
         if lines == 0 {
             return Duration::ZERO;

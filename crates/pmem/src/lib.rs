@@ -23,6 +23,7 @@ mod misuse;
 mod observed;
 pub mod pool;
 mod prefetch;
+mod process;
 mod recent;
 mod token;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub use media::{LINE, Lacks, Media, PersistenceDomain, Purpose};
 pub use observed::Observed;
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};
+pub use process::Process;
 pub use token::{
     Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender,
     LinkAndPersist, NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,

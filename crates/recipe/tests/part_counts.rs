@@ -37,7 +37,7 @@ fn fan(rig: &Rig, path: &[u8], children: u8) {
     }
 }
 
-/// Lines of a node with so many children.
+/// Lines of a node with this many children.
 fn node_lines(children: usize) -> u64 {
     match children {
         0..=4 => 1,

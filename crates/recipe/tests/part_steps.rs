@@ -53,7 +53,7 @@ struct Rig(Store<Part<Media>>);
 const VALUE: &[u8] = b"8 bytes!";
 
 impl Rig {
-    /// The node has so many children, under the bytes from 0, and `prefix` in front of them.
+    /// The node has this many children, under the bytes from 0, and `prefix` in front of them.
     fn with(prefix: &[u8], children: u8) -> Rig {
         let rig = Rig(Store::create_on(Watched::machine(Notes)));
         for byte in 0..children {

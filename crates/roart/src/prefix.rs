@@ -38,7 +38,7 @@ impl Prefix {
         u64::from_le_bytes(self.bytes)
     }
 
-    /// The last `count` bytes, if so many are kept.
+    /// The last `count` bytes, if that many are kept.
     #[inline]
     pub(crate) fn last(&self, count: usize) -> Option<&[u8]> {
         self.len

@@ -123,7 +123,7 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         self.batch.is_some() && self.bytes < BYTES
     }
 
-    /// Whether a value of so many bytes may.
+    /// Whether a value of this many bytes may.
     fn has_room(&self, len: usize) -> bool {
         self.puts.is_empty() || len <= BYTES
     }

@@ -34,7 +34,7 @@ fn key(bytes: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Lines of a node with so many children.
+/// Lines of a node with this many children.
 fn node_lines(children: usize) -> u64 {
     match children {
         0..=4 => 1,
@@ -44,7 +44,7 @@ fn node_lines(children: usize) -> u64 {
     }
 }
 
-/// Lines of an array made for so many leaves.
+/// Lines of an array made for this many leaves.
 fn array_lines(leaves: usize) -> u64 {
     match leaves {
         0..=6 => 1,
@@ -99,7 +99,7 @@ impl<V: Variant> Rig<V> {
         self.groups(path, &vec![65usize.div_ceil(children.into()); children.into()]);
     }
 
-    /// Inserts keys that continue `path` by one of as many bytes as there are sizes, so many of each; all of
+    /// Inserts keys that continue `path` by one of as many bytes as there are sizes, each as often as its size says; all of
     /// the first byte come last. Returns what the 65th cost.
     fn groups(&self, path: &[u8], sizes: &[usize]) -> Option<Cost> {
         let mut inserted = 0;

@@ -12,7 +12,7 @@ use crate::store::{Before, Failure, Store};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 use index::Index;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How many databases there can be.
 pub const COUNT: usize = 16;
@@ -29,7 +29,9 @@ pub struct Databases {
     commit: Option<Commit>,
     /// The longest value that memcached's clients may make.
     largest: Arc<AtomicUsize>,
-    opened: Mutex<[Option<Arc<Store>>; COUNT]>,
+    opened: [OnceLock<Arc<Store>>; COUNT],
+    /// Held by the thread that makes a database. Those that are there are selected meanwhile.
+    making: Mutex<()>,
     /// The stores in the transaction that runs, as they were before it.
     before: Mutex<Option<Begun>>,
     /// Held by one to act alone, shared by all who do one thing at a time.
@@ -57,7 +59,11 @@ impl Databases {
         let first = Store::open(index, largest.clone(), memory.usage().clone(), now())?;
         let first = Arc::new(begun(first));
         let databases = Databases {
-            opened: Mutex::new(std::array::from_fn(|i| (i == 0).then(|| first.clone()))),
+            opened: std::array::from_fn(|i| match i {
+                0 => OnceLock::from(first.clone()),
+                _ => OnceLock::new(),
+            }),
+            making: Mutex::new(()),
             before: Mutex::new(None),
             first,
             maps: config.maps.clone(),
@@ -90,9 +96,10 @@ impl Databases {
 
     /// Those that are there, with their numbers.
     pub fn all(&self) -> Vec<(usize, Arc<Store>)> {
-        let opened = self.opened().clone();
-        let numbered = opened.into_iter().enumerate();
-        numbered.filter_map(|(i, store)| Some((i, store?))).collect()
+        let numbered = self.opened.iter().enumerate();
+        numbered
+            .filter_map(|(i, slot)| Some((i, slot.get()?.clone())))
+            .collect()
     }
 
     /// How many edits there were in all since the start, those that changed nothing included.
@@ -111,27 +118,29 @@ impl Databases {
     }
 
     fn find(&self, number: usize, create: bool) -> Result<Option<Arc<Store>>, Error> {
-        let mut opened = self.opened();
-        let Some(slot) = opened.get_mut(number) else {
+        let Some(slot) = self.opened.get(number) else {
             return Ok(None);
         };
-        if slot.is_none()
-            && let Some(maps) = &self.maps
-            && let Some(index) = maps(number, create).map_err(Error::Map)?
-        {
-            let store = Store::open(index, self.largest.clone(), self.memory.usage().clone(), now())?;
-            let store = Arc::new(begun(store));
-            if let Some(before) = &mut *self.before() {
-                before.push((number, store.clone(), store.begin()));
-            }
-            *slot = Some(store);
+        if let Some(store) = slot.get() {
+            return Ok(Some(store.clone()));
         }
-        Ok(slot.clone())
-    }
-
-    fn opened(&self) -> MutexGuard<'_, [Option<Arc<Store>>; COUNT]> {
-        // Each change fills one slot.
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+        // Whoever panicked has filled the slot or not.
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(store) = slot.get() {
+            return Ok(Some(store.clone())); // Another thread was faster.
+        }
+        let Some(maps) = &self.maps else {
+            return Ok(None);
+        };
+        let Some(index) = maps(number, create).map_err(Error::Map)? else {
+            return Ok(None);
+        };
+        let store = Store::open(index, self.largest.clone(), self.memory.usage().clone(), now())?;
+        let store = Arc::new(begun(store));
+        if let Some(before) = &mut *self.before() {
+            before.push((number, store.clone(), store.begin()));
+        }
+        Ok(Some(slot.get_or_init(|| store).clone()))
     }
 
     /// Does one thing while nobody acts alone. Not to be held while waiting for a client.
@@ -139,7 +148,8 @@ impl Databases {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does several things while nobody does anything else.
+    /// Does several things while nobody does anything else. Waits for what is under way, and all others wait for it: one
+    /// write that stalls then holds up every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.turns_alone.fetch_add(1, Ordering::Relaxed);
@@ -157,7 +167,7 @@ impl Databases {
         &self.memory
     }
 
-    /// Room for a write by which items may grow by so many bytes. The caller may write, and is in no transaction.
+    /// Room for a write by which items may grow by this many bytes. The caller may write, and is in no transaction.
     pub fn room(&self, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         self.memory.reserve(self, bytes, now)
     }
@@ -251,6 +261,11 @@ impl std::fmt::Debug for Databases {
 mod tests {
     use super::*;
     use index::model::Model;
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    /// A wait that is longer than this has found a deadlock.
+    const PATIENCE: Duration = Duration::from_secs(120);
 
     /// What an empty map is filled with counts from the first item on: nobody need wait for the count beside the clients.
     #[test]
@@ -258,5 +273,41 @@ mod tests {
         let databases = Databases::open(Arc::new(Model::new()), &Config::default(), Arc::default());
         let databases = databases.expect("it is empty");
         assert_eq!(databases.first().items(), (0, true));
+    }
+
+    /// While a map is being made, the databases that are there are selected and listed, and two clients that select a new
+    /// one get the same.
+    #[test]
+    fn databases_are_selected_while_another_is_made() {
+        let ((making, is_made), (go_on, let_on)) = (channel(), channel());
+        let let_on = Mutex::new(let_on);
+        let maps: Maps = Arc::new(move |number, create| {
+            if !create {
+                return Ok(None);
+            }
+            making.send(number).map_err(|error| error.to_string())?;
+            let let_on = let_on.lock().map_err(|error| error.to_string())?;
+            let_on.recv_timeout(PATIENCE).map_err(|error| error.to_string())?;
+            Ok(Some(Arc::new(Model::new())))
+        });
+        let config = Config {
+            maps: Some(maps),
+            ..Config::default()
+        };
+        let databases = Databases::open(Arc::new(Model::new()), &config, Arc::default());
+        let databases = &databases.expect("it is empty");
+        std::thread::scope(|scope| {
+            let selected = [3, 3].map(|number| scope.spawn(move || databases.select(number)));
+            assert_eq!(is_made.recv_timeout(PATIENCE), Ok(3));
+            assert!(databases.select(0).is_ok());
+            assert_eq!(databases.all().len(), 1);
+            go_on.send(()).expect("a map waits for it");
+            let [one, other] = selected.map(|selected| selected.join().expect("no panic"));
+            assert!(Arc::ptr_eq(
+                &one.expect("it is made"),
+                &other.expect("it is there")
+            ));
+        });
+        assert_eq!(databases.all().len(), 2);
     }
 }

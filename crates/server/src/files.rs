@@ -5,7 +5,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Files that a server needs beside its connections.
 const OTHERS: u64 = 64;
 
-/// Lets the process have files for so many connections, as far as the system allows. Where it does not allow as many,
+/// Lets the process have files for this many connections, as far as the system allows. Where it does not allow as many,
 /// further clients wait until there is a file for them.
 pub fn allow(connections: usize) {
     let wanted = (connections as u64).saturating_add(OTHERS);

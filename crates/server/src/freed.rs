@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Bytes freed since they were last given back, by all servers of the process, as they share its allocator.
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that about so many bytes are being freed.
+/// Notes that about this many bytes are being freed.
 pub fn note(bytes: usize) {
     FREED.fetch_add(bytes, Ordering::Relaxed);
 }

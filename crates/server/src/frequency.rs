@@ -12,7 +12,7 @@ const WORDS: usize = 7;
 const COUNTERS: u64 = WORDS as u64 * 16;
 const MOST: u64 = 15;
 
-/// A line is halved when so much was counted in it: some seven times for each item that a line is for.
+/// A line is halved when this much was counted in it: some seven times for each item that a line is for.
 const AGE: u64 = 100;
 
 /// Bytes of items for which there is a line, of 64 bytes.
@@ -32,7 +32,7 @@ struct Line {
 pub struct Sketch(Box<[Line]>);
 
 impl Sketch {
-    /// A sketch for so many bytes of items: 64 bytes for each 4 KiB, at least 64 KiB and at most 64 MiB.
+    /// A sketch for this many bytes of items: 64 bytes for each 4 KiB, at least 64 KiB and at most 64 MiB.
     pub fn new(bytes: u64) -> Sketch {
         let lines = (bytes / BYTES_A_LINE).clamp(FEWEST, MOST_LINES);
         Sketch((0..lines).map(|_| Line::default()).collect())

@@ -58,7 +58,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Notes that a command came so many times and took so long.
+    /// Notes that a command came `times` times, and how long each took.
     #[inline]
     pub fn note(&self, command: Command, took: Duration, times: u64) {
         self.of(command).get_or_init(Box::default).note(took, times);
@@ -162,7 +162,7 @@ impl Distribution {
         Duration::from_nanos(self.sum)
     }
 
-    /// How often it took at most so many nanoseconds, a power of two that is 8 or more.
+    /// How often it took at most this many nanoseconds, a power of two that is 8 or more.
     pub fn within(&self, nanos: u64) -> u64 {
         let ends = (0..BUCKETS).take_while(|&bucket| end(bucket) <= nanos);
         ends.map(|bucket| self.counts[bucket]).sum()

@@ -51,7 +51,7 @@ impl Drop for File {
 }
 
 impl Listening {
-    /// Listens on an address, for so many workers.
+    /// Listens on an address, for this number of workers.
     pub fn bind(protocol: Protocol, address: &Address, workers: usize) -> Result<Listening, Error> {
         let bound = match address {
             Address::Tcp(address) => tcp(*address, workers).map(|(address, sockets)| Listening {

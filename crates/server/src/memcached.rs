@@ -6,7 +6,7 @@ pub mod parse;
 mod session;
 
 pub use parse::Verb;
-pub use session::NAMES;
+pub use session::{BATCH, NAMES};
 
 use crate::clients::Client;
 use crate::connection::{Answered, Protocol, Sink};
@@ -14,7 +14,7 @@ use crate::shared::{Shared, Worker};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use parse::{Limits, MAX_KEY, Meta, MetaVerb, Parser, Request, Step};
-use session::{BATCH, Lookups, Next, Session, Sets};
+use session::{Lookups, Next, Session, Sets};
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -40,6 +40,8 @@ pub struct Memory {
     reserved: AtomicU64,
     evicted: AtomicU64,
     refused: AtomicU64,
+    /// Held while items are removed, so that a write that finds nothing to remove is not refused beside a removal that makes
+    /// room for it. A removal that stalls has other writes without room wait; those with room go on.
     hand: Mutex<Hand>,
 }
 
@@ -129,7 +131,7 @@ impl Memory {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Makes room for items to grow by so many bytes, or says that there is none. The caller may write, holds back no
+    /// Makes room for items to grow by this many bytes, or says that there is none. The caller may write, holds back no
     /// edits, and has no other room.
     pub fn reserve(&self, databases: &Databases, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         let limit = self.limit();
@@ -159,7 +161,7 @@ impl Memory {
         Failure::NoRoom
     }
 
-    /// Reserves so many bytes, if with all others that are reserved they are within the limit.
+    /// Reserves this many bytes, if with all others that are reserved they are within the limit.
     fn take(&self, bytes: u64, limit: u64) -> bool {
         let within = |reserved: u64| reserved.checked_add(bytes).filter(|&sum| sum <= limit);
         self.reserved

@@ -32,7 +32,7 @@ pub struct Record {
     pub flush_at: u64,
 }
 
-/// No server gives so many uniques.
+/// No server gives this many uniques.
 const MOST: u64 = 1 << 62;
 
 impl Record {

@@ -33,6 +33,7 @@ mod transaction;
 mod walk;
 
 pub use cursors::Cursors;
+pub use strings::BATCH;
 
 use crate::clients::Client;
 use crate::connection::{Answered, ENOUGH, Protocol, Sink};

@@ -90,7 +90,7 @@ impl Worker {
         now.duration_since(self.mark.replace(now))
     }
 
-    /// Notes that a command came so many times and took so long; whether that is slow.
+    /// Notes that a command came `times` times, and how long each took; whether that is slow.
     #[inline]
     pub fn took(&self, command: Command, took: Duration, times: u64) -> bool {
         self.shared.latencies[self.number].note(command, took, times);

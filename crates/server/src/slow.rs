@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What is kept of a command: so many words of it, so many bytes of a word.
+/// What is kept of a command: its first words, and the first bytes of each.
 const MOST_WORDS: usize = 32;
 const MOST_BYTES: usize = 128;
 
@@ -130,7 +130,7 @@ impl SlowLog {
         kept.slow.truncate(most);
     }
 
-    /// The newest, up to so many, the newest first.
+    /// Up to `most` of the newest, the newest first.
     pub fn newest(&self, most: usize) -> Vec<Slow> {
         self.lock().slow.iter().take(most).cloned().collect()
     }

@@ -70,7 +70,7 @@ impl Pmemobj {
         library.ok().map(Pmemobj)
     }
 
-    /// A new pool with room for so many chunks, beside `near` or in memory.
+    /// A new pool with room for this many chunks, beside `near` or in memory.
     pub fn pool(&self, near: Option<&Path>, chunks: usize) -> Result<Pool<'_>, Error> {
         let path = match near {
             Some(near) => near.with_extension("pmemobj"),

@@ -12,7 +12,7 @@ use indexes::IndexKind;
 use pmem::{Counting, Hardware, Observed};
 use serde::Serialize;
 
-/// Counted are no more than so many keys of a kind: the first of those loaded where more are timed.
+/// Counted are no more than this many keys of a kind: the first of those loaded where more are timed.
 const MOST_KEYS: usize = 200_000;
 
 /// What one kind of operations persists.

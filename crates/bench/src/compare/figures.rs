@@ -16,7 +16,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of the passes, by so many threads, that make up a round.
+    /// Of the passes, by this many threads, that make up a round.
     ///
     /// The first call of each thread in a pass finds the caches as the engine before has left them, and is timed. A quantile
     /// is none of which these would be more than the half beyond it.
@@ -127,7 +127,7 @@ pub(super) mod tests {
     use super::*;
     use crate::latency::Timeline;
 
-    /// A round of so many millions of operations a second.
+    /// A round of this many million operations a second.
     pub fn sample(mops: f64) -> Sample {
         Sample {
             mops,

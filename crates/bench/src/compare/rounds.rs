@@ -153,7 +153,7 @@ impl Round<'_> {
 /// YCSB's exponent.
 const THETA: f64 = 0.99;
 
-/// How often each of those that take turns goes first. A pass is cut into so many slices for each of them.
+/// How often each of those that take turns goes first. A pass is cut into this many slices for each of them.
 const FIRST: usize = 4;
 
 /// What one of those that take turns does, in as many shares as there are slices and threads.
@@ -178,7 +178,7 @@ fn turns<'c>(
     candidates.iter().map(turn).collect()
 }
 
-/// One step with each key, in so many shares.
+/// One step with each key, in this many shares.
 fn only(step: Step, keys: &Keys, shares: usize) -> Vec<Share<'_>> {
     (0..shares)
         .map(|i| Share::only(step, keys.part(i, shares)))
@@ -186,7 +186,7 @@ fn only(step: Step, keys: &Keys, shares: usize) -> Vec<Share<'_>> {
 }
 
 impl Round<'_> {
-    /// How many shares a pass is cut into in which so many take turns.
+    /// How many shares a pass is cut into in which this many take turns.
     fn shares(&self, turns: usize) -> usize {
         FIRST * turns * self.threads
     }
@@ -228,7 +228,7 @@ impl Round<'_> {
     }
 }
 
-/// YCSB A over these keys, all loaded, cut into so many shares.
+/// YCSB A over these keys, all loaded, cut into this many shares.
 pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Script, Error> {
     let workload = Workload::named("ycsb-a").ok_or_else(|| Error::Wrong("there is no YCSB A".into()))?;
     let wanted = Wanted {

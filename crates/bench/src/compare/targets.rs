@@ -117,7 +117,7 @@ mod tests {
     use crate::machine::HugePages;
     use crate::store::Space;
 
-    /// Ten keys of a kind, of which ours take so many bytes each, with these throughputs.
+    /// Ten keys of a kind, of which ours take this many bytes each, with these throughputs.
     fn compared(kind: KeyKind, bytes_per_key: u64, done: &[(Operation, &'static str, f64)]) -> Compared {
         let mut compared = Compared {
             section: Section::Memory,

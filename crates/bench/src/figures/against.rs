@@ -42,7 +42,7 @@ pub struct Held {
     pub over: String,
     pub under: String,
     pub first: f64,
-    /// Within which the first lets so many rounds as the second has find it.
+    /// Within which the first lets as many rounds as the second has find it.
     pub stated: Interval,
     pub second: f64,
     pub met: bool,

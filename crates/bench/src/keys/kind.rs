@@ -72,7 +72,7 @@ fn nth_print8(seed: u64, i: u64) -> [u8; 8] {
 }
 
 /// Key number `i` of `loaded` words that are as far from each other as they can be, and `more` that lie between these, all
-/// together as far from each other as so many can be. Both come in random order.
+/// together as far from each other as that many can be. Both come in random order.
 fn nth_sparse(seed: u64, loaded: u64, more: u64, i: u64) -> [u8; 8] {
     let (loaded, more) = (u128::from(loaded), u128::from(more));
     let total = loaded + more;

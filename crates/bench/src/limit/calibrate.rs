@@ -27,27 +27,27 @@ pub struct Calibrator {
     core: usize,
 }
 
-/// A measurement is the median of so many laps, each much shorter than a thread's turn on its core: those that were
+/// A measurement is the median of this many laps, each much shorter than a thread's turn on its core: those that were
 /// interrupted count for nothing.
 const LAPS: usize = 25;
 
 /// Lines missed in each lap.
 const STEPS: u64 = 2_000;
 
-/// Over so many times the third-level cache, and no less than so many bytes, if an index is smaller and nothing else is said:
-/// of less, that cache holds what its other users leave, and that changes all the time. But no more than [`MOST_LINES`] a key,
-/// lest small runs take longer to calibrate than to run.
+/// Over this many times the third-level cache, and no less than [`BEYOND_CACHES`] bytes, if an index is smaller and nothing
+/// else is said: of less, that cache holds what its other users leave, and that changes all the time. But no more than
+/// [`MOST_LINES`] a key, lest small runs take longer to calibrate than to run.
 const CACHES: u64 = 4;
 const BEYOND_CACHES: u64 = 64 << 20;
 const MOST_LINES: u64 = 32;
 
-/// Over at most so many bytes, if nothing else is said and the caches are no larger: made within a tenth of a second.
+/// Over at most this many bytes, if nothing else is said and the caches are no larger: made within a tenth of a second.
 const MOST: u64 = 256 << 20;
 
 /// However large the caches are.
 const MOST_EVER: u64 = 1 << 30;
 
-/// The bytes to measure over beside so many keys, with a third-level cache of so many bytes, where that is known.
+/// The bytes to measure over beside this many keys, with a third-level cache of this many bytes, where that is known.
 fn footprint(keys: usize, cache: Option<u64>) -> u64 {
     let lines = |each: u64| (keys as u64).saturating_mul(each * LINE as u64);
     let beyond = cache.map_or(0, |bytes| bytes.saturating_mul(CACHES));
@@ -56,7 +56,7 @@ fn footprint(keys: usize, cache: Option<u64>) -> u64 {
 }
 
 impl Calibrator {
-    /// About as much memory as an index of so many keys takes, two lines each, up to 256 MiB; but four times what the
+    /// About as much memory as an index of this many keys takes, two lines each, up to 256 MiB; but four times what the
     /// third-level cache holds, and 64 MiB, if that is more and not more than 32 lines a key.
     pub fn for_keys(keys: usize, place: &Place, huge_pages: bool) -> Result<Calibrator, Error> {
         Calibrator::new(footprint(keys, machine::cache(3)), place, huge_pages)

@@ -38,12 +38,12 @@ pub struct Limit {
     pub one_line_ns: f64,
     pub of_one_line: f64,
     /// The share of the footprint that the third-level cache can hold, where its size is known: the bounds are of misses
-    /// of which so many may have been none.
+    /// of which this share may have been none.
     pub cached: Option<f64>,
 }
 
 impl Limit {
-    /// Of lookups that took `ns_per_op` each, on a machine with a third-level cache of so many bytes.
+    /// Of lookups that took `ns_per_op` each, on a machine with a third-level cache of this many bytes.
     pub fn new(pace: Pace, path: Path, ns_per_op: f64, cache: Option<u64>) -> Limit {
         let Misses {
             dependent_ns,

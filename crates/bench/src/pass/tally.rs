@@ -36,7 +36,7 @@ impl Tally {
         self.wrong += u64::from(!done);
     }
 
-    /// Keys whose numbers sum up to `numbers` were read at once; of so many there was no value.
+    /// Keys whose numbers sum up to `numbers` were read at once; `missing` of them had no value.
     #[inline]
     pub fn batch(&mut self, sum: u64, numbers: u64, missing: usize) {
         self.sum = self.sum.wrapping_add(sum);

@@ -58,7 +58,7 @@ pub struct RunArgs {
     /// removes ends with its operations if these are done sooner
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
-    /// Open loop: so many operations a second are due, and latencies count from when each was
+    /// Open loop: this many operations a second are due, and latencies count from when each was
     #[arg(long, value_name = "OPS_A_SECOND", value_parser = positive)]
     rate: Option<f64>,
     /// Reads before each workload but the load, not timed

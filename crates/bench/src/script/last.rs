@@ -14,7 +14,7 @@ impl<'k> Last<'k> {
     }
 
     /// How many keys a scan of `length` keys from `from` on, which is there, finds at least: as many as lie there,
-    /// if at least so many were given that a scan can be long.
+    /// if at least as many were given as a scan can be long.
     #[cold]
     pub fn at_least(self, from: &[u8], length: usize) -> usize {
         let before = self.0.partition_point(|key| **key < *from);

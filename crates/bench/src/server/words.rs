@@ -26,7 +26,7 @@ pub enum Operation {
 }
 
 impl Protocol {
-    /// Appends a request, and the answer that it must have. Values are of so many bytes.
+    /// Appends a request, and the answer that it must have. Values are of `length` bytes.
     pub fn ask(
         self,
         operation: Operation,

@@ -5,6 +5,8 @@ use crate::context::Context;
 use crate::exit::{Failure, Outcome};
 use indicatif::{BinaryBytes, ProgressBar, ProgressStyle};
 use pmem::pool::rename_new;
+use rustix::fs::XattrFlags;
+use rustix::io::Errno;
 use serde::Serialize;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
@@ -32,7 +34,8 @@ pub struct Restore {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Needs room for the new file beside the old one. The old one is replaced when the new one is whole; \
-                  until then a crash or an error leaves it as it was."
+                  until then a crash or an error leaves it as it was. The new one has its owner, group, mode and access \
+                  control list, but no other extended attribute of it."
 )]
 pub struct Compact {
     /// Rewrite nothing: only give the blocks of free pages back to the file system. Needs no room
@@ -130,7 +133,7 @@ impl Compact {
         let copied = in_its_place(&pool, ".compact", replace, |part| {
             let new: Db = options.page_size(db.stats()?.page_size).open(part)?;
             // Before there is anything in it.
-            keep_owner_and_mode(&old, part);
+            keep_access(&pool, &old, part);
             Ok(new.copy_from(&db.snapshot()?, |copied| show(&progress, copied))?)
         })?;
         progress.finish_and_clear();
@@ -139,8 +142,8 @@ impl Compact {
     }
 }
 
-/// Gives a file the owner, group and mode of another. Says so where that is not permitted.
-fn keep_owner_and_mode(old: &fs::Metadata, new: &Path) {
+/// Gives a file the owner, group, mode and access control list of another. Says so where that is not permitted.
+fn keep_access(pool: &Path, old: &fs::Metadata, new: &Path) {
     let (owner, group) = (old.uid(), old.gid());
     let owned = chown(new, Some(owner), Some(group)).inspect_err(|_| {
         // Its owner may give a file to a group of its own.
@@ -151,15 +154,33 @@ fn keep_owner_and_mode(old: &fs::Metadata, new: &Path) {
     for (kept, what) in [
         (owned, format!("owner {owner} and group {group}")),
         (permitted, format!("mode {:o}", old.mode() & 0o7777)),
+        (keep_acl(pool, new), "the access control list".into()),
     ] {
         if let Err(error) = kept {
             // A file of another owner holds the same.
             let _ = writeln!(
                 io::stderr(),
-                "'{}' cannot have {what} as the old file: {error}",
+                "'{}' cannot have {what} of the old file: {error}",
                 new.display()
             );
         }
+    }
+}
+
+/// Gives a file the access control list of another. Without one, it loses what it may have inherited from its directory.
+fn keep_acl(old: &Path, new: &Path) -> io::Result<()> {
+    const ACL: &str = "system.posix_acl_access";
+    // The longest that Linux takes.
+    let mut acl = vec![0; 64 << 10];
+    let kept = match rustix::fs::getxattr(old, ACL, &mut acl) {
+        Ok(len) => rustix::fs::setxattr(new, ACL, &acl[..len], XattrFlags::empty()),
+        Err(Errno::NODATA) => rustix::fs::removexattr(new, ACL),
+        Err(error) => Err(error),
+    };
+    match kept {
+        // There is none to keep, or the file system has none.
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
+        kept => Ok(kept?),
     }
 }
 

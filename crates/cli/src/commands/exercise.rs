@@ -29,7 +29,7 @@ pub struct Args {
     /// Begin no further round after this time: 60s, 5m, 1h
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time)]
     budget: Duration,
-    /// Begin no further round after so many calls
+    /// Begin no further round after this many calls
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     calls: u64,
     /// The seed of the first pool; each further pool has the next one

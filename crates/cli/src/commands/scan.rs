@@ -32,7 +32,7 @@ pub struct Args {
     /// From the greatest key downward
     #[arg(long)]
     reverse: bool,
-    /// At most so many entries
+    /// Print at most this many entries
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Keys without values

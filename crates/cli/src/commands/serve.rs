@@ -69,7 +69,7 @@ pub struct Args {
     /// The largest argument of a Redis client's command; at most as much
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_bulk: u64,
-    /// Close connections that are idle for so many seconds; 0: never
+    /// Close connections that are idle for this many seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_timeout: u64,
     /// The most bytes that the items may take: a number, or with K, M, G or T after it [default: no limit]
@@ -100,7 +100,7 @@ pub struct Args {
     /// Tell metrics to Prometheus, and to `wollemi top`, at this address
     #[arg(long, value_name = "HOST:PORT", value_parser = listen_on)]
     metrics: Option<Addresses>,
-    /// Note commands that take so many microseconds or more in the slow log; -1: none
+    /// Note commands that take at least this many microseconds in the slow log; -1: none
     #[arg(long, value_name = "MICROSECONDS", default_value_t = 10_000, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
     slow_log: i64,
     /// The most commands that the slow log keeps

@@ -49,7 +49,7 @@ pub struct Args {
     /// may take another minute to shrink
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
-    /// Begin no further history of an index and model once so many distinct states were judged
+    /// Begin no further history of an index and model once this many distinct states were judged
     #[arg(long, value_name = "N")]
     states: Option<u64>,
     /// What everything left to chance depends on
@@ -256,7 +256,7 @@ impl Args {
         })
     }
 
-    /// A failure, and what to type to see it again: its history, with so many threads, alone.
+    /// A failure, and what to type to see it again: its history alone, with as many threads.
     fn counterexample(
         &self,
         target: Target,

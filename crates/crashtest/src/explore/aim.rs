@@ -55,7 +55,7 @@ impl Persisted {
 type Places<'l> = BTreeMap<(&'l str, u32, u32), Vec<usize>>;
 
 /// Some fences of a log, none before `from`, for which a store waits, one in three a store of `file`, and one in three a
-/// store to one of these lines: so many, or fewer.
+/// store to one of these lines: `count` of them, or fewer.
 pub(super) fn places(
     log: &Log,
     from: usize,

@@ -85,7 +85,7 @@ pub(super) fn carry_out<S: Subject>(
     Ok((answers, from))
 }
 
-/// Operations that go together, at most, where so many threads have some: a crash may find any set of all these.
+/// Operations that go together, at most, where this many threads have some: a crash may find any set of all these.
 fn most_together(threads: u32) -> usize {
     match threads {
         0 | 1 => 4,

@@ -47,7 +47,7 @@ impl<S: Subject> Explorer<S> {
         }
     }
 
-    /// Judges at most so many images of a mutant of a history that has run; also says how many events that left out or
+    /// Judges at most `images` images of a mutant of a history that has run; also says how many events that left out or
     /// put off. The report is told of nothing but how many states that were.
     pub(crate) fn walk_as(
         &mut self,

@@ -19,11 +19,11 @@ pub struct Settings {
     pub exhaustive: usize,
     /// Images sampled at a crash point that has too many.
     pub samples: usize,
-    /// Of so many images one is judged deeply (0: none).
+    /// Of this many images one is judged deeply (0: none).
     pub deep_share: u64,
-    /// Of so many images one is the start of a history of its own, up to the next crash (0: none).
+    /// Of this many images one is the start of a history of its own, up to the next crash (0: none).
     pub again_share: u64,
-    /// At one of so many crash points the process is also killed, and what comes after it is a history of its own, up
+    /// At one of this many crash points the process is also killed, and what comes after it is a history of its own, up
     /// to the next crash (0: none). What the killed process had not made durable may still be lost then.
     pub kill_share: u64,
     /// How often a history of several threads is carried out again with aimed preemptions (0: never).

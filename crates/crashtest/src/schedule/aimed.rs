@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A leg lasts no longer than so many operations.
+/// A leg lasts no longer than this many operations.
 const LONGEST: u32 = 16;
 
 /// How often the first thread goes on in a relay, at most.
@@ -80,7 +80,7 @@ impl Scouted {
             .map(|(&other, _)| other)
     }
 
-    /// A preemption to try, of so many legs; `None` where threads share no words.
+    /// A preemption to try, of this many legs; `None` where threads share no words.
     pub(crate) fn aim(&self, legs: u32, random: &mut Random) -> Option<Plan> {
         let sites: Vec<&Vec<Step>> = self.by_site.values().collect();
         if sites.is_empty() {

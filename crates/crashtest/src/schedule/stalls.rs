@@ -7,11 +7,11 @@
 use crate::Random;
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 
-/// At one of so many accesses a thread is put aside...
+/// At one of this many accesses a thread is put aside...
 const ONE_IN: u64 = 32;
-/// ...for so many accesses of the others, at most.
+/// ...for this many accesses of the others, at most.
 const LONGEST: u64 = 400;
-/// At one of so many accesses another thread goes on without that.
+/// At one of this many accesses another thread goes on without that.
 const CHANGES: u64 = 64;
 
 /// One such schedule.

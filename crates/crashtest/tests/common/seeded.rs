@@ -2,7 +2,7 @@
 
 use wollemi_crashtest::{Explorer, Failure, History, Random, Report, Settings, Subject, silence_findings};
 
-/// Explores so many histories of one to three threads, in turn, until one fails.
+/// Explores this many histories of one to three threads, in turn, until one fails.
 fn explore<S: Subject>(
     subject: S,
     histories: u64,
@@ -43,13 +43,13 @@ pub fn is_whole<S: Subject>(subject: S, histories: u64, op: fn(&mut Random) -> S
 pub struct Expected {
     /// What the failure says.
     pub says: &'static str,
-    /// After so many crashes, at least; 0: none is needed.
+    /// After at least this many crashes; 0: none is needed.
     pub crashes: u32,
-    /// Before so many states were judged.
+    /// Before this many states were judged.
     pub states: u64,
 }
 
-/// The bug is found as it should be, within so many histories.
+/// The bug is found as it should be, within this many histories.
 pub fn is_found<S: Subject>(
     subject: S,
     histories: u64,

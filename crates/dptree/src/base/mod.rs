@@ -6,6 +6,7 @@
 
 pub(crate) mod leaf;
 mod router;
+pub(crate) mod slots;
 
 use crate::key::{Entry, Key};
 use crate::options::Probing;

@@ -23,7 +23,7 @@ struct Node {
     /// Keys in front of the node's first, and of the key after its last.
     low: u32,
     high: u32,
-    /// All of the node's keys share so many bytes.
+    /// All of the node's keys share this many bytes.
     depth: u32,
     /// For each byte, the first key that has it, or a greater one, at `depth`.
     starts: Box<[u32; 257]>,

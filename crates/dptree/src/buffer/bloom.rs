@@ -13,7 +13,7 @@ const PROBES: u32 = 5;
 pub(crate) struct Bloom(Box<[AtomicU64]>);
 
 impl Bloom {
-    /// An empty filter for so many keys; more only let more absent ones pass.
+    /// An empty filter for this many keys; more only let more absent ones pass.
     pub(crate) fn new(keys: usize) -> Bloom {
         let words = (keys * BITS_PER_KEY).div_ceil(64).next_power_of_two();
         Bloom((0..words).map(|_| AtomicU64::new(0)).collect())

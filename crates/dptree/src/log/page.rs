@@ -68,7 +68,7 @@ const HIGH_VALUE: u64 = 1 << 3;
 const KIND_REMOVED: u64 = 1;
 const KIND_RECORD: u64 = 2;
 
-/// Records of a page of so many bytes.
+/// Records of a page of this many bytes.
 pub(crate) fn capacity(page: usize) -> usize {
     (page - HEAD) / RECORD
 }

@@ -19,7 +19,8 @@
 mod plan;
 mod write;
 
-use crate::base::leaf::{GROUPS, LeafRef};
+use crate::base::leaf::LeafRef;
+use crate::base::slots::GROUPS;
 use crate::base::{Base, Router};
 use crate::buffer::Buffer;
 use crate::key::Entry;

@@ -7,7 +7,8 @@
 //! I2 Each old leaf is kept by one piece at most. What no piece keeps is garbage once the merge has ended.
 
 use crate::base::Base;
-use crate::base::leaf::{Bits, GROUP, LeafRef, has, set};
+use crate::base::leaf::LeafRef;
+use crate::base::slots::{Bits, GROUP, has, set};
 use crate::key::{Entry, Key};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};

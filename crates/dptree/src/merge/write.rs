@@ -4,7 +4,8 @@
 //! I1 What is written here counts only once the root's state says so, and each partition's writer fences what it wrote.
 
 use super::plan::{Item, Piece, Plan};
-use crate::base::leaf::{self, Bits, GROUPS, Head, LeafRef, Places, clear, has, home, passed_by, print, set};
+use crate::base::leaf::{self, Head, LeafRef};
+use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, has, home, passed_by, print, set};
 use crate::key::Entry;
 use crate::root::tag;
 use heap::{Access, Error};
@@ -127,7 +128,7 @@ fn write_new<M: Media>(
     capacity: usize,
 ) -> Result<Written, Error> {
     let media = heap.media();
-    let groups = capacity / leaf::GROUP;
+    let groups = capacity / GROUP;
     let mut taken = [u64::MAX; GROUPS];
     taken[..groups].fill(0);
     let mut places = Places::new(taken, 0, groups);
@@ -227,10 +228,7 @@ fn unmissed_by_one<M: Media>(media: &M) {
 
 /// The fingerprint of a slot, and the groups passed by, as they should be.
 pub(crate) fn expected(hash: u64, slot: usize, groups: usize) -> (u8, u64) {
-    (
-        print(hash),
-        passed_by(home(hash, groups), slot / leaf::GROUP, groups),
-    )
+    (print(hash), passed_by(home(hash, groups), slot / GROUP, groups))
 }
 
 const _: fn(&Bits, usize) -> bool = has;

@@ -32,7 +32,7 @@ impl Working {
     }
 }
 
-/// Runs `work` on so many threads, which start at once; returns what each returned.
+/// Runs `work` on this many threads, which start at once; returns what each returned.
 pub(super) fn crew<T: Send>(
     threads: usize,
     random: &mut Random,

@@ -3,7 +3,7 @@
 use super::Random;
 use crate::MAX_KEY;
 
-/// Makes about so many distinct keys, in no particular order.
+/// Makes about this many distinct keys, in no particular order.
 pub type Family = fn(&mut Random, usize) -> Vec<Vec<u8>>;
 
 fn distinct(mut keys: Vec<Vec<u8>>, random: &mut Random) -> Vec<Vec<u8>> {

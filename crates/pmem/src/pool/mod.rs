@@ -22,6 +22,7 @@ mod mapping;
 mod memory;
 mod open;
 mod options;
+mod room;
 
 pub use checked::CheckedWord;
 pub use error::{Error, ErrorKind, Fault};
@@ -36,14 +37,10 @@ use holes::Holes;
 use mapping::Mapping;
 use memory::Taken;
 use open::Opened;
-use std::ops::Range;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
-/// How much a pool may grow by beyond what is asked for, so that it grows seldom.
-const GROW_AHEAD: u64 = 64 << 20;
+use std::sync::{Arc, Mutex};
 
 /// The size of the huge pages asked for.
 const HUGE_PAGE: u64 = 2 << 20;
@@ -311,123 +308,6 @@ impl<M: Media> Pool<M> {
         }
         // SAFETY: the offset lies inside the mapping, whose length is below `isize::MAX`.
         Ok(unsafe { self.base.add(offset.get() as usize) })
-    }
-
-    /// Makes the pool at least `at_least` bytes long, with blocks really allocated, so that no store into it can
-    /// fail for want of space. It may grow somewhat further, so that it need not soon again.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Full`] and [`ErrorKind::NoSpace`] where there is no room, [`ErrorKind::Io`] otherwise. The pool
-    /// is then as it was, and may be used and grown again.
-    pub fn grow(&self, at_least: u64) -> Result<(), Error> {
-        if at_least <= self.len() {
-            return Ok(());
-        }
-        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
-        let len = self.len();
-        if at_least <= len {
-            return Ok(());
-        }
-        self.grow_from(len, at_least).map_err(|kind| kind.of(self.name()))
-    }
-
-    fn grow_from(&self, len: u64, at_least: u64) -> Result<(), ErrorKind> {
-        let limit = self.max_size - self.max_size % self.page_size;
-        if at_least > limit {
-            return Err(ErrorKind::Full {
-                needed: at_least,
-                limit,
-            });
-        }
-        let unit = if self.huge_pages {
-            HUGE_PAGE.max(self.page_size)
-        } else {
-            self.page_size
-        };
-        let ahead = (len / 8).min(GROW_AHEAD);
-        let generous = at_least.max(len + ahead).next_multiple_of(unit).min(limit);
-        let exact = at_least.next_multiple_of(self.page_size);
-        match self.back(len, generous) {
-            Err(ErrorKind::NoSpace { .. }) if exact < generous => self.back(len, exact),
-            other => other,
-        }
-    }
-
-    /// Backs `from..to`.
-    fn back(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
-        match self.writable_file() {
-            // Beyond the end of a file that is only read there is memory.
-            None => self
-                .mapping
-                .back_with_memory(from, to)
-                .map_err(|e| ErrorKind::io("mapping memory", e))?,
-            Some(file) => file.extend(&self.mapping, self.state.level, from, to)?,
-        }
-        // Release: see `len`.
-        self.len.store(to, Ordering::Release);
-        Ok(())
-    }
-
-    /// Gives the blocks of these bytes, whole pages of which nobody needs the content any more, back to the file system;
-    /// how many bytes that were. Before anybody writes there they have to be [backed again](Pool::back_again). None are
-    /// given back where there is no file, or its file system cannot.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Io`]. The bytes then count as given back.
-    ///
-    /// # Safety
-    ///
-    /// No reference into these bytes lives, and none is made before they are backed again: they become zeros.
-    pub unsafe fn give_back(&self, bytes: Range<u64>) -> Result<u64, Error> {
-        match self.writable_file() {
-            Some(file) => {
-                let Range { start, end } = bytes;
-                let punched = self.holes.punch(bytes, || file.punch(start, end));
-                punched.map_err(|kind| kind.of(self.name()))
-            }
-            None => Ok(0),
-        }
-    }
-
-    /// Whether blocks can be given back, as far as is known: there is a file, and its file system has not failed to.
-    #[inline]
-    pub fn can_give_back(&self) -> bool {
-        self.writable_file().is_some() && !self.holes.failed()
-    }
-
-    /// Has these bytes backed by blocks, if they were given back.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NoSpace`] and [`ErrorKind::Io`]: some may be backed, and the others are still given back.
-    #[inline]
-    pub fn back_again(&self, bytes: Range<u64>) -> Result<(), Error> {
-        match self.writable_file() {
-            Some(file) => {
-                let Range { start, end } = bytes;
-                let filled = self.holes.fill(bytes, || file.allocate(start, end));
-                filled.map_err(|kind| kind.of(self.name()))
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Whether all of these bytes are backed.
-    #[inline]
-    pub fn is_backed(&self, bytes: &Range<u64>) -> bool {
-        self.holes.none_in(bytes)
-    }
-
-    /// Whether none of these bytes is backed.
-    pub fn is_given_back(&self, bytes: &Range<u64>) -> bool {
-        self.holes.all_of(bytes)
-    }
-
-    /// Bytes that are given back. After an opening, space that has blocks and was never written may count, too.
-    pub fn given_back(&self) -> u64 {
-        self.holes.bytes()
     }
 
     /// The unit in which the heap takes the pool's space, in bytes: a power of two.

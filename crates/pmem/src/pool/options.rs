@@ -68,7 +68,7 @@ pub struct PoolOptions {
     /// The unit in which the heap takes space, in bytes, for pools to be created: a power of two from 64 KiB to
     /// 128 MiB.
     pub page_size: u64,
-    /// The most bytes that the pool may have; so many addresses are reserved. Less if the system refuses them, but
+    /// The most bytes that the pool may have; as many addresses are reserved. Less if the system refuses them, but
     /// never less than an existing pool has.
     pub max_size: u64,
     /// The least durability level that will do.

@@ -14,7 +14,7 @@ use heap::Error;
 use index::{Action, Edit, Value};
 use pmem::{Locked, Media, Purpose, persist_scope};
 
-/// At most so many keys, one of which is not short, go from an inline leaf array into a leaf array.
+/// At most this many keys, one of which is not short, go from an inline leaf array into a leaf array.
 const CONVERT: usize = MOST / 2;
 
 /// What is written to, locked, and the first byte of all its keys.

@@ -95,7 +95,7 @@ impl KeyWord {
         (self.0 >> COUNT_SHIFT & 7) as usize + 1
     }
 
-    /// The key that begins with `first`: so many of these bytes.
+    /// The key that begins with `first`, and its length.
     #[inline(always)]
     pub(crate) fn key(self, first: u8) -> ([u8; LONGEST], usize) {
         (

@@ -19,7 +19,7 @@ const REFILL: usize = 8;
 /// Pairs in the queue beside which no more is put: one large inline leaf array is read while the next is on
 /// its way.
 const PAIRS_AHEAD: usize = 256;
-/// A leaf array counts as so many pairs: those in the queue are as many as a core overlaps misses.
+/// A leaf array counts as this many pairs: those in the queue are as many as a core overlaps misses.
 const OF_ARRAY: usize = 16;
 /// Slots of an N256 from the one that is read to the one that is asked for.
 const SLOTS_AHEAD: usize = 16;

@@ -181,7 +181,7 @@ impl Served {
         received
     }
 
-    /// The client has received its next answers, so many, and nothing else.
+    /// The client has received this many answers more, and nothing else.
     #[track_caller]
     fn expect(&mut self, answers: usize) {
         let numbers = self.counted + 1..=self.counted + answers;

@@ -1,6 +1,6 @@
 //! The endpoint of the metrics: as much of HTTP/1.1 as one `GET` takes. Every answer ends its connection.
 //!
-//! I1 Bounded: so many connections at once, so many bytes of a request, so long for one.
+//! I1 Bounded: connections at once, bytes of a request, and the time for one.
 
 use crate::shared::Shared;
 use std::sync::Arc;

@@ -24,7 +24,7 @@ impl Ahead {
         self.taken = 0;
     }
 
-    /// Reads the commands that `input` begins with, at most so many, and tells the second argument of each that has one.
+    /// Reads the first commands of `input`, up to `most`, and tells the second argument of each that has one.
     pub fn read<'b>(
         &mut self,
         mut scout: Parser,

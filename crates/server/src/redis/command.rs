@@ -55,7 +55,7 @@ pub fn full_name(number: usize) -> String {
     named.unwrap_or_default()
 }
 
-/// Whether a command of this arity takes so many words.
+/// Whether a command of this arity takes this many words.
 pub fn takes(arity: i64, words: usize) -> bool {
     let words = words as i64;
     match arity {
@@ -198,7 +198,7 @@ fn done_for_now(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
     }
 }
 
-/// Whether no command of this name takes so many words.
+/// Whether no command of this name takes this many words.
 fn is_no_command(args: Args<'_>) -> bool {
     find(args.get(0)).is_none_or(|command| !takes(command.arity, args.len()))
 }

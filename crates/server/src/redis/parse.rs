@@ -38,7 +38,7 @@ const ARG: usize = size_of::<Range<usize>>();
 pub enum Step {
     /// Come back with at least this many bytes.
     More(usize),
-    /// A command that took the first bytes, so many; its arguments are [`Parser::args`].
+    /// A command that took this many of the first bytes; its arguments are [`Parser::args`].
     Command(usize),
     /// Nothing behind this can be understood; the answer.
     Wrong(String),

@@ -167,7 +167,7 @@ mod tests {
         }
     }
 
-    /// How often each key comes in so many picks.
+    /// How often each key comes in `picks` picks.
     fn picks(set: &Set, picks: u64) -> BTreeMap<Vec<u8>, u64> {
         let mut random = Random::new(0x5eed);
         let mut counts = BTreeMap::new();

@@ -75,7 +75,7 @@ impl Reply<'_> {
         self.head(b'*', length as i64);
     }
 
-    /// The head of a map: so many keys and values follow, each key before its value.
+    /// The head of a map of this many keys, each followed by its value.
     pub fn map(&mut self, length: usize) {
         if self.three {
             self.head(b'%', length as i64);

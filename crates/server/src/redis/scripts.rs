@@ -17,10 +17,10 @@ const SCRIPTS: [(&str, Does); 3] = [
 enum Does {
     /// Deletes it.
     Release,
-    /// Gives it so many milliseconds more, or, unless the third argument is `0`, so many from now on. One that has no end
+    /// Gives it this many milliseconds more, or, unless the third argument is `0`, as many from now on. One that has no end
     /// is not the lock of a holder.
     Extend,
-    /// Gives it so many milliseconds from now on.
+    /// Gives it this many milliseconds from now on.
     Reacquire,
 }
 

@@ -12,7 +12,7 @@ pub struct Command {
     /// Its place among all.
     pub number: usize,
     pub name: &'static str,
-    /// How many words it has, its name included; below zero: at least so many.
+    /// How many words it has, its name included; below zero: at least its absolute value.
     pub arity: i64,
     pub kind: Kind,
     /// Where its keys are: the first, the last (below zero: from the end), and the step; 0: nowhere.

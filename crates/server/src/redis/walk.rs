@@ -23,7 +23,7 @@ const TRIES: usize = 3;
 /// The keys that are left to visit.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Visits live items between the bounds, in order, until told to break, though at most so many keys, live or dead. Whether
+/// Visits live items between the bounds, in order, until told to break, though at most `most` keys, live or dead. Whether
 /// this was all; if not, the bounds are those of what is left.
 pub fn walk(
     context: &Context<'_>,
@@ -144,7 +144,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Visits at most so many keys of a range; whether all is done.
+    /// Visits at most `most` keys of a range; whether all is done.
     fn step(&mut self, context: &Context<'_>, most: usize) -> Result<bool, Wrong> {
         while self.count < self.listing.limit
             && let Some(range) = self.ranges.get(self.done)

@@ -9,7 +9,7 @@
 //! I1 An edit of a key up to the cursor changes the number; one of a key above it does not, since the count is yet to
 //!    come there.
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
-//!    exclude each other.
+//!    exclude each other, except that a step or a flush that waits for an edit under way has the later edits wait, too.
 
 use super::pending::Pending;
 use super::usage::Usage;

@@ -1,17 +1,31 @@
 //! What the record keeps of the items: which uniques may be given, and what a flush has dropped or will drop.
+//!
+//! The record's lock is held while the index writes the record, so that records are stored in the order in which they
+//! are adopted. Edits go on meanwhile, except in two cases: a flush parts all edits into those before it and those after
+//! it, and an edit that finds few uniques left waits for the block that is being reserved.
 
 use super::Store;
+use crate::config::MAX_THREADS;
 use crate::record::{self, Record};
+use crate::{memcached, redis};
 use index::Upsert;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError, TryLockError};
 
 /// Uniques reserved by one write of the record.
 pub(super) const BLOCK: u64 = 1 << 24;
 
-/// A new block is reserved when no more than this many are left: far more than all threads could take meanwhile, each some
-/// for what it stores together.
-pub(super) const LOW: u64 = 1 << 16;
+/// A new block is reserved when fewer than this many are left.
+pub(super) const LOW: u64 = 1 << 18;
+
+/// While this many are left, an edit does not wait for the thread that reserves the next block. Threads that pass together
+/// take fewer: each a batch of uniques, or two where a full pool has it decide again.
+const ENOUGH: u64 = 1 << 17;
+
+const _: () = assert!(
+    ENOUGH >= 2 * (MAX_THREADS * memcached::BATCH) as u64
+        && ENOUGH >= 2 * (MAX_THREADS * redis::BATCH) as u64
+);
 
 impl Store {
     /// Carries out a delayed `flush_all` that is due. Called with the time before requests are: an item stored later
@@ -59,22 +73,32 @@ impl Store {
     }
 
     pub(super) fn reserve_if_few(&self) -> Result<(), index::Error> {
-        match self.next.load(Ordering::Relaxed) + LOW > self.reserved.load(Ordering::Acquire) {
-            true => self.reserve(),
-            false => Ok(()),
+        let reserved = self.reserved.load(Ordering::Acquire);
+        match reserved.saturating_sub(self.next.load(Ordering::Relaxed)) {
+            LOW.. => Ok(()),
+            ENOUGH.. => match self.record.try_lock() {
+                Ok(mut record) => self.reserve_in(&mut record),
+                Err(TryLockError::Poisoned(record)) => self.reserve_in(&mut record.into_inner()),
+                // Its holder reserves, or the next edit will.
+                Err(TryLockError::WouldBlock) => Ok(()),
+            },
+            _ => self.reserve(),
         }
     }
 
     pub(super) fn reserve(&self) -> Result<(), index::Error> {
-        let mut record = self.lock();
+        self.reserve_in(&mut self.lock())
+    }
+
+    fn reserve_in(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
         if self.next.load(Ordering::SeqCst) + LOW <= record.reserved {
             return Ok(()); // Another thread was faster.
         }
         let changed = Record {
             reserved: record.reserved.saturating_add(BLOCK),
-            ..*record
+            ..**record
         };
-        self.write_record(&mut record, changed)
+        self.write_record(record, changed)
     }
 
     fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {

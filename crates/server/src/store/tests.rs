@@ -3,6 +3,7 @@
 
 mod damaged;
 mod plain;
+mod stalled;
 mod together;
 
 use super::recorded::{BLOCK, LOW};

@@ -13,7 +13,7 @@ use wollemi_wort::woart::Woart;
 type Woarts = Costs<Woart<Counting>>;
 type ArtCows = Costs<ArtCow<Counting>>;
 
-/// Lines of a node with so many children.
+/// Lines of a node with this many children.
 fn node_lines(children: u64) -> u64 {
     match children {
         0..=4 => 1,
@@ -23,7 +23,7 @@ fn node_lines(children: u64) -> u64 {
     }
 }
 
-/// A tree with a node at the end of `path` of so many children.
+/// A tree with a node of this many children at the end of `path`.
 fn fan<I: OnHeap<Media = Counting>>(path: &[u8], children: u8) -> Costs<I> {
     let tree = Costs::create();
     for byte in 0..children {

@@ -37,7 +37,7 @@ const LEGEND: &str = "<ul>
 <li><b>Bars and points</b> are medians over the rounds, thin lines go from the least to the most. With one round there is no spread, \
 and differences mean little.</li>
 <li><b>×</b> is the ratio to the first row of its table, formed within each round.</li>
-<li><b>±</b> behind a ratio: another measurement of as many rounds is to find it within so much, in 95 of 100 cases. ±? says that \
+<li><b>±</b> behind a ratio: another measurement of as many rounds is to find it within this margin, in 95 of 100 cases. ±? says that \
 nothing can be promised. No ± stands where the numbers never varied, and at the longest calls, of which nothing is promised.</li>
 <li><b>agrees, differs, cannot be told</b>: a paper's number beside ours. A ratio agrees if ours with its ± meets what the paper's \
 digits say, differs if not, and cannot be told where ours could as well be 1 or is known too little, or where it stays below what \

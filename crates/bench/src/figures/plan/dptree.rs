@@ -89,7 +89,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             )
         })
         .into();
-    // What the paper has of one thread and of so many, where there are so many cores.
+    // What the paper has of one thread and of 32, where there are 32 cores.
     let many = threads.contains(&32);
     let scaling: Vec<Claim> = [(1, "27.3"), (2, "21.9"), (4, "14")]
         .into_iter()

@@ -116,7 +116,7 @@ impl Maker {
         panel("by threads", Shape::Lines, "threads", "M chunks/s", points)
     }
 
-    /// Openings after a kill and after a close, recovered by so many threads.
+    /// Openings after a kill and after a close, recovered by this many threads.
     pub(super) fn opening(&self, index: IndexKind, keys: usize, threads: usize) -> Cell {
         let more = match threads {
             1 => String::new(),

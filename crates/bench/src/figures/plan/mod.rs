@@ -35,7 +35,7 @@ fn chain<T>(mut all: Vec<T>, more: impl IntoIterator<Item = T>) -> Vec<T> {
     all
 }
 
-/// All figures at this scale, on so many cores.
+/// All figures at this scale, on this many cores.
 pub fn figures(scale: Scale, cores: usize) -> Vec<Figure> {
     let maker = Maker {
         scale,

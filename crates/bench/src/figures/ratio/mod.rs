@@ -1,7 +1,7 @@
 //! Ratios between series, and within what a further measurement is to find them.
 //!
 //! A ratio is formed within each round, whose runs follow each other closely, between runs of one program. What is stated of it is a prediction
-//! interval: where the mean of so many rounds of another measurement lies in 95 of 100 cases (`spread`).
+//! interval: where the mean of as many rounds of another measurement lies in 95 of 100 cases (`spread`).
 
 mod spread;
 
@@ -143,7 +143,7 @@ impl Ratio {
         Some(ratio)
     }
 
-    /// Within which the mean of so many rounds of another measurement is to lie.
+    /// Within which the mean of as many rounds of another measurement is to lie.
     pub fn interval(&self, further: usize) -> Option<Interval> {
         let factor = self.spread?.half_width(self.rounds, further).exp();
         Some(Interval {

@@ -66,7 +66,7 @@ impl Spread {
         })
     }
 
-    /// Of the interval around the mean of so many rounds for the mean of so many of another measurement.
+    /// Of the interval around the mean of this many rounds for the mean of as many of another measurement.
     pub fn half_width(&self, rounds: usize, further: usize) -> f64 {
         let within = self.variance * (1.0 / rounds as f64 + 1.0 / further as f64);
         let all = within + 2.0 * self.between;
@@ -128,7 +128,7 @@ fn noise(row: &Row<'_>) -> Option<(f64, usize)> {
     Some((squares, degrees))
 }
 
-/// Student's t for so many degrees of freedom that holds [`NOMINAL`] between its negative and itself: tabulated, from five
+/// Student's t for this many degrees of freedom that holds [`NOMINAL`] between its negative and itself: tabulated, from five
 /// on by its expansion around the normal distribution's (Abramowitz and Stegun, 26.7.5).
 fn student(degrees: usize) -> f64 {
     const NORMAL: f64 = 1.959_964;

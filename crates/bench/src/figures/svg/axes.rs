@@ -25,7 +25,7 @@ enum Scale {
     Logarithmic(i32, i32),
 }
 
-/// Values of more than so many times the least are not told apart on a scale from zero on.
+/// Values of more than this many times the least are not told apart on a scale from zero on.
 const TWO_DECADES: f64 = 100.0;
 
 impl Scale {
@@ -44,7 +44,7 @@ impl Scale {
 }
 
 impl Axis {
-    /// From zero up to `most`, over so many pixels below `top`.
+    /// From zero up to `most`, over this many pixels below `top`.
     pub fn new(top: f64, height: f64, most: f64) -> Axis {
         let scale = Scale::linear(most);
         Axis { top, height, scale }

@@ -196,7 +196,7 @@ fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
     now.all(&counts).iter().map(row).collect()
 }
 
-/// A command's buckets: how often it took at most so many seconds, the shortest first.
+/// A command's buckets: how often it took at most each number of seconds, the shortest first.
 fn buckets(before: Option<&Scrape>, now: &Scrape, of: &Sample) -> Vec<(f64, f64)> {
     let name = format!("{DURATION}_bucket");
     let earlier = |bucket: &Sample| {

@@ -1,0 +1,343 @@
+//! The blocks of a pool's file: allocated where it grows, given back, and looked up when it is opened.
+//!
+//! I1 A file that lacks blocks is either one in which holes were punched, which its mark says, or a copy, which is filled.
+
+use super::PoolFile;
+use crate::pool::ErrorKind;
+use crate::pool::mapping::{Backing, Mapping};
+use crate::pool::options::Level;
+use rustix::fs::{FallocateFlags, SeekFrom, XattrFlags};
+use rustix::io::Errno;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::UNIX_EPOCH;
+
+/// The unit of `st_blocks`, whatever the file system's own is.
+const BLOCK: u64 = 512;
+
+/// Bytes read or written at a time.
+const PIECE: usize = 64 << 10;
+
+/// The attribute of files in which holes were punched. It names the file, so that a copy's is known as another's.
+const PUNCHED: &str = "user.wollemi.holes";
+
+/// The attribute of files that were given blocks for every byte, by their maker or by an opening that filled them. It
+/// names the file likewise. Where a file system compresses, nothing else tells that the blocks are there.
+const FILLED: &str = "user.wollemi.filled";
+
+impl PoolFile {
+    /// The whole pages behind the first one that lack blocks among the first `len` bytes, where holes were punched in this
+    /// very file: they are free pages. In any other they are a sparse copy's, which makes holes of zeros, needed or not:
+    /// all of them are filled, once.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSpace`] where a copy cannot be filled; nothing of it is then.
+    pub(in crate::pool) fn holes(&self, len: u64, page_size: u64) -> Result<Vec<Range<u64>>, ErrorKind> {
+        let metadata = self
+            .file
+            .metadata()
+            .map_err(|e| ErrorKind::io("examining the file", e))?;
+        let missing = len.saturating_sub(metadata.blocks().saturating_mul(BLOCK));
+        let punched = self.is_marked(PUNCHED);
+        if !punched && (missing == 0 || self.is_marked(FILLED)) {
+            return Ok(Vec::new());
+        }
+        // Of a file system that cannot allocate it is not to be relied on that it tells holes from data.
+        let told = self.unbacked(len).filter(|_| self.can_allocate());
+        let Some(all) = told else {
+            self.fill(std::slice::from_ref(&(0..len)), missing)?;
+            self.mark_filled();
+            return Ok(Vec::new());
+        };
+        if !punched {
+            // A file system that compresses has fewer blocks than bytes, and no holes.
+            let bytes = all.iter().map(|hole| hole.end - hole.start).sum::<u64>();
+            self.fill(&all, missing.min(bytes))?;
+            self.mark_filled();
+            return Ok(Vec::new());
+        }
+        let mut holes = Vec::new();
+        for Range { start, end } in all {
+            let first = start.next_multiple_of(page_size).max(page_size);
+            let last = end - end % page_size;
+            if first < last {
+                self.allocate_if_any(start, first.min(end))?;
+                self.allocate_if_any(last, end)?;
+                holes.push(first..last);
+            } else {
+                self.allocate_if_any(start, end)?;
+            }
+        }
+        Ok(holes)
+    }
+
+    /// What the file system holds to be holes among the first `len` bytes; `None` if it does not tell. Blocks that were
+    /// allocated and not written since may count.
+    fn unbacked(&self, len: u64) -> Option<Vec<Range<u64>>> {
+        let mut holes = Vec::new();
+        let mut at = 0;
+        while at < len {
+            let from = rustix::fs::seek(&self.file, SeekFrom::Hole(at)).ok()?.min(len);
+            // Behind the last data there is none.
+            let to = rustix::fs::seek(&self.file, SeekFrom::Data(from))
+                .unwrap_or(len)
+                .min(len);
+            if from < to {
+                holes.push(from..to);
+            }
+            at = to.max(at + 1);
+        }
+        Some(holes)
+    }
+
+    /// Whether the file system can allocate blocks that are not written: tried where there are some.
+    fn can_allocate(&self) -> bool {
+        let tried = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, BLOCK);
+        tried != Err(Errno::OPNOTSUPP)
+    }
+
+    fn allocate_if_any(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        if from < to {
+            self.allocate(from, to)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Allocates the blocks of these holes, `missing` bytes. It is not begun where it cannot succeed.
+    fn fill(&self, holes: &[Range<u64>], missing: u64) -> Result<(), ErrorKind> {
+        let Some(end) = holes.last().map(|hole| hole.end) else {
+            return Ok(());
+        };
+        let space =
+            rustix::fs::fstatvfs(&self.file).map_err(|e| ErrorKind::io("examining the file system", e))?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < missing {
+            return Err(ErrorKind::NoSpace {
+                needed: end,
+                why: Errno::NOSPC.into(),
+            });
+        }
+        holes
+            .iter()
+            .try_for_each(|hole| self.allocate(hole.start, hole.end))
+    }
+
+    /// Notes that every byte of this very file has blocks. Where attributes cannot be had, openings ask for them again.
+    pub(in crate::pool) fn mark_filled(&self) {
+        if let Ok(mark) = self.own_mark() {
+            let _ = rustix::fs::fsetxattr(&self.file, FILLED, mark.as_bytes(), XattrFlags::empty());
+        }
+    }
+
+    /// Whether this very file has this attribute; one that came with a copy does not count.
+    fn is_marked(&self, attribute: &str) -> bool {
+        let mut mark = [0; 64];
+        let len = rustix::fs::fgetxattr(&self.file, attribute, &mut mark);
+        let own = self.own_mark();
+        matches!((len, own), (Ok(len), Ok(own)) if mark[..len] == *own.as_bytes())
+    }
+
+    /// What no other file's mark is: the number that its file system knows it by, and when it was made, as another file
+    /// system may have the same number.
+    fn own_mark(&self) -> io::Result<String> {
+        let metadata = self.file.metadata()?;
+        let made = metadata.created().ok();
+        let made = made.and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let nanoseconds = made.map_or(0, |made| made.as_nanos());
+        Ok(format!("{} {nanoseconds}", metadata.ino()))
+    }
+
+    /// Gives the blocks of `from..to` back to the file system, which then reads as zeros; `false` where it cannot. The
+    /// file is marked before, as one that has holes.
+    pub(in crate::pool) fn punch(&self, from: u64, to: u64) -> Result<bool, ErrorKind> {
+        if !self.is_marked(PUNCHED) {
+            let mark = self.own_mark();
+            let mark = mark.map_err(|e| ErrorKind::io("examining the file", e))?;
+            if rustix::fs::fsetxattr(&self.file, PUNCHED, mark.as_bytes(), XattrFlags::empty()).is_err() {
+                return Ok(false);
+            }
+        }
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        loop {
+            match rustix::fs::fallocate(&self.file, flags, from, to - from) {
+                Ok(()) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
+                Err(e) => return Err(ErrorKind::io("giving blocks back", e)),
+            }
+        }
+    }
+
+    /// Lengthens the file from `from` to `to` bytes, blocks and all, and maps them. On an error it is as long as it
+    /// was.
+    pub(in crate::pool) fn extend(
+        &self,
+        mapping: &Mapping,
+        level: Level,
+        from: u64,
+        to: u64,
+    ) -> Result<(), ErrorKind> {
+        let extended = self.allocate(from, to).and_then(|()| {
+            if level == Level::Power {
+                // The header may soon say that these bytes are there, and it needs no file system to be durable.
+                self.sync()?;
+            }
+            mapping
+                .back_with_file(self.file.as_fd(), Backing::Shared(level), from, to)
+                .map_err(|e| ErrorKind::io("mapping the file", e))
+        });
+        if extended.is_err() {
+            // Part of it may have been allocated. If it cannot be given back, it is merely unused.
+            let _ = self.file.set_len(from);
+        }
+        extended
+    }
+
+    /// Allocates the blocks of `from..to`, lengthening the file if need be; what is there stays.
+    pub(in crate::pool) fn allocate(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        let no_space = |why: Errno| ErrorKind::NoSpace {
+            needed: to,
+            why: why.into(),
+        };
+        // Asking the system for more than the process may have would raise SIGXFSZ.
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+        if limit.is_some_and(|limit| to > limit) {
+            return Err(no_space(Errno::FBIG));
+        }
+        loop {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), from, to - from) {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(Errno::OPNOTSUPP) => return self.write_zeros(from, to),
+                Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) => return Err(no_space(e)),
+                Err(e) => return Err(ErrorKind::io("allocating blocks", e)),
+            }
+        }
+    }
+
+    /// Gives `from..to` blocks by writing zeros, on file systems that cannot allocate: behind the file's end, and, as holes read as
+    /// zeros, where there are such. (That these file systems tell holes from data is not to be relied on: where they do
+    /// not, all is data.)
+    ///
+    /// What is there stays, since nobody else writes there now: who opens a pool has the file to himself, a pool
+    /// grows where it is not mapped, and pages that were given back are their allocator's alone.
+    fn write_zeros(&self, from: u64, to: u64) -> Result<(), ErrorKind> {
+        let end = self.len()?;
+        let mut at = from;
+        let mut piece = vec![0; PIECE];
+        while at < to.min(end) {
+            let piece = &mut piece[..piece_of(at..to.min(end))];
+            self.file
+                .read_exact_at(piece, at)
+                .map_err(|e| ErrorKind::io("reading the file", e))?;
+            let len = if is_zero(piece) { PIECE } else { BLOCK as usize };
+            for part in piece.chunks(len) {
+                if is_zero(part) {
+                    self.write_piece(part, at, to)?;
+                }
+                at += part.len() as u64;
+            }
+        }
+        at = end;
+        piece.fill(0);
+        while at < to {
+            let zeros = &piece[..piece_of(at..to)];
+            self.write_piece(zeros, at, to)?;
+            at += zeros.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn write_piece(&self, zeros: &[u8], at: u64, needed: u64) -> Result<(), ErrorKind> {
+        let written = self.file.write_all_at(zeros, at);
+        written.map_err(|e| match Errno::from_io_error(&e) {
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => ErrorKind::NoSpace { needed, why: e },
+            _ => ErrorKind::io("allocating blocks", e),
+        })
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte == 0)
+}
+
+/// How much of these bytes is a piece.
+fn piece_of(bytes: Range<u64>) -> usize {
+    usize::try_from(bytes.end - bytes.start).map_or(PIECE, |len| len.min(PIECE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that was filled once is not filled again at each opening, though it has fewer blocks than bytes: a file
+    /// system that compresses always says so. A copy is filled, whatever attributes came with it.
+    #[test]
+    fn a_file_is_filled_once() {
+        const LEN: u64 = 1 << 20;
+        let folder = tempfile::tempdir().expect("a directory");
+        let path = folder.path().join("sparse");
+        let file = PoolFile::create(&path).expect("a file");
+        file.file.set_len(LEN).expect("longer");
+        let blocks = |file: &PoolFile| file.file.metadata().expect("a file").blocks() * BLOCK;
+        file.mark_filled();
+        if !file.is_marked(FILLED) {
+            eprintln!("attributes cannot be had here: not tried");
+            return;
+        }
+        assert_eq!(file.holes(LEN, LEN).expect("none"), []);
+        assert!(blocks(&file) < LEN / 2, "not filled");
+        let copy = PoolFile::create(&folder.path().join("copy")).expect("a file");
+        copy.file.set_len(LEN).expect("longer");
+        let mark = file.own_mark().expect("a mark");
+        rustix::fs::fsetxattr(&copy.file, FILLED, mark.as_bytes(), XattrFlags::empty())
+            .expect("an attribute");
+        assert_eq!(copy.holes(LEN, LEN).expect("room"), []);
+        assert!(blocks(&copy) >= LEN, "filled");
+        assert!(copy.is_marked(FILLED));
+    }
+
+    /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data, and beyond
+    /// the end; and leaves data alone.
+    #[test]
+    fn writing_fills_holes() {
+        const LEN: usize = 1 << 20;
+        let folder = tempfile::tempdir().expect("a directory");
+        let file = PoolFile::create(&folder.path().join("sparse")).expect("a file");
+        let mut bytes = vec![0; LEN];
+        // Amid a piece, across two, at a piece's first and last byte, and the last byte of all, which ends no block.
+        let len = LEN - 100;
+        for data in [
+            5000..5100,
+            2 * PIECE - 9..2 * PIECE + 9,
+            4 * PIECE..4 * PIECE + 1,
+            7 * PIECE - 1..7 * PIECE,
+            len - 1..len,
+        ] {
+            bytes[data.clone()].fill(0x5a);
+            file.file
+                .write_all_at(&bytes[data.clone()], data.start as u64)
+                .expect("written");
+        }
+        let backed = || {
+            file.sync().expect("synced");
+            file.file.metadata().expect("a file").blocks() * BLOCK
+        };
+        assert!(backed() < LEN as u64 / 2, "a sparse file");
+
+        // A part first: nothing else is filled.
+        let before = backed();
+        file.write_zeros(8 * PIECE as u64, 9 * PIECE as u64)
+            .expect("room");
+        assert!(backed() >= before + PIECE as u64);
+        assert!(backed() < LEN as u64 / 2);
+        assert_eq!(file.len().expect("a length"), len as u64);
+
+        file.write_zeros(0, LEN as u64).expect("room");
+        assert!(backed() >= LEN as u64);
+        assert_eq!(std::fs::read(&file.path).expect("read"), bytes);
+    }
+}
