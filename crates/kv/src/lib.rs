@@ -45,6 +45,7 @@ mod guarded;
 mod intent;
 mod iter;
 mod map;
+mod merge;
 #[cfg(doctest)]
 mod misuse;
 mod options;
