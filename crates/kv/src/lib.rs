@@ -31,10 +31,12 @@
 //! Below this crate: the list of the indexes that can hold a map (`wollemi-indexes`), their contract (`wollemi-index`),
 //! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
 
+mod active;
 mod backup;
 mod batch;
 mod befores;
 mod bounds;
+mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
@@ -49,10 +51,13 @@ mod merge;
 #[cfg(doctest)]
 mod misuse;
 mod options;
+mod own;
 mod reader;
+mod reads;
 mod report;
 mod snapshot;
 mod store;
+mod stripes;
 mod sweeper;
 #[cfg(feature = "typed")]
 mod typed;
