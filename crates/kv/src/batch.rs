@@ -11,7 +11,7 @@ use std::collections::HashSet;
 ///
 /// * **Crashes**: after one, either every change is there or none is. A batch that [`commit`](Batch::commit) has
 ///   acknowledged is there.
-/// * **Writers**: batches and all other writes of the database happen as if one after
+/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database happen as if one after
 ///   the other. A writer waits for a batch that is carried out if they share a key (or, rarely, the hash of one), and
 ///   for none that is being put together.
 /// * **Snapshots** show a batch whole or not at all.

@@ -59,6 +59,7 @@ mod snapshot;
 mod store;
 mod stripes;
 mod sweeper;
+mod transaction;
 #[cfg(feature = "typed")]
 mod typed;
 mod watch;
@@ -83,6 +84,7 @@ pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 pub use snapshot::{Snapshot, View, ViewIter};
 pub use sweeper::Sweeper;
+pub use transaction::{Retry, Transaction, TransactionRange};
 #[cfg(feature = "typed")]
 pub use typed::{FixedKey, Key, TypedMap};
 pub use watch::{Event, Watch};

@@ -6,4 +6,5 @@ mod expiring;
 mod shrink;
 mod snapshot;
 mod together;
+mod transaction;
 mod watch;
