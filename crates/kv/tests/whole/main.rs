@@ -3,6 +3,7 @@
 mod backup;
 mod batch;
 mod expiring;
+mod serializable;
 mod shrink;
 mod snapshot;
 mod together;
