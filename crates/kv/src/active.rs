@@ -11,7 +11,7 @@
 //! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has read,
 //!    and takes its changes away after it has made them. Of two commits, one of which changes a key in a range of the other,
 //!    the one that comes second knows: it gives up if the range is its own, and marks the range as broken if the change is.
-//! I3 What is announced by a commit that cannot be finished stays.
+//! I3 A commit that was published and cannot be finished shuts the gate before its changes are gone from here.
 //!
 //! Nobody waits here, but for the lock, which is held for as long as it takes to compare some keys.
 

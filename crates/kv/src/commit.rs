@@ -108,7 +108,8 @@ pub(crate) struct Plan {
     pub ranges: Arc<[RangeRead]>,
 }
 
-/// A commit that has its stripes. Dropped between its publication and its withdrawal, it shuts the gate and releases nothing.
+/// A commit that has its stripes. Dropped between its publication and its withdrawal, it shuts the gate, and releases neither
+/// its stripes nor its slot.
 struct Underway<'s> {
     gate: &'s Gate,
     parts: Option<(Vec<Held<'s>>, Entered<'s>, Option<Slot<'s>>)>,
@@ -119,7 +120,11 @@ impl Drop for Underway<'_> {
     fn drop(&mut self) {
         if self.published {
             self.gate.shut();
-            std::mem::forget(self.parts.take());
+            if let Some((held, entered, slot)) = self.parts.take() {
+                std::mem::forget((held, slot));
+                // Whoever does not find its changes announced any more finds the gate shut.
+                drop(entered);
+            }
         }
     }
 }
@@ -261,6 +266,7 @@ impl<M: Media> Store<M> {
         }
         if !ranges.is_empty() {
             entered.checked()?;
+            self.traffic.gate.refuse_if_shut()?;
         }
         points.check(&self.traffic.stripes, held)
     }
@@ -282,3 +288,6 @@ pub(crate) fn make(change: &Change<'_>, index: &dyn MapIndex) -> Result<(), Erro
     };
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -293,6 +293,12 @@ impl<M: Media> Transaction<'_, M> {
         self.store.commit(&plan).map(drop)
     }
 
+    /// What it has read so far.
+    #[cfg(test)]
+    pub(crate) fn into_reads(self) -> Reads {
+        self.reads.into_inner()
+    }
+
     /// Checks that what was read is still so, for a transaction that is given up.
     fn check(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts();
