@@ -279,9 +279,14 @@ impl<M: Media> Store<M> {
             }
             Some(Root::Slots(offset)) => {
                 let _ = self.slots.root.set(offset);
-                let mut changes = 0;
+                let (mut changes, mut intents) = (0, 0);
                 for slot in &self.own()?.intents {
-                    changes += self.finish_commit(slot, &mut indexes)?;
+                    let made = self.finish_commit(slot, &mut indexes)?;
+                    changes += made;
+                    intents += usize::from(made > 0);
+                }
+                if intents > 1 {
+                    self.heap.media().comes_to("opening: several batches made again");
                 }
                 Ok(changes)
             }

@@ -116,6 +116,7 @@ impl<M: Media> Db<M> {
             };
             match (ended, result) {
                 (Err(Error::Conflict { map, key }), _) => {
+                    self.store().heap.media().comes_to("transaction: conflict");
                     if !tries.wait(self.store().heap.media()) {
                         return Err(Error::Conflict { map, key }.into());
                     }
