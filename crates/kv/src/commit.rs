@@ -144,8 +144,8 @@ impl<M: Media> Store<M> {
     ///
     /// [`Error::Conflict`] if something is not as it was read. As `Batch::commit` and `Transaction::commit` say.
     pub fn commit(&self, plan: &Plan) -> Result<bool, Error> {
-        let keys = plan.expected.iter().chain(&*plan.changes);
-        keys.map(|key| key.check(self)).collect::<Result<(), Error>>()?;
+        let mut keys = plan.expected.iter().chain(&*plan.changes);
+        keys.try_for_each(|key| key.check(self))?;
         let committed = match self.try_commit(plan) {
             Err(error) if is_full(&error) && self.heap.wait_for_room() => self.try_commit(plan)?,
             done => done?,

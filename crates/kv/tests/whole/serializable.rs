@@ -53,7 +53,7 @@ fn version(value: Option<&[u8]>) -> Version {
 /// A value: its version, and now and then more bytes, so that it is held otherwise.
 fn value(version: Version) -> Vec<u8> {
     let mut value = version.to_le_bytes().to_vec();
-    value.resize(if version % 3 == 0 { 40 } else { 8 }, 7);
+    value.resize(if version.is_multiple_of(3) { 40 } else { 8 }, 7);
     value
 }
 

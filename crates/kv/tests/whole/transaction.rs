@@ -149,6 +149,8 @@ fn what_was_read_is_checked() -> Outcome {
         map.upsert([i, 0], "old")?;
     }
     type Read = fn(&Transaction<'_>, &Map) -> Result<(), Error>;
+    /// What is read, keys whose change conflicts with that, and keys whose change does not.
+    type Case = (Read, &'static [[u8; 2]], &'static [[u8; 2]]);
     let get: Read = |tx, map| tx.get(map, [7, 0]).map(drop);
     let absent: Read = |tx, map| tx.get(map, [7, 1]).map(drop);
     let first_three: Read = |tx, map| {
@@ -162,7 +164,8 @@ fn what_was_read_is_checked() -> Outcome {
     };
     let both_ends: Read = |tx, map| {
         let mut range = tx.range(map, [10, 0]..[20, 0])?;
-        (range.next().transpose()?, range.next_back().transpose()?);
+        range.next().transpose()?;
+        range.next_back().transpose()?;
         Ok(())
     };
     let all: Read = |tx, map| tx.range(map, ..)?.try_for_each(|entry| entry.map(drop));
@@ -170,7 +173,7 @@ fn what_was_read_is_checked() -> Outcome {
         assert!(tx.range(map, [200, 0]..[201, 0])?.next().is_none());
         Ok(())
     };
-    let cases: [(Read, &[[u8; 2]], &[[u8; 2]]); 7] = [
+    let cases: [Case; 7] = [
         (get, &[[7, 0]], &[[6, 0], [7, 1], [8, 0]]),
         (absent, &[[7, 1]], &[[7, 0], [7, 2]]),
         (
