@@ -94,12 +94,12 @@ impl Stripes {
     fn try_lock(&self, id: StripeId) -> Option<Held<'_>> {
         let word = &self.0[usize::from(id)];
         let version = word.load(Relaxed);
-        let is_free = version & LOCKED == 0;
-        let locked = is_free
-            && word
-                .compare_exchange(version, version | LOCKED, SeqCst, Relaxed)
-                .is_ok();
-        locked.then_some(Held {
+        if version & LOCKED != 0 {
+            return None;
+        }
+        word.compare_exchange(version, version | LOCKED, SeqCst, Relaxed)
+            .ok()?;
+        Some(Held {
             word,
             id,
             version,
@@ -216,7 +216,7 @@ mod tests {
     /// Threads that take several stripes each, in any order, exclude one another and all get through.
     #[test]
     fn several_are_taken_without_a_circle() {
-        const EACH: u64 = 2000;
+        const EACH: u64 = 30_000;
         let (stripes, gate, media) = (Stripes::default(), Gate::default(), Hardware::detect());
         let inside: [AtomicBool; 8] = std::array::from_fn(|_| AtomicBool::new(false));
         std::thread::scope(|scope| {
