@@ -7,7 +7,9 @@
 //! 2. It takes the [stripes](crate::stripes) of its keys, in their order: of those that it changes and those of which it
 //!    expects something. What it expects is compared.
 //! 3. It [announces](crate::active) its changes, and the ranges that were read.
-//! 4. It checks what was read: ranges twice, and then single keys, by the versions of their stripes.
+//! 4. It checks what was read. If the stripe of a single key has another version than when the key was read, the key is read
+//!    again, and holds the same, or the commit gives up. Ranges are read again twice. Then the stripes of the single keys
+//!    have the same versions still.
 //! 5. The changes are written into an [intent](crate::intent), which is persisted, in a slot that no other commit has.
 //! 6. A link to it is published in the slot. This is the commit point.
 //! 7. Each change is made by an ordinary write of its key.
@@ -20,11 +22,11 @@
 //! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. One without any change needs 4 alone, and 3 for
 //! the ranges.
 //!
-//! Why it is serializable. Take for each commit the moment between its two looks at its ranges, or, without ranges, the
-//! moment at which it has announced its changes; for a write of a single key, the moment of its change.
+//! Why it is serializable. Take for each commit the moment between its two looks at its ranges, or, without ranges, before it
+//! looks at the versions at last; for a write of a single key, the moment of its change.
 //!
 //! I1 A key that a commit has read singly held what was read at that moment, and no commit was about to change it: its
-//!    stripe was free from before the read until after the moment.
+//!    stripe was free from before a read of it until after the moment.
 //! I2 So did all of a range. A commit that had announced a change in it before the range was announced has made the
 //!    change, or else the range's commit gives up; one that announces such a change later does so after that moment, or
 //!    breaks the range. A single write that takes its stripe later breaks the range as well; what is left is at most one
@@ -93,7 +95,11 @@ impl KeyState {
         }
     }
 
-    fn holds(&self, guard: &Guard) -> Result<bool, Error> {
+    pub fn conflict(&self) -> Error {
+        Error::conflict(self.map.name(), &self.key)
+    }
+
+    pub fn holds(&self, guard: &Guard) -> Result<bool, Error> {
         let found = self.map.index.get(&self.key, guard)?;
         Ok(found.as_deref() == self.value.as_deref())
     }
@@ -239,11 +245,12 @@ impl<M: Media> Store<M> {
     /// [`Error::Conflict`]
     pub fn check_reads(&self, points: &Points, ranges: &Arc<[RangeRead]>) -> Result<(), Error> {
         let check = || {
+            let (Traffic { stripes, active, .. }, guard) = (&*self.traffic, heap::pin());
             if ranges.is_empty() {
-                return points.check(&self.traffic.stripes, &[]);
+                return points.refresh(stripes, &[], &guard)?.check(stripes, &[]);
             }
-            let entered = self.traffic.active.enter(&Arc::default(), ranges)?;
-            self.check_entered(points, ranges, &entered, &[], &heap::pin())
+            let entered = active.enter(&Arc::default(), ranges)?;
+            self.check_entered(points, ranges, &entered, &[], &guard)
         };
         check().map_err(|conflict| match self.traffic.gate.refuse_if_shut() {
             // A commit that cannot be finished stands in the way for good.
@@ -261,6 +268,8 @@ impl<M: Media> Store<M> {
         held: &[Held<'_>],
         guard: &Guard,
     ) -> Result<(), Error> {
+        let stripes = &self.traffic.stripes;
+        let versions = points.refresh(stripes, held, guard)?;
         for _ in 0..LOOKS {
             ranges.iter().try_for_each(|range| range.check(guard))?;
         }
@@ -268,7 +277,7 @@ impl<M: Media> Store<M> {
             entered.checked()?;
             self.traffic.gate.refuse_if_shut()?;
         }
-        points.check(&self.traffic.stripes, held)
+        versions.check(stripes, held)
     }
 }
 

@@ -3,6 +3,7 @@
 //! I1 The version of a stripe is noted before a key of it is read.
 //! I2 A range is noted as far as it was read, with all that the index had there.
 
+use crate::commit::KeyState;
 use crate::stripes::{Held, StripeId, Stripes};
 use crate::{Entry, Error, Map};
 use heap::Guard;
@@ -14,16 +15,8 @@ use std::sync::Arc;
 /// What was read.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    points: BTreeMap<StripeId, Point>,
+    points: Points,
     pub ranges: Vec<RangeRead>,
-}
-
-/// The first key of a stripe that was read, and the stripe's version then.
-#[derive(Debug)]
-struct Point {
-    version: u64,
-    map: Map,
-    key: Vec<u8>,
 }
 
 /// A part of a map that was read from one end to the other.
@@ -37,46 +30,101 @@ pub(crate) struct RangeRead {
 }
 
 impl Reads {
-    /// Notes that a key is about to be read, of a stripe that has this version now.
+    /// Notes what a key holds, which was read when its stripe had this version, or later.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if another key of the stripe was read at another version.
-    pub fn note(&mut self, id: StripeId, version: u64, map: &Map, key: &[u8]) -> Result<(), Error> {
-        match self.points.entry(id) {
+    /// [`Error::Conflict`] if the key was read before, and held something else.
+    pub fn note(&mut self, id: StripeId, version: u64, read: KeyState) -> Result<(), Error> {
+        let point = match self.points.0.entry(id) {
             btree_map::Entry::Vacant(vacant) => {
                 vacant.insert(Point {
                     version,
-                    map: map.clone(),
-                    key: key.to_vec(),
+                    first: read,
+                    others: Vec::new(),
                 });
-                Ok(())
+                return Ok(());
             }
-            btree_map::Entry::Occupied(point) if point.get().version == version => Ok(()),
-            btree_map::Entry::Occupied(point) => Err(point.get().conflict()),
+            btree_map::Entry::Occupied(point) => point.into_mut(),
+        };
+        let same = |other: &&KeyState| other.key == read.key && other.map.name() == read.map.name();
+        if let Some(before) = point.keys().find(same) {
+            let is_same = before.value == read.value;
+            return is_same.then_some(()).ok_or_else(|| before.conflict());
         }
+        point.others.push(read);
+        Ok(())
     }
 
     /// The reads as a commit checks them: ranges are shared with those who look for them.
     pub fn into_parts(self) -> (Points, Arc<[RangeRead]>) {
-        (Points(self.points), self.ranges.into())
+        (self.points, self.ranges.into())
     }
 }
 
-/// The single keys that were read.
+/// The single keys that were read, by their stripes.
 #[derive(Debug, Default)]
 pub(crate) struct Points(BTreeMap<StripeId, Point>);
 
+/// The keys of a stripe that were read, and what they held; none of them before the stripe had this version.
+#[derive(Debug)]
+struct Point {
+    version: u64,
+    first: KeyState,
+    others: Vec<KeyState>,
+}
+
 impl Points {
-    /// Checks that none was changed since it was read, and that none is being changed but by the caller, who holds `held`.
+    /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is another
+    /// by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] where a key holds something else, or another thread is about to change one of the stripe.
+    pub fn refresh(
+        &self,
+        stripes: &Stripes,
+        held: &[Held<'_>],
+        guard: &Guard,
+    ) -> Result<Versions<'_>, Error> {
+        let refresh = |(&id, point): (&StripeId, &'_ Point)| {
+            let mut version = point.version;
+            if !stripes.is_unchanged(id, version, held) {
+                let now = stripes.version_now(id, held);
+                version = now.ok_or_else(|| point.first.conflict())?;
+                for key in point.keys() {
+                    if !key.holds(guard)? {
+                        return Err(key.conflict());
+                    }
+                }
+            }
+            Ok((id, version))
+        };
+        let versions = self.0.iter().map(refresh).collect::<Result<_, _>>()?;
+        Ok(Versions {
+            points: self,
+            versions,
+        })
+    }
+}
+
+/// Versions of stripes at which all that was read is so.
+#[derive(Debug)]
+pub(crate) struct Versions<'p> {
+    points: &'p Points,
+    versions: Vec<(StripeId, u64)>,
+}
+
+impl Versions<'_> {
+    /// Checks that the stripes have these versions still, and that none is held but by the caller, who holds `held`.
     ///
     /// # Errors
     ///
     /// [`Error::Conflict`]
     pub fn check(&self, stripes: &Stripes, held: &[Held<'_>]) -> Result<(), Error> {
-        for (&id, point) in &self.0 {
-            if !stripes.is_unchanged(id, point.version, held) {
-                return Err(point.conflict());
+        for (&(id, version), point) in self.versions.iter().zip(self.points.0.values()) {
+            if !stripes.is_unchanged(id, version, held) {
+                return Err(point.first.conflict());
             }
         }
         Ok(())
@@ -84,8 +132,8 @@ impl Points {
 }
 
 impl Point {
-    fn conflict(&self) -> Error {
-        Error::conflict(self.map.name(), &self.key)
+    fn keys(&self) -> impl Iterator<Item = &KeyState> {
+        std::iter::once(&self.first).chain(&self.others)
     }
 }
 

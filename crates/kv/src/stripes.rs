@@ -153,12 +153,17 @@ impl Stripes {
         }
     }
 
+    /// The version of a stripe that no thread holds, or none but the caller, who holds `held`.
+    pub fn version_now(&self, id: StripeId, held: &[Held<'_>]) -> Option<u64> {
+        match held.binary_search_by_key(&id, |held| held.id) {
+            Ok(at) => Some(held[at].version),
+            Err(_) => Some(self.0[usize::from(id)].load(SeqCst)).filter(|word| word & LOCKED == 0),
+        }
+    }
+
     /// Whether no thread has held the stripe since it had this version, or none but the caller, who holds `held`.
     pub fn is_unchanged(&self, id: StripeId, version: u64, held: &[Held<'_>]) -> bool {
-        match held.binary_search_by_key(&id, |held| held.id) {
-            Ok(at) => held[at].version == version,
-            Err(_) => self.0[usize::from(id)].load(SeqCst) == version,
-        }
+        self.version_now(id, held) == Some(version)
     }
 }
 

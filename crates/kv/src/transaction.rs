@@ -11,7 +11,7 @@ pub use iter::TransactionRange;
 use overlay::Overlay;
 pub use retry::Retry;
 
-use crate::commit::Plan;
+use crate::commit::{KeyState, Plan};
 use crate::reads::Reads;
 use crate::store::Store;
 use crate::{Db, Error, Hardware, KeyRange, Map, Media};
@@ -26,12 +26,13 @@ use std::cell::RefCell;
 /// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has acknowledged
 ///   is there.
 /// * **Waiting**: nobody waits for a transaction that runs. A commit and another write wait for each other only if they
-///   change the same key (or, rarely, keys with the same hash). Readers of maps never wait; they may see some changes of a
-///   commit that is being carried out and not yet others, as with a [`Batch`](crate::Batch).
+///   change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is being
+///   changed. Readers of maps never wait; they may see some changes of a commit that is being carried out and not yet
+///   others, as with a [`Batch`](crate::Batch).
 /// * **Until it is committed**, a transaction may have read some keys before another writer changed them and others after
 ///   it. What it then computes is thrown away; but code in between should bear to see what never was together.
 ///
-/// It reads what it has changed itself. It holds the maps that it has used: they cannot be dropped meanwhile. Dropped, it
+/// It reads what it has changed itself. It keeps a copy of all that it reads and changes in memory, and holds the maps that it has used: they cannot be dropped meanwhile. Dropped, it
 /// has done nothing. [`Db::transact`] runs a transaction again after a conflict.
 #[must_use = "a transaction changes nothing before it is committed"]
 pub struct Transaction<'d, M: Media = Hardware> {
@@ -167,8 +168,10 @@ impl<M: Media> Transaction<'_, M> {
         let (traffic, media) = (&self.store.traffic, self.store.heap.media());
         let id = map.index.stripe_of(key);
         let version = traffic.stripes.version(id, &traffic.gate, media)?;
-        self.reads.borrow_mut().note(id, version, map, key)?;
-        map.get(key)
+        let value = map.get(key)?;
+        let read = KeyState::new(map, key, value.as_deref());
+        self.reads.borrow_mut().note(id, version, read)?;
+        Ok(value)
     }
 
     /// Whether the key is present.
@@ -274,7 +277,7 @@ impl<M: Media> Transaction<'_, M> {
 
     /// Commits it, if what it has read is still so: it is durable when this returns.
     ///
-    /// Costs a look at a word for each key that was read, two scans of the ranges that were read, and the writes of its
+    /// Costs two looks at a word for each key that was read, two scans of the ranges that were read, and the writes of its
     /// changes; if there are several, three fences and the persists of a copy of them as well. Of batches and transactions
     /// with several changes sixteen at a time are carried out; others wait.
     ///

@@ -325,3 +325,38 @@ fn commits_wait_for_a_slot() -> Outcome {
     assert_eq!(map.count()?, 2 * done.into_inner() as u64);
     Ok(())
 }
+
+/// A key of the same stripe as one that a transaction has read and is changed in the meantime is no conflict; the key itself
+/// is, unless it is changed back.
+#[test]
+fn keys_of_one_stripe_do_not_conflict() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("m")?;
+    let id = map.index.stripe_of(b"read");
+    let mut others = (0u32..)
+        .map(|i| i.to_be_bytes())
+        .filter(|key| map.index.stripe_of(key) == id);
+    let (other, third) = (
+        others.next().expect("many keys"),
+        others.next().expect("many keys"),
+    );
+    for changes in [&b"read"[..], b"another", &other] {
+        let mut tx = db.begin();
+        assert_eq!(tx.get(&map, "read")?, None);
+        map.upsert(other, "changed")?;
+        assert_eq!(tx.get(&map, third)?, None);
+        tx.upsert(&map, changes, "1")?;
+        tx.commit()?;
+        map.remove("read")?;
+
+        let mut tx = db.begin();
+        assert_eq!((tx.get(&map, "read")?, tx.get(&map, third)?), (None, None));
+        map.upsert(third, "not for long")?;
+        map.remove(third)?;
+        map.upsert("read", "1")?;
+        tx.upsert(&map, changes, "2")?;
+        assert!(matches!(tx.commit(), Err(Error::Conflict { key, .. }) if key == b"read"));
+        map.remove("read")?;
+    }
+    Ok(())
+}

@@ -305,7 +305,7 @@ fn tries_are_counted() -> Outcome {
         let done = db.transact_with(&Retry::new().tries(tries).longest_pause(Duration::ZERO), |tx| {
             runs += 1;
             tx.get(&map, "k")?;
-            map.upsert("k", runs.to_le_bytes())
+            map.upsert("k", (100 * tries + runs).to_le_bytes())
         });
         assert!(is_conflict(done, b"k") && runs == tries);
     }
