@@ -21,6 +21,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Several keys, of any maps, are read and changed as at one moment, and all or nothing, in a transaction:
+//!
+//! ```
+//! # let db = wollemi::Db::anonymous()?;
+//! # let (seats, bookings) = (db.map("seats")?, db.map("bookings")?);
+//! # seats.upsert("7a", "free")?;
+//! let booked = db.transact(|tx| {
+//!     let is_free = tx.get(&seats, "7a")?.as_deref() == Some(b"free");
+//!     if is_free {
+//!         tx.upsert(&seats, "7a", "taken")?;
+//!         tx.upsert(&bookings, "alice", "7a")?;
+//!     }
+//!     Ok::<_, wollemi::Error>(is_free)
+//! })?;
+//! assert!(booked);
+//! # Ok::<(), wollemi::Error>(())
+//! ```
+//!
+//! Transactions are optimistic: nobody waits for one, and if what it has read is changed before it is committed, it is run
+//! again ([`Db::transact`]). A [`Batch`] changes keys without reading them first, and a [`Snapshot`] reads all maps as they
+//! were at one moment, for as long as one likes.
+//!
 //! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged
 //! survives the death of the process; at `power`, which needs persistent memory mapped with `MAP_SYNC`, it survives
 //! the loss of power too. No level exists yet that waits for an ordinary disk. Ask for the level you need with
