@@ -11,9 +11,9 @@
 //! I1 An entry whose end has come is absent for everyone, whether it is still there or not.
 //! I2 It is removed by an edit that looks again: what was put meanwhile stays.
 //!
-//! Not here: the thread that sweeps (`sweeper`).
+//! Not here: the thread that sweeps (`sweeper`), and transactions (`transaction::expiring`).
 
-use crate::{Error, KeyRange, Map, Media, Transaction};
+use crate::{Error, KeyRange, Map};
 use index::{Action, Direction, Edit};
 use std::ops::{Bound, ControlFlow};
 use std::time::{Duration, SystemTime};
@@ -242,7 +242,7 @@ impl Expiring {
     }
 
     /// An entry that is alive, without its header.
-    fn alive(&self, entry: Result<crate::Entry, Error>) -> Option<Result<crate::Entry, Error>> {
+    pub(crate) fn alive(&self, entry: Result<crate::Entry, Error>) -> Option<Result<crate::Entry, Error>> {
         let (key, mut bytes) = match entry {
             Ok(entry) => entry,
             Err(error) => return Some(Err(error)),
@@ -252,83 +252,6 @@ impl Expiring {
         };
         bytes.drain(..HEADER);
         (!is_over(end, now())).then_some(Ok((key, bytes)))
-    }
-
-    /// The value of a key that is alive, and what is left of its life, as a transaction sees it. Whether it is alive is asked
-    /// when it is read, not when the transaction is committed.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotExpiring`], and as [`Transaction::get`].
-    pub fn get_in<M: Media>(
-        &self,
-        tx: &Transaction<'_, M>,
-        key: impl AsRef<[u8]>,
-    ) -> Result<Option<WithLife>, Error> {
-        match tx.get(&self.map, key)? {
-            Some(bytes) => self.read(&bytes),
-            None => Ok(None),
-        }
-    }
-
-    /// Gives the key this value and, if any, this life in a transaction.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let db = wollemi::Db::anonymous()?;
-    /// let (sessions, log) = (wollemi::Expiring::new(db.map("sessions")?), db.map("log")?);
-    /// db.transact(|tx| {
-    ///     if sessions.get_in(tx, "alice")?.is_none() {
-    ///         sessions.upsert_in(tx, "alice", "token", Some(Duration::from_secs(60)))?;
-    ///         tx.upsert(&log, "alice", "logged in")?;
-    ///     }
-    ///     Ok::<_, wollemi::Error>(())
-    /// })?;
-    /// assert_eq!(sessions.get("alice")?, Some(b"token".to_vec()));
-    /// # Ok::<(), wollemi::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::upsert`].
-    pub fn upsert_in<M: Media>(
-        &self,
-        tx: &mut Transaction<'_, M>,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        life: Option<Duration>,
-    ) -> Result<(), Error> {
-        tx.upsert(&self.map, key, self.bytes(value, life))
-    }
-
-    /// Removes the key in a transaction; `false` if none that is alive is there.
-    ///
-    /// # Errors
-    ///
-    /// As [`get_in`](Expiring::get_in).
-    pub fn remove_in<M: Media>(
-        &self,
-        tx: &mut Transaction<'_, M>,
-        key: impl AsRef<[u8]>,
-    ) -> Result<bool, Error> {
-        let alive = self.get_in(tx, key.as_ref())?.is_some();
-        tx.remove(&self.map, key)?;
-        Ok(alive)
-    }
-
-    /// The entries between two bounds that are alive when they are come to, in key order, as a transaction sees them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::range`].
-    pub fn range_in<'t, M: Media>(
-        &'t self,
-        tx: &'t Transaction<'_, M>,
-        keys: impl KeyRange,
-    ) -> Result<impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> + 't, Error> {
-        let entries = tx.range(&self.map, keys)?;
-        Ok(entries.filter_map(|entry| self.alive(entry)))
     }
 
     /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their end;

@@ -3,9 +3,12 @@
 //! While it runs, a transaction holds nothing: it notes what it reads (`reads`) and keeps what it changes to itself
 //! (`overlay`). How it is committed, and why that is serializable: [`commit`](crate::commit).
 
+mod expiring;
 mod iter;
 mod overlay;
 mod retry;
+#[cfg(feature = "typed")]
+mod typed;
 
 pub use iter::TransactionRange;
 use overlay::Overlay;

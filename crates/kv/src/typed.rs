@@ -1,6 +1,6 @@
 //! Maps of Rust's own types: keys in an encoding that keeps their order, values by `serde`, in postcard's format.
 
-use crate::{Error, Map, Media, Transaction};
+use crate::{Error, Map};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -106,12 +106,12 @@ impl<A: FixedKey, B: FixedKey> FixedKey for (A, B) {
     const LEN: usize = A::LEN + B::LEN;
 }
 
-fn bounds<K: Key>(keys: impl RangeBounds<K>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+pub(crate) fn bounds<K: Key>(keys: impl RangeBounds<K>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let bytes = |bound: Bound<&K>| bound.map(bytes_of);
     (bytes(keys.start_bound()), bytes(keys.end_bound()))
 }
 
-fn bytes_of(key: &impl Key) -> Vec<u8> {
+pub(crate) fn bytes_of(key: &impl Key) -> Vec<u8> {
     let mut bytes = Vec::new();
     key.write(&mut bytes);
     bytes
@@ -188,7 +188,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> Result<V, Error> {
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<V, Error> {
         match postcard::take_from_bytes(bytes) {
             Ok((value, [])) => Ok(value),
             Ok(_) => Err(self.wrong("bytes are left over")),
@@ -227,80 +227,10 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.map.range(bounds(keys)).map(|entry| self.entry(entry))
     }
 
-    fn entry(&self, entry: Result<crate::Entry, Error>) -> Result<(K, V), Error> {
+    pub(crate) fn entry(&self, entry: Result<crate::Entry, Error>) -> Result<(K, V), Error> {
         let (key, value) = entry?;
         let key = K::read(&key).ok_or_else(|| self.wrong("a key of another type"))?;
         Ok((key, self.read(&value)?))
-    }
-
-    /// The key's value, as a transaction sees it.
-    ///
-    /// ```
-    /// let db = wollemi::Db::anonymous()?;
-    /// let stock = wollemi::TypedMap::<String, u32>::new(db.map("stock")?);
-    /// stock.upsert(&"apples".to_owned(), &12)?;
-    /// let left = db.transact(|tx| {
-    ///     let apples = "apples".to_owned();
-    ///     let left = stock.get_in(tx, &apples)?.unwrap_or(0).saturating_sub(2);
-    ///     stock.upsert_in(tx, &apples, &left)?;
-    ///     Ok::<_, wollemi::Error>(left)
-    /// })?;
-    /// assert_eq!(left, 10);
-    /// # Ok::<(), wollemi::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Value`], and as [`Transaction::get`].
-    pub fn get_in<M: Media>(&self, tx: &Transaction<'_, M>, key: &K) -> Result<Option<V>, Error> {
-        let bytes = tx.get(&self.map, bytes_of(key))?;
-        bytes.map(|bytes| self.read(&bytes)).transpose()
-    }
-
-    /// Adds the key in a transaction if it is absent there; `false` if it is present.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Value`], and as [`Transaction::insert`].
-    pub fn insert_in<M: Media>(
-        &self,
-        tx: &mut Transaction<'_, M>,
-        key: &K,
-        value: &V,
-    ) -> Result<bool, Error> {
-        tx.insert(&self.map, bytes_of(key), self.value(value)?)
-    }
-
-    /// Gives the key this value in a transaction.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Value`], and as [`Transaction::upsert`].
-    pub fn upsert_in<M: Media>(&self, tx: &mut Transaction<'_, M>, key: &K, value: &V) -> Result<(), Error> {
-        tx.upsert(&self.map, bytes_of(key), self.value(value)?)
-    }
-
-    /// Removes the key in a transaction; `false` if it is absent there.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::remove`].
-    pub fn remove_in<M: Media>(&self, tx: &mut Transaction<'_, M>, key: &K) -> Result<bool, Error> {
-        tx.remove(&self.map, bytes_of(key))
-    }
-
-    /// The entries between two bounds, in key order, as a transaction sees them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transaction::range`].
-    pub fn range_in<'t, M: Media>(
-        &'t self,
-        tx: &'t Transaction<'_, M>,
-        keys: impl RangeBounds<K>,
-    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V), Error>> + 't, Error> {
-        let entries = tx.range(&self.map, bounds(keys))?;
-        Ok(entries.map(|entry| self.entry(entry)))
     }
 }
 

@@ -112,6 +112,8 @@ fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     let (held, comes, go) = Held::of(&map);
     let apart = apart_from(&map, "held");
     std::thread::scope(|scope| {
+        // It goes if this fails, and then the committer does.
+        let go = go;
         let committer = scope.spawn(|| put_two(&db, &held, "held"));
         comes.recv().expect("it comes to its changes");
         put_two(&db, &map, &apart)?;
