@@ -111,6 +111,8 @@ fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     map.upsert("held 2", "before")?;
     let (held, comes, go) = Held::of(&map);
     let apart = apart_from(&map, "held");
+    let (mut early, looks) = (db.begin(), db.begin());
+    assert!(early.contains(&map, "held 2")? && looks.contains(&map, "held 2")?);
     std::thread::scope(|scope| {
         // It goes if this fails, and then the committer does.
         let go = go;
@@ -125,6 +127,9 @@ fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
         assert!(batch.commit()?);
         assert_eq!(map.get("held 2")?, Some(b"before".to_vec()));
 
+        early.upsert(&map, format!("{apart} 1"), "in vain")?;
+        assert!(matches!(early.commit(), Err(Error::Conflict { key, .. }) if key == b"held 2"));
+        assert!(matches!(looks.commit(), Err(Error::Conflict { .. })));
         let mut tx = db.begin();
         assert_eq!(tx.prefix(&map, &apart)?.count(), 2);
         tx.upsert(&map, format!("{apart} 1"), "after the range")?;
