@@ -131,7 +131,7 @@ fn the_reader_finds_what_kills_leave() {
     assert_eq!(mset.as_deref(), Some("+OK"));
     server.kill();
     let (found, said) = read(&pool, "memcached");
-    assert!(said.contains("b'': kind 0x766b77"), "{said}");
+    assert!(said.contains("b'': kind 0x1766b77"), "{said}");
     assert!(found == lines(&exported(&pool, "memcached")));
 
     pool.ok(["put", "0000000", "00000000"]);

@@ -2,6 +2,7 @@
 
 use crate::gate::Closed;
 use crate::guarded::{MapIndex, Traffic};
+use crate::stripes::StripeId;
 use crate::{IndexKind, Map};
 use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
 use pmem::Hardware;
@@ -94,8 +95,11 @@ impl Index for Damaged {
 }
 
 impl MapIndex for Damaged {
-    fn write_alone(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         self.write(key, edit)
+    }
+    fn stripe_of(&self, _: &[u8]) -> StripeId {
+        0
     }
     fn close_gate(&self) -> Result<Closed<'_>, index::Error> {
         self.traffic.gate.close(&Hardware::detect())

@@ -39,13 +39,22 @@ pub enum Error {
         /// What was asked for.
         wanted: IndexKind,
     },
-    /// The map belongs to another database than the batch or the snapshot that it was given to.
+    /// The map belongs to another database than the batch, the transaction or the snapshot that it was given to.
     #[error("map '{0}': of another database")]
     OtherDatabase(String),
-    /// The batch is committed, but not all of its changes could be made: the pool is damaged, or was full although room
+    /// What a transaction has read was changed by another writer before it was committed, also in the last of the tries
+    /// that it had. Nothing was changed. Run it again.
+    #[error("map '{map}': key '{}' was changed while a transaction that has read it was running; run it again", key.escape_ascii())]
+    Conflict {
+        /// The map's name.
+        map: String,
+        /// The key; or, while another commit is about to change a key of the same hash, one that was read.
+        key: Vec<u8>,
+    },
+    /// The batch or transaction is committed, but not all of its changes could be made: the pool is damaged, or was full although room
     /// had been set apart. The next opening of the database makes them, given room; until then all writes fail.
     #[error(
-        "the batch is committed, and the next opening of the database will complete it, given room; until then nothing can be written: {0}"
+        "the changes are committed, and the next opening of the database will complete them, given room; until then nothing can be written: {0}"
     )]
     Unfinished(Box<Error>),
     /// There is a map of this name already, and what was to be made is another.
@@ -82,6 +91,11 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn conflict(map: &str, key: &[u8]) -> Error {
+        let (map, key) = (map.to_owned(), key.to_owned());
+        Error::Conflict { map, key }
+    }
+
     pub(crate) fn other_index(name: &str, found: IndexKind, wanted: IndexKind) -> Error {
         let name = name.to_owned();
         Error::OtherIndex { name, found, wanted }

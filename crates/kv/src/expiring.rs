@@ -11,7 +11,7 @@
 //! I1 An entry whose end has come is absent for everyone, whether it is still there or not.
 //! I2 It is removed by an edit that looks again: what was put meanwhile stays.
 //!
-//! Not here: the thread that sweeps (`sweeper`).
+//! Not here: the thread that sweeps (`sweeper`), and transactions (`transaction::expiring`).
 
 use crate::{Error, KeyRange, Map};
 use index::{Action, Direction, Edit};
@@ -238,17 +238,20 @@ impl Expiring {
 
     /// The entries between two bounds that are alive when they are come to, in key order.
     pub fn range(&self, keys: impl KeyRange) -> impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> {
-        self.map.range(keys).filter_map(|entry| {
-            let (key, mut bytes) = match entry {
-                Ok(entry) => entry,
-                Err(error) => return Some(Err(error)),
-            };
-            let Some((end, _)) = read(&bytes) else {
-                return Some(Err(self.foreign()));
-            };
-            bytes.drain(..HEADER);
-            (!is_over(end, now())).then_some(Ok((key, bytes)))
-        })
+        self.map.range(keys).filter_map(|entry| self.alive(entry))
+    }
+
+    /// An entry that is alive, without its header.
+    pub(crate) fn alive(&self, entry: Result<crate::Entry, Error>) -> Option<Result<crate::Entry, Error>> {
+        let (key, mut bytes) = match entry {
+            Ok(entry) => entry,
+            Err(error) => return Some(Err(error)),
+        };
+        let Some((end, _)) = read(&bytes) else {
+            return Some(Err(self.foreign()));
+        };
+        bytes.drain(..HEADER);
+        (!is_over(end, now())).then_some(Ok((key, bytes)))
     }
 
     /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their end;

@@ -1,33 +1,35 @@
-//! Who may write now: any number of writers of single keys, or one closer that needs all writers to stand still.
+//! Who may write now: any number of writers and committers, or one closer that needs all of them to stand still.
 //!
 //! A writer counts itself in, in one of a few counters so that writers on different processors share no line, and looks
-//! whether the gate is open. A closer shuts the gate, and then waits until all counters are zero. Readers do not come by
+//! whether the gate is open. A closer closes the gate, and then waits until all counters are zero. Readers do not come by
 //! here.
 //!
 //! The gate does not leave writers out for good. A writer that finds it closed says that it waits. Closers pass by waiting
-//! writers [`PASSED_BY`] times; then none shuts the gate before all of these are in. (Were it once, each closing would wait
+//! writers [`PASSED_BY`] times; then none closes the gate before all of these are in. (Were it once, each closing would wait
 //! for the scheduler to wake a writer.)
 //!
 //! I1 While a [`Closed`] is held, no [`Pass`] is.
-//! I2 A pass is held for one write, or for several in one call, none of which waits. Its holder waits for nothing that waits
+//! I2 A pass is held for one write, for several in one call, or for one commit. Its holder waits for nothing but
+//!    [stripes](crate::stripes) and the slots of intents, whose holders have passes themselves, and for nothing that waits
 //!    for guards: it is pinned, and so the heap does not let it wait for recovery. Hence a thread that waits here, with a
 //!    guard or without, waits for a bounded time.
-//! I3 A gate whose closer has gone without finishing what it had begun stays shut for as long as the database is open.
-//! I4 From the moment at which a writer has said that it waits, at most [`PASSED_BY`] closers shut the gate before that
+//! I3 A gate that was [shut](Gate::shut), since a commit was published and could not be finished, stays shut for as long as
+//!    the database is open.
+//! I4 From the moment at which a writer has said that it waits, at most [`PASSED_BY`] closers close the gate before that
 //!    writer passes, and one more that had already looked for waiting writers.
 
 use crossbeam_utils::CachePadded;
 use index::Error;
 use pmem::Media;
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::time::Duration;
 
 const COUNTERS: usize = 16;
 
 const OPEN: u8 = 0;
+/// A bit: a closer holds the gate.
 const CLOSED: u8 = 1;
-/// It stays shut.
+/// A bit: the gate stays shut.
 const SHUT: u8 = 2;
 
 /// Closings in a row that waiting writers may have to stand by.
@@ -69,27 +71,11 @@ impl Drop for Pass<'_> {
 
 /// All writers stand still.
 #[derive(Debug)]
-pub(crate) struct Closed<'g> {
-    gate: &'g Gate,
-    unfinished: Cell<bool>,
-}
-
-impl Closed<'_> {
-    /// What now begins must be finished before any other write.
-    pub fn begin(&self) {
-        self.unfinished.set(true);
-    }
-
-    /// It is finished.
-    pub fn finish(&self) {
-        self.unfinished.set(false);
-    }
-}
+pub(crate) struct Closed<'g>(&'g Gate);
 
 impl Drop for Closed<'_> {
     fn drop(&mut self) {
-        let state = if self.unfinished.get() { SHUT } else { OPEN };
-        self.gate.state.store(state, SeqCst);
+        self.0.state.fetch_and(!CLOSED, SeqCst);
     }
 }
 
@@ -119,7 +105,7 @@ impl Gate {
         let mut turn = 0;
         loop {
             match self.state.load(SeqCst) {
-                SHUT => return Err(Error::Unfinished),
+                state if state & SHUT != 0 => return Err(Error::Unfinished),
                 OPEN => {
                     let pass = Pass::count(counter);
                     if self.state.load(SeqCst) == OPEN {
@@ -132,8 +118,26 @@ impl Gate {
         }
     }
 
-    /// Whether a closer may shut the gate: no writer waits, or those that do have not been passed by too often.
-    fn may_be_shut(&self) -> bool {
+    /// Keeps the gate shut for as long as the database is open: a commit was published and cannot be finished, and no other
+    /// write may come before its changes. Called by a holder of a pass.
+    pub fn shut(&self) {
+        self.state.fetch_or(SHUT, SeqCst);
+    }
+
+    /// Whether the gate stays shut.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unfinished`]
+    pub fn refuse_if_shut(&self) -> Result<(), Error> {
+        match self.state.load(SeqCst) & SHUT {
+            0 => Ok(()),
+            _ => Err(Error::Unfinished),
+        }
+    }
+
+    /// Whether a closer may close the gate: no writer waits, or those that do have not been passed by too often.
+    fn may_be_closed(&self) -> bool {
         self.waiting.load(SeqCst) == 0 || self.passed_by.load(SeqCst) < PASSED_BY
     }
 
@@ -147,9 +151,9 @@ impl Gate {
         let mut turn = 0;
         loop {
             match self.state.load(SeqCst) {
-                SHUT => return Err(Error::Unfinished),
+                state if state & SHUT != 0 => return Err(Error::Unfinished),
                 // Each writer that waits can go in now, and no other begins to wait while the gate is open.
-                OPEN if self.may_be_shut() => {
+                OPEN if self.may_be_closed() => {
                     if self.state.compare_exchange(OPEN, CLOSED, SeqCst, SeqCst).is_ok() {
                         break;
                     }
@@ -162,21 +166,21 @@ impl Gate {
             _ => self.passed_by.load(SeqCst) + 1,
         };
         self.passed_by.store(passed_by, SeqCst);
-        let closed = Closed {
-            gate: self,
-            unfinished: Cell::new(false),
-        };
+        let closed = Closed(self);
         let mut turn = 0;
         for counter in &self.writers {
             while counter.load(SeqCst) != 0 {
                 wait(&mut turn, media);
             }
         }
+        // A committer that was inside may have shut it.
+        self.refuse_if_shut()?;
         Ok(closed)
     }
 }
 
-fn wait<M: Media>(turn: &mut u32, media: &M) {
+/// A turn of waiting for another thread.
+pub(crate) fn wait<M: Media>(turn: &mut u32, media: &M) {
     media.wait(*turn);
     *turn = turn.saturating_add(1);
     if *turn > AWAKE && !M::TAKES_TURNS {
@@ -272,20 +276,23 @@ mod tests {
         Ok(())
     }
 
-    /// Who goes without finishing what was begun, by an error or a panic, leaves the gate shut for all.
+    /// A gate that was shut by a thread inside stays shut for all, for a closer that waits for that thread, too.
     #[test]
     fn what_is_unfinished_shuts_it() -> Result<(), Error> {
-        let (gate, media) = (Gate::default(), Hardware::detect());
-        let closed = gate.close(&media)?;
-        closed.begin();
-        closed.finish();
-        drop(closed);
-        drop(gate.enter(&media)?);
-        let closed = gate.close(&media)?;
-        closed.begin();
-        drop(closed);
-        assert!(matches!(gate.enter(&media), Err(Error::Unfinished)));
-        assert!(matches!(gate.close(&media), Err(Error::Unfinished)));
+        let (gate, media) = (&Gate::default(), &Hardware::detect());
+        let pass = gate.enter(media)?;
+        std::thread::scope(|scope| {
+            let closer = scope.spawn(|| gate.close(media).map(drop));
+            while gate.state.load(SeqCst) == OPEN {
+                std::thread::yield_now();
+            }
+            gate.shut();
+            drop(pass);
+            let closed = closer.join().expect("no panic");
+            assert!(matches!(closed, Err(Error::Unfinished)));
+        });
+        assert!(matches!(gate.enter(media), Err(Error::Unfinished)));
+        assert!(matches!(gate.close(media), Err(Error::Unfinished)));
         Ok(())
     }
 }

@@ -1,10 +1,13 @@
-//! Indexes as maps have them: each write comes through the database's [`Gate`], and what it replaces is kept for the
-//! snapshots that there are, and told to who watches.
+//! Indexes as maps have them: each write comes through the database's [`Gate`] and takes its key's
+//! [stripe](crate::stripes); what it replaces is kept for the snapshots that there are, and its change is told to the
+//! watches.
 //!
 //! Reads go straight to the index.
 
+use crate::active::Active;
 use crate::befores::Befores;
 use crate::gate::{Closed, Gate};
+use crate::stripes::{Held, StripeId, Stripes, hash, stripe_of};
 use crate::watch::Watches;
 use heap::{Guard, Heap};
 use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
@@ -16,14 +19,19 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
     pub gate: Gate,
+    pub stripes: Stripes,
+    pub active: Active,
     pub befores: Befores,
     pub watches: Watches,
 }
 
 /// An index behind the gate.
 pub(crate) trait MapIndex: Index {
-    /// Writes, for who has closed the gate.
-    fn write_alone(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
+    /// Writes, for a thread that holds the key's stripe.
+    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
+
+    /// The stripe of a key.
+    fn stripe_of(&self, key: &[u8]) -> StripeId;
 
     /// Closes the database's gate.
     fn close_gate(&self) -> Result<Closed<'_>, Error>;
@@ -34,23 +42,64 @@ pub(crate) trait MapIndex: Index {
 
 /// An index behind the gate, by its type.
 pub(crate) struct Guarded<I, M: Media> {
-    pub index: I,
-    pub name: Arc<str>,
-    pub traffic: Arc<Traffic>,
-    pub heap: Heap<M>,
+    index: I,
+    name: Arc<str>,
+    /// Of the name.
+    hash: u64,
+    traffic: Arc<Traffic>,
+    heap: Heap<M>,
 }
 
 impl<I: Index, M: Media> Guarded<I, M> {
+    pub fn new(index: I, name: &str, traffic: &Arc<Traffic>, heap: &Heap<M>) -> Guarded<I, M> {
+        Guarded {
+            index,
+            name: name.into(),
+            hash: hash(0, name.as_bytes()),
+            traffic: traffic.clone(),
+            heap: heap.clone(),
+        }
+    }
+
     fn try_write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if self.heap.pool().is_read_only() {
             return Err(Error::ReadOnly);
         }
         let media = self.heap.media();
-        let _pass = self.traffic.gate.enter(media)?;
-        let _lane = self.traffic.watches.lane(key, media);
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits at the gate.
+        let Traffic {
+            gate,
+            stripes,
+            active,
+            ..
+        } = &*self.traffic;
+        let _pass = gate.enter(media)?;
+        let mut held = stripes.lock(self.stripe_of(key), gate, media)?;
+        active.meet(&self.name, key);
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the gate or
+        // for the stripe.
         let _guard = heap::pin();
-        self.write_alone(key, edit)
+        let action = self.write_held(key, edit)?;
+        if action != Action::Keep {
+            held.changed();
+        }
+        Ok(action)
+    }
+
+    /// Takes the stripes of the first of these keys, as many as are all different, and says how many these are.
+    fn lock_group(&self, keys: &[&[u8]]) -> Result<(Vec<Held<'_>>, usize), Error> {
+        let ids: Vec<_> = keys.iter().map(|key| self.stripe_of(key)).collect();
+        // Keys that are the same have the same stripe, which is rare among others.
+        let repeats = |i: &usize| (0..*i).any(|j| ids[j] == ids[*i] && keys[j] == keys[*i]);
+        let len = (0..keys.len()).find(repeats).unwrap_or(keys.len());
+        let Traffic {
+            gate,
+            stripes,
+            active,
+            ..
+        } = &*self.traffic;
+        let held = stripes.lock_all(ids[..len].to_vec(), gate, self.heap.media())?;
+        keys[..len].iter().for_each(|key| active.meet(&self.name, key));
+        Ok((held, len))
     }
 }
 
@@ -65,8 +114,8 @@ impl<I: Index, M: Media> Guarded<I, M> {
     }
 }
 
-/// So many keys of several come with one pass of the gate and under one guard: for no more do snapshots and batches wait, and what
-/// these replace can then serve others.
+/// Keys per gate pass and guard. Bounds how long others wait for the gate and the stripes, and how long what these keys
+/// replace is kept from other uses.
 const PASS: usize = 64;
 
 /// Edits of several keys, on their way.
@@ -106,7 +155,7 @@ impl Edits for Group<'_> {
 }
 
 impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
-    fn write_alone(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let Traffic { befores, watches, .. } = &*self.traffic;
         let action = if befores.are_kept() {
             self.index
@@ -118,6 +167,11 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
             watches.tell(&self.name, key, action, edit);
         }
         Ok(action)
+    }
+
+    #[inline]
+    fn stripe_of(&self, key: &[u8]) -> StripeId {
+        stripe_of(self.hash, key)
     }
 
     fn close_gate(&self) -> Result<Closed<'_>, Error> {
@@ -165,6 +219,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             gate,
             befores,
             watches,
+            ..
         } = &*self.traffic;
         let mut group = Group {
             edits,
@@ -174,16 +229,20 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             ended: false,
         };
         while group.done < keys.len() && !group.ended {
-            let end = keys.len().min(group.done + PASS);
+            let mut end = keys.len().min(group.done + PASS);
             // While a pass is held, no snapshot and no watch begins.
             if !self.heap.pool().is_read_only()
                 && let Ok(_pass) = gate.enter(self.heap.media())
                 && !befores.are_kept()
                 && !watches.are_there()
+                && let Ok((mut held, len)) = self.lock_group(&keys[group.done..end])
             {
                 let _guard = heap::pin();
-                group.first = group.done;
+                (group.first, end) = (group.done, group.done + len);
                 self.index.write_many(&keys[group.first..end], &mut group);
+                if group.changed {
+                    held.iter_mut().for_each(Held::changed);
+                }
             }
             // What is noted or told, and what failed for want of room or may not be, goes by itself.
             if group.done < end && !group.ended {

@@ -1,7 +1,7 @@
-//! The database's own root, and the intent: what a committed batch is about to do.
+//! The database's own root, and the intents: what committed batches and transactions are about to do.
 //!
 //! ```text
-//! root ""  -->  Own      8  intent: link to an Intent, or null
+//! root ""  -->  Own    128  intents: 16 slots, each a link to an Intent, or null
 //!               Intent   8  bytes of what follows the count
 //!                        8  count of changes
 //!                        …  the changes, one after the other, not aligned:
@@ -12,17 +12,29 @@
 //!                           …  name, key, value
 //! ```
 //!
-//! Little endian. The root is made by the first batch.
+//! Little endian. The root is made by the first commit of several changes. Before transactions came, it was of another kind
+//! and had one slot:
+//!
+//! ```text
+//! root ""  -->  SingleSlot  8  intent: link to an Intent, or null
+//! ```
 //!
 //! I1 An intent is constant from its publication, and durable before it.
-//! I2 While a link to it stands in the root, nobody writes to any map but by it.
+//! I2 While a link to it stands in the root, its keys are written by it alone. So intents that stand at one time name
+//!    different keys.
 
 use heap::{Access, Trace, footprint};
 use pmem::{Link, Media, Offset, PSlot, PWord, Persistent, Tag};
 use std::sync::Arc;
 
 /// The kind of the root, which no index has.
-pub(crate) const KIND: u32 = u32::from_le_bytes(*b"wkv\0");
+pub(crate) const KIND: u32 = u32::from_le_bytes(*b"wkv\x01");
+
+/// The kind of a root that has one slot.
+pub(crate) const SINGLE_SLOT: u32 = u32::from_le_bytes(*b"wkv\0");
+
+/// Intents that can stand at one time.
+pub(crate) const SLOTS: usize = 16;
 
 /// The name of the root, which no map can have.
 pub(crate) const NAME: &[u8] = b"";
@@ -31,14 +43,28 @@ pub(crate) const NAME: &[u8] = b"";
 pub(crate) const INTENT: Tag = Tag::new(2);
 
 /// The root object.
-#[repr(C)]
+#[repr(C, align(64))]
 pub(crate) struct Own {
-    /// The intent of the batch that is being carried out.
+    /// The intents of the commits that are being carried out.
+    pub intents: [PSlot; SLOTS],
+}
+
+const _: () = assert!(size_of::<Own>() == 128);
+
+// SAFETY: `repr(C)` of words, whose size is a multiple of the alignment: no padding.
+unsafe impl Persistent for Own {
+    const WORDS_ONLY: bool = true;
+}
+
+/// The root object with one slot.
+#[repr(C)]
+pub(crate) struct SingleSlot {
+    /// The intent of the batch that was being carried out.
     pub intent: PSlot,
 }
 
 // SAFETY: `repr(C)` of one word, no padding.
-unsafe impl Persistent for Own {
+unsafe impl Persistent for SingleSlot {
     const WORDS_ONLY: bool = true;
 }
 
@@ -155,31 +181,44 @@ fn damaged(what: &'static str, offset: u64) -> heap::Error {
     heap::Error::Damaged { what, offset }
 }
 
-struct Tracer;
+/// What knows the roots of one kind.
+pub(crate) struct Tracer {
+    kind: u32,
+}
 
-// SAFETY: it tells the one slot that the root has; intents have none.
+impl Tracer {
+    const SLOTS: Tracer = Tracer { kind: KIND };
+    pub const SINGLE_SLOT: Tracer = Tracer { kind: SINGLE_SLOT };
+}
+
+// SAFETY: it tells all slots that the root has; intents have none.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
-        KIND
+        self.kind
     }
 
     fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, heap::Error> {
         let offset = link.offset().ok_or(damaged("a root that is nowhere", 0))?;
         let wrong = || damaged("the database's root makes no sense", offset.get());
+        let media = heap.media();
         let len = if link.tag() == INTENT {
-            let bytes = heap.at::<Intent>(offset)?.bytes.load(heap.media());
+            let bytes = heap.at::<Intent>(offset)?.bytes.load(media);
             footprint::<Intent>(usize::try_from(bytes).map_err(|_| wrong())?)
+        } else if self.kind == SINGLE_SLOT {
+            children.push(heap.at::<SingleSlot>(offset)?.intent.load(media));
+            footprint::<SingleSlot>(0)
         } else {
-            children.push(heap.at::<Own>(offset)?.intent.load(heap.media()));
+            let own = heap.at::<Own>(offset)?;
+            children.extend(own.intents.iter().map(|slot| slot.load(media)));
             footprint::<Own>(0)
         };
         Ok(len.ok_or_else(wrong)? as u64)
     }
 }
 
-/// What tells the heap what the root keeps alive.
-pub(crate) fn tracer<M: Media>() -> Arc<dyn Trace<M>> {
-    Arc::new(Tracer)
+/// What tells the heap what the roots keep alive.
+pub(crate) fn tracers<M: Media>() -> [Arc<dyn Trace<M>>; 2] {
+    [Arc::new(Tracer::SLOTS), Arc::new(Tracer::SINGLE_SLOT)]
 }
 
 #[cfg(test)]

@@ -21,6 +21,28 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Several keys, of any maps, are read and changed as at one moment, and all or nothing, in a transaction:
+//!
+//! ```
+//! # let db = wollemi::Db::anonymous()?;
+//! # let (seats, bookings) = (db.map("seats")?, db.map("bookings")?);
+//! # seats.upsert("7a", "free")?;
+//! let booked = db.transact(|tx| {
+//!     let is_free = tx.get(&seats, "7a")?.as_deref() == Some(b"free");
+//!     if is_free {
+//!         tx.upsert(&seats, "7a", "taken")?;
+//!         tx.upsert(&bookings, "alice", "7a")?;
+//!     }
+//!     Ok::<_, wollemi::Error>(is_free)
+//! })?;
+//! assert!(booked);
+//! # Ok::<(), wollemi::Error>(())
+//! ```
+//!
+//! Transactions are optimistic: nobody waits for one, and if what it has read is changed before it is committed, it is run
+//! again ([`Db::transact`]). A [`Batch`] changes keys without reading them first, and a [`Snapshot`] reads all maps as they
+//! were at one moment, for as long as one likes.
+//!
 //! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged
 //! survives the death of the process; at `power`, which needs persistent memory mapped with `MAP_SYNC`, it survives
 //! the loss of power too. No level exists yet that waits for an ordinary disk. Ask for the level you need with
@@ -31,10 +53,12 @@
 //! Below this crate: the list of the indexes that can hold a map (`wollemi-indexes`), their contract (`wollemi-index`),
 //! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
 
+mod active;
 mod backup;
 mod batch;
 mod befores;
 mod bounds;
+mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
@@ -45,14 +69,19 @@ mod guarded;
 mod intent;
 mod iter;
 mod map;
+mod merge;
 #[cfg(doctest)]
 mod misuse;
 mod options;
+mod own;
 mod reader;
+mod reads;
 mod report;
 mod snapshot;
 mod store;
+mod stripes;
 mod sweeper;
+mod transaction;
 #[cfg(feature = "typed")]
 mod typed;
 mod watch;
@@ -77,6 +106,7 @@ pub use reader::{Range, Reader};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 pub use snapshot::{Snapshot, View, ViewIter};
 pub use sweeper::Sweeper;
+pub use transaction::{Retry, Transaction, TransactionRange};
 #[cfg(feature = "typed")]
 pub use typed::{FixedKey, Key, TypedMap};
 pub use watch::{Event, Watch};

@@ -3,12 +3,12 @@
 //! Nothing is copied to begin one. What is changed while a snapshot lives has what it was noted in memory first
 //! (`befores`), and who reads the snapshot reads the index and then the notes, which take precedence.
 
-use crate::befores::{Before, Kept};
-use crate::iter::{BATCH_BYTES, Entry};
+use crate::befores::Kept;
+use crate::iter::Entry;
+use crate::merge::{self, Read};
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
 use index::{Batch, Direction, ReadAhead};
-use std::collections::VecDeque;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// All maps of a database as they were when it was taken. It may be read from many threads.
@@ -172,103 +172,30 @@ impl<'s> View<'s> {
         } = batch;
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
         loop {
-            let (low, high) = (
+            let bounds = (
                 lower.as_ref().map(Vec::as_slice),
                 upper.as_ref().map(Vec::as_slice),
             );
-            if !ordered(low, high) {
+            if !merge::ordered(bounds) {
                 return Ok(false);
             }
-            let (mut found, full) = self.read_now(low, high, direction, limit)?;
-            // How far the index has been read.
-            let read = found.last().filter(|_| full).map(|(key, _)| key.clone());
-            let covered = match (&read, direction) {
-                (None, _) => (low, high),
-                (Some(key), Direction::Forward) => (low, Bound::Included(&**key)),
-                (Some(key), Direction::Reverse) => (Bound::Included(&**key), high),
-            };
-            if !ordered(covered.0, covered.1) {
-                let what = "a key out of order";
-                return Err(heap::Error::Damaged { what, offset: 0 }.into());
-            }
+            let mut read = Read::some(&*self.map.index, bounds, direction, limit)?;
+            let covered = read.covered(bounds, direction)?;
             let (notes, more) = self.kept.some(self.map.name(), covered, direction);
-            let reached = match notes.last().filter(|_| more) {
-                None => read,
+            let mut reached = read.reached();
+            if let Some((last, _)) = notes.last().filter(|_| more) {
                 // What lies behind the last of these notes is read again, with the notes there.
-                Some((last, _)) => {
-                    found.truncate(found.partition_point(|(key, _)| !comes_first(last, key, direction)));
-                    Some(last.clone())
-                }
-            };
-            merge(found, notes, direction, entries);
+                let found = &mut read.entries;
+                found.truncate(found.partition_point(|(key, _)| !merge::comes_first(last, key, direction)));
+                reached = Some(last.clone());
+            }
+            merge::merge(read.entries, notes, direction, entries);
             match (reached, direction) {
                 (None, _) => return Ok(false),
                 (Some(_), _) if !entries.is_empty() => return Ok(true),
                 (Some(key), Direction::Forward) => lower = Bound::Excluded(key),
                 (Some(key), Direction::Reverse) => upper = Bound::Excluded(key),
             }
-        }
-    }
-
-    /// Entries of the index as it is now, and whether there are more.
-    fn read_now(
-        &self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        limit: usize,
-    ) -> Result<(Vec<Entry>, bool), index::Error> {
-        let (mut found, mut bytes, mut full) = (Vec::new(), 0, false);
-        let guard = heap::pin();
-        self.map
-            .index
-            .scan(lower, upper, direction, &guard, &mut |key, value| {
-                bytes += key.len() + value.len();
-                found.push((key.to_vec(), value.to_vec()));
-                full = found.len() >= limit || bytes >= BATCH_BYTES;
-                if full {
-                    ControlFlow::Break(())
-                } else {
-                    ControlFlow::Continue(())
-                }
-            })?;
-        Ok((found, full))
-    }
-}
-
-/// Puts what was found, with the notes in its place, in the order of the scan.
-fn merge(
-    found: Vec<Entry>,
-    notes: Vec<(Vec<u8>, Before)>,
-    direction: Direction,
-    entries: &mut VecDeque<Entry>,
-) {
-    let mut found = found.into_iter().peekable();
-    for (key, before) in notes {
-        while let Some(entry) = found.next_if(|(other, _)| comes_first(other, &key, direction)) {
-            entries.push_back(entry);
-        }
-        found.next_if(|(other, _)| *other == key);
-        entries.extend(before.map(|bytes| (key, bytes.to_vec())));
-    }
-    entries.extend(found);
-}
-
-/// Whether a scan comes to `key` before `other`.
-fn comes_first(key: &[u8], other: &[u8], direction: Direction) -> bool {
-    match direction {
-        Direction::Forward => key < other,
-        Direction::Reverse => key > other,
-    }
-}
-
-/// Whether anything can lie between the bounds; `BTreeMap::range` panics on bounds that cross.
-fn ordered(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
-    match (lower, upper) {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
-        (Bound::Included(low), Bound::Included(high)) => low <= high,
-        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-            low < high
         }
     }
 }

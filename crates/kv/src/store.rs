@@ -5,6 +5,7 @@
 
 use crate::guarded::{Guarded, MapIndex, Traffic};
 use crate::intent;
+use crate::own::Slots;
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::{Error, IndexKind, Media};
 use heap::{Heap, Removed, Root, State, Trace, Tracers};
@@ -17,7 +18,9 @@ use std::sync::Arc;
 pub(crate) struct Store<M: Media> {
     pub heap: Heap<M>,
     pub traffic: Arc<Traffic>,
-    /// Changes of a batch that the opening has carried out.
+    /// Slots of intents.
+    pub slots: Slots,
+    /// Changes of commits that the opening has carried out.
     pub carried_out: usize,
 }
 
@@ -36,28 +39,25 @@ struct Shared<'s, M: Media> {
 impl<M: Media> WithIndex for Shared<'_, M> {
     type Out = Arc<dyn MapIndex>;
     fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
-        Arc::new(Guarded {
-            index,
-            name: self.name.into(),
-            traffic: self.store.traffic.clone(),
-            heap: self.store.heap.clone(),
-        })
+        let store = self.store;
+        Arc::new(Guarded::new(index, self.name, &store.traffic, &store.heap))
     }
 }
 
 impl<M: Media> Store<M> {
-    /// The store in a pool. Recovery begins in the background, if it is given threads. A batch that was committed and
-    /// not carried out to its end is so now.
+    /// The store in a pool. Recovery begins in the background, if it is given threads. Commits that were not carried out to
+    /// their end are so now.
     pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<Store<M>, Error> {
         let mut store = Store {
             heap: Heap::new(pool)?,
             traffic: Arc::default(),
+            slots: Slots::default(),
             carried_out: 0,
         };
         if recovery_threads > 0 {
             store.recover(recovery_threads)?;
         }
-        store.carried_out = store.finish_batch()?;
+        store.carried_out = store.finish_commits()?;
         Ok(store)
     }
 
@@ -116,7 +116,7 @@ impl<M: Media> Store<M> {
             .heap
             .roots()?
             .into_iter()
-            .filter(|(_, root)| root.kind != intent::KIND)
+            .filter(|(_, root)| ![intent::KIND, intent::SINGLE_SLOT].contains(&root.kind))
             .map(|(name, root)| map_info(&name, &root))
             .collect();
         maps.sort_by(|a, b| a.name.cmp(&b.name));
@@ -204,10 +204,10 @@ impl<M: Media> Store<M> {
     }
 }
 
-/// What traces the roots: those of the indexes, and our own.
+/// What traces the roots: those of the indexes, and the database's own.
 fn tracers<M: Media>() -> Tracers<M> {
     let mut tracers = IndexKind::tracers();
-    tracers.push(intent::tracer());
+    tracers.extend(intent::tracers());
     tracers
 }
 

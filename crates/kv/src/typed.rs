@@ -106,7 +106,12 @@ impl<A: FixedKey, B: FixedKey> FixedKey for (A, B) {
     const LEN: usize = A::LEN + B::LEN;
 }
 
-fn bytes_of(key: &impl Key) -> Vec<u8> {
+pub(crate) fn bounds<K: Key>(keys: impl RangeBounds<K>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let bytes = |bound: Bound<&K>| bound.map(bytes_of);
+    (bytes(keys.start_bound()), bytes(keys.end_bound()))
+}
+
+pub(crate) fn bytes_of(key: &impl Key) -> Vec<u8> {
     let mut bytes = Vec::new();
     key.write(&mut bytes);
     bytes
@@ -183,7 +188,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> Result<V, Error> {
+    pub(crate) fn read(&self, bytes: &[u8]) -> Result<V, Error> {
         match postcard::take_from_bytes(bytes) {
             Ok((value, [])) => Ok(value),
             Ok(_) => Err(self.wrong("bytes are left over")),
@@ -219,13 +224,13 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
 
     /// The entries between two bounds, in key order.
     pub fn range(&self, keys: impl RangeBounds<K>) -> impl DoubleEndedIterator<Item = Result<(K, V), Error>> {
-        let bytes = |bound: Bound<&K>| bound.map(bytes_of);
-        let bounds = (bytes(keys.start_bound()), bytes(keys.end_bound()));
-        self.map.range(bounds).map(|entry| {
-            let (key, value) = entry?;
-            let key = K::read(&key).ok_or_else(|| self.wrong("a key of another type"))?;
-            Ok((key, self.read(&value)?))
-        })
+        self.map.range(bounds(keys)).map(|entry| self.entry(entry))
+    }
+
+    pub(crate) fn entry(&self, entry: Result<crate::Entry, Error>) -> Result<(K, V), Error> {
+        let (key, value) = entry?;
+        let key = K::read(&key).ok_or_else(|| self.wrong("a key of another type"))?;
+        Ok((key, self.read(&value)?))
     }
 }
 

@@ -1,20 +1,15 @@
 //! Watches: who wants to know what becomes of the keys with a prefix.
 //!
-//! A writer tells when its change is durable, and before it lets go of the key's *lane*: writes of one key are told in
-//! the order in which they happened. Lanes are locks that are taken only while there is a watch. Who has closed the gate
-//! needs none.
+//! A writer tells when its change is durable, and before it releases the key's [stripe](crate::stripes): writes of one key
+//! are told in the order in which they happened.
 //!
 //! I1 A queue holds no more than its watch has asked for: nobody waits for who does not listen.
 
 use index::{Action, Edit};
-use pmem::Media;
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
-
-const LANES: usize = 64;
 
 /// What became of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,21 +172,10 @@ impl Queue {
 }
 
 /// All watches of a database.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watches {
     any: AtomicBool,
     all: RwLock<Vec<Arc<Queue>>>,
-    lanes: [Mutex<()>; LANES],
-}
-
-impl Default for Watches {
-    fn default() -> Watches {
-        Watches {
-            any: AtomicBool::new(false),
-            all: RwLock::default(),
-            lanes: [const { Mutex::new(()) }; LANES],
-        }
-    }
 }
 
 impl Watches {
@@ -211,30 +195,6 @@ impl Watches {
     #[inline]
     pub fn are_there(&self) -> bool {
         self.any.load(Relaxed)
-    }
-
-    /// The lane of a key, if anybody watches.
-    #[inline]
-    pub fn lane<M: Media>(&self, key: &[u8], media: &M) -> Option<MutexGuard<'_, ()>> {
-        self.are_there().then(|| self.wait_for_lane(key, media))
-    }
-
-    #[cold]
-    fn wait_for_lane<M: Media>(&self, key: &[u8], media: &M) -> MutexGuard<'_, ()> {
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-        let lane = &self.lanes[hash as usize % LANES];
-        if !M::TAKES_TURNS {
-            return lane.lock().unwrap_or_else(PoisonError::into_inner);
-        }
-        let mut turn = 0;
-        loop {
-            match lane.try_lock() {
-                Ok(held) => return held,
-                Err(TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => media.wait(turn),
-            }
-            turn = turn.saturating_add(1);
-        }
     }
 
     /// Tells what an edit has done.

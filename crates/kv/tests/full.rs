@@ -1,5 +1,5 @@
-//! Batches in a pool that becomes full: each is refused before its commit point or carried out to its end, whatever else
-//! takes room meanwhile. A program of its own: guards of other tests would keep back what is removed.
+//! Batches and transactions in a pool that becomes full: each is refused before its commit point or carried out to its end,
+//! whatever else takes room meanwhile. A program of its own: guards of other tests would keep back what is removed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wollemi::{Db, Error, IndexError, IndexKind, Map, Options};
@@ -20,13 +20,26 @@ fn is_full<T>(done: Result<T, Error>) -> bool {
     }
 }
 
-/// Commits these entries; whether there was no room for them, and then nothing is changed.
-fn commit_or_nothing(db: &Db, map: &Map, entries: &[(String, Vec<u8>)]) -> Result<bool, Error> {
-    let mut batch = db.batch();
-    for (key, value) in entries {
-        batch.upsert(map, key, value);
-    }
-    let full = is_full(batch.commit());
+/// Commits these entries, in a batch or in a transaction that reads their keys; whether there was no room for them, and then
+/// nothing is changed.
+fn commit_or_nothing(
+    db: &Db,
+    map: &Map,
+    entries: &[(String, Vec<u8>)],
+    in_batch: bool,
+) -> Result<bool, Error> {
+    let full = if in_batch {
+        let mut batch = db.batch();
+        for (key, value) in entries {
+            batch.upsert(map, key, value);
+        }
+        is_full(batch.commit())
+    } else {
+        is_full(db.transact(|tx| {
+            let mut entries = entries.iter();
+            entries.try_for_each(|(key, value)| tx.insert(map, key, value).map(drop))
+        }))
+    };
     for (key, value) in entries {
         let found = map.get(key)?;
         assert_eq!(found.as_ref(), (!full).then_some(value), "{key}");
@@ -35,7 +48,7 @@ fn commit_or_nothing(db: &Db, map: &Map, entries: &[(String, Vec<u8>)]) -> Resul
 }
 
 /// Values of many lengths need a page each where no page of their size class has room. However few pages are left, a batch
-/// of them is carried out or refused.
+/// or a transaction that puts them is carried out or refused.
 #[test]
 fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
     let lengths = std::iter::successors(Some(2300), |len| Some(len + len / 7));
@@ -44,7 +57,7 @@ fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
         .map(|len| (format!("key {len}"), vec![1; len]))
         .collect();
     let (mut refused, mut made) = (0, 0);
-    for left in 4..72 {
+    for (left, in_batch) in (4..72).map(|left| (left, left % 2 == 0)) {
         let db = Options::new().page_size(PAGE).max_size(96 * PAGE).anonymous()?;
         let map = db.map("m")?;
         map.upsert("some", "value")?;
@@ -52,7 +65,7 @@ fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
         while db.stats()?.space.reserved < (96 - left) * PAGE {
             map.upsert(db.stats()?.space.reserved.to_be_bytes(), &page)?;
         }
-        match commit_or_nothing(&db, &map, &entries)? {
+        match commit_or_nothing(&db, &map, &entries, in_batch)? {
             true => refused += 1,
             false => made += 1,
         }
@@ -81,13 +94,22 @@ fn no_batch_is_left_unfinished() -> Outcome {
                 scope.spawn(move || {
                     let (mut full, mut number) = (0, thread);
                     while full < FULL {
-                        let mut batch = db.batch();
+                        let (mut batch, mut tx) = (db.batch(), db.begin());
+                        let in_batch = number % 2 == 0;
                         for i in 0..12 {
                             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                             let len = [8, 8, 60, 300, 1500, 5000, 20_000][(number >> 60) as usize % 7];
-                            batch.upsert(&maps[i % 2], number.to_be_bytes(), vec![i as u8; len]);
+                            let (map, key, value) = (&maps[i % 2], number.to_be_bytes(), vec![i as u8; len]);
+                            match in_batch {
+                                true => _ = batch.upsert(map, key, value),
+                                false => tx.upsert(map, key, value).expect("its own map"),
+                            }
                         }
-                        match is_full(batch.commit()) {
+                        let done = match in_batch {
+                            true => batch.commit().map(drop),
+                            false => tx.commit(),
+                        };
+                        match is_full(done) {
                             true => full += 1,
                             false => _ = made.fetch_add(1, Relaxed),
                         }

@@ -1,5 +1,5 @@
-//! The embedded database as a subject: batches that are there whole or not at all, over two maps held by different
-//! indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
+//! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held by
+//! different indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
 
 mod live;
 
@@ -21,6 +21,9 @@ pub type Entry = (Place, Option<Vec<u8>>);
 pub enum Op {
     /// All of these, if that is there.
     Batch(Vec<Entry>, Option<Entry>),
+    /// In a transaction: look at these keys, and at all keys of a map from a number on, in this order or from the end; then
+    /// make the changes, and look at that map again.
+    Transaction(Vec<Place>, Option<(Place, bool)>, Vec<Entry>),
     /// One key.
     Write(Entry),
     /// One key, if it holds what is expected (the second).
@@ -61,10 +64,20 @@ pub enum Answer {
     Value(Option<Vec<u8>>),
     /// What a snapshot shows.
     Shown(State),
+    /// What a transaction has seen.
+    Seen(Seen),
     /// The pool is full; nothing was changed.
     Full,
     /// A snapshot keeps the map from being dropped; nothing was changed.
     InUse,
+}
+
+/// What a transaction has seen: the values of keys, and the entries of a map before its changes and after them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    values: Vec<Option<Vec<u8>>>,
+    before: Vec<(Vec<u8>, Vec<u8>)>,
+    after: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// What all maps hold.
@@ -133,6 +146,17 @@ impl Subject for Batches {
             Op::Batch(changes, _) => {
                 changes.iter().for_each(|entry| _ = set(state, entry));
                 Answer::Done(true)
+            }
+            Op::Transaction(places, range, changes) => {
+                let values = places.iter().map(|place| state.get(place).cloned());
+                let mut seen = Seen {
+                    values: values.collect(),
+                    before: range_of(state, range.as_ref()),
+                    ..Seen::default()
+                };
+                changes.iter().for_each(|entry| _ = set(state, entry));
+                seen.after = range_of(state, range.as_ref());
+                Answer::Seen(seen)
             }
             Op::Swap(entry, expected) if state.get(&entry.0) == expected.as_ref() => {
                 set(state, entry);
@@ -214,7 +238,9 @@ impl Subject for Batches {
     fn follow_up(&self, _state: &State, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
         // What a batch in flight had to change is what somebody might look at or change now.
         let touched = in_flight.iter().find_map(|op| match op {
-            Op::Batch(changes, _) => changes.first().map(|(place, _)| place.clone()),
+            Op::Batch(changes, _) | Op::Transaction(_, _, changes) => {
+                changes.first().map(|(place, _)| place.clone())
+            }
             _ => None,
         });
         let place = touched.unwrap_or_else(|| place(random));
@@ -225,6 +251,21 @@ impl Subject for Batches {
             op(random, true),
         ]
     }
+}
+
+/// The entries of a map from a key on, or from the end down to it.
+fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Some(((map, from), reverse)) = range else {
+        return Vec::new();
+    };
+    let entries = state.iter().filter(|((of, key), _)| of == map && key >= from);
+    let mut entries: Vec<_> = entries
+        .map(|((_, key), value)| (key.clone(), value.clone()))
+        .collect();
+    if *reverse {
+        entries.reverse();
+    }
+    entries
 }
 
 /// Gives a key of the map whose entries end a value and a life.
@@ -267,8 +308,18 @@ fn entries(random: &mut Random) -> Vec<Entry> {
     (0..1 + random.below(5)).map(|_| entry(random)).collect()
 }
 
+fn transaction(random: &mut Random) -> Op {
+    let places = (0..random.below(3)).map(|_| place(random)).collect();
+    let range = (random.below(3) == 0).then(|| (place(random), random.below(2) == 0));
+    let changes = match random.below(4) {
+        0 => Vec::new(),
+        _ => entries(random),
+    };
+    Op::Transaction(places, range, changes)
+}
+
 fn op(random: &mut Random, reads: bool) -> Op {
-    match random.below(12) {
+    match random.below(16) {
         0 => {
             let entry = entry(random);
             let expected = match random.below(3) {
@@ -283,6 +334,7 @@ fn op(random: &mut Random, reads: bool) -> Op {
         4 => other(random),
         5 => of_ending(random),
         6 => Op::Snapshot,
+        7..11 => transaction(random),
         _ => Op::Batch(entries(random), None),
     }
 }
@@ -319,7 +371,8 @@ const KEYS: u64 = 40;
 const LITTLE: u64 = 14 << 16;
 const MORE: u64 = 12;
 
-/// Threads do not read the maps of the batches: while a batch is carried out, readers see some of it.
+/// Threads read the maps of the batches in transactions and snapshots only: while a batch is carried out, other readers see
+/// some of it.
 ///
 /// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
 /// recovery; one in five has little room.

@@ -1,5 +1,5 @@
-//! The embedded database survives every crash that is looked at: each batch is there whole or not at all, over two maps
-//! held by different indexes, beside writes of single keys.
+//! The embedded database survives every crash that is looked at: each batch and each transaction is there whole or not at
+//! all, over two maps held by different indexes, beside writes of single keys.
 
 mod common;
 
@@ -39,7 +39,8 @@ fn a_batch_is_there_or_not() {
     }
 }
 
-/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more.
+/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more, and what
+/// transactions have seen is so at one moment.
 #[test]
 fn batches_and_single_writes_come_one_after_the_other() {
     let report = explore(
@@ -47,6 +48,46 @@ fn batches_and_single_writes_come_one_after_the_other() {
         (0..8).map(|seed| history(seed, 16, 2 + seed as u32 % 2)),
     );
     assert!(report.states > 300, "{report}");
+}
+
+/// Two transactions that read what the other changes, and one that only reads, beside batches: all as if one after the other,
+/// and all there or not after every crash, with several intents to be made again.
+#[test]
+fn transactions_come_one_after_the_other() {
+    let place = |map: u8, key: u8| (map, vec![key]);
+    let value = |byte| Some(vec![byte; 8]);
+    let skew = |reads: u8, writes: u8, range: bool| {
+        let range = range.then(|| (place(0, 0), false));
+        let changes = vec![
+            (place(0, writes), value(reads)),
+            (place(1, writes), value(writes)),
+        ];
+        Op::Transaction(vec![place(0, reads)], range, changes)
+    };
+    let histories = (0..24).map(|seed| {
+        let range = seed % 2 == 1;
+        let looks = Op::Transaction(
+            vec![place(0, 1), place(1, 2)],
+            Some((place(0, 0), range)),
+            Vec::new(),
+        );
+        let batch = Op::Batch(vec![(place(0, 3), value(3)), (place(1, 4), None)], None);
+        History {
+            seed,
+            ops: vec![
+                skew(1, 2, range),
+                skew(2, 1, range),
+                looks,
+                batch,
+                skew(3, 4, false),
+            ],
+            threads: 2 + seed as u32 % 2,
+            ..History::default()
+        }
+    });
+    let report = explore(Mode::Power, histories);
+    let missing = modifications::missing(modifications::SEVERAL_BATCHES, &report.coverage);
+    assert!(missing.is_empty(), "{missing:?}");
 }
 
 /// A reader beside a batch that changes a key twice sees the key as it was before the batch or as it is after it.

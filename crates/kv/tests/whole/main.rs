@@ -3,7 +3,9 @@
 mod backup;
 mod batch;
 mod expiring;
+mod serializable;
 mod shrink;
 mod snapshot;
 mod together;
+mod transaction;
 mod watch;

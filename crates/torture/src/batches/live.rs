@@ -1,12 +1,14 @@
 //! The database in use: its maps, and how operations are carried out.
 
-use super::{Answer, Entry, Life, Op, State};
+use super::{Answer, Entry, Life, Op, Place, Seen, State};
 use crashtest::Crash;
 use crashtest::on_heap::may_be_full;
 use pmem::{Media, Pool};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use wollemi::{Db, Error, Expiring, HeapError, IndexError, IndexKind, Map, Options, Watch};
+use wollemi::{
+    Db, Error, Expiring, HeapError, IndexError, IndexKind, Map, Options, Retry, Transaction, Watch,
+};
 
 /// The number of the map that comes and goes; those of the batches are below.
 pub(super) const COMES_AND_GOES: u8 = 2;
@@ -136,6 +138,38 @@ impl Live {
         batch.commit()
     }
 
+    /// Runs a transaction, as often as it meets conflicts.
+    fn transact(
+        &self,
+        places: &[Place],
+        range: Option<&(Place, bool)>,
+        changes: &[Entry],
+    ) -> Result<Seen, Error> {
+        let map = |number: u8| &self.maps[usize::from(number % 2)];
+        let entries = |tx: &Transaction<'_, Crash>| match range {
+            None => Ok(Vec::new()),
+            Some(((number, from), true)) => tx.range(map(*number), from..)?.rev().collect(),
+            Some(((number, from), false)) => tx.range(map(*number), from..)?.collect(),
+        };
+        self.db.transact_with(&Retry::new().tries(u32::MAX), |tx| {
+            let values = places.iter().map(|(number, key)| tx.get(map(*number), key));
+            let values = values.collect::<Result<_, _>>()?;
+            let before = entries(tx)?;
+            for ((number, key), value) in changes {
+                match value {
+                    Some(value) => tx.upsert(map(*number), key, value)?,
+                    None => _ = tx.remove(map(*number), key)?,
+                }
+            }
+            let after = entries(tx)?;
+            Ok(Seen {
+                values,
+                before,
+                after,
+            })
+        })
+    }
+
     fn write(&self, map: u8, key: &[u8], value: Option<&[u8]>) -> Result<bool, Error> {
         match (map, value) {
             (COMES_AND_GOES, value) => {
@@ -169,6 +203,9 @@ impl Live {
     pub(super) fn apply(&self, op: &Op) -> Result<Answer, Error> {
         Ok(match op {
             Op::Batch(changes, expected) => Answer::Done(self.commit(changes, expected.as_ref())?),
+            Op::Transaction(places, range, changes) => {
+                Answer::Seen(self.transact(places, range.as_ref(), changes)?)
+            }
             Op::Write(((map, key), value)) => Answer::Done(self.write(*map, key, value.as_deref())?),
             Op::Swap(((map, key), new), expected) => {
                 let map = &self.maps[usize::from(*map)];

@@ -125,6 +125,9 @@ pub const BATCHES: &[&str] = &[
     "opening: batch made again",
 ];
 
+/// What several threads come to beside these.
+pub const SEVERAL_BATCHES: &[&str] = &["opening: several batches made again", "transaction: conflict"];
+
 /// Those of an index.
 pub fn of(kind: IndexKind) -> Vec<&'static str> {
     let parts: &[&[&str]] = match kind {
