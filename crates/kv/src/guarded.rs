@@ -78,11 +78,12 @@ impl<I: Index, M: Media> Guarded<I, M> {
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the gate or
         // for the stripe.
         let _guard = heap::pin();
-        let action = self.write_held(key, edit)?;
-        if action != Action::Keep {
+        let done = self.write_held(key, edit);
+        // An error leaves open what was changed.
+        if !matches!(done, Ok(Action::Keep)) {
             held.changed();
         }
-        Ok(action)
+        done
     }
 
     /// Takes the stripes of the first of these keys, as many as are all different, and says how many these are.

@@ -1,6 +1,7 @@
 //! A thread that removes entries past their end.
 
 use crate::{Error, Expiring};
+use pmem::Process;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -55,6 +56,7 @@ impl Expiring {
         Ok(Sweeper {
             shared,
             thread: Some(thread),
+            process: Process::current(),
         })
     }
 
@@ -94,11 +96,13 @@ impl Shared {
     }
 }
 
-/// A thread that removes what is past its end, until this is dropped. It keeps the database open.
+/// A thread that removes what is past its end, until this is dropped. It keeps the database open. In a forked
+/// child there is no such thread, and dropping this there does nothing.
 #[derive(Debug)]
 pub struct Sweeper {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    process: Process,
 }
 
 impl Sweeper {
@@ -110,6 +114,11 @@ impl Sweeper {
 
 impl Drop for Sweeper {
     fn drop(&mut self) {
+        if !self.process.is_current() {
+            // The thread is the parent's, and may have held the lock at the fork.
+            std::mem::forget(self.thread.take());
+            return;
+        }
         *self.shared.stop.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.shared.stopped.notify_all();
         if let Some(thread) = self.thread.take() {

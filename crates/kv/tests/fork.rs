@@ -1,0 +1,46 @@
+//! A forked child that drops a database and its sweeper: it does not have their threads, and must not wait for them.
+
+use rustix::process::{Pid, WaitOptions, waitpid};
+use std::time::Duration;
+use wollemi::{Db, Expiring};
+
+// SAFETY: the C library, which the standard library links, has all three with these types; none takes a pointer. A
+// child of `fork` has the calling thread alone: the test's child makes no call that could wait for another.
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn alarm(seconds: u32) -> u32;
+    safe fn _exit(code: i32) -> !;
+}
+
+/// The child ends, and what the parent does afterwards is there when the pool is opened again.
+#[test]
+fn a_forked_child_drops_the_database_without_its_threads() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("pool");
+    let db = Db::open(&path)?;
+    let map = Expiring::new(db.map("m")?);
+    map.upsert("before", "1", None)?;
+    let sweeper = map.sweeper(Duration::from_micros(1))?;
+
+    let mut handles = Some((sweeper, map, db));
+    let child = fork();
+    if child == 0 {
+        alarm(120);
+        drop(handles.take());
+        _exit(0);
+    }
+    let child = Pid::from_raw(child).ok_or("no child")?;
+    let (_, status) = waitpid(Some(child), WaitOptions::empty())?.ok_or("it has not ended")?;
+    assert_eq!(status.exit_status(), Some(0), "{status:?}");
+
+    let (sweeper, map, db) = handles.take().ok_or("the child has its own")?;
+    map.upsert("after", "2", None)?;
+    drop((sweeper, map));
+    drop(db);
+    let db = Db::open(&path)?;
+    assert!(db.check()?.is_clean());
+    let map = Expiring::new(db.map("m")?);
+    assert_eq!(map.get("before")?.as_deref(), Some(&b"1"[..]));
+    assert_eq!(map.get("after")?.as_deref(), Some(&b"2"[..]));
+    Ok(())
+}
