@@ -63,6 +63,7 @@ pub(crate) enum Op {
         changes: Vec<(usize, usize, Option<Val>)>,
         expected: Vec<(usize, usize, bool)>,
     },
+    Transaction(Body),
     Scan {
         slot: usize,
         from: usize,
@@ -282,6 +283,25 @@ impl Drawer {
         }
     }
 
+    fn transaction(&mut self, changes: Vec<(usize, usize, Option<Val>)>, truth: &Truth) -> Op {
+        let reads = (0..self.random.below(4)).map(|_| self.key(truth)).collect();
+        let range = self.random.one_in(3).then(|| {
+            let (slot, n) = self.key(truth);
+            let last = truth.maps[slot].values.len() - 1;
+            (slot, n, (n + self.random.index(30)).min(last))
+        });
+        Op::Transaction(Body {
+            reads,
+            changes: if self.random.one_in(8) {
+                Vec::new()
+            } else {
+                changes
+            },
+            range,
+            commits: !self.random.one_in(8),
+        })
+    }
+
     fn batch(&mut self, plan: &Plan, truth: &Truth) -> Op {
         let most = if self.random.one_in(10) { 60 } else { 5 };
         let count = 1 + self.random.index(most);
@@ -289,7 +309,10 @@ impl Drawer {
             let (slot, n) = self.key(truth);
             (slot, n, self.maybe())
         });
-        let changes = changes.collect();
+        let changes: Vec<_> = changes.collect();
+        if self.random.one_in(2) {
+            return self.transaction(changes, truth);
+        }
         let expected = (0..self.random.below(3)).map(|_| {
             let (slot, n) = self.key(truth);
             (slot, n, !self.random.one_in(8))
@@ -311,6 +334,16 @@ pub(crate) fn nth(first: Val, i: usize) -> Val {
     }
 }
 
+/// A transaction: reads, then changes, then reads of what was changed and of a range.
+#[derive(Clone, Debug)]
+pub(crate) struct Body {
+    pub reads: Vec<(usize, usize)>,
+    pub changes: Vec<(usize, usize, Option<Val>)>,
+    pub range: Option<(usize, usize, usize)>,
+    /// Whether it is committed, and not left.
+    pub commits: bool,
+}
+
 impl Op {
     /// What it changes, if it is carried out.
     pub fn effects(&self, truth: &Truth) -> Effects {
@@ -330,6 +363,14 @@ impl Op {
                 effects.values.extend(values);
             }
             Op::Batch { changes, expected } if expected.iter().all(|&(_, _, right)| right) => {
+                effects.atomic = true;
+                effects.values.clone_from(changes);
+            }
+            Op::Transaction(Body {
+                changes,
+                commits: true,
+                ..
+            }) => {
                 effects.atomic = true;
                 effects.values.clone_from(changes);
             }

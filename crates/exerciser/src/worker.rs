@@ -1,16 +1,18 @@
 //! A thread that calls the database and compares each answer with what it knows.
+//!
+//! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches.
+
+mod atomic;
+mod views;
 
 use crate::keys::owner;
 use crate::op::{Op, Reading, Scanning, Write, nth};
 use crate::random::Random;
 use crate::truth::{Life, MapTruth, Plan, Role, Truth, Val};
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
-use wollemi::{
-    Action, Db, Edit, Error, Event, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, Watch,
-};
+use wollemi::{Action, Db, Edit, Error, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot};
 
 /// Entries that a scan by a prefix reads at most.
 const LONGEST: usize = 500;
@@ -21,7 +23,7 @@ const HOURS: Duration = Duration::from_secs(100 * 3600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// It was refused, for want of room or because the map is in use. It has changed nothing; of a load, which puts one
+    /// It was refused, for want of room, because the map is in use, or because others have changed what it has read. It has changed nothing; of a load, which puts one
     /// key after the other, so many keys were put before.
     Refused(usize),
 }
@@ -37,27 +39,22 @@ pub(crate) struct Worker<'d> {
     keys: &'d [Vec<Vec<u8>>],
     maps: Vec<Option<Map>>,
     snapshot: Option<(Snapshot, Vec<MapTruth>)>,
-    watch: Option<Watched>,
+    watch: Option<views::Watched>,
     random: Random,
     /// Whether the pool may become full.
     bounded: bool,
 }
 
-/// A watch of a private map, and what the map held when it began.
-struct Watched {
-    slot: usize,
-    watch: Watch,
-    held: BTreeMap<Vec<u8>, Val>,
+fn is_full(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. }))
+    )
 }
 
 /// Whether the call was refused for a reason that leaves everything as it was.
 fn refused(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Heap(HeapError::Full { .. })
-            | Error::Index(IndexError::Heap(HeapError::Full { .. }))
-            | Error::MapInUse(_)
-    )
+    is_full(error) || matches!(error, Error::MapInUse(_) | Error::Conflict { .. })
 }
 
 fn life(life: Life) -> Option<Duration> {
@@ -136,7 +133,7 @@ impl<'d> Worker<'d> {
     pub fn call(&mut self, op: &Op, truth: &Truth) -> Result<Outcome, Wrong> {
         match self.carry_out(op, truth) {
             Ok(answer) => answer.map(|()| Outcome::Done),
-            Err(error) if refused(&error) && (self.bounded || matches!(error, Error::MapInUse(_))) => {
+            Err(error) if refused(&error) && (self.bounded || !is_full(&error)) => {
                 self.loaded(op).map(Outcome::Refused)
             }
             Err(error) => Err(format!("fails: {error}")),
@@ -229,6 +226,7 @@ impl<'d> Worker<'d> {
                 return Ok(same("load", map.load(entries?)?, count as u64));
             }
             Op::Batch { changes, expected } => return self.batch(changes, expected, truth),
+            Op::Transaction(body) => self.transaction(body, truth)?,
             &Op::Scan {
                 slot,
                 from,
@@ -401,33 +399,6 @@ impl<'d> Worker<'d> {
         })
     }
 
-    fn batch(
-        &mut self,
-        changes: &[(usize, usize, Option<Val>)],
-        expected: &[(usize, usize, bool)],
-        truth: &Truth,
-    ) -> Result<Result<(), Wrong>, Error> {
-        let mut batch = self.db.batch();
-        for &(slot, n, new) in changes {
-            let map = self.map(slot)?;
-            match new {
-                Some(new) => batch.upsert(&map, &self.keys[slot][n], self.stored(slot, new)?),
-                None => batch.remove(&map, &self.keys[slot][n]),
-            };
-        }
-        for &(slot, n, right) in expected {
-            let (map, old) = (self.map(slot)?, truth.value(slot, n));
-            let value = if right {
-                old.map(Val::bytes)
-            } else {
-                wrong_one(old)
-            };
-            batch.expect(&map, &self.keys[slot][n], value);
-        }
-        let holds = expected.iter().all(|&(_, _, right)| right);
-        Ok(same("commit", batch.commit()?, holds))
-    }
-
     /// Reads a range: of this thread's keys it must show just those that there are, and all keys in order.
     fn scan(
         &mut self,
@@ -533,115 +504,6 @@ impl<'d> Worker<'d> {
             }
         }
         Ok(expected.next().map(|(key, _)| format!("{key:x?} is missing")))
-    }
-
-    fn read_snapshot(&mut self, slot: usize, n: usize) -> Result<Option<Wrong>, Error> {
-        let Some((snapshot, held)) = self.snapshot.take() else {
-            return Ok(None);
-        };
-        let name = self.plan.name(slot, self.thread);
-        let found = snapshot.find_view(&name).and_then(|view| match view {
-            Some(view) => Ok(Some(view.get(&self.keys[slot][n])?)),
-            None => Ok(None),
-        });
-        let found = match found {
-            Err(Error::SnapshotOutgrown(_)) => return Ok(None),
-            found => found?,
-        };
-        let wrong = match found {
-            None if !held[slot].exists => None,
-            // A map made after the snapshot shows nothing.
-            Some(None) if !held[slot].exists => None,
-            None => Some("the snapshot does not have the map".to_owned()),
-            Some(value) => self.judge(slot, value.as_deref(), held[slot].values[n])?,
-        };
-        self.snapshot = Some((snapshot, held));
-        Ok(wrong)
-    }
-
-    /// Makes a backup of the snapshot, restores it into memory, and compares what that holds.
-    fn backup(&mut self) -> Result<Option<Wrong>, Error> {
-        let Some((snapshot, held)) = self.snapshot.take() else {
-            return Ok(None);
-        };
-        let mut file = Vec::new();
-        match snapshot.backup(&mut file, |_| {}) {
-            Err(Error::SnapshotOutgrown(_)) => return Ok(None),
-            done => done?,
-        };
-        let restored = Db::anonymous()?;
-        restored.restore(&mut &file[..], |_| {})?;
-        let slots = held.iter().enumerate().filter(|(_, map)| map.exists);
-        for (slot, held) in slots {
-            let name = self.plan.name(slot, self.thread);
-            let Some(map) = restored.find_map(&name)? else {
-                return Ok(Some(format!("the backup does not have map '{name}'")));
-            };
-            for (key, value) in self.keys[slot].iter().zip(&held.values) {
-                if let Some(wrong) = self.judge(slot, map.get(key)?.as_deref(), *value)? {
-                    return Ok(Some(format!("restored map '{name}', key {key:x?}: {wrong}")));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// Compares what the watch has told with what the map holds, and begins a new one.
-    fn watch(&mut self, slot: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
-        let holds = |slot: usize| {
-            let values = self.keys[slot].iter().zip(&truth.maps[slot].values);
-            values
-                .filter_map(|(key, value)| Some((key.clone(), (*value)?)))
-                .collect::<BTreeMap<_, _>>()
-        };
-        let mut wrong = None;
-        if let Some(Watched {
-            slot,
-            mut watch,
-            held,
-        }) = self.watch.take()
-        {
-            let mut told: BTreeMap<Vec<u8>, Vec<u8>> = held
-                .into_iter()
-                .map(|(key, value)| (key, value.bytes()))
-                .collect();
-            let mut missed = false;
-            while let Some(event) = watch.try_next() {
-                match event {
-                    Event::Changed {
-                        key,
-                        value: Some(value),
-                    } => {
-                        told.insert(key, value);
-                    }
-                    Event::Changed { key, value: None } => {
-                        told.remove(&key);
-                    }
-                    Event::Missed(_) => missed = true,
-                }
-            }
-            let now = holds(slot);
-            let is = now.len() == told.len()
-                && now
-                    .iter()
-                    .zip(&told)
-                    .all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
-            if !missed && !is {
-                wrong = Some(format!(
-                    "the watch has told of {} entries, where {} are or others",
-                    told.len(),
-                    now.len()
-                ));
-            }
-        }
-        let capacity = self.random.pick(&[1, 100, 10_000]);
-        let watch = self.map(slot)?.watch("", capacity)?;
-        self.watch = Some(Watched {
-            slot,
-            watch,
-            held: holds(slot),
-        });
-        Ok(wrong)
     }
 }
 

@@ -1,0 +1,122 @@
+//! Batches and transactions.
+
+use super::{Worker, Wrong, same, wrong_one};
+use crate::keys::owner;
+use crate::op::Body;
+use crate::truth::{Truth, Val};
+use std::collections::HashMap;
+use wollemi::{Entry, Error, Map, Transaction};
+
+/// A key, its value after the change, and where they are.
+type Put = (Map, usize, usize, Option<Vec<u8>>);
+
+/// What a transaction has read before its changes, of what it has changed, and of a range.
+#[derive(Default)]
+struct Found {
+    before: Vec<Option<Vec<u8>>>,
+    changed: Vec<Option<Vec<u8>>>,
+    range: Vec<Entry>,
+}
+
+impl Worker<'_> {
+    pub(super) fn batch(
+        &mut self,
+        changes: &[(usize, usize, Option<Val>)],
+        expected: &[(usize, usize, bool)],
+        truth: &Truth,
+    ) -> Result<Result<(), Wrong>, Error> {
+        let mut batch = self.db.batch();
+        for &(slot, n, new) in changes {
+            let map = self.map(slot)?;
+            match new {
+                Some(new) => batch.upsert(&map, &self.keys[slot][n], self.stored(slot, new)?),
+                None => batch.remove(&map, &self.keys[slot][n]),
+            };
+        }
+        for &(slot, n, right) in expected {
+            let (map, old) = (self.map(slot)?, truth.value(slot, n));
+            let value = if right {
+                old.map(Val::bytes)
+            } else {
+                wrong_one(old)
+            };
+            batch.expect(&map, &self.keys[slot][n], value);
+        }
+        let holds = expected.iter().all(|&(_, _, right)| right);
+        Ok(same("commit", batch.commit()?, holds))
+    }
+
+    /// Carries out a transaction: what it reads before its changes is what there is, and afterwards what it has made of it.
+    pub(super) fn transaction(&mut self, transaction: &Body, truth: &Truth) -> Result<Option<Wrong>, Error> {
+        let Body {
+            reads,
+            changes,
+            range,
+            commits,
+        } = transaction;
+        let (db, keys, thread) = (self.db, self.keys, self.thread);
+        let mut puts: Vec<Put> = Vec::new();
+        for &(slot, n, new) in changes {
+            let value = new.map(|new| self.stored(slot, new)).transpose()?;
+            puts.push((self.map(slot)?, slot, n, value));
+        }
+        let maps: Result<Vec<Map>, Error> = reads.iter().map(|&(slot, _)| self.map(slot)).collect();
+        let (maps, ranged) = (maps?, range.map(|(slot, ..)| self.map(slot)).transpose()?);
+        let body = |tx: &mut Transaction<'_>| {
+            let mut found = Found::default();
+            for (map, &(slot, n)) in maps.iter().zip(reads) {
+                found.before.push(tx.get(map, &keys[slot][n])?);
+            }
+            for (map, slot, n, value) in &puts {
+                match value {
+                    Some(value) => tx.upsert(map, &keys[*slot][*n], value)?,
+                    None => _ = tx.remove(map, &keys[*slot][*n])?,
+                }
+            }
+            for (map, slot, n, _) in &puts {
+                found.changed.push(tx.get(map, &keys[*slot][*n])?);
+            }
+            if let (Some(map), &Some((slot, from, to))) = (&ranged, range) {
+                found.range = tx
+                    .range(map, &*keys[slot][from]..=&*keys[slot][to])?
+                    .collect::<Result<_, _>>()?;
+            }
+            Ok::<_, Error>(found)
+        };
+        let found = if *commits {
+            db.transact(body)?
+        } else {
+            body(&mut db.begin())?
+        };
+        // Of several changes to a key the last one counts.
+        let after: HashMap<_, _> = changes.iter().map(|&(slot, n, new)| ((slot, n), new)).collect();
+        let before = reads.iter().map(|&(slot, n)| (slot, n, truth.value(slot, n)));
+        let changed = changes.iter().map(|&(slot, n, _)| (slot, n, after[&(slot, n)]));
+        let read = found.before.iter().chain(&found.changed);
+        for (found, (slot, n, expected)) in read.zip(before.chain(changed)) {
+            if let Some(wrong) = self.judge(slot, found.as_deref(), expected)? {
+                return Ok(Some(format!("map {slot}, key {n}: {wrong}")));
+            }
+        }
+        let &Some((slot, from, to)) = range else {
+            return Ok(None);
+        };
+        let mut own = found.range.iter().filter(|(key, _)| owner(key) == Some(thread));
+        for (n, key) in (from..).zip(&keys[slot][from..=to]) {
+            let expected = *after.get(&(slot, n)).unwrap_or(&truth.value(slot, n));
+            let Some(expected) = expected else { continue };
+            let wrong = loop {
+                break match own.next() {
+                    Some((found, value)) if found == key => self.judge(slot, Some(value), Some(expected))?,
+                    // It may be past its end.
+                    Some((_, value)) if self.judge(slot, Some(value), None)?.is_none() => continue,
+                    other => Some(format!("{:x?}", other.map(|(key, _)| key))),
+                };
+            };
+            if let Some(wrong) = wrong {
+                return Ok(Some(format!("in a range of map {slot}, key {n}: {wrong}")));
+            }
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,124 @@
+//! Snapshots, backups and watches.
+
+use super::{Worker, Wrong};
+use crate::truth::{Truth, Val};
+use std::collections::BTreeMap;
+use wollemi::{Db, Error, Event, Watch};
+
+/// A watch of a private map, and what the map held when it began.
+pub(super) struct Watched {
+    pub(super) slot: usize,
+    watch: Watch,
+    held: BTreeMap<Vec<u8>, Val>,
+}
+
+impl Worker<'_> {
+    pub(super) fn read_snapshot(&mut self, slot: usize, n: usize) -> Result<Option<Wrong>, Error> {
+        let Some((snapshot, held)) = self.snapshot.take() else {
+            return Ok(None);
+        };
+        let name = self.plan.name(slot, self.thread);
+        let found = snapshot.find_view(&name).and_then(|view| match view {
+            Some(view) => Ok(Some(view.get(&self.keys[slot][n])?)),
+            None => Ok(None),
+        });
+        let found = match found {
+            Err(Error::SnapshotOutgrown(_)) => return Ok(None),
+            found => found?,
+        };
+        let wrong = match found {
+            None if !held[slot].exists => None,
+            // A map made after the snapshot shows nothing.
+            Some(None) if !held[slot].exists => None,
+            None => Some("the snapshot does not have the map".to_owned()),
+            Some(value) => self.judge(slot, value.as_deref(), held[slot].values[n])?,
+        };
+        self.snapshot = Some((snapshot, held));
+        Ok(wrong)
+    }
+
+    /// Makes a backup of the snapshot, restores it into memory, and compares what that holds.
+    pub(super) fn backup(&mut self) -> Result<Option<Wrong>, Error> {
+        let Some((snapshot, held)) = self.snapshot.take() else {
+            return Ok(None);
+        };
+        let mut file = Vec::new();
+        match snapshot.backup(&mut file, |_| {}) {
+            Err(Error::SnapshotOutgrown(_)) => return Ok(None),
+            done => done?,
+        };
+        let restored = Db::anonymous()?;
+        restored.restore(&mut &file[..], |_| {})?;
+        let slots = held.iter().enumerate().filter(|(_, map)| map.exists);
+        for (slot, held) in slots {
+            let name = self.plan.name(slot, self.thread);
+            let Some(map) = restored.find_map(&name)? else {
+                return Ok(Some(format!("the backup does not have map '{name}'")));
+            };
+            for (key, value) in self.keys[slot].iter().zip(&held.values) {
+                if let Some(wrong) = self.judge(slot, map.get(key)?.as_deref(), *value)? {
+                    return Ok(Some(format!("restored map '{name}', key {key:x?}: {wrong}")));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Compares what the watch has told with what the map holds, and begins a new one.
+    pub(super) fn watch(&mut self, slot: usize, truth: &Truth) -> Result<Option<Wrong>, Error> {
+        let holds = |slot: usize| {
+            let values = self.keys[slot].iter().zip(&truth.maps[slot].values);
+            values
+                .filter_map(|(key, value)| Some((key.clone(), (*value)?)))
+                .collect::<BTreeMap<_, _>>()
+        };
+        let mut wrong = None;
+        if let Some(Watched {
+            slot,
+            mut watch,
+            held,
+        }) = self.watch.take()
+        {
+            let mut told: BTreeMap<Vec<u8>, Vec<u8>> = held
+                .into_iter()
+                .map(|(key, value)| (key, value.bytes()))
+                .collect();
+            let mut missed = false;
+            while let Some(event) = watch.try_next() {
+                match event {
+                    Event::Changed {
+                        key,
+                        value: Some(value),
+                    } => {
+                        told.insert(key, value);
+                    }
+                    Event::Changed { key, value: None } => {
+                        told.remove(&key);
+                    }
+                    Event::Missed(_) => missed = true,
+                }
+            }
+            let now = holds(slot);
+            let is = now.len() == told.len()
+                && now
+                    .iter()
+                    .zip(&told)
+                    .all(|(now, told)| now.0 == told.0 && now.1.is(told.1));
+            if !missed && !is {
+                wrong = Some(format!(
+                    "the watch has told of {} entries, where {} are or others",
+                    told.len(),
+                    now.len()
+                ));
+            }
+        }
+        let capacity = self.random.pick(&[1, 100, 10_000]);
+        let watch = self.map(slot)?.watch("", capacity)?;
+        self.watch = Some(Watched {
+            slot,
+            watch,
+            held: holds(slot),
+        });
+        Ok(wrong)
+    }
+}
