@@ -202,7 +202,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only see whether all patches apply; builds nothing")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these copies")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of those that were found before and are quick to build, others each day")
+    parser.add_argument("--sample", type=int, metavar="N", help="N of those that were found before and are quick to build, others each day")
     parser.add_argument("--seed", type=int, help="what the sample depends on [default: the day]")
     parser.add_argument("--budget", metavar="TIME", help="instead of each torture's own budget, such as 20s")
     parser.add_argument("--control", action="store_true", help="also run each command on the tree as it is")

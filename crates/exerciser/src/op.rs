@@ -71,7 +71,7 @@ pub(crate) enum Op {
         reverse: bool,
         how: Scanning,
     },
-    /// Takes a snapshot, of at most so many bytes; drops the one held.
+    /// Takes a snapshot, of at most this many bytes; drops the one held.
     Snapshot(Option<u64>),
     /// Reads a key of the snapshot held.
     ReadSnapshot(usize, usize),

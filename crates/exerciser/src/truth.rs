@@ -65,7 +65,7 @@ pub(crate) struct Plan {
     pub seed: u64,
     pub threads: usize,
     pub maps: Vec<MapPlan>,
-    /// Of so many calls that could be batches one is: all writers wait for each of them.
+    /// One in this many calls that could be a batch or a transaction is one.
     pub batches: u64,
     /// Rounds are short, and large maps are dropped and made anew in each: what is exercised are openings.
     pub openings: bool,

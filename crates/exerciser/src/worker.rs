@@ -24,7 +24,7 @@ const HOURS: Duration = Duration::from_secs(100 * 3600);
 pub(crate) enum Outcome {
     Done,
     /// It was refused, for want of room, because the map is in use, or because others have changed what it has read. It has changed nothing; of a load, which puts one
-    /// key after the other, so many keys were put before.
+    /// key after the other, this many keys were put before.
     Refused(usize),
 }
 

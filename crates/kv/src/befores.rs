@@ -139,7 +139,7 @@ impl Befores {
         self.any.load(Relaxed)
     }
 
-    /// Begins a snapshot whose notes may take so many bytes. The gate is closed.
+    /// Begins a snapshot whose notes may take `most` bytes. The gate is closed.
     pub fn begin(&self, most: u64) -> Arc<Kept> {
         let kept = Arc::new(Kept::new(most));
         let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// No walk needs so many scans of two keys.
+/// No walk needs this many scans of two keys.
 const MOST_SCANS: usize = 100;
 
 /// An index of these keys, all with one value.

@@ -142,7 +142,7 @@ impl<'b> Change<'b> {
 }
 
 impl Intent {
-    /// The fixed part of an intent of so many bytes.
+    /// The fixed part of an intent of this many bytes.
     pub fn new(bytes: usize, count: usize) -> Intent {
         Intent {
             bytes: PWord::new(bytes as u64),

@@ -26,7 +26,7 @@ const CHANGE_ROOM: usize = 4096;
 const LOG_PAGE: usize = 17 << 10;
 const LOG_PAGES: usize = 64;
 
-/// A change allocates objects of so many size classes at most, and all nodes and short values are of so many; each class
+/// The most size classes that one change allocates from, and of how many all nodes and short values are; each class
 /// may leave most of a page empty.
 const CLASSES_OF_CHANGE: usize = 6;
 const CLASSES: usize = 32;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Keys that the sweeper looks at under one guard.
 const STEP: usize = 256;
 
-/// The sweeper rests so many times as long as a round took that has found little.
+/// After a round that has found little, the sweeper rests this many times as long as the round took.
 const IDLE: u32 = 9;
 
 /// What the sweeper has done in one round.

@@ -21,7 +21,7 @@ pub enum Event {
         /// Its value.
         value: Option<Vec<u8>>,
     },
-    /// The watch did not keep up: so many events that came here are lost. Those that follow are later.
+    /// The watch did not keep up: this many events that came here are lost. Those that follow are later.
     Missed(u64),
 }
 

@@ -367,7 +367,7 @@ fn of_ending(random: &mut Random) -> Op {
 /// Keys of the map that comes and goes, before a history that is opened again.
 const KEYS: u64 = 40;
 
-/// Bytes of a pool that is to be full soon: so many at least, and up to so many more.
+/// Bytes of a pool that is to be full soon: the least, and what may come to it.
 const LITTLE: u64 = 14 << 16;
 const MORE: u64 = 12;
 

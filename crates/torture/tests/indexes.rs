@@ -7,7 +7,7 @@ use crashtest::{Explorer, Mode, Model, Report, Settings};
 use wollemi_torture::history::{self, SCENES};
 use wollemi_torture::map::OfIndex;
 
-/// Runs the property for an index and a model, with a seed that can be given (`SEED`): so many histories, and more, up to
+/// Runs the property for an index and a model, with a seed that can be given (`SEED`): this many histories, and more, up to
 /// twice the scenes, until there were crashes amid all these modifications.
 fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
     let seed = std::env::var("SEED")

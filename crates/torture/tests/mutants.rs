@@ -13,7 +13,7 @@ use wollemi_torture::map::{OfIndex, Op};
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;
 
-/// Puts the mutants of a subject to so many histories of one to four threads: those of persists that nobody need miss only
+/// Puts the mutants of a subject to this many histories of one to four threads: those of persists that nobody need miss only
 /// if that is said (`excused`).
 fn hunt<S: Subject>(
     subject: S,

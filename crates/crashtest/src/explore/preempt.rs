@@ -18,7 +18,7 @@ const IMAGES: u64 = 200;
 /// How many threads go on one after the other, at most, before all do.
 const MOST_LEGS: u32 = 3;
 
-/// Of so many plans, one is a relay.
+/// One in this many plans is a relay.
 const RELAY: u32 = 4;
 
 /// A run along a plan; what it scouted; and which events lie within the plan's legs.

@@ -61,13 +61,13 @@ fn key(i: usize) -> Vec<u8> {
     format!("a key of more than eight bytes, {i:02}").into_bytes()
 }
 
-/// What stands under each key after so many rounds, and the first keys of the next.
+/// What stands under each key after `round` rounds, and the first keys of the next.
 fn expected(i: usize, round: u64, next: usize) -> Option<Vec<u8>> {
     let round = Round::new(round + u64::from(i < next));
     round.keeps(i).then(|| round.value.to_vec())
 }
 
-/// How far a snapshot shows the writes: after so many rounds, and of the next so many keys.
+/// How far a snapshot shows the writes: the number of rounds, and of keys of the next.
 fn shown(snapshot: &Snapshot, map: &Map, least: u64) -> Result<(u64, usize), Error> {
     let view = snapshot.view(map)?;
     let held: Vec<_> = (0..KEYS).map(|i| view.get(key(i))).collect::<Result<_, _>>()?;

@@ -48,7 +48,7 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     }
 }
 
-/// Makes a share of the reads scans. `scanner_of`: one of so many threads does nothing but scans, and what was planned is
+/// Makes a share of the reads scans. `scanner_of`: one of this many threads does nothing but scans, and what was planned is
 /// left to the others.
 pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: Option<u32>) {
     let mut random = Random(seed.rotate_left(7));
@@ -62,7 +62,7 @@ pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: O
     }
 }
 
-/// Makes all that one of so many threads does gets of one key, to which every third write gives a value; what was planned is
+/// Makes all that one of `threads` threads does gets of one key, to which every third write gives a value; what was planned is
 /// left to the other threads.
 pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     let mut random = Random(seed.rotate_left(11));
@@ -79,7 +79,7 @@ pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     occupy_a_thread(ops, threads, || Op::Get(key.clone()));
 }
 
-/// Gives all turns of one of so many threads to `with`, and what was planned to the others.
+/// Gives all turns of one of `threads` threads to `with`, and what was planned to the others.
 fn occupy_a_thread(ops: &mut [Op], threads: u32, mut with: impl FnMut() -> Op) {
     let mut planned: VecDeque<Op> = ops.to_vec().into();
     for (number, op) in ops.iter_mut().enumerate() {

@@ -12,29 +12,29 @@ use crate::map::{Bytes, Op};
 /// What is prepared.
 #[derive(Clone, Copy, Debug)]
 enum Scene {
-    /// Nothing; so many keys of all sorts.
+    /// Nothing; this many keys of all sorts.
     Mixed(usize),
     /// Nothing; keys that are prefixes of each other, and long common ones.
     Chains,
     /// A node of about as many children as some kind of node holds, sometimes emptied in part.
     Brink,
-    /// A node with so many children, which gets more.
+    /// A node with this many children, which gets more.
     Grow(u64),
-    /// A node that was made with so many children and has so many left, with so many keys below them; it loses some.
+    /// A node that was made with `made` children and has `left`, with `keys` keys below them; it loses some.
     Shrink { made: u64, left: u64, keys: u64 },
-    /// A node with so many children, and another one that comes and goes while it is looked for.
+    /// A node with this many children, and another one that comes and goes while it is looked for.
     Blink(u64),
     /// A node far below the one above it; keys that part on the way come and go.
     Part,
-    /// So many leaves below one byte, which become more than one leaf array holds.
+    /// This many leaves below one byte, which become more than one leaf array holds.
     Leaves(usize),
-    /// So many of them, of which so many are left, which become few.
+    /// This many of them, of which the second number is left, which become few.
     FewerLeaves(u64, u64),
-    /// So many short keys with values of eight bytes, which become more; as dense as makes inline leaf arrays of every size.
+    /// This many short keys with values of eight bytes, which become more; as dense as makes inline leaf arrays of every size.
     Pairs(usize),
-    /// So many of them, of which so many are left, which become few.
+    /// This many of them, of which the second number is left, which become few.
     FewerPairs(u64, u64),
-    /// So many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at, keys come and go.
+    /// This many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at, keys come and go.
     Words(u64),
     /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
     OddPairs,

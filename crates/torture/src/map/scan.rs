@@ -21,7 +21,7 @@ pub struct Scan {
     pub upper: Bound<Bytes>,
     /// From which side.
     pub direction: Direction,
-    /// After so many keys the visitor has enough.
+    /// After this many keys the visitor has enough.
     pub most: usize,
 }
 

@@ -16,7 +16,7 @@ const LONGEST: usize = 48;
 const FEW: usize = 60;
 
 /// Makes `change` in `tree`, and `other` after the `nth` load of it, by another thread, whole or up to where that waits;
-/// it then goes on when `change` does. `false` if there are not so many loads; `other` then comes behind.
+/// it then goes on when `change` does. `false` if there are fewer loads; `other` then comes behind.
 fn beside<I: OnHeap<Media = Stepping>>(tree: &I, change: &Change, other: &Change, nth: usize) -> bool {
     let (go, may_go) = channel();
     let (tell, told) = channel();

@@ -29,7 +29,7 @@ impl Maker {
         self.make_and_remove(keys, left, ops);
     }
 
-    /// Inserts the first so many keys; the others are planned.
+    /// Inserts the first `there` keys; the others are planned.
     fn insert_and_plan(&mut self, keys: Vec<Bytes>, there: usize, ops: &mut Vec<Op>) {
         for (number, key) in keys.into_iter().enumerate() {
             if number < there {
@@ -40,7 +40,7 @@ impl Maker {
         }
     }
 
-    /// Inserts the keys and removes all but so many; the removal of the others is planned.
+    /// Inserts the keys and removes all but `left`; the removal of the others is planned.
     fn make_and_remove(&mut self, mut keys: Vec<Bytes>, left: u64, ops: &mut Vec<Op>) {
         for key in &keys {
             self.insert(key.clone(), ops);
