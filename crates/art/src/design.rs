@@ -183,8 +183,8 @@ impl<D: Design, M: Media> Debug for Radix<D, M> {
 impl<D: Design, M: Media> Radix<D, M> {
     /// The heap, for an index of the design.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
-        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and slots
-        // lead. The design keeps the rules (its trait's promise), and alone retires.
+        // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and
+        // slots lead. The design keeps the rules (its trait's promise), and alone retires.
         unsafe { heap.access() }
     }
 

@@ -33,8 +33,8 @@ impl Tries {
     /// about a microsecond apart. A damaged pool uses up the tries within a fraction of a second.
     const MOST_LOST: u32 = 20_000;
 
-    /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may be
-    /// off its processor for as long as the system likes.
+    /// Waits before the next try; `false` if there should be none. A holder is waited for however long it takes: it may
+    /// be off its processor for as long as the system likes.
     pub fn go_on<M: Media>(&mut self, missed: Missed, media: &M) -> bool {
         self.turn = self.turn.saturating_add(1);
         media.wait(self.turn);

@@ -1,6 +1,7 @@
 //! How long calls took, and when.
 //!
-//! What is noted of a call contains a reading of the clock ([`clock_ns`]), the end of the first and the beginning of the second.
+//! What is noted of a call contains a reading of the clock ([`clock_ns`]), the end of the first and the beginning of
+//! the second.
 
 use crate::summary::Summary;
 use hdrhistogram::Histogram;

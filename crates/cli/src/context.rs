@@ -178,7 +178,8 @@ impl Context {
     }
 }
 
-/// Gives recovery a moment: in a pool of modest size that is enough to reuse old space, and a large one is not waited for.
+/// Gives recovery a moment: in a pool of modest size that is enough to reuse old space, and a large one is not waited
+/// for.
 fn give_a_moment(db: &Db) {
     let started = Instant::now();
     while db.recovery_progress().state == RecoveryState::Running && started.elapsed() < PATIENCE {

@@ -189,8 +189,8 @@ fn one_restore_at_a_time() {
 
 const ACL: &str = "system.posix_acl_access";
 
-/// An access control list by which one more user may read, as Linux keeps it: a version, and then for each entry what it is
-/// of, what is permitted, and which user.
+/// An access control list by which one more user may read, as Linux keeps it: a version, and then for each entry what
+/// it is of, what is permitted, and which user.
 fn acl() -> Vec<u8> {
     const NONE: u32 = u32::MAX;
     let entries = [

@@ -270,7 +270,8 @@ fn put(random: &mut Random) -> (u8, Held) {
 
 /// A history of `ops` operations on the heap by `threads` threads.
 ///
-/// One in three is opened again after a preparation, and one in five has little room: pages for the objects of a few slots.
+/// One in three is opened again after a preparation, and one in five has little room: pages for the objects of a few
+/// slots.
 pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let reopened = seed % 3 == 2;

@@ -138,7 +138,8 @@ impl Log {
         std::iter::once(event.site).chain(self.joins[joins].iter().copied())
     }
 
-    /// The persists that a reason is about, each with who asked for it: those of its thread and file up to the next fence.
+    /// The persists that a reason is about, each with who asked for it: those of its thread and file up to the next
+    /// fence.
     pub fn excused<'l>(&'l self, reason: &'l Reason) -> impl Iterator<Item = Site> + 'l {
         let &Reason {
             thread,

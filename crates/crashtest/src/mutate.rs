@@ -5,8 +5,8 @@
 //! that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where they
 //! differ.
 //!
-//! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or stays for a reason that stands beside
-//! it in the source ([`Media::unmissed`](pmem::Media::unmissed)) and goes with it.
+//! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or stays for a reason that stands
+//! beside it in the source ([`Media::unmissed`](pmem::Media::unmissed)) and goes with it.
 
 mod swap;
 

@@ -60,8 +60,8 @@ pub trait Subject: Send + Sync + 'static {
     /// Carries out an operation. What it answers is durable when it returns.
     fn apply(&self, live: &Self::Live, op: &Self::Op) -> Result<Self::Answer, String>;
 
-    /// Whether an operation is carried out at once with these before it, by the same thread. In which order they are done is
-    /// left open to what a crash may find.
+    /// Whether an operation is carried out at once with these before it, by the same thread. In which order they are
+    /// done is left open to what a crash may find.
     fn goes_with(&self, ops: &[&Self::Op], next: &Self::Op) -> bool {
         let _ = (ops, next);
         false

@@ -88,8 +88,8 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Torture { settings, ..self }
     }
 
-    /// Explores. A failure's last lines say how to see it again: the seed of its history, alone (`seeds(7..=7)`), fails in
-    /// the same way.
+    /// Explores. A failure's last lines say how to see it again: the seed of its history, alone (`seeds(7..=7)`), fails
+    /// in the same way.
     ///
     /// # Errors
     ///

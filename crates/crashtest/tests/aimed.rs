@@ -1,5 +1,5 @@
-//! Races that need a thread to be stopped at one place while others come to the same words: aimed preemptions find each of
-//! them within a few histories, and nothing where nothing is wrong.
+//! Races that need a thread to be stopped at one place while others come to the same words: aimed preemptions find each
+//! of them within a few histories, and nothing where nothing is wrong.
 
 use pmem::{Media, Offset, PWord, Pool, Purpose, VWord, persist_scope};
 use wollemi_crashtest::{Crash, Explorer, Failure, History, Random, Settings, Subject, Verdict};

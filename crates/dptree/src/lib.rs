@@ -165,8 +165,8 @@ impl<M: Media, C: Choice> DpTree<M, C> {
             offset: root.bits(),
         };
         let at = root.offset().ok_or(fault)?;
-        // SAFETY: readers hold the guard that they are given. Merges, of which one runs at a time, replace the base's leaves
-        // and retire them, and nothing else does; so they and checks, which keep them out, need none.
+        // SAFETY: readers hold the guard that they are given. Merges, of which one runs at a time, replace the base's
+        // leaves and retire them, and nothing else does; so they and checks, which keep them out, need none.
         let heap = unsafe { heap.access() };
         let owner = heap.attach(at, || Owner::start(Shared::open(heap, root, options)?))?;
         Ok(DpTree {

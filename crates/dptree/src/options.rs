@@ -109,8 +109,9 @@ impl Choice for Fingerprints {
 }
 
 impl Options {
-    /// The options of whoever gives none: the default ones, or the [smallest](Options::SMALL) on a media whose threads take
-    /// turns, which would wait for a thread of the tree's own for ever, and whose histories are short; and what is chosen.
+    /// The options of whoever gives none: the default ones, or the [smallest](Options::SMALL) on a media whose threads
+    /// take turns, which would wait for a thread of the tree's own for ever, and whose histories are short; and what is
+    /// chosen.
     pub(crate) fn on<M: Media, C: Choice>() -> Options {
         let mut options = if M::TAKES_TURNS {
             Options::SMALL

@@ -17,7 +17,8 @@ use pmem::{Fault, Link, Media};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tracer;
 
-// SAFETY: it tells what an opening and readers follow: the logs that are alive, and the leaves of the version that counts.
+// SAFETY: it tells what an opening and readers follow: the logs that are alive, and the leaves of the version that
+// counts.
 unsafe impl<M: Media> Trace<M> for Tracer {
     fn kind(&self) -> u32 {
         crate::KIND

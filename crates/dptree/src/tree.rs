@@ -3,7 +3,8 @@
 //! Readers load the three as one value under a guard and ask front, middle and base in turn; writers do so inside the
 //! [`Gate`], so that the three stay what they are until the write has ended.
 //!
-//! I1 The front takes writes; the middle, if there is one, takes none and is being merged; the base changes by a merge, or,
+//! I1 The front takes writes; the middle, if there is one, takes none and is being merged; the base changes by a merge,
+//! or,
 //!    where there is no middle, in place.
 //! I2 At any moment the newest entry of a key is in the first of the three that has one.
 

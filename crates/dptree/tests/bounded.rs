@@ -89,8 +89,8 @@ fn writers_wait_for_the_trace() {
     }
 }
 
-/// While it is held still, nothing is merged though it is time to; afterwards it is. An audit in between finds nothing that
-/// a merge is about to link.
+/// While it is held still, nothing is merged though it is time to; afterwards it is. An audit in between finds nothing
+/// that a merge is about to link.
 #[test]
 fn an_index_that_is_held_still_does_not_merge() {
     let options = Options {

@@ -1,5 +1,5 @@
-//! A pool that is full: writes fail, with a clear error and no other effect; merges fail and leave everything as it was; and
-//! when there is room again, they go on.
+//! A pool that is full: writes fail, with a clear error and no other effect; merges fail and leave everything as it
+//! was; and when there is room again, they go on.
 
 use heap::Heap;
 use index::Index;
@@ -63,8 +63,8 @@ fn assert_holds(index: &DpTree, keys: std::ops::Range<u64>, value: &[u8]) {
     assert_eq!(faults.keys, keys.end - keys.start);
 }
 
-/// A pool is filled to its last page: all that was acknowledged stays, reads go on, updates in place too, and what fails has
-/// no effect.
+/// A pool is filled to its last page: all that was acknowledged stays, reads go on, updates in place too, and what
+/// fails has no effect.
 #[test]
 fn a_full_pool_keeps_what_it_has() {
     for value in [&b"8 bytes!"[..], b"a value of some other length"] {

@@ -1,9 +1,9 @@
 //! A seeded program that calls the whole database as its users do, from several threads, and checks every answer.
 //!
 //! Each thread owns keys, so it knows what they hold although others write beside it: every read, scan, snapshot, watch
-//! and backup is compared with that. Rounds end by closing the pool, by `kill -9` of a process, by copying or restoring it,
-//! and begin by opening it with other options, so that all calls meet recovery. After each round all that the maps hold is
-//! compared, and every second time the pool is checked.
+//! and backup is compared with that. Rounds end by closing the pool, by `kill -9` of a process, by copying or restoring
+//! it, and begin by opening it with other options, so that all calls meet recovery. After each round all that the maps
+//! hold is compared, and every second time the pool is checked.
 //!
 //! | file | idea |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | `round` | opening, threads, comparison, end |
 //! | `ledger` | what a process that is killed has acknowledged |
 //!
-//! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the machine's
-//! affair: a seed that has failed is likely to fail again, but need not.
+//! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
+//! machine's affair: a seed that has failed is likely to fail again, but need not.
 
 mod keys;
 mod ledger;
@@ -50,7 +50,8 @@ pub struct Settings {
     pub calls: u64,
     /// Where the pools are made. They are removed, but for one that fails.
     pub directory: PathBuf,
-    /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there are none.
+    /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there
+    /// are none.
     pub child: Option<fn(&str) -> Command>,
 }
 

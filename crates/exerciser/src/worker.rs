@@ -23,8 +23,8 @@ const HOURS: Duration = Duration::from_secs(100 * 3600);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// It was refused, for want of room, because the map is in use, or because others have changed what it has read. It has changed nothing; of a load, which puts one
-    /// key after the other, this many keys were put before.
+    /// It was refused, for want of room, because the map is in use, or because others have changed what it has read. It
+    /// has changed nothing; of a load, which puts one key after the other, this many keys were put before.
     Refused(usize),
 }
 

@@ -67,13 +67,14 @@ impl<M: Media> Drop for SetApart<'_, M> {
 
 impl<M: Media> Heap<M> {
     /// Sets pages apart for this thread, for as long as it holds what is returned: `pages` pages, each of which serves
-    /// objects of one size class, and what objects of these lengths need, or slightly shorter ones. For a caller that must not find the pool
-    /// full half-way. Other threads get none of these pages; what else is free, this thread uses first.
+    /// objects of one size class, and what objects of these lengths need, or slightly shorter ones. For a caller that
+    /// must not find the pool full half-way. Other threads get none of these pages; what else is free, this thread uses
+    /// first.
     ///
     /// A thread sets pages apart once at a time. One that is ending has nowhere to keep them, and gets none.
     ///
-    /// Costs as much as an object of this many pages. Grows the pool where no free run is as long as all of them together;
-    /// gathers shorter runs where the pool cannot grow.
+    /// Costs as much as an object of this many pages. Grows the pool where no free run is as long as all of them
+    /// together; gathers shorter runs where the pool cannot grow.
     ///
     /// # Errors
     ///

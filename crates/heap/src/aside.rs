@@ -140,7 +140,8 @@ impl Space {
         let _ = self.release(kept, |_, _| Ok(()));
     }
 
-    /// Frees what a stage has kept when its guards are gone, each object after a call of `mark`; the first error of these.
+    /// Frees what a stage has kept when its guards are gone, each object after a call of `mark`; the first error of
+    /// these.
     fn release(
         self: &Arc<Self>,
         stage: Stage,
@@ -167,7 +168,8 @@ mod tests {
     use crate::{Heap, footprint};
     use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-    /// An object that was retired while the trace ran is marked when the trace has ended: the sweep must not free it as well.
+    /// An object that was retired while the trace ran is marked when the trace has ended: the sweep must not free it as
+    /// well.
     #[test]
     fn what_the_trace_has_missed_is_marked() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;

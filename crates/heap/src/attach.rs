@@ -1,5 +1,5 @@
-//! DRAM state that belongs to a persistent object, as an index's buffer belongs to its root: whoever opens the object again
-//! shares it.
+//! DRAM state that belongs to a persistent object, as an index's buffer belongs to its root: whoever opens the object
+//! again shares it.
 //!
 //! I1 Of each object there is at most one attached value at a time, from its making to the end of its drop.
 

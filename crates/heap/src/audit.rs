@@ -155,9 +155,9 @@ impl<M: Media> Heap<M> {
         Ok(new)
     }
 
-    /// Whether an object of `len` bytes can be in use at `offset`: asked before what a link of a pool leads to is retired,
-    /// since the pool may be damaged. Of pages that recovery has not swept nothing is known, and nothing of them is
-    /// reused before it has.
+    /// Whether an object of `len` bytes can be in use at `offset`: asked before what a link of a pool leads to is
+    /// retired, since the pool may be damaged. Of pages that recovery has not swept nothing is known, and nothing of
+    /// them is reused before it has.
     ///
     /// # Errors
     ///
@@ -220,8 +220,8 @@ impl<M: Media> Heap<M> {
 }
 
 impl Space {
-    /// Which chunk of its page, whose state this is, the object of `len` bytes (0: of any length) at `offset` has; the 0th, if
-    /// it is a large one.
+    /// Which chunk of its page, whose state this is, the object of `len` bytes (0: of any length) at `offset` has; the
+    /// 0th, if it is a large one.
     fn slot_of(&self, state: &Page, offset: Offset, len: u64) -> Result<u32, &'static str> {
         let within = self.within(offset.get());
         match &state.kind {

@@ -439,7 +439,8 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Asks the media of a test whether an allocation of these bytes may go on. One by a thread that has pages set apart may.
+    /// Asks the media of a test whether an allocation of these bytes may go on. One by a thread that has pages set
+    /// apart may.
     ///
     /// # Errors
     ///

@@ -46,8 +46,8 @@ impl<'h, M: Media> Removed<'h, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::UnknownKind`] where the tracer is not the root's. [`Error::Damaged`] where an object makes no sense, or a second link leads to it: to retire it once more would free
-    /// a chunk that may have been reallocated.
+    /// [`Error::UnknownKind`] where the tracer is not the root's. [`Error::Damaged`] where an object makes no sense, or
+    /// a second link leads to it: to retire it once more would free a chunk that may have been reallocated.
     pub fn retire(self, tracer: &dyn Trace<M>) -> Result<(), Error> {
         if tracer.kind() != self.root.kind {
             return Err(Error::UnknownKind {
@@ -72,9 +72,9 @@ impl<'h, M: Media> Removed<'h, M> {
                 let access = unsafe { self.heap.access() };
                 let len = tracer.trace(access, link, &mut links)?;
                 self.heap.verify(offset, len)?;
-                // SAFETY: the root was removed, by the promise that readers hold older guards; recovery does not sweep before
-                // the removal has ended. The length was held against the page, and `met` keeps the object from being
-                // retired again.
+                // SAFETY: the root was removed, by the promise that readers hold older guards; recovery does not sweep
+                // before the removal has ended. The length was held against the page, and `met` keeps the object from
+                // being retired again.
                 unsafe { self.heap.retire(&guard, offset, len as usize) };
             }
         }

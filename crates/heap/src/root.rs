@@ -137,8 +137,8 @@ impl<M: Media> Heap<M> {
         Ok(entry.link.load(self.media()))
     }
 
-    /// Removes the root of this name, and returns what it was, for the caller to [retire](Removed::retire) what hangs from
-    /// it; what is not retired comes back by the next recovery. Failure-atomic: one write-back, one fence.
+    /// Removes the root of this name, and returns what it was, for the caller to [retire](Removed::retire) what hangs
+    /// from it; what is not retired comes back by the next recovery. Failure-atomic: one write-back, one fence.
     ///
     /// # Errors
     ///

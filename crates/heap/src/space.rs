@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex};
 /// How much a thread claims at a time, in bytes; but one chunk at least, and 64 at most.
 const CLAIM_BYTES: u32 = 32 << 10;
 
-/// A page that has few free chunks is opened once one in this many of its chunks is free: so a claim finds several in a word of
-/// its bitmap, and nearly full pages need not be looked through for each chunk.
+/// A page that has few free chunks is opened once one in this many of its chunks is free: so a claim finds several in a
+/// word of its bitmap, and nearly full pages need not be looked through for each chunk.
 const SCANTY: u32 = 16;
 
 /// In how many open pages a pair is looked for before a new page is taken: the highest, which single chunks, taken

@@ -16,8 +16,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// How objects of one kind of root lead to each other.
 ///
 /// Tracing goes on while others write, without a guard: until it has ended, the heap reuses nothing that was reachable
-/// since it began. That what is alive is found all the same rests on a rule for the index: **a structure modification never
-/// moves a live reference out of an object that stays in use; it builds a new object, swings one slot to it, and
+/// since it began. That what is alive is found all the same rests on a rule for the index: **a structure modification
+/// never moves a live reference out of an object that stays in use; it builds a new object, swings one slot to it, and
 /// leaves the slots of the object it replaces as they were.** So whichever of the two a tracer comes to, both lead to
 /// everything that was there before.
 ///
@@ -230,8 +230,8 @@ impl<M: Media> Tracing<'_, M> {
         let Some(offset) = link.offset() else {
             return Ok(false);
         };
-        // SAFETY: tracers keep the rules (their trait's promise). Recovery sets aside what is retired while it traces, and
-        // an audit holds a guard.
+        // SAFETY: tracers keep the rules (their trait's promise). Recovery sets aside what is retired while it traces,
+        // and an audit holds a guard.
         let access = unsafe { self.heap.access() };
         let len = self.tracers[tracer].trace(access, link, children)?;
         visit(offset, len)

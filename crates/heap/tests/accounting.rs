@@ -55,8 +55,8 @@ fn retire<M: Media>(heap: &Heap<M>, offset: Offset, len: usize) {
     unsafe { heap.retire(&pin(), offset, len) };
 }
 
-/// Epochs are the process's, so a thread of another test may be freeing what this heap's have retired: between two accounts
-/// it is in neither, and so looked at again.
+/// Epochs are the process's, so a thread of another test may be freeing what this heap's have retired: between two
+/// accounts it is in neither, and so looked at again.
 fn assert_adds_up<M: Media>(heap: &Heap<M>, why: &str) {
     const LOOKS: usize = 1000;
     let adds_up = |stats: &Stats| stats.used + stats.free + stats.unswept == stats.reserved;

@@ -25,8 +25,8 @@ fn open(path: &std::path::Path) -> Toy<Hardware> {
     Toy::open(pool.expect("the pool")).expect("a heap")
 }
 
-/// A child that is forked while recovery runs, and one that is forked after it, drop the heap and end; the parent's recovery
-/// ends, too, and the pool is whole.
+/// A child that is forked while recovery runs, and one that is forked after it, drop the heap and end; the parent's
+/// recovery ends, too, and the pool is whole.
 #[test]
 fn a_forked_child_drops_the_heap_without_its_threads() {
     let seed = seed();

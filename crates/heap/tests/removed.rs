@@ -58,8 +58,8 @@ fn assert_does_not_sweep<M: pmem::Media>(heap: &Heap<M>) {
     }
 }
 
-/// A root goes before the trace reads the roots, so that nothing below it is marked; what hung from it is retired after the
-/// trace. Each object is freed once.
+/// A root goes before the trace reads the roots, so that nothing below it is marked; what hung from it is retired after
+/// the trace. Each object is freed once.
 #[test]
 fn a_root_that_goes_before_the_trace_is_freed_once() {
     let (toy, _folder) = reopened();
@@ -119,8 +119,8 @@ fn put(toy: &Toy<Hardware>, key: u64, len: usize) {
     }
 }
 
-/// Before recovery, and while a pause keeps it from tracing, what was allocated since the opening is reused; what is old is
-/// not, and recovery frees it once.
+/// Before recovery, and while a pause keeps it from tracing, what was allocated since the opening is reused; what is
+/// old is not, and recovery frees it once.
 #[test]
 fn what_is_new_is_reused_before_the_trace() {
     let (toy, _folder) = reopened();

@@ -84,10 +84,10 @@ pub trait Index: Send + Sync {
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
 
     /// Carries out edits of several keys, each as [`write`](Index::write) does; one that fails does not keep the others
-    /// back. They are decided in their order, and those of one key done in it. All are durable when this returns, perhaps not
-    /// earlier: a crash amid it may leave any of them done, and others see them in any order. Faster than as many writes where the
-    /// index overlaps their cache misses, and has them durable together (group commit): ROART does, the others carry out one
-    /// by one.
+    /// back. They are decided in their order, and those of one key done in it. All are durable when this returns,
+    /// perhaps not earlier: a crash amid it may leave any of them done, and others see them in any order. Faster than
+    /// as many writes where the index overlaps their cache misses, and has them durable together (group commit): ROART
+    /// does, the others carry out one by one.
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
         write_each(self, keys, edits);
     }
@@ -112,14 +112,14 @@ pub trait Index: Send + Sync {
     #[inline]
     fn rest(&self) {}
 
-    /// Merges all that it has gathered, in this thread, if it gathers writes and merges them: what it costs and the space it
-    /// takes are then those of all that was written. Nothing elsewhere. To be called under no guard.
+    /// Merges all that it has gathered, in this thread, if it gathers writes and merges them: what it costs and the
+    /// space it takes are then those of all that was written. Nothing elsewhere. To be called under no guard.
     fn settle(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Keeps the index from changing anything by itself, by merges say, until what it returns is dropped; waits for what it is
-    /// about. It may be held under no guard, and while recovery runs not for long.
+    /// Keeps the index from changing anything by itself, by merges say, until what it returns is dropped; waits for
+    /// what it is about. It may be held under no guard, and while recovery runs not for long.
     fn hold_still(&self) -> Box<dyn Still + '_> {
         Box::new(())
     }

@@ -13,8 +13,8 @@ use pmem::{Fault, Media};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// Carries out the edit that it is given, of one key; what it answers is done, for others and for good, at the latest when
-/// [`OnHeap::edit_many`] returns.
+/// Carries out the edit that it is given, of one key; what it answers is done, for others and for good, at the latest
+/// when [`OnHeap::edit_many`] returns.
 pub type CarryOut<'c> = dyn FnMut(&mut dyn Edit) -> Result<Action, heap::Error> + 'c;
 
 /// Called with each key's number and what carries out the edit of it.
@@ -92,8 +92,8 @@ pub trait OnHeap: Send + Sync + Sized {
     /// Where the pool is full or makes no sense. Nothing was changed then.
     fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error>;
 
-    /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each, perhaps under the
-    /// locks of those before it. All are durable when this returns.
+    /// Has edits of these keys carried out in their order, until `each` breaks: it is called once for each, perhaps
+    /// under the locks of those before it. All are durable when this returns.
     fn edit_many(&self, keys: &[&[u8]], guard: &Guard, each: &mut EachEdit<'_>) {
         // Whoever edits will meet what is wrong.
         let _ = self.fetch_many(keys, guard);
@@ -185,8 +185,8 @@ impl<I: OnHeap> Index for I {
         let mut edit = Limited { edit, too_long: None };
         let done = self.edit(key, &mut edit, &heap::pin());
         let action = match done {
-            // Nothing was changed, and what recovery finds, or was retired lately, may make room. Both wait for guards, so ours
-            // had to go first.
+            // Nothing was changed, and what recovery finds, or was retired lately, may make room. Both wait for guards,
+            // so ours had to go first.
             Err(heap::Error::Full { .. }) if self.heap().wait_for_room() => {
                 self.edit(key, &mut edit, &heap::pin())?
             }

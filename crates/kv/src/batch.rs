@@ -92,8 +92,8 @@ impl<'d, M: Media> Batch<'d, M> {
     /// Carries the batch out: it is durable when this returns. `false`, and nothing was changed, if something is not as
     /// it was [expected](Batch::expect).
     ///
-    /// Costs the writes of its changes and, if there are several, three fences and the persists of a copy of them. Of batches
-    /// and transactions with several changes sixteen at a time are carried out; others wait.
+    /// Costs the writes of its changes and, if there are several, three fences and the persists of a copy of them. Of
+    /// batches and transactions with several changes sixteen at a time are carried out; others wait.
     ///
     /// # Errors
     ///

@@ -154,8 +154,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage comes when the
-    /// map is gone: what was not given back until then, the next recovery finds.
+    /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage
+    /// comes when the map is gone: what was not given back until then, the next recovery finds.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let unlinked = {
             let mut held = self.held();

@@ -51,8 +51,9 @@ pub enum Error {
         /// The key; or, while another commit is about to change a key of the same hash, one that was read.
         key: Vec<u8>,
     },
-    /// The batch or transaction is committed, but not all of its changes could be made: the pool is damaged, or was full although room
-    /// had been set apart. The next opening of the database makes them, given room; until then all writes fail.
+    /// The batch or transaction is committed, but not all of its changes could be made: the pool is damaged, or was
+    /// full although room had been set apart. The next opening of the database makes them, given room; until then all
+    /// writes fail.
     #[error(
         "the changes are committed, and the next opening of the database will complete them, given room; until then nothing can be written: {0}"
     )]

@@ -23,8 +23,8 @@ const HEADER: usize = 8;
 /// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
 ///
 /// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values do.
-/// What is past its end takes space until somebody writes its key or a [`Sweeper`](crate::Sweeper) comes by. A map is of this kind by
-/// its use: what was put into it otherwise is refused.
+/// What is past its end takes space until somebody writes its key or a [`Sweeper`](crate::Sweeper) comes by. A map is
+/// of this kind by its use: what was put into it otherwise is refused.
 ///
 /// ```
 /// use std::time::Duration;
@@ -283,8 +283,8 @@ impl Expiring {
         Ok(Swept { seen, removed })
     }
 
-    /// Shows the next keys after `cursor`, which is then behind the last of them, or at the beginning if there are no more or
-    /// looking failed.
+    /// Shows the next keys after `cursor`, which is then behind the last of them, or at the beginning if there are no
+    /// more or looking failed.
     fn look(
         &self,
         cursor: &mut Option<Vec<u8>>,

@@ -75,8 +75,8 @@ impl<I: Index, M: Media> Guarded<I, M> {
         let _pass = gate.enter(media)?;
         let mut held = stripes.lock(self.stripe_of(key), gate, media)?;
         active.meet(&self.name, key);
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the gate or
-        // for the stripe.
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
+        // gate or for the stripe.
         let _guard = heap::pin();
         let done = self.write_held(key, edit);
         // An error leaves open what was changed.

@@ -12,8 +12,8 @@
 //!                           …  name, key, value
 //! ```
 //!
-//! Little endian. The root is made by the first commit of several changes. Before transactions came, it was of another kind
-//! and had one slot:
+//! Little endian. The root is made by the first commit of several changes. Before transactions came, it was of another
+//! kind and had one slot:
 //!
 //! ```text
 //! root ""  -->  SingleSlot  8  intent: link to an Intent, or null

@@ -144,8 +144,8 @@ impl Map {
         Ok(self.index.write(key.as_ref(), edit)?)
     }
 
-    /// Tells of each change of the keys that start with `prefix` that is begun from now on; keeps up to `capacity` that were not
-    /// taken yet, at least one. Writers do not wait for it.
+    /// Tells of each change of the keys that start with `prefix` that is begun from now on; keeps up to `capacity` that
+    /// were not taken yet, at least one. Writers do not wait for it.
     ///
     /// # Errors
     ///

@@ -69,9 +69,9 @@ impl Options {
     }
 
     /// How many background threads look for unused space after the opening. With none, space from before the
-    /// opening is not reused until [`Db::recover`]; what is allocated afterwards is reused as ever, and reads and writes work
-    /// all the same. As many replay a DPTree's log before its opening returns.
-    /// More than 256 count as 256. Default: 1.
+    /// opening is not reused until [`Db::recover`]; what is allocated afterwards is reused as ever, and reads and
+    /// writes work all the same. As many replay a DPTree's log before its opening returns. More than 256 count as 256.
+    /// Default: 1.
     pub fn recovery_threads(mut self, threads: usize) -> Options {
         self.recovery_threads = threads;
         self
@@ -89,9 +89,9 @@ impl Options {
         self
     }
 
-    /// What to do with a pool of level `process` that was open when the machine crashed or lost power. What the page cache
-    /// had not written then is lost, and the rest need not fit together. Such a pool stays suspect until an opening to
-    /// write [accepts](AfterPowerLoss::Accept) the loss. Check it before that:
+    /// What to do with a pool of level `process` that was open when the machine crashed or lost power. What the page
+    /// cache had not written then is lost, and the rest need not fit together. Such a pool stays suspect until an
+    /// opening to write [accepts](AfterPowerLoss::Accept) the loss. Check it before that:
     ///
     /// ```no_run
     /// use wollemi::{AfterPowerLoss, Options};

@@ -4,8 +4,8 @@
 //! claimed is known in DRAM only; whatever stands in a slot when the database is opened is carried out and taken away
 //! before the first commit.
 //!
-//! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the older
-//! kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
+//! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the
+//! older kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
 
 use crate::commit::{KeyState, make};
 use crate::gate::{Gate, wait};
@@ -123,7 +123,8 @@ impl<M: Media> Store<M> {
     fn make_own(&self) -> Result<Offset, Error> {
         let media = self.heap.media();
         let _closed = self.traffic.gate.close(media)?;
-        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the gate.
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
+        // gate.
         let _guard = heap::pin();
         let offset = match self.find_own()? {
             Some(Root::Slots(offset)) => offset,
@@ -181,8 +182,8 @@ impl<M: Media> Store<M> {
 
     /// The heap, for reads.
     fn access(&self) -> &Access<M> {
-        // SAFETY: what is read is the database's root, which stays while there are commits, and intents, each of which only
-        // the thread that has published it withdraws, or the opening.
+        // SAFETY: what is read is the database's root, which stays while there are commits, and intents, each of which
+        // only the thread that has published it withdraws, or the opening.
         unsafe { self.heap.access() }
     }
 
@@ -222,8 +223,8 @@ impl<M: Media> Store<M> {
         Ok(self.heap.set_apart(pages, long)?)
     }
 
-    /// Persists an intent of these changes and publishes it in a slot, which commits them: the intent, and what is set apart
-    /// for its changes. Calls `begin` when nothing can go wrong any more and nothing is committed yet.
+    /// Persists an intent of these changes and publishes it in a slot, which commits them: the intent, and what is set
+    /// apart for its changes. Calls `begin` when nothing can go wrong any more and nothing is committed yet.
     pub fn declare(
         &self,
         slot: &PSlot,

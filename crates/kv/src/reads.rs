@@ -75,8 +75,8 @@ struct Point {
 }
 
 impl Points {
-    /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is another
-    /// by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
+    /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is
+    /// another by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
     ///
     /// # Errors
     ///

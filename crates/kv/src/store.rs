@@ -45,8 +45,8 @@ impl<M: Media> WithIndex for Shared<'_, M> {
 }
 
 impl<M: Media> Store<M> {
-    /// The store in a pool. Recovery begins in the background, if it is given threads. Commits that were not carried out to
-    /// their end are so now.
+    /// The store in a pool. Recovery begins in the background, if it is given threads. Commits that were not carried
+    /// out to their end are so now.
     pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<Store<M>, Error> {
         let mut store = Store {
             heap: Heap::new(pool)?,

@@ -7,14 +7,17 @@
 //! +---------------------------------+--------+
 //! ```
 //!
-//! A key of a map has one stripe, by its hash; keys share stripes. A writer holds its key's stripe from before the index's
-//! write until that is durable and the watches are told.
+//! A key of a map has one stripe, by its hash; keys share stripes. A writer holds its key's stripe from before the
+//! index's write until that is durable and the watches are told.
 //!
-//! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are durable.
+//! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are
+//! durable.
 //! I2 A thread that finds the same free version before a read and later has read what the key held all the time between.
-//! I3 A thread that takes several takes them in ascending order, and none once it has the last: so nobody waits in a circle. It
+//! I3 A thread that takes several takes them in ascending order, and none once it has the last: so nobody waits in a
+//! circle. It
 //!    has a [pass](crate::gate), and waits here for holders of passes only.
-//! I4 The stripes of a commit that was published and cannot be finished stay locked. A thread that waits for a stripe looks
+//! I4 The stripes of a commit that was published and cannot be finished stay locked. A thread that waits for a stripe
+//! looks
 //!    whether the gate is shut.
 
 use crate::gate::{Gate, wait};
@@ -135,8 +138,8 @@ impl Stripes {
         ids.into_iter().map(|id| self.lock(id, gate, media)).collect()
     }
 
-    /// The version of a stripe that is free, or becomes so: what is read of its keys later, and before the version is found
-    /// [unchanged](Stripes::is_unchanged), they held all the time.
+    /// The version of a stripe that is free, or becomes so: what is read of its keys later, and before the version is
+    /// found [unchanged](Stripes::is_unchanged), they held all the time.
     ///
     /// # Errors
     ///

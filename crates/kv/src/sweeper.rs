@@ -63,7 +63,8 @@ impl Expiring {
     /// Goes through the map once, unless it is stopped or meets an error.
     fn sweep_round(&self, shared: &Shared) -> Round {
         let (began, mut round, mut cursor) = (Instant::now(), Round::default(), None);
-        // A full or damaged pool, or another's values: whoever reads and writes gets the error. The next round tries again.
+        // A full or damaged pool, or another's values: whoever reads and writes gets the error. The next round tries
+        // again.
         while let Ok(swept) = self.sweep(&mut cursor, STEP) {
             shared.removed.fetch_add(swept.removed as u64, Relaxed);
             round.seen += swept.seen;

@@ -1,7 +1,7 @@
 //! Watches: who wants to know what becomes of the keys with a prefix.
 //!
-//! A writer tells when its change is durable, and before it releases the key's [stripe](crate::stripes): writes of one key
-//! are told in the order in which they happened.
+//! A writer tells when its change is durable, and before it releases the key's [stripe](crate::stripes): writes of one
+//! key are told in the order in which they happened.
 //!
 //! I1 A queue holds no more than its watch has asked for: nobody waits for who does not listen.
 
@@ -29,7 +29,8 @@ pub enum Event {
 ///
 /// Each event is told when its change is durable. Events of one key come in the order of its changes; those of different
 /// keys too, if one change was acknowledged before the other began. A batch is told change by change,
-/// and each key once. What a watch has not taken yet is kept up to its capacity; beyond that the oldest goes, and [`Event::Missed`] says so.
+/// and each key once. What a watch has not taken yet is kept up to its capacity; beyond that the oldest goes, and
+/// [`Event::Missed`] says so.
 ///
 /// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.
 ///

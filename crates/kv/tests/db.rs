@@ -253,8 +253,8 @@ fn recovery_can_be_left_out() -> Outcome {
     Ok(())
 }
 
-/// Recovery tells how far it is while readers are answered. It sweeps nothing, and so does not end, before those have gone
-/// that were there when it began.
+/// Recovery tells how far it is while readers are answered. It sweeps nothing, and so does not end, before those have
+/// gone that were there when it began.
 #[test]
 fn recovery_is_told_beside_readers() -> Outcome {
     const KEYS: u32 = 1000;

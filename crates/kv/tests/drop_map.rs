@@ -37,8 +37,8 @@ fn assert_holds<M: Media>(db: &Db<M>, name: &str, keys: u32, why: &str) -> Outco
     Ok(())
 }
 
-/// A pool is opened, and one of its maps is dropped at once while a thread writes to the other: the drop succeeds, the other
-/// map keeps all of its keys, and nothing is lost or freed twice.
+/// A pool is opened, and one of its maps is dropped at once while a thread writes to the other: the drop succeeds, the
+/// other map keeps all of its keys, and nothing is lost or freed twice.
 #[test]
 fn a_map_can_be_dropped_right_after_the_opening() -> Outcome {
     const DROPPED: u32 = 60_000;
@@ -148,7 +148,8 @@ fn drop_and_meanwhile(
     Ok(db)
 }
 
-/// Recovery begins and traces between the unlinking of a map and its first retirement: nothing is freed twice, nothing stays.
+/// Recovery begins and traces between the unlinking of a map and its first retirement: nothing is freed twice, nothing
+/// stays.
 #[test]
 fn recovery_may_begin_while_a_map_is_dropped() -> Outcome {
     let mut recovering = None;

@@ -1,5 +1,6 @@
-//! Batches and transactions in a pool that becomes full: each is refused before its commit point or carried out to its end,
-//! whatever else takes room meanwhile. A program of its own: guards of other tests would keep back what is removed.
+//! Batches and transactions in a pool that becomes full: each is refused before its commit point or carried out to its
+//! end, whatever else takes room meanwhile. A program of its own: guards of other tests would keep back what is
+//! removed.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use wollemi::{Db, Error, IndexError, IndexKind, Map, Options};
@@ -20,8 +21,8 @@ fn is_full<T>(done: Result<T, Error>) -> bool {
     }
 }
 
-/// Commits these entries, in a batch or in a transaction that reads their keys; whether there was no room for them, and then
-/// nothing is changed.
+/// Commits these entries, in a batch or in a transaction that reads their keys; whether there was no room for them, and
+/// then nothing is changed.
 fn commit_or_nothing(
     db: &Db,
     map: &Map,
@@ -47,8 +48,8 @@ fn commit_or_nothing(
     Ok(full)
 }
 
-/// Values of many lengths need a page each where no page of their size class has room. However few pages are left, a batch
-/// or a transaction that puts them is carried out or refused.
+/// Values of many lengths need a page each where no page of their size class has room. However few pages are left, a
+/// batch or a transaction that puts them is carried out or refused.
 #[test]
 fn values_of_many_sizes_are_put_together_or_not() -> Outcome {
     let lengths = std::iter::successors(Some(2300), |len| Some(len + len / 7));

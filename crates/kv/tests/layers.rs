@@ -30,7 +30,8 @@ fn writes_are_fenced_and_reads_are_not() -> Outcome {
     Ok(())
 }
 
-/// A batch of several changes costs its writes and three fences more; one of a single change, or of none, no more than that.
+/// A batch of several changes costs its writes and three fences more; one of a single change, or of none, no more than
+/// that.
 #[test]
 fn a_batch_costs_three_fences_more() -> Outcome {
     let media = Counting::new(Hardware::detect());

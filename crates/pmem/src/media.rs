@@ -59,8 +59,8 @@ pub enum PersistenceDomain {
 ///
 /// `load`, `store`, `compare_exchange` and the volatile calls must act on the given word with at least the
 /// ordering stated, as must their `unpersisted` forms; `store_nt` must make the word visible to other threads no
-/// later than the next `fence` of this thread; after `write_back(line)` and then `fence()` on one thread every store of that thread to the line before
-/// the write-back is durable as far as the media promises durability at all.
+/// later than the next `fence` of this thread; after `write_back(line)` and then `fence()` on one thread every store of
+/// that thread to the line before the write-back is durable as far as the media promises durability at all.
 pub unsafe trait Media: Send + Sync + 'static {
     /// Whether threads take turns at the calls of the media, so that one that blocks in the system blocks them all:
     /// locks held across such calls are then waited for by [`wait`](Media::wait).

@@ -231,9 +231,9 @@ fn averages_of_random_inserts() {
     assert_eq!(strings, (290, 274));
 }
 
-/// The cases of which the integers' average is made. An insert into an N4 costs 2, 2, since pointer and counter lie in one
-/// line; by RECIPE's rule, a write-back and a fence after each store, it would cost 3, 3. With that the averages are, as
-/// whole numbers, the 3, 3 of RECIPE's Fig. 4c; without it the fences are 2.
+/// The cases of which the integers' average is made. An insert into an N4 costs 2, 2, since pointer and counter lie in
+/// one line; by RECIPE's rule, a write-back and a fence after each store, it would cost 3, 3. With that the averages
+/// are, as whole numbers, the 3, 3 of RECIPE's Fig. 4c; without it the fences are 2.
 #[test]
 fn cases_of_random_integers() {
     const KEYS: u64 = 1 << 18;

@@ -1,5 +1,5 @@
-//! A writer that the system stops between the two steps of an SMO holds the others up, and no more: none of them takes the
-//! wait for damage.
+//! A writer that the system stops between the two steps of an SMO holds the others up, and no more: none of them takes
+//! the wait for damage.
 
 use index::conformance::Store;
 use index::{Index, OnHeap};

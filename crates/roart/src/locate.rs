@@ -109,8 +109,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(Some(Shared::of(string, self.key, from)))
     }
 
-    /// Whether the key has the bytes that the walk has passed, if it has passed any. If not, or if that cannot be said, the next
-    /// walk will look at all; after one that has begun below the root it will begin there.
+    /// Whether the key has the bytes that the walk has passed, if it has passed any. If not, or if that cannot be said,
+    /// the next walk will look at all; after one that has begun below the root it will begin there.
     pub(crate) fn has_passed_rightly(&self) -> Result<bool, Fault> {
         if self.begun_below.get() {
             return Ok(false);

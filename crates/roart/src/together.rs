@@ -32,9 +32,9 @@ use std::ops::ControlFlow;
 const BYTES: usize = 32 << 10;
 
 impl<M: Media, V: Variant> Roart<M, V> {
-    /// Has edits of at most [`GROUP`](art::GROUP) keys carried out in their order, until `each` breaks. All that was carried
-    /// out is durable when this returns: with 2 fences for those that go together, and as many write-backs as each has alone,
-    /// or fewer, where links share a line.
+    /// Has edits of at most [`GROUP`](art::GROUP) keys carried out in their order, until `each` breaks. All that was
+    /// carried out is durable when this returns: with 2 fences for those that go together, and as many write-backs as
+    /// each has alone, or fewer, where links share a line.
     pub(crate) fn edit_group(
         &self,
         keys: &[&[u8]],
@@ -91,8 +91,8 @@ fn has_home(link: Link) -> bool {
     matches!(link.kind(), Kind::Leaf | Kind::Array)
 }
 
-/// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since those before it
-/// were told that they are done.
+/// Puts that become durable together, at the latest when this is dropped: also where an edit panics, since those before
+/// it were told that they are done.
 struct Together<'e, 'g, M: Media, P: Publication> {
     heap: &'g Access<M>,
     guard: &'g Guard,
@@ -128,7 +128,8 @@ impl<'e, 'g, M: Media, P: Publication> Together<'e, 'g, M, P> {
         self.puts.is_empty() || len <= BYTES
     }
 
-    /// Takes a lock, by `try_lock`, which fails where the group has it: that is `Some(None)`. `None` if it cannot be had now.
+    /// Takes a lock, by `try_lock`, which fails where the group has it: that is `Some(None)`. `None` if it cannot be
+    /// had now.
     fn lock(
         &self,
         lock: &GenerationLock,

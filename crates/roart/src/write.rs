@@ -11,8 +11,8 @@
 //!
 //! Writes of several keys may hold several locks (`together`).
 //!
-//! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line, where nothing grows or is
-//! split.
+//! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line, where nothing grows
+//! or is split.
 
 use crate::array::{ArrayRef, Found, draft_pair};
 use crate::fingerprint::{fingerprint, leaf_tag};
@@ -181,8 +181,8 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         Ok(Some(action))
     }
 
-    /// The key's entry in an array, whose lock the caller holds, and its leaf; `None` within if it has none there. `None` if the
-    /// array is not where it was, or the key has come a wrong way.
+    /// The key's entry in an array, whose lock the caller holds, and its leaf; `None` within if it has none there.
+    /// `None` if the array is not where it was, or the key has come a wrong way.
     pub(crate) fn find_in_array(
         &self,
         place: &Place<'g>,

@@ -99,8 +99,8 @@ impl<V: Variant> Rig<V> {
         self.groups(path, &vec![65usize.div_ceil(children.into()); children.into()]);
     }
 
-    /// Inserts keys that continue `path` by one of as many bytes as there are sizes, each as often as its size says; all of
-    /// the first byte come last. Returns what the 65th cost.
+    /// Inserts keys that continue `path` by one of as many bytes as there are sizes, each as often as its size says;
+    /// all of the first byte come last. Returns what the 65th cost.
     fn groups(&self, path: &[u8], sizes: &[usize]) -> Option<Cost> {
         let mut inserted = 0;
         let mut split = None;

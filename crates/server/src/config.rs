@@ -11,16 +11,16 @@ use std::time::Duration;
 /// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
 pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
 
-/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits (connections, sizes
-/// of requests, idle time, the slow log) and where backups go.
+/// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits (connections,
+/// sizes of requests, idle time, the slow log) and where backups go.
 pub type Reload = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
 /// The map of database `number` above 0, made if it is not there and the second argument says so; or why it cannot be
 /// had.
 pub type Maps = Arc<dyn Fn(usize, bool) -> Result<Option<Arc<dyn index::Index>>, String> + Send + Sync>;
 
-/// Gives memory that was freed back to the operating system, as far as the program's allocator has kept it. It is called once
-/// a second at most.
+/// Gives memory that was freed back to the operating system, as far as the program's allocator has kept it. It is
+/// called once a second at most.
 pub type GiveBack = Arc<dyn Fn() + Send + Sync>;
 
 /// What a key of database `database` shall hold.
@@ -62,12 +62,12 @@ pub struct BackupTo {
     pub memory: u64,
 }
 
-/// Takes hold of what all maps hold at this moment, or says why that cannot be. It is called while no transaction runs, and
-/// shall not take long.
+/// Takes hold of what all maps hold at this moment, or says why that cannot be. It is called while no transaction runs,
+/// and shall not take long.
 pub type Backup = Arc<dyn Fn(&BackupTo) -> Result<Moment, String> + Send + Sync>;
 
-/// Writes what was taken hold of, while clients are served, and lets go of it; or says why it could not, and then has left
-/// the file that there was.
+/// Writes what was taken hold of, while clients are served, and lets go of it; or says why it could not, and then has
+/// left the file that there was.
 pub type Moment = Box<dyn FnOnce(&Copying) -> Result<(), String> + Send>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
@@ -177,7 +177,8 @@ pub struct Config {
     pub max_bulk: usize,
     /// The most bytes that the items of all databases may take; `None`: as many as the pool has room for.
     pub memory_limit: Option<u64>,
-    /// Whether items that are asked for least go when there is no room for another within the limit; or else it is refused.
+    /// Whether items that are asked for least go when there is no room for another within the limit; or else it is
+    /// refused.
     pub evicts: bool,
     /// The longest `get` or `gets` line, in bytes.
     pub max_get_line: usize,

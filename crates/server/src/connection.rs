@@ -30,9 +30,9 @@ const FIRST: usize = 4 << 10;
 /// answers before it have been handed over.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// What `PIPELINE` bytes ask for is likely several requests; and after `CROWD` turns of the worker a connection's next comes
-/// where many are served. Then the answers, unless they are long, are sent once those of the others are made that wait: a
-/// client that waits for several connections is woken once for all of them, not for each.
+/// What `PIPELINE` bytes ask for is likely several requests; and after `CROWD` turns of the worker a connection's next
+/// comes where many are served. Then the answers, unless they are long, are sent once those of the others are made that
+/// wait: a client that waits for several connections is woken once for all of them, not for each.
 const PIPELINE: usize = 256;
 const CROWD: u64 = 4;
 

@@ -1,9 +1,9 @@
 //! Requests of HTTP that arrive where memcached's or Redis's protocol is spoken.
 //!
 //! A web page can make a browser send requests to servers that only the browser's machine reaches. Such a request begins
-//! with `POST / HTTP/1.1`, and its body holds whatever the page wants. Read as lines of memcached's or Redis's protocol, the
-//! headers would be errors, one a line, and the body would be carried out. So the connection ends at the first line that is
-//! HTTP's, as with both servers: nothing behind it is read, and the client gets no answer to it.
+//! with `POST / HTTP/1.1`, and its body holds whatever the page wants. Read as lines of memcached's or Redis's
+//! protocol, the headers would be errors, one a line, and the body would be carried out. So the connection ends at the
+//! first line that is HTTP's, as with both servers: nothing behind it is read, and the client gets no answer to it.
 
 use crate::clients::Client;
 use crate::counters::Counter;

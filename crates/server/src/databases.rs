@@ -1,5 +1,5 @@
-//! The databases that Redis clients select by number, each the items in a map of its own. Database 0 is also what memcached
-//! clients see.
+//! The databases that Redis clients select by number, each the items in a map of its own. Database 0 is also what
+//! memcached clients see.
 //!
 //! I1 What a transaction changes, in all databases, is committed by one call: all of it or nothing, where the
 //!    configuration says how.
@@ -156,8 +156,8 @@ impl Databases {
         alone
     }
 
-    /// How often a client has acted alone. Between two calls that tell the same, under [`shared`](Databases::shared), none
-    /// has, so that no transaction came between.
+    /// How often a client has acted alone. Between two calls that tell the same, under [`shared`](Databases::shared),
+    /// none has, so that no transaction came between.
     pub fn turns_alone(&self) -> u64 {
         self.turns_alone.load(Ordering::Relaxed)
     }
@@ -204,9 +204,9 @@ pub struct Transaction<'d> {
 }
 
 impl Transaction<'_> {
-    /// Commits: all that was changed is durable when this returns. Where that was [refused](NotMade::Refused), nothing was
-    /// changed; but where the configuration does not say how to commit several changes, the first of them may have been
-    /// made.
+    /// Commits: all that was changed is durable when this returns. Where that was [refused](NotMade::Refused), nothing
+    /// was changed; but where the configuration does not say how to commit several changes, the first of them may have
+    /// been made.
     pub fn commit(self) -> Result<(), NotMade> {
         let mut parts = Vec::new();
         for (number, store, _) in self.databases.before().iter().flatten() {

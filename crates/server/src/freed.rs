@@ -1,9 +1,9 @@
 //! Memory that was freed and that the allocator may keep.
 //!
-//! Connections free much at once: a long command, a queue of commands, the changes of a transaction. An allocator keeps what
-//! was freed for the next, in the worst case all that was ever in use. The program knows its allocator, the server knows
-//! when there is something to give back: so it asks the program to, at most once a second, from the thread that waits for
-//! signals, once [`ENOUGH`] was freed.
+//! Connections free much at once: a long command, a queue of commands, the changes of a transaction. An allocator keeps
+//! what was freed for the next, in the worst case all that was ever in use. The program knows its allocator, the server
+//! knows when there is something to give back: so it asks the program to, at most once a second, from the thread that
+//! waits for signals, once [`ENOUGH`] was freed.
 
 use crate::config::GiveBack;
 use std::sync::atomic::{AtomicUsize, Ordering};

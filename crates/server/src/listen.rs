@@ -201,8 +201,8 @@ pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
 
-/// Reads what has arrived behind `bytes`, as far as their capacity goes: how many bytes, or `None` at the end. Pending where
-/// there is nothing.
+/// Reads what has arrived behind `bytes`, as far as their capacity goes: how many bytes, or `None` at the end. Pending
+/// where there is nothing.
 pub fn poll_take(
     stream: &mut dyn Stream,
     bytes: &mut Vec<u8>,

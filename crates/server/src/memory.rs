@@ -5,12 +5,13 @@
 //!
 //! I1 While nobody lowers the limit and all items are counted, `used + reserved` is at most the limit whenever a write
 //!    has been let in, and no write takes more than it has reserved: what is used never exceeds the limit.
-//! I2 `reserved` alone never exceeds it either: who would reserve beyond it waits for writes that are under way, so that no
+//! I2 `reserved` alone never exceeds it either: who would reserve beyond it waits for writes that are under way, so
+//! that no
 //!    two of them need more room between them than there can be. These never wait for who reserves.
 //!
-//! Who goes: a hand goes round all items in key order, [`STEP`] at a time. Of those that it comes to, dead ones go, and of
-//! the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live ones may not
-//! go, a write that finds no room has the hand look at [`LOOK`] items; the next write goes on from there.
+//! Who goes: a hand goes round all items in key order, [`STEP`] at a time. Of those that it comes to, dead ones go, and
+//! of the others the quarter that was asked for least (`frequency`); of equals, those stored first. Where live ones may
+//! not go, a write that finds no room has the hand look at [`LOOK`] items; the next write goes on from there.
 
 use crate::config::Config;
 use crate::databases::Databases;
@@ -40,8 +41,8 @@ pub struct Memory {
     reserved: AtomicU64,
     evicted: AtomicU64,
     refused: AtomicU64,
-    /// Held while items are removed, so that a write that finds nothing to remove is not refused beside a removal that makes
-    /// room for it. A removal that stalls has other writes without room wait; those with room go on.
+    /// Held while items are removed, so that a write that finds nothing to remove is not refused beside a removal that
+    /// makes room for it. A removal that stalls has other writes without room wait; those with room go on.
     hand: Mutex<Hand>,
 }
 
@@ -173,8 +174,8 @@ impl Memory {
         self.used().saturating_add(self.reserved.load(Ordering::SeqCst)) > limit
     }
 
-    /// Moves the hand until it has found somebody to go; `false` if there are no items, or, where live ones may not go, none
-    /// that is dead among those that it comes to.
+    /// Moves the hand until it has found somebody to go; `false` if there are no items, or, where live ones may not go,
+    /// none that is dead among those that it comes to.
     fn make_room(&self, databases: &Databases, limit: u64, now: u64) -> Result<bool, Failure> {
         let evicts = self.evicts();
         let mut looks = if evicts { usize::MAX } else { LOOK };

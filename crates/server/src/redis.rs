@@ -1,6 +1,6 @@
-//! Redis's protocol on a connection: consecutive `GET`s are looked up together, and consecutive `SET`s without options are
-//! carried out together; all else is answered one by one. What other writes will look at is fetched beforehand, for as many
-//! of them as have come.
+//! Redis's protocol on a connection: consecutive `GET`s are looked up together, and consecutive `SET`s without options
+//! are carried out together; all else is answered one by one. What other writes will look at is fetched beforehand, for
+//! as many of them as have come.
 
 mod admin;
 mod ahead;
@@ -220,7 +220,8 @@ impl Redis {
         Ok(())
     }
 
-    /// Reads commands behind the one that `input` begins with, which has `used` bytes, and fetches what all of them will look at.
+    /// Reads commands behind the one that `input` begins with, which has `used` bytes, and fetches what all of them
+    /// will look at.
     fn fetch(&mut self, input: &[u8], used: usize) {
         let mut keys = [&[][..]; strings::BATCH];
         let mut count = 0;

@@ -1,5 +1,5 @@
-//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells metrics,
-//! and waits for the end.
+//! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells
+//! metrics, and waits for the end.
 
 mod thread;
 
@@ -102,8 +102,8 @@ impl Server {
         self.metrics.as_ref().map(|(address, _)| *address)
     }
 
-    /// Hears the signals of `shutdown` from now on, so that one that comes before [`run`](Server::run) is not lost and does
-    /// not end the process: for who tells others that the server is there before it runs.
+    /// Hears the signals of `shutdown` from now on, so that one that comes before [`run`](Server::run) is not lost and
+    /// does not end the process: for who tells others that the server is there before it runs.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@ pub type Entry = (Place, Option<Vec<u8>>);
 pub enum Op {
     /// All of these, if that is there.
     Batch(Vec<Entry>, Option<Entry>),
-    /// In a transaction: look at these keys, and at all keys of a map from a number on, in this order or from the end; then
-    /// make the changes, and look at that map again.
+    /// In a transaction: look at these keys, and at all keys of a map from a number on, in this order or from the end;
+    /// then make the changes, and look at that map again.
     Transaction(Vec<Place>, Option<(Place, bool)>, Vec<Entry>),
     /// One key.
     Write(Entry),
@@ -371,8 +371,8 @@ const KEYS: u64 = 40;
 const LITTLE: u64 = 14 << 16;
 const MORE: u64 = 12;
 
-/// Threads read the maps of the batches in transactions and snapshots only: while a batch is carried out, other readers see
-/// some of it.
+/// Threads read the maps of the batches in transactions and snapshots only: while a batch is carried out, other readers
+/// see some of it.
 ///
 /// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
 /// recovery; one in five has little room.

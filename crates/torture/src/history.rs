@@ -11,19 +11,20 @@ use crashtest::{History, Random};
 pub use scene::SCENES;
 use std::collections::VecDeque;
 
-/// Pages of a history that has little room, and how many more it may have: for the first objects of an index there must be some.
+/// Pages of a history that has little room, and how many more it may have: for the first objects of an index there must
+/// be some.
 const LITTLE: u64 = 10;
 const MORE: u64 = 14;
 
-/// One in this many histories of several threads has a thread that scans and does nothing else; and so has every second one
-/// in which keys come and go.
+/// One in this many histories of several threads has a thread that scans and does nothing else; and so has every second
+/// one in which keys come and go.
 const SCANNERS: u64 = 4;
 
 /// Keys over which several threads meet.
 const HOT: usize = 4;
 
-/// A history of `ops` operations on a map by `threads` threads, after a preparation. As many consecutive seeds as there are
-/// [scenes](SCENES) see all of them.
+/// A history of `ops` operations on a map by `threads` threads, after a preparation. As many consecutive seeds as there
+/// are [scenes](SCENES) see all of them.
 pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
     let mut maker = Maker {
         random: Random(seed),

@@ -39,8 +39,8 @@ fn a_batch_is_there_or_not() {
     }
 }
 
-/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more, and what
-/// transactions have seen is so at one moment.
+/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more,
+/// and what transactions have seen is so at one moment.
 #[test]
 fn batches_and_single_writes_come_one_after_the_other() {
     let report = explore(
@@ -50,8 +50,8 @@ fn batches_and_single_writes_come_one_after_the_other() {
     assert!(report.states > 300, "{report}");
 }
 
-/// Two transactions that read what the other changes, and one that only reads, beside batches: all as if one after the other,
-/// and all there or not after every crash, with several intents to be made again.
+/// Two transactions that read what the other changes, and one that only reads, beside batches: all as if one after the
+/// other, and all there or not after every crash, with several intents to be made again.
 #[test]
 fn transactions_come_one_after_the_other() {
     let place = |map: u8, key: u8| (map, vec![key]);

@@ -13,8 +13,8 @@ use wollemi_torture::map::{OfIndex, Op};
 /// Images of one mutant judged in one history, at most.
 const IMAGES: u64 = 2000;
 
-/// Puts the mutants of a subject to this many histories of one to four threads: those of persists that nobody need miss only
-/// if that is said (`excused`).
+/// Puts the mutants of a subject to this many histories of one to four threads: those of persists that nobody need miss
+/// only if that is said (`excused`).
 fn hunt<S: Subject>(
     subject: S,
     histories: u64,
@@ -135,8 +135,8 @@ fn persists_of_batches_are_needed() {
     assert!(killed(&own, "kv/src/own.rs") >= 4);
 }
 
-/// So many persists of each of the other radix indexes are missed, in a few histories. (That the rest stays for a reason takes
-/// more of them: `wollemi torture --mutants`.)
+/// So many persists of each of the other radix indexes are missed, in a few histories. (That the rest stays for a
+/// reason takes more of them: `wollemi torture --mutants`.)
 #[test]
 fn persists_of_radix_indexes_are_missed() {
     for (kind, folder, least) in [

@@ -15,8 +15,8 @@ fn value(random: &mut Random) -> Bytes {
     vec![random.below(256) as u8; len].into()
 }
 
-/// Puts of keys in leaf arrays with room and in nodes, of new keys beside them, and of such as make something larger; now and
-/// then somebody looks, or removes.
+/// Puts of keys in leaf arrays with room and in nodes, of new keys beside them, and of such as make something larger;
+/// now and then somebody looks, or removes.
 fn of_puts(seed: u64, threads: u32) -> History<Op> {
     let mut random = Random(seed);
     let arrays = (0..4u8).flat_map(|array| (0..4u8).map(move |i| vec![b'a' + array, b'-', i]));

@@ -18,8 +18,8 @@ pub struct Sample {
 impl Sample {
     /// Of the passes, by this many threads, that make up a round.
     ///
-    /// The first call of each thread in a pass finds the caches as the engine before has left them, and is timed. A quantile
-    /// is none of which these would be more than the half beyond it.
+    /// The first call of each thread in a pass finds the caches as the engine before has left them, and is timed. A
+    /// quantile is none of which these would be more than the half beyond it.
     pub fn of(passes: &[Pass], threads: usize) -> Sample {
         let mut latencies = Latencies::new();
         let (mut ops, mut seconds) = (0, 0.0);

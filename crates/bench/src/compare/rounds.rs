@@ -250,8 +250,8 @@ pub fn ycsb_a(keys: &Keys, ops: usize, shares: usize, seed: u64) -> Result<Scrip
     ))
 }
 
-/// The bytes that a file, or all files below a directory, take where they lie; holes take none. What cannot be read, or goes
-/// meanwhile, counts for nothing.
+/// The bytes that a file, or all files below a directory, take where they lie; holes take none. What cannot be read, or
+/// goes meanwhile, counts for nothing.
 fn bytes_on_disk(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else {
         return 0;

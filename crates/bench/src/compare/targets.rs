@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(at(0.99, 101), asked.map(|asked| (asked, false)));
     }
 
-    /// Strings are held against the skip list, printable keys to their space alone; engines in files to nothing, and what was
-    /// not measured is not judged.
+    /// Strings are held against the skip list, printable keys to their space alone; engines in files to nothing, and
+    /// what was not measured is not judged.
     #[test]
     fn each_kind_has_its_targets() {
         use Operation::Get;

@@ -71,8 +71,8 @@ fn nth_print8(seed: u64, i: u64) -> [u8; 8] {
     key
 }
 
-/// Key number `i` of `loaded` words that are as far from each other as they can be, and `more` that lie between these, all
-/// together as far from each other as that many can be. Both come in random order.
+/// Key number `i` of `loaded` words that are as far from each other as they can be, and `more` that lie between these,
+/// all together as far from each other as that many can be. Both come in random order.
 fn nth_sparse(seed: u64, loaded: u64, more: u64, i: u64) -> [u8; 8] {
     let (loaded, more) = (u128::from(loaded), u128::from(more));
     let total = loaded + more;
@@ -199,8 +199,8 @@ mod tests {
         assert_eq!(words, (1..=1000).collect::<Vec<_>>());
     }
 
-    /// Sparse keys are evenly spaced over all words, out of order: those loaded among themselves, and the others with them. Where
-    /// no others are asked for there is nothing else.
+    /// Sparse keys are evenly spaced over all words, out of order: those loaded among themselves, and the others with
+    /// them. Where no others are asked for there is nothing else.
     #[test]
     fn sparse_keys_are_evenly_spaced() {
         let loaded = words(&Keys::generate(KeyKind::Sparse, 1024, 1));

@@ -2,11 +2,12 @@
 //!
 //! I1 Every calibration begins with the caches in the same state, whatever ran before it: all of the memory has been read
 //!    once, in order.
-//! I2 It runs on the core on which the run does that it stands beside, or its first thread: cores differ, in what they share with whom.
+//! I2 It runs on the core on which the run does that it stands beside, or its first thread: cores differ, in what they
+//! share with whom.
 //!    Openings and restarts are not pinned (pinning would change what is timed): beside these it runs on the first core.
 //!
-//! Whether the pages are those of the pool is up to the caller: `server` asks for anonymous memory, which is what its peers use, also
-//! beside our pools in files.
+//! Whether the pages are those of the pool is up to the caller: `server` asks for anonymous memory, which is what its
+//! peers use, also beside our pools in files.
 
 use super::{Misses, Pace};
 use crate::random::{Random, mix};
@@ -34,9 +35,9 @@ const LAPS: usize = 25;
 /// Lines missed in each lap.
 const STEPS: u64 = 2_000;
 
-/// Over this many times the third-level cache, and no less than [`BEYOND_CACHES`] bytes, if an index is smaller and nothing
-/// else is said: of less, that cache holds what its other users leave, and that changes all the time. But no more than
-/// [`MOST_LINES`] a key, lest small runs take longer to calibrate than to run.
+/// Over this many times the third-level cache, and no less than [`BEYOND_CACHES`] bytes, if an index is smaller and
+/// nothing else is said: of less, that cache holds what its other users leave, and that changes all the time. But no
+/// more than [`MOST_LINES`] a key, lest small runs take longer to calibrate than to run.
 const CACHES: u64 = 4;
 const BEYOND_CACHES: u64 = 64 << 20;
 const MOST_LINES: u64 = 32;
@@ -202,7 +203,8 @@ fn fault(fault: Fault) -> Error {
 mod tests {
     use super::*;
 
-    /// The cycle leads over every line of as many bytes as asked for, and misses take some time, a dependent one no less than an overlapped one by far.
+    /// The cycle leads over every line of as many bytes as asked for, and misses take some time, a dependent one no
+    /// less than an overlapped one by far.
     #[test]
     fn cycles_are_whole() {
         let footprint = (1 << 20) + 100 * LINE as u64;
@@ -221,8 +223,8 @@ mod tests {
         assert_eq!(calibrator.since(misses).unwrap().footprint, footprint);
     }
 
-    /// Small runs are calibrated over at most 32 lines a key, all others over four times the third-level cache, or 64 MiB where
-    /// that is more or not known, and large ones over two lines a key up to 256 MiB.
+    /// Small runs are calibrated over at most 32 lines a key, all others over four times the third-level cache, or 64
+    /// MiB where that is more or not known, and large ones over two lines a key up to 256 MiB.
     #[test]
     fn footprints_go_beyond_the_caches() {
         const MIB: u64 = 1 << 20;

@@ -39,7 +39,8 @@ pub struct RunArgs {
     /// What the keys look like
     #[arg(long, value_enum, default_value_t = KeyKind::U64, default_value_if("keys_from", ArgPredicate::IsPresent, "file"))]
     key_kind: KeyKind,
-    /// A file with the keys, one a line, for `--key-kind file` (the default with it); those beyond `--keys` are there to be inserted, or missed
+    /// A file with the keys, one a line, for `--key-kind file` (the default with it); those beyond `--keys` are there
+    /// to be inserted, or missed
     #[arg(long, value_name = "PATH", required_if_eq("key_kind", "file"))]
     keys_from: Option<PathBuf>,
     /// Which keys are asked for [default: the workload's own]
@@ -54,8 +55,8 @@ pub struct RunArgs {
     /// Operations; scans default to a fiftieth of the keys, all others to their number
     #[arg(long, value_parser = crate::count)]
     ops: Option<usize>,
-    /// End each workload but the load after this time; what only reads or updates begins again until then, what inserts or
-    /// removes ends with its operations if these are done sooner
+    /// End each workload but the load after this time; what only reads or updates begins again until then, what inserts
+    /// or removes ends with its operations if these are done sooner
     #[arg(long, value_parser = seconds)]
     seconds: Option<f64>,
     /// Open loop: this many operations a second are due, and latencies count from when each was

@@ -200,8 +200,8 @@ fn in_place(context: &Context) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Writes a snapshot of a pool to a file, which it replaces when it is whole and on the medium; until then a crash or an error
-/// leaves it as it was. It fails soon after `ended` says so.
+/// Writes a snapshot of a pool to a file, which it replaces when it is whole and on the medium; until then a crash or
+/// an error leaves it as it was. It fails soon after `ended` says so.
 pub fn to_file(
     snapshot: &Snapshot,
     pool: &Path,

@@ -78,11 +78,12 @@ pub struct Args {
     /// Refuse what there is no room for within the limit, and drop nothing
     #[arg(short = 'M', long)]
     no_evict: bool,
-    /// Where Redis's BGSAVE and SAVE write a backup of all databases, for `wollemi restore`. A new one takes the file's place when it
-    /// is whole
+    /// Where Redis's BGSAVE and SAVE write a backup of all databases, for `wollemi restore`. A new one takes the file's
+    /// place when it is whole
     #[arg(long, value_name = "FILE")]
     backup: Option<PathBuf>,
-    /// The most memory that a backup may take for what clients change while it is written; one that needs more is given up
+    /// The most memory that a backup may take for what clients change while it is written; one that needs more is given
+    /// up
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     backup_memory: u64,
     /// Also serve memcached clients on a unix socket, whose file is made for its owner alone

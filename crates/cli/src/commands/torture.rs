@@ -62,8 +62,8 @@ pub struct Args {
     /// the model process, which loses nothing)
     #[arg(long)]
     mutants: bool,
-    /// How often a history of several threads is carried out again, each time with preemptions aimed at the words that its
-    /// threads share
+    /// How often a history of several threads is carried out again, each time with preemptions aimed at the words that
+    /// its threads share
     #[arg(long, default_value_t = 8, value_name = "N")]
     aimed: u32,
     /// Report as JSON, one object a line for each index and model
@@ -187,8 +187,8 @@ impl Args {
         let settings = Settings {
             model: Model::from(mode),
             seed: self.seed,
-            // The level of a node without entry compression shares a word with key bytes, so that aimed preemptions make a
-            // dirty read of each look at it.
+            // The level of a node without entry compression shares a word with key bytes, so that aimed preemptions
+            // make a dirty read of each look at it.
             aimed: match target {
                 Target::Index(kind) if kind.is_ablation() => 0,
                 _ => self.aimed,

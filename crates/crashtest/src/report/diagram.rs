@@ -1,8 +1,8 @@
 //! What the logical threads of a failing history did, step by step: the steps that matter, one line each.
 //!
-//! A step matters if it is the beginning or the answer of an operation, a store or a load of a word that one thread stores
-//! and another touches meanwhile, or the fence after it. Steps are told from where the earliest operation begins that is
-//! under way when the failing one begins.
+//! A step matters if it is the beginning or the answer of an operation, a store or a load of a word that one thread
+//! stores and another touches meanwhile, or the fence after it. Steps are told from where the earliest operation begins
+//! that is under way when the failing one begins.
 
 use super::told;
 use crate::log::{Event, Log, Store, What};

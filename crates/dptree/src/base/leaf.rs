@@ -14,9 +14,9 @@
 //!        slots           C pairs of words: prefix of the key, value
 //! ```
 //!
-//! A *group* is 64 slots: one word of the bitmap, one line of fingerprints, 16 lines of pairs. A pair belongs to the group
-//! that its key's hash names; if that is full it stands in the next one with room (linear probing). Within its group it
-//! goes where it needs the fewest lines written: pairs that a merge adds stand together.
+//! A *group* is 64 slots: one word of the bitmap, one line of fingerprints, 16 lines of pairs. A pair belongs to the
+//! group that its key's hash names; if that is full it stands in the next one with room (linear probing). Within its
+//! group it goes where it needs the fewest lines written: pairs that a merge adds stand together.
 //!
 //! I1 A merge changes only the metadata of the version that does not count, and slots that no version's bitmap holds;
 //!    so what counts is as it was until the root's state changes. (In-place updates store one word of a slot, in-place
@@ -406,8 +406,8 @@ impl<'g> LeafRef<'g> {
         });
     }
 
-    /// Persists what a process before this one may have left of an in-place change, if it held the lock, and of a merge: the
-    /// next merge leaves words of `records` alone that are as they should be.
+    /// Persists what a process before this one may have left of an in-place change, if it held the lock, and of a
+    /// merge: the next merge leaves words of `records` alone that are as they should be.
     fn persist_left<M: Media>(&self, heap: &Access<M>, version: usize, was_locked: bool) {
         let slots = if was_locked {
             slots_of(self.bitmap(version, heap.media())).collect()

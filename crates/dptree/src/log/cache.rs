@@ -53,8 +53,8 @@ impl Cache {
         self.trim(heap, guard, 0);
     }
 
-    /// Lets go of what is more than the bound. (The lock is not held where the pool is read.) A page whose head is damaged
-    /// stays until the next recovery finds that nothing leads to it.
+    /// Lets go of what is more than the bound. (The lock is not held where the pool is read.) A page whose head is
+    /// damaged stays until the next recovery finds that nothing leads to it.
     fn trim<M: Media>(&self, heap: &Access<M>, guard: &Guard, bound: usize) {
         let mut surplus = Vec::new();
         let mut lists = lock(&self.0);
@@ -82,8 +82,8 @@ impl Cache {
 pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Error> {
     if let Some(offset) = link.offset() {
         let extent = PageHead::at(heap, link)?.extent(heap.media())?;
-        // SAFETY: nothing leads to the page: the log that held it was unlinked under the guard, or the cache alone has known
-        // it since.
+        // SAFETY: nothing leads to the page: the log that held it was unlinked under the guard, or the cache alone has
+        // known it since.
         unsafe { heap.retire(guard, offset, extent) };
     }
     Ok(())

@@ -193,7 +193,8 @@ fn full_leaf(leaf: &LeafRef<'_>) -> pmem::Fault {
     }
 }
 
-/// Writes the metadata of the new version of some leaves: each one's line, and one fence. `next` is what follows the last.
+/// Writes the metadata of the new version of some leaves: each one's line, and one fence. `next` is what follows the
+/// last.
 pub(super) fn write_metadata<M: Media>(
     heap: &Access<M>,
     leaves: &[Written],

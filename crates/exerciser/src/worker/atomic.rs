@@ -46,7 +46,8 @@ impl Worker<'_> {
         Ok(same("commit", batch.commit()?, holds))
     }
 
-    /// Carries out a transaction: what it reads before its changes is what there is, and afterwards what it has made of it.
+    /// Carries out a transaction: what it reads before its changes is what there is, and afterwards what it has made of
+    /// it.
     pub(super) fn transaction(&mut self, transaction: &Body, truth: &Truth) -> Result<Option<Wrong>, Error> {
         let Body {
             reads,

@@ -102,8 +102,8 @@ fn apart_from(map: &Map, other: &str) -> String {
     apart.expect("there are many stripes")
 }
 
-/// While a commit is held in the middle of its changes, transactions and writes of other keys go on, over ranges too; one that
-/// has read what the commit changes gives up; and readers do not wait.
+/// While a commit is held in the middle of its changes, transactions and writes of other keys go on, over ranges too;
+/// one that has read what the commit changes gives up; and readers do not wait.
 #[test]
 fn nobody_waits_for_a_commit_of_other_keys() -> Outcome {
     let db = Db::anonymous()?;
@@ -172,8 +172,8 @@ fn a_range_is_broken_by_a_write_that_comes_while_it_is_checked() -> Outcome {
     Ok(())
 }
 
-/// Several commits fail after they are published. Their intents stand, nothing is written any more, what they would change
-/// cannot be read by a transaction; and the next opening makes the changes of all of them.
+/// Several commits fail after they are published. Their intents stand, nothing is written any more, what they would
+/// change cannot be read by a transaction; and the next opening makes the changes of all of them.
 #[test]
 fn an_opening_finishes_all_commits() -> Result<(), Box<dyn std::error::Error>> {
     const COMMITS: usize = 3;
@@ -260,8 +260,8 @@ fn make_single_slot(db: &Db) -> Outcome {
     })
 }
 
-/// A pool whose root has one slot is opened, and its intent carried out; the first commit of several changes gives it the root
-/// of today.
+/// A pool whose root has one slot is opened, and its intent carried out; the first commit of several changes gives it
+/// the root of today.
 #[test]
 fn a_root_with_one_slot_is_replaced() -> Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
@@ -333,8 +333,8 @@ fn commits_wait_for_a_slot() -> Outcome {
     Ok(())
 }
 
-/// A key of the same stripe as one that a transaction has read and is changed in the meantime is no conflict; the key itself
-/// is, unless it is changed back.
+/// A key of the same stripe as one that a transaction has read and is changed in the meantime is no conflict; the key
+/// itself is, unless it is changed back.
 #[test]
 fn keys_of_one_stripe_do_not_conflict() -> Outcome {
     let db = Db::anonymous()?;

@@ -6,8 +6,8 @@ use crate::{Error, KeyRange, Media};
 use std::time::Duration;
 
 impl Expiring {
-    /// The value of a key that is alive, and what is left of its life, as a transaction sees it. Whether it is alive is asked
-    /// when it is read, not when the transaction is committed.
+    /// The value of a key that is alive, and what is left of its life, as a transaction sees it. Whether it is alive is
+    /// asked when it is read, not when the transaction is committed.
     ///
     /// # Errors
     ///

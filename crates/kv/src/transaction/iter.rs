@@ -1,6 +1,7 @@
 //! Ranges as a transaction sees them.
 //!
-//! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded. What was
+//! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded. What
+//! was
 //!    read ahead and not yielded is taken off again, where the iterator was used from one end only.
 
 use super::overlay::Changes;
@@ -72,8 +73,8 @@ impl<'t> TransactionRange<'t> {
 }
 
 impl Source<'_> {
-    /// Reads the next entries from one end, with the transaction's changes; whether it stopped before the other. It does not
-    /// come back with nothing unless nothing is left.
+    /// Reads the next entries from one end, with the transaction's changes; whether it stopped before the other. It
+    /// does not come back with nothing unless nothing is left.
     fn fill(
         &mut self,
         batch: Batch<'_, Vec<u8>, Vec<u8>>,

@@ -139,8 +139,8 @@ fn is_conflict(done: Result<(), Error>, at: &[u8]) -> bool {
     }
 }
 
-/// What a transaction has read, and nothing else, is checked when it is committed: keys, keys that are absent, and ranges as
-/// far as they were read.
+/// What a transaction has read, and nothing else, is checked when it is committed: keys, keys that are absent, and
+/// ranges as far as they were read.
 #[test]
 fn what_was_read_is_checked() -> Outcome {
     let db = Db::anonymous()?;
@@ -214,8 +214,8 @@ fn what_was_read_is_checked() -> Outcome {
     Ok(())
 }
 
-/// A key that is gone breaks a range, and so does one that is changed by a batch or by several writes at once; a write that
-/// changes nothing breaks nothing.
+/// A key that is gone breaks a range, and so does one that is changed by a batch or by several writes at once; a write
+/// that changes nothing breaks nothing.
 #[test]
 fn every_kind_of_write_is_noticed() -> Outcome {
     let db = Db::anonymous()?;

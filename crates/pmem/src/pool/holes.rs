@@ -66,8 +66,8 @@ impl Holes {
         overlapping(&all, place).any(|hole| hole.start <= place.start && place.end <= hole.end)
     }
 
-    /// Gives the blocks of these bytes, which are the caller's alone, back by calling `punch`, which says whether the file
-    /// system can punch holes; how many bytes had any. Where it cannot, none.
+    /// Gives the blocks of these bytes, which are the caller's alone, back by calling `punch`, which says whether the
+    /// file system can punch holes; how many bytes had any. Where it cannot, none.
     pub(super) fn punch(
         &self,
         place: Range<u64>,

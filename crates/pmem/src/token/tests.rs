@@ -357,8 +357,8 @@ fn links_join_a_batch() {
     assert_eq!(either.load_link(toy.media()), link);
 }
 
-/// Links that join a batch have one write-back a line and one fence; readers help until they are known to be durable. Stores
-/// past the cache have the fence alone.
+/// Links that join a batch have one write-back a line and one fence; readers help until they are known to be durable.
+/// Stores past the cache have the fence alone.
 #[test]
 fn publications_join_a_batch() {
     fn publish_two<P: Publication>(toy: &Toy) -> (Counts, Counts) {

@@ -110,7 +110,8 @@ impl Crowd {
         sums[Counter::Commands as usize].1
     }
 
-    /// All have sent; those before `amid` have had a turn, as members of a crowd: their answers are made, and none is sent.
+    /// All have sent; those before `amid` have had a turn, as members of a crowd: their answers are made, and none is
+    /// sent.
     fn amid(amid: usize) -> Crowd {
         let mut crowd = Crowd::new(1 << 16);
         crowd.send();
@@ -217,8 +218,8 @@ fn a_crowd_is_answered_in_order() {
     last.expect(COMMANDS);
 }
 
-/// A server that is told to stop while a crowd's answers wait sends them, answers those whose turn has not come, and ends all
-/// connections.
+/// A server that is told to stop while a crowd's answers wait sends them, answers those whose turn has not come, and
+/// ends all connections.
 #[test]
 fn a_crowd_is_answered_before_the_stop() {
     let runtime = runtime();

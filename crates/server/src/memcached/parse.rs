@@ -7,7 +7,8 @@
 //! I3 Where a line is wrong, the answer and what is skipped are memcached's (1.6): the body of a storage command whose
 //!    line is wrong is read as commands.
 //!
-//! Not here: what a line says (`line`, `meta`), what the requests do (`session`), where the bytes come from (`connection`).
+//! Not here: what a line says (`line`, `meta`), what the requests do (`session`), where the bytes come from
+//! (`connection`).
 
 mod line;
 mod meta;

@@ -16,8 +16,8 @@ pub enum Decimal {
 impl Decimal {
     pub const ZERO: Decimal = Decimal::Finite(0);
 
-    /// The number that is the whole of `text`, such as `-1.5`, `3e2` or `inf`; digits beyond the seventeenth behind the point
-    /// are cut. `None` where it is none, or above 10^21.
+    /// The number that is the whole of `text`, such as `-1.5`, `3e2` or `inf`; digits beyond the seventeenth behind the
+    /// point are cut. `None` where it is none, or above 10^21.
     pub fn read(text: &[u8]) -> Option<Decimal> {
         let text = std::str::from_utf8(text).ok()?;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {

@@ -1,11 +1,12 @@
 //! A key at random, from keys in order that can only be asked for the next one before or behind a place.
 //!
-//! A *descent* goes from the first and the last key downward: the byte in which they differ first is split in the middle of
-//! what it may be, each side has the chance of its share of these bytes, and the side's own first and last key come next,
-//! until they are one. Among keys that are spread evenly over the bytes they use, each is as likely as any. Where they are
-//! not, a key that stands alone is too likely: so a descent also tells the reciprocal of its own chance, its *weight*,
-//! whose mean is the number of keys. A key is taken with the chance of its weight as a share of [`EVEN`] times that number;
-//! else there is another descent. So all keys whose weight is below that are equally likely.
+//! A *descent* goes from the first and the last key downward: the byte in which they differ first is split in the
+//! middle of what it may be, each side has the chance of its share of these bytes, and the side's own first and last
+//! key come next, until they are one. Among keys that are spread evenly over the bytes they use, each is as likely as
+//! any. Where they are not, a key that stands alone is too likely: so a descent also tells the reciprocal of its own
+//! chance, its *weight*, whose mean is the number of keys. A key is taken with the chance of its weight as a share of
+//! [`EVEN`] times that number; else there is another descent. So all keys whose weight is below that are equally
+//! likely.
 //!
 //! Costs: [`EVEN`] descents, or a few times as many where keys stand alone, of some 3 to 12 looks for a key each.
 
@@ -182,7 +183,8 @@ mod tests {
     }
 
     /// Keys that come in clusters, with outliers, are about equally likely: the standard deviation of their chances is a
-    /// third of the mean at most, none comes three times as often as the mean, and no cluster has much more than its share.
+    /// third of the mean at most, none comes three times as often as the mean, and no cluster has much more than its
+    /// share.
     #[test]
     fn clustered_keys_are_about_equally_likely() {
         let sequence = || (0..500).map(|i| format!("key:{i}"));

@@ -17,8 +17,8 @@ const SCRIPTS: [(&str, Does); 3] = [
 enum Does {
     /// Deletes it.
     Release,
-    /// Gives it this many milliseconds more, or, unless the third argument is `0`, as many from now on. One that has no end
-    /// is not the lock of a holder.
+    /// Gives it this many milliseconds more, or, unless the third argument is `0`, as many from now on. One that has no
+    /// end is not the lock of a holder.
     Extend,
     /// Gives it this many milliseconds from now on.
     Reacquire,

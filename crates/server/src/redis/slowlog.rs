@@ -61,8 +61,8 @@ fn most(count: Option<i64>) -> Result<usize, &'static str> {
 }
 
 impl Context<'_> {
-    /// Notes what commands that were carried out together have taken, which the client called so: `GET`s of these keys, or `SET`s,
-    /// with their data.
+    /// Notes what commands that were carried out together have taken, which the client called so: `GET`s of these keys,
+    /// or `SET`s, with their data.
     pub fn timed_together(&self, name: &[u8], keys: &[&[u8]], data: &[&[u8]]) {
         let Some(command) = find(name) else {
             return;

@@ -1,5 +1,5 @@
-//! Walks over keys: one turn of them visits a bounded number of keys, the dead included, so that other clients are served in
-//! between.
+//! Walks over keys: one turn of them visits a bounded number of keys, the dead included, so that other clients are
+//! served in between.
 //!
 //! I1 A walk shows each transaction whole or not at all: if a client has acted alone between two of its turns, it begins
 //!    anew; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
@@ -120,8 +120,8 @@ impl Walk {
         }
     }
 
-    /// Takes a turn, and replies if that was all; else the connection's state has the walk, for another turn. The caller acts
-    /// while nobody acts alone, or alone.
+    /// Takes a turn, and replies if that was all; else the connection's state has the walk, for another turn. The
+    /// caller acts while nobody acts alone, or alone.
     pub fn go_on(mut self, context: &mut Context<'_>) -> Done {
         let turns_alone = context.shared().databases.turns_alone();
         if self.begun != turns_alone {

@@ -18,8 +18,8 @@ pub(super) const BLOCK: u64 = 1 << 24;
 /// A new block is reserved when fewer than this many are left.
 pub(super) const LOW: u64 = 1 << 18;
 
-/// While this many are left, an edit does not wait for the thread that reserves the next block. Threads that pass together
-/// take fewer: each a batch of uniques, or two where a full pool has it decide again.
+/// While this many are left, an edit does not wait for the thread that reserves the next block. Threads that pass
+/// together take fewer: each a batch of uniques, or two where a full pool has it decide again.
 const ENOUGH: u64 = 1 << 17;
 
 const _: () = assert!(
@@ -47,8 +47,8 @@ impl Store {
         }
     }
 
-    /// Drops all items, at once or at a millisecond since 1970. Either takes the place of an earlier call that was to drop
-    /// them later.
+    /// Drops all items, at once or at a millisecond since 1970. Either takes the place of an earlier call that was to
+    /// drop them later.
     pub fn flush(&self, at: Option<u64>) -> Result<(), index::Error> {
         let mut record = self.lock();
         let Some(flush_at) = at else {
@@ -59,7 +59,8 @@ impl Store {
     }
 
     fn flush_now(&self, record: &mut MutexGuard<'_, Record>) -> Result<(), index::Error> {
-        // What is flushed is not counted any more, and an edit comes wholly before the flush or after it: its unique, too.
+        // What is flushed is not counted any more, and an edit comes wholly before the flush or after it: its unique,
+        // too.
         self.count.restart(|| {
             let flushed = self.next.load(Ordering::SeqCst);
             let changed = Record {

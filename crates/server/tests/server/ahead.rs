@@ -87,8 +87,8 @@ fn answers(redis: bool, requests: &[u8], piece: usize) -> String {
     String::from_utf8_lossy(&answers).into_owned()
 }
 
-/// A stream of writes of every kind, with what ends or changes the meaning of what comes behind, is answered alike however
-/// it arrives.
+/// A stream of writes of every kind, with what ends or changes the meaning of what comes behind, is answered alike
+/// however it arrives.
 #[test]
 fn what_is_read_ahead_changes_no_answer() {
     let large = "l".repeat(config().max_value + 1);

@@ -101,7 +101,8 @@ impl Scene {
         }
     }
 
-    /// Has a client send a command, which stops at the first key that it visits, and another one send something meanwhile.
+    /// Has a client send a command, which stops at the first key that it visits, and another one send something
+    /// meanwhile.
     fn amid(&self, walking: &mut Client, command: &str, other: &mut Client, sends: &str) {
         self.index.visited.store(0, Ordering::SeqCst);
         self.index.stops.store(true, Ordering::SeqCst);

@@ -48,8 +48,8 @@ pub(super) fn gather(seed: u64, ops: &mut [Op]) {
     }
 }
 
-/// Makes a share of the reads scans. `scanner_of`: one of this many threads does nothing but scans, and what was planned is
-/// left to the others.
+/// Makes a share of the reads scans. `scanner_of`: one of this many threads does nothing but scans, and what was
+/// planned is left to the others.
 pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: Option<u32>) {
     let mut random = Random(seed.rotate_left(7));
     if let Some(threads) = scanner_of {
@@ -62,8 +62,8 @@ pub(super) fn add_scans(seed: u64, ops: &mut [Op], keys: &[Bytes], scanner_of: O
     }
 }
 
-/// Makes all that one of `threads` threads does gets of one key, to which every third write gives a value; what was planned is
-/// left to the other threads.
+/// Makes all that one of `threads` threads does gets of one key, to which every third write gives a value; what was
+/// planned is left to the other threads.
 pub(super) fn add_gets(seed: u64, ops: &mut [Op], threads: u32) {
     let mut random = Random(seed.rotate_left(11));
     let keys: Vec<Bytes> = ops.iter().filter_map(|op| op.key().cloned()).collect();

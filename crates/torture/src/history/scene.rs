@@ -1,7 +1,7 @@
 //! Scenes: what a history of a map finds prepared, and what it is to change about it.
 //!
-//! Each brings some structure to the brink of a change of shape, for all indexes alike: an index that has no such structure
-//! meets operations like any others. Seeds take the scenes in turn.
+//! Each brings some structure to the brink of a change of shape, for all indexes alike: an index that has no such
+//! structure meets operations like any others. Seeds take the scenes in turn.
 
 mod arrays;
 mod nodes;
@@ -30,11 +30,13 @@ enum Scene {
     Leaves(usize),
     /// This many of them, of which the second number is left, which become few.
     FewerLeaves(u64, u64),
-    /// This many short keys with values of eight bytes, which become more; as dense as makes inline leaf arrays of every size.
+    /// This many short keys with values of eight bytes, which become more; as dense as makes inline leaf arrays of
+    /// every size.
     Pairs(usize),
     /// This many of them, of which the second number is left, which become few.
     FewerPairs(u64, u64),
-    /// This many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at, keys come and go.
+    /// This many keys and values of eight bytes, which indexes of such keep in place; values change and are looked at,
+    /// keys come and go.
     Words(u64),
     /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
     OddPairs,

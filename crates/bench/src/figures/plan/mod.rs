@@ -72,7 +72,8 @@ mod tests {
     }
 
     /// Each figure has panels, each claim names points that its panel has, says where the paper has it and why ours may
-    /// differ, numbers are numbers, and ids are unique. What a paper's text gives no number of that is measured here says so.
+    /// differ, numbers are numbers, and ids are unique. What a paper's text gives no number of that is measured here
+    /// says so.
     #[test]
     fn figures_are_well_formed() {
         for (scale, cores) in [(Scale::Smoke, 1), (Scale::Laptop, 2), (Scale::Paper, 64)] {

@@ -1,7 +1,8 @@
 //! Ratios between series, and within what a further measurement is to find them.
 //!
-//! A ratio is formed within each round, whose runs follow each other closely, between runs of one program. What is stated of it is a prediction
-//! interval: where the mean of as many rounds of another measurement lies in 95 of 100 cases (`spread`).
+//! A ratio is formed within each round, whose runs follow each other closely, between runs of one program. What is
+//! stated of it is a prediction interval: where the mean of as many rounds of another measurement lies in 95 of 100
+//! cases (`spread`).
 
 mod spread;
 
@@ -203,8 +204,8 @@ mod tests {
         ratios(&rows.iter().map(row).collect::<Vec<_>>(), of)
     }
 
-    /// Runs are paired by their rounds and programs, drift of either counts, and what one round gives states nothing; nor do
-    /// extremes.
+    /// Runs are paired by their rounds and programs, drift of either counts, and what one round gives states nothing;
+    /// nor do extremes.
     #[test]
     fn ratios_are_formed_within_rounds() {
         let (over, under) = (samples(&[2.0, 8.0]), samples(&[1.0, 2.0, 9.0]));

@@ -4,9 +4,9 @@
 //! noise of its own. So the noise is what is left once the means of each series and of each round are taken away
 //! (analysis of variance in two ways): of `k` series in `r` rounds `(k - 1) (r - 1)` degrees of freedom, of whichever
 //! series the ratios are to. A ratio is made of two runs and has twice that variance. It is pooled over the places of a
-//! panel, which are of one measure, taken in the same minutes, and for times over its series, since they share a machine (most counts are
-//! exact, whatever others do); places whose numbers come from the same processes count
-//! their degrees once, since what slows a process slows all that it does.
+//! panel, which are of one measure, taken in the same minutes, and for times over its series, since they share a
+//! machine (most counts are exact, whatever others do); places whose numbers come from the same processes count their
+//! degrees once, since what slows a process slows all that it does.
 //!
 //! Another measurement differs by its own noise, and by what is the same in all rounds of one measurement ([`BETWEEN`]),
 //! which these rounds cannot show. With the variance `v` of a ratio's logarithm in `d` degrees, `n` rounds here and `m`
@@ -40,8 +40,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of the panel's places; `None` where none has two rounds of two series, and of extremes. Counts do not depend on when
-    /// they are made.
+    /// Of the panel's places; `None` where none has two rounds of two series, and of extremes. Counts do not depend on
+    /// when they are made.
     pub fn of(rows: &[Row<'_>], of: Of) -> Option<Spread> {
         let between = match of {
             Of::Times => BETWEEN * BETWEEN,
@@ -128,8 +128,8 @@ fn noise(row: &Row<'_>) -> Option<(f64, usize)> {
     Some((squares, degrees))
 }
 
-/// Student's t for this many degrees of freedom that holds [`NOMINAL`] between its negative and itself: tabulated, from five
-/// on by its expansion around the normal distribution's (Abramowitz and Stegun, 26.7.5).
+/// Student's t for this many degrees of freedom that holds [`NOMINAL`] between its negative and itself: tabulated, from
+/// five on by its expansion around the normal distribution's (Abramowitz and Stegun, 26.7.5).
 fn student(degrees: usize) -> f64 {
     const NORMAL: f64 = 1.959_964;
     match degrees {
@@ -229,8 +229,8 @@ mod tests {
         ratios(&rows, Of::Times)
     }
 
-    /// Few rounds find too little noise as often as too much: within one model, of intervals that are narrow by chance fewer
-    /// are met than of those that are wide, and over all as many as they say.
+    /// Few rounds find too little noise as often as too much: within one model, of intervals that are narrow by chance
+    /// fewer are met than of those that are wide, and over all as many as they say.
     #[test]
     fn narrow_intervals_are_met_less_often() {
         let mut random = Random::new(1);

@@ -50,8 +50,8 @@ impl Axis {
         Axis { top, height, scale }
     }
 
-    /// The same for lines, whose points say where they lie and not how far from zero: logarithmic, where these are over more
-    /// than two decades.
+    /// The same for lines, whose points say where they lie and not how far from zero: logarithmic, where these are over
+    /// more than two decades.
     pub fn of_lines(top: f64, height: f64, least: f64, most: f64) -> Axis {
         let scale = Scale::of_lines(least, most);
         Axis { top, height, scale }
@@ -233,8 +233,8 @@ mod tests {
         assert_eq!(powers, expected);
     }
 
-    /// Lines over more than two decades have a scale of whole decades, on which each takes as much; what has a zero, or lies
-    /// closer together, has one from zero on.
+    /// Lines over more than two decades have a scale of whole decades, on which each takes as much; what has a zero, or
+    /// lies closer together, has one from zero on.
     #[test]
     fn lines_over_many_decades_are_logarithmic() {
         assert_eq!(Scale::of_lines(7.8, 3494.0), Scale::Logarithmic(0, 4));

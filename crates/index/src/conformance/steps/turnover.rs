@@ -16,8 +16,8 @@ const TURNOVERS: [&[(u8, bool)]; 4] = [
     &[(1, false), (0, false), (200, true), (201, true), (1, true)],
 ];
 
-/// Children of a node, and keys below each of them. An index that keeps few leaves in one array has nodes only where there are
-/// many.
+/// Children of a node, and keys below each of them. An index that keeps few leaves in one array has nodes only where
+/// there are many.
 const SHAPES: [(u8, u8); 9] = [
     (3, 1),
     (3, 2),
@@ -30,7 +30,8 @@ const SHAPES: [(u8, u8); 9] = [
     (20, 7),
 ];
 
-/// The keys for a byte, which are below a node or in an array of their own. Where these are many, a byte that turns over has one.
+/// The keys for a byte, which are below a node or in an array of their own. Where these are many, a byte that turns
+/// over has one.
 fn keys(byte: u8, each: u8) -> impl Iterator<Item = Vec<u8>> {
     let turns = TURNOVERS
         .iter()

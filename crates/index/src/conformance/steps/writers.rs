@@ -53,8 +53,8 @@ fn go_together(change: &Change, other: &Change) -> bool {
     change.before == other.before && change.key.len() <= LONGEST && change.key != other.key
 }
 
-/// Two writers of different keys do both what they are to do, wherever one stops the other: all keys are there afterwards,
-/// by gets and by a scan, and the check finds no fault.
+/// Two writers of different keys do both what they are to do, wherever one stops the other: all keys are there
+/// afterwards, by gets and by a scan, and the check finds no fault.
 pub fn writers_do_not_mislead_writers<I: OnHeap<Media = Stepping> + 'static>() {
     let changes = changes();
     for change in &changes {

@@ -1,6 +1,7 @@
 //! The blocks of a pool's file: allocated where it grows, given back, and looked up when it is opened.
 //!
-//! I1 A file that lacks blocks is either one in which holes were punched, which its mark says, or a copy, which is filled.
+//! I1 A file that lacks blocks is either one in which holes were punched, which its mark says, or a copy, which is
+//! filled.
 
 use super::PoolFile;
 use crate::pool::ErrorKind;
@@ -28,9 +29,9 @@ const PUNCHED: &str = "user.wollemi.holes";
 const FILLED: &str = "user.wollemi.filled";
 
 impl PoolFile {
-    /// The whole pages behind the first one that lack blocks among the first `len` bytes, where holes were punched in this
-    /// very file: they are free pages. In any other they are a sparse copy's, which makes holes of zeros, needed or not:
-    /// all of them are filled, once.
+    /// The whole pages behind the first one that lack blocks among the first `len` bytes, where holes were punched in
+    /// this very file: they are free pages. In any other they are a sparse copy's, which makes holes of zeros, needed
+    /// or not: all of them are filled, once.
     ///
     /// # Errors
     ///
@@ -218,9 +219,9 @@ impl PoolFile {
         }
     }
 
-    /// Gives `from..to` blocks by writing zeros, on file systems that cannot allocate: behind the file's end, and, as holes read as
-    /// zeros, where there are such. (That these file systems tell holes from data is not to be relied on: where they do
-    /// not, all is data.)
+    /// Gives `from..to` blocks by writing zeros, on file systems that cannot allocate: behind the file's end, and, as
+    /// holes read as zeros, where there are such. (That these file systems tell holes from data is not to be relied on:
+    /// where they do not, all is data.)
     ///
     /// What is there stays, since nobody else writes there now: who opens a pool has the file to himself, a pool
     /// grows where it is not mapped, and pages that were given back are their allocator's alone.
@@ -300,8 +301,8 @@ mod tests {
         assert!(copy.is_marked(FILLED));
     }
 
-    /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data, and beyond
-    /// the end; and leaves data alone.
+    /// Where the file system cannot allocate, writing fills what was asked for: holes before, between and behind data,
+    /// and beyond the end; and leaves data alone.
     #[test]
     fn writing_fills_holes() {
         const LEN: usize = 1 << 20;

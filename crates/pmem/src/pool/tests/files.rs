@@ -318,8 +318,8 @@ fn one_creator_wins() {
     }
 }
 
-/// A sparse copy lacks the blocks of zeros that somebody may need: it is filled when it is opened, though the file that it
-/// was copied from has holes of its own, and says so.
+/// A sparse copy lacks the blocks of zeros that somebody may need: it is filled when it is opened, though the file that
+/// it was copied from has holes of its own, and says so.
 #[test]
 fn sparse_copies_are_filled() {
     use std::os::unix::fs::MetadataExt;

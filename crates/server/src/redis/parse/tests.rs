@@ -62,8 +62,8 @@ fn encoded(args: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// What a new parser makes of bytes that come `piece` at a time: it is asked whenever as many are there as it has wanted, until
-/// it wants more than there are.
+/// What a new parser makes of bytes that come `piece` at a time: it is asked whenever as many are there as it has
+/// wanted, until it wants more than there are.
 fn read(limits: Limits, bytes: &str, piece: usize) -> Step {
     let mut parser = Parser::new(limits);
     let mut step = Step::More(1);

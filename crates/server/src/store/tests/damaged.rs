@@ -6,8 +6,8 @@ use index::{Error, Faults, Value, Visit};
 /// No walk of two keys needs this many scans.
 const MOST_SCANS: usize = 100;
 
-/// An index whose scans show the items out of order, again and again, wherever they begin; or, where it is torn, fail behind the
-/// last.
+/// An index whose scans show the items out of order, again and again, wherever they begin; or, where it is torn, fail
+/// behind the last.
 #[derive(Default)]
 struct Damaged {
     index: Model,

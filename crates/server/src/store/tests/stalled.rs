@@ -48,8 +48,8 @@ impl Index for Stalling {
     }
 }
 
-/// While one thread reserves uniques, and the index stalls, the others edit with those that are left; what they give stays
-/// below what a crash would find reserved.
+/// While one thread reserves uniques, and the index stalls, the others edit with those that are left; what they give
+/// stays below what a crash would find reserved.
 #[test]
 fn edits_go_on_while_uniques_are_reserved() {
     let index = Model::new();

@@ -35,8 +35,8 @@ impl Maker {
         }
     }
 
-    /// What there is to choose from below a node of that number of children: neighbours of what is there, and new children; keys
-    /// that part from the prefix; and the key that ends where the others part.
+    /// What there is to choose from below a node of that number of children: neighbours of what is there, and new
+    /// children; keys that part from the prefix; and the key that ends where the others part.
     fn keys_around(&mut self, below: &Below, children: u64) {
         for child in 0..children + 8 {
             let leaf = 1 + self.random.below(6);

@@ -3,8 +3,8 @@
 use crate::twin::Random;
 
 pub const KEYS: &[&str] = &["a", "b", "c", "d", "counter", "\u{e9}", "YQ=="];
-/// Without numbers from 2^63 to 2^64 and minus signs: there, such a number is none if any byte behind it, up to the next zero
-/// byte of the memory, is a minus sign.
+/// Without numbers from 2^63 to 2^64 and minus signs: there, such a number is none if any byte behind it, up to the
+/// next zero byte of the memory, is a minus sign.
 pub const DATA: &[&str] = &[
     "",
     "x",
@@ -29,8 +29,8 @@ pub const DATA: &[&str] = &[
     "END\r\nx",
 ];
 
-/// What may be left of lifetimes, in order; more is left of times to come. They are of hours, or over: no test takes so long
-/// that it depends on them.
+/// What may be left of lifetimes, in order; more is left of times to come. They are of hours, or over: no test takes so
+/// long that it depends on them.
 pub const LEFT: [u64; 4] = [10_000, 100_000, 1_000_000, 2_592_000];
 
 /// Words of a kind: those that mean something, and those that are wrong.
@@ -73,7 +73,8 @@ pub const LIFETIMES: Words = Words {
     ],
     wrong: &["x", "1.5", "10000x", "99999999999999999999"],
 };
-/// With less time left than this, somebody is to replace the item: none is one of the lifetimes, of which a second is gone.
+/// With less time left than this, somebody is to replace the item: none is one of the lifetimes, of which a second is
+/// gone.
 pub const SOON: Words = Words {
     right: &["0", "30", "5000", "50000", "500000", "2000000", "-1"],
     wrong: &["x", "1.5"],

@@ -1,5 +1,5 @@
-//! What a server tells of itself: its commands, its settings, its state and its clients. Where the two differ in what there is to
-//! tell, their words and forms do not.
+//! What a server tells of itself: its commands, its settings, its state and its clients. Where the two differ in what
+//! there is to tell, their words and forms do not.
 
 use super::reply::Reply;
 use super::{Client, Real, Running, real};
@@ -42,7 +42,8 @@ fn without_since(reply: &Reply) -> Reply {
     }
 }
 
-/// Each command that Redis has too is described by the same name, arity and places of keys, in the same group, and in the same form.
+/// Each command that Redis has too is described by the same name, arity and places of keys, in the same group, and in
+/// the same form.
 fn expect_described(clients: &mut [Client; 2]) {
     let [theirs, list] = ask(clients, &["COMMAND", "LIST"]);
     assert_eq!(list.kind, theirs.kind);
@@ -208,8 +209,8 @@ const WATCHED: &[&str] = &[
     "db0",
 ];
 
-/// What `INFO` tells stands where Redis tells it, under the same names, numbers as numbers; and nothing is missing that is
-/// looked for.
+/// What `INFO` tells stands where Redis tells it, under the same names, numbers as numbers; and nothing is missing that
+/// is looked for.
 #[test]
 fn information_is_rediss() {
     let (_real, _ours, mut clients) = both();
