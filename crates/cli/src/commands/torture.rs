@@ -187,12 +187,7 @@ impl Args {
         let settings = Settings {
             model: Model::from(mode),
             seed: self.seed,
-            // The level of a node without entry compression shares a word with key bytes, so that aimed preemptions
-            // make a dirty read of each look at it.
-            aimed: match target {
-                Target::Index(kind) if kind.is_ablation() => 0,
-                _ => self.aimed,
-            },
+            aimed: self.aimed,
             ..Settings::default()
         };
         let bar = self.bar(&subject.name());
