@@ -1,20 +1,16 @@
 //! Commits under way, as far as others must know of them: which keys each is about to change, and which ranges it is
 //! checking.
 //!
-//! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as
-//! long as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the
-//! range as broken before it changes anything, and does not wait; the transaction then starts again.
+//! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as long
+//! as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the range as
+//! broken before it changes anything, and does not wait; the transaction then starts again.
 //!
 //! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the changes
-//!    made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe when the
-//! range
+//!    made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe when the range
 //!    was announced make any, and each changes its key once while it holds the stripe.
-//! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has
-//! read,
-//!    and takes its changes away after it has made them. Of two commits, one of which changes a key in a range of the
-//! other,
-//!    the one that comes second knows: it gives up if the range is its own, and marks the range as broken if the change
-//! is.
+//! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has read,
+//!    and takes its changes away after it has made them. Of two commits, one of which changes a key in a range of the other,
+//!    the one that comes second knows: it gives up if the range is its own, and marks the range as broken if the change is.
 //! I3 A commit that was published and cannot be finished shuts the gate before its changes are gone from here.
 //!
 //! Nobody waits here, but for the lock, which is held for as long as it takes to compare some keys.
