@@ -4,8 +4,7 @@
 //! [`Gate`], so that the three stay what they are until the write has ended.
 //!
 //! I1 The front takes writes; the middle, if there is one, takes none and is being merged; the base changes by a merge,
-//! or,
-//!    where there is no middle, in place.
+//!    or, where there is no middle, in place.
 //! I2 At any moment the newest entry of a key is in the first of the three that has one.
 
 use crate::Options;

@@ -3,8 +3,7 @@
 //!
 //! I1 A write that was acknowledged is not undone by a merge that fails: writers go on, and it is tried again later.
 //! I2 Writers wait while a merge runs that the front has outrun, or recovery's trace keeps one from beginning; but only
-//! if
-//!    they hold no guard, which recovery might wait for. So the buffer trees are bounded.
+//!    if they hold no guard, which recovery might wait for. So the buffer trees are bounded.
 
 use crate::log::lock;
 use crate::tree::Shared;

@@ -11,14 +11,12 @@
 //! index's write until that is durable and the watches are told.
 //!
 //! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are
-//! durable.
+//!    durable.
 //! I2 A thread that finds the same free version before a read and later has read what the key held all the time between.
 //! I3 A thread that takes several takes them in ascending order, and none once it has the last: so nobody waits in a
-//! circle. It
-//!    has a [pass](crate::gate), and waits here for holders of passes only.
+//!    circle. It has a [pass](crate::gate), and waits here for holders of passes only.
 //! I4 The stripes of a commit that was published and cannot be finished stay locked. A thread that waits for a stripe
-//! looks
-//!    whether the gate is shut.
+//!    looks whether the gate is shut.
 
 use crate::gate::{Gate, wait};
 use index::Error;

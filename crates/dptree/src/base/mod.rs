@@ -2,8 +2,7 @@
 //!
 //! I1 The leaves are those of the list whose head the root's state names, in its order, and together hold each key once.
 //! I2 A base tree can be read until the merge after the next one begins, which reuses what its version holds. Who reads
-//! it
-//!    looks afterwards whether that has happened.
+//!    it looks afterwards whether that has happened.
 
 pub(crate) mod leaf;
 mod router;

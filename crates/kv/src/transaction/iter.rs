@@ -1,8 +1,7 @@
 //! Ranges as a transaction sees them.
 //!
 //! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded. What
-//! was
-//!    read ahead and not yielded is taken off again, where the iterator was used from one end only.
+//!    was read ahead and not yielded is taken off again, where the iterator was used from one end only.
 
 use super::overlay::Changes;
 use crate::iter::Entry;

@@ -2,8 +2,7 @@
 //!
 //! I1 Between two commands of an `EXEC` nobody else does anything: it holds the databases' gate.
 //! I2 A watched key has changed if its item's unique has, or if it has come or gone, or both (`store::seen`): every
-//! change
-//!    of an item by a Redis command gives it a new unique, and no unique is given twice.
+//!    change of an item by a Redis command gives it a new unique, and no unique is given twice.
 //!
 //! I3 The commands of an `EXEC` change nothing before it is committed, which makes all their changes durable at once;
 //!    they see each other's changes (`store::pending`).

@@ -1,7 +1,7 @@
 //! The blocks of a pool's file: allocated where it grows, given back, and looked up when it is opened.
 //!
 //! I1 A file that lacks blocks is either one in which holes were punched, which its mark says, or a copy, which is
-//! filled.
+//!    filled.
 
 use super::PoolFile;
 use crate::pool::ErrorKind;
