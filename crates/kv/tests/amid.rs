@@ -1,0 +1,143 @@
+//! Another thread writes amid a read of a snapshot, or amid a sweep: at each load of the pool.
+
+use pmem::Watched;
+use pmem::watched::{Step, Watch, What};
+use std::cell::RefCell;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+use wollemi::{Db, Error, Expiring, Options};
+
+type Hook = Box<dyn FnOnce()>;
+
+thread_local! {
+    /// What happens before which of this thread's next loads.
+    static LOADS: RefCell<Option<(usize, Hook)>> = const { RefCell::new(None) };
+    /// What happens when this thread waits for another.
+    static WAITS: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// Calls the hooks.
+struct Hooks;
+
+impl Watch for Hooks {
+    fn before(&self, step: &Step) {
+        if !matches!(step.what, What::Load | What::Touch) {
+            return;
+        }
+        let due = LOADS.with_borrow_mut(|loads| {
+            let (left, _) = loads.as_mut()?;
+            *left -= 1;
+            if *left == 0 { loads.take() } else { None }
+        });
+        if let Some((_, hook)) = due {
+            hook();
+        }
+    }
+
+    fn waits(&self) {
+        if let Some(hook) = WAITS.take() {
+            hook();
+        }
+    }
+}
+
+type Hooked = Db<Watched<Hooks>>;
+
+fn open(folder: &tempfile::TempDir) -> Result<Hooked, Error> {
+    let options = Options::new().page_size(64 << 10).recovery_threads(0);
+    options.open_on(folder.path().join("pool"), Watched::machine(Hooks))
+}
+
+/// Carries out `operation`, and before the `nth` load of it `write`, by another thread: whole, or up to where that waits for
+/// this one. `None` for the write if there are not so many loads.
+fn amid<R>(
+    nth: usize,
+    operation: impl FnOnce() -> R,
+    write: impl FnOnce() -> Result<(), Error> + Send,
+) -> (R, Option<Result<(), Error>>) {
+    let (go, may_go) = channel();
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(move || {
+            // The operation may have ended.
+            may_go.recv().ok()?;
+            let waits = tell.clone();
+            WAITS.set(Some(Box::new(move || _ = waits.send(()))));
+            let done = write();
+            let _ = tell.send(());
+            Some(done)
+        });
+        let hook: Hook = Box::new(move || {
+            go.send(()).expect("it waits for this");
+            told.recv().expect("it ends or waits");
+        });
+        LOADS.set(Some((nth, hook)));
+        let result = operation();
+        LOADS.set(None);
+        (result, writer.join().expect("no panic"))
+    })
+}
+
+/// A key of a snapshot has the value that it had, whenever it is changed, removed or made.
+#[test]
+fn a_view_shows_what_was_there_amid_a_write() -> Result<(), Box<dyn std::error::Error>> {
+    for (held, comes) in [
+        (Some("old"), Some("new")),
+        (Some("old"), None),
+        (None, Some("new")),
+    ] {
+        for nth in 1.. {
+            let folder = tempfile::tempdir()?;
+            let db = open(&folder)?;
+            let map = db.map("m")?;
+            map.load([("beside", "1"), ("key", "2")])?;
+            if let Some(held) = held {
+                map.upsert("key", held)?;
+            } else {
+                map.remove("key")?;
+            }
+            let snapshot = db.snapshot()?;
+            let view = snapshot.view(&map)?;
+            let write = || match comes {
+                Some(value) => map.upsert("key", value),
+                None => map.remove("key").map(|_| ()),
+            };
+            let (found, written) = amid(nth, || view.get("key"), write);
+            assert_eq!(
+                found?.as_deref(),
+                held.map(str::as_bytes),
+                "before load {nth}: {held:?}, {comes:?}"
+            );
+            match written {
+                Some(written) => written?,
+                None => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A sweep leaves what is given a longer life after it was seen.
+#[test]
+fn a_sweep_leaves_what_was_renewed_meanwhile() -> Result<(), Box<dyn std::error::Error>> {
+    for nth in 1.. {
+        let folder = tempfile::tempdir()?;
+        let db = open(&folder)?;
+        let map = Expiring::new(db.map("m")?);
+        map.upsert("key", "old", Some(Duration::ZERO))?;
+        let mut cursor = None;
+        let renew = || {
+            map.upsert("key", "new", Some(Duration::from_secs(3600)))
+                .map(|_| ())
+        };
+        let (swept, written) = amid(nth, || map.sweep(&mut cursor, 10), renew);
+        swept?;
+        let Some(written) = written else {
+            assert!(map.get("key")?.is_none() && nth > 1);
+            break;
+        };
+        written?;
+        assert_eq!(map.get("key")?.as_deref(), Some(&b"new"[..]), "before load {nth}");
+    }
+    Ok(())
+}
