@@ -3,6 +3,7 @@
 
 mod damaged;
 mod plain;
+mod renewed;
 mod stalled;
 mod together;
 

@@ -38,6 +38,11 @@ fn values_have_a_largest_size() {
     client.ask("set k 0 0 10\r\n0123456789\r\n", "STORED\r\n");
     client.ask("append k 0 0 1\r\nx\r\n", "NOT_STORED\r\n");
     client.ask("ms k 1 MA\r\nx\r\n", "NS\r\n");
+    // What just fits is taken.
+    client.ask("set l 0 0 8\r\n01234567\r\n", "STORED\r\n");
+    client.ask("append l 0 0 1\r\n8\r\n", "STORED\r\n");
+    client.ask("prepend l 0 0 1\r\n-\r\n", "STORED\r\n");
+    client.ask("prepend l 0 0 1\r\n-\r\n", "NOT_STORED\r\n");
     client.ask(
         "set k 0 0 11\r\n01234567890\r\n",
         "SERVER_ERROR object too large for cache\r\n",
@@ -45,8 +50,7 @@ fn values_have_a_largest_size() {
 }
 
 /// What a connection may have the server hold is bounded: watched keys, in number and in bytes, commands that wait for
-/// their
-/// `EXEC`, its name. What is refused leaves the rest as it was.
+/// their `EXEC`, its name. What is refused leaves the rest as it was.
 #[test]
 fn what_a_connection_may_hold_is_bounded() {
     let server = Running::with_redis();
