@@ -62,6 +62,7 @@ mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
+mod ends;
 mod error;
 mod expiring;
 mod gate;

@@ -14,6 +14,8 @@ enum Op {
     Update(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
     Swap(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>),
+    PopFirst,
+    PopLast,
 }
 
 /// Short keys over few bytes, so that they collide and are prefixes of each other.
@@ -41,6 +43,8 @@ fn op() -> impl Strategy<Value = Op> {
         (key(), value()).prop_map(|(key, value)| Op::Update(key, value)),
         key().prop_map(Op::Remove),
         (key(), few(), few()).prop_map(|(key, expected, new)| Op::Swap(key, expected, new)),
+        Just(Op::PopFirst),
+        Just(Op::PopLast),
     ]
 }
 
@@ -69,6 +73,8 @@ fn apply(map: &Map, model: &mut Model, op: Op) -> Result<(), Error> {
                 None => drop(model.remove(&key)),
             }
         }
+        Op::PopFirst => assert_eq!(map.pop_first()?, model.pop_first()),
+        Op::PopLast => assert_eq!(map.pop_last()?, model.pop_last()),
     }
     Ok(())
 }
@@ -99,7 +105,11 @@ proptest! {
             apply(&map, &mut model, op)?;
         }
         prop_assert_eq!(map.count()?, model.len() as u64);
+        prop_assert_eq!(map.len()?, model.len() as u64);
         prop_assert_eq!(map.is_empty()?, model.is_empty());
+        let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+        prop_assert_eq!(map.first()?, model.first_key_value().map(owned));
+        prop_assert_eq!(map.last()?, model.last_key_value().map(owned));
 
         let keys: Vec<_> = model.keys().cloned().chain([prefix.clone()]).collect();
         let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();

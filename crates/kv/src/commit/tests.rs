@@ -81,6 +81,9 @@ impl MapIndex for Held {
     fn traffic(&self) -> &Arc<Traffic> {
         self.map.index.traffic()
     }
+    fn pop(&self, map: &Map, direction: Direction) -> Result<Option<crate::Entry>, Error> {
+        self.map.index.pop(map, direction)
+    }
 }
 
 type Outcome = Result<(), Error>;
