@@ -62,6 +62,7 @@ mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
+mod edits;
 mod ends;
 mod error;
 mod expiring;

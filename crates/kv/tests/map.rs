@@ -14,6 +14,7 @@ enum Op {
     Update(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
     Swap(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>),
+    Edit(Vec<u8>, Option<Vec<u8>>),
     PopFirst,
     PopLast,
 }
@@ -43,6 +44,7 @@ fn op() -> impl Strategy<Value = Op> {
         (key(), value()).prop_map(|(key, value)| Op::Update(key, value)),
         key().prop_map(Op::Remove),
         (key(), few(), few()).prop_map(|(key, expected, new)| Op::Swap(key, expected, new)),
+        (key(), prop::option::of(value())).prop_map(|(key, new)| Op::Edit(key, new)),
         Just(Op::PopFirst),
         Just(Op::PopLast),
     ]
@@ -69,6 +71,17 @@ fn apply(map: &Map, model: &mut Model, op: Op) -> Result<(), Error> {
             assert_eq!(swapped, model.get(&key) == expected.as_ref());
             match new {
                 _ if !swapped => {}
+                Some(new) => drop(model.insert(key, new)),
+                None => drop(model.remove(&key)),
+            }
+        }
+        Op::Edit(key, new) => {
+            let edited = map.edit_with(&key, |current| {
+                assert_eq!(current, model.get(&key).map(Vec::as_slice));
+                new.clone()
+            });
+            assert_eq!(edited?, new);
+            match new {
                 Some(new) => drop(model.insert(key, new)),
                 None => drop(model.remove(&key)),
             }
@@ -165,6 +178,28 @@ fn batches_join_without_gap_or_repeat() -> Result<(), Error> {
     let reversed = map.iter().rev().collect::<Result<Vec<_>, _>>()?;
     assert_eq!(reversed.len(), 3000);
     assert!(reversed.windows(2).all(|pair| pair[0].0 > pair[1].0));
+    Ok(())
+}
+
+/// Threads that count up in one key by closures lose no count.
+#[test]
+fn edits_by_closures_are_atomic() -> Result<(), Error> {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 1000;
+    let map = Db::anonymous()?.map("m")?;
+    let number =
+        |bytes: Option<&[u8]>| bytes.map_or(0, |b| u64::from_le_bytes(b.try_into().expect("8 bytes")));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    let edited = map.edit_with("count", |old| Some((number(old) + 1).to_le_bytes().to_vec()));
+                    assert!(edited.expect("there is room").is_some());
+                }
+            });
+        }
+    });
+    assert_eq!(number(map.get("count")?.as_deref()), THREADS * EACH);
     Ok(())
 }
 
