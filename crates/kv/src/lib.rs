@@ -69,6 +69,7 @@ mod expiring;
 mod gate;
 mod guarded;
 mod intent;
+mod io_error;
 mod iter;
 mod map;
 mod merge;
