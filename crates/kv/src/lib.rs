@@ -111,7 +111,7 @@ pub use snapshot::{Snapshot, View, ViewIter};
 pub use sweeper::Sweeper;
 pub use transaction::{Retry, Transaction, TransactionRange};
 #[cfg(feature = "typed")]
-pub use typed::{FixedKey, Key, TypedMap};
+pub use typed::{FixedKey, Key, KeyBytes, TypedMap};
 pub use watch::{Event, Watch};
 
 /// The README's example compiles.
