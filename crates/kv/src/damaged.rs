@@ -107,7 +107,7 @@ impl MapIndex for Damaged {
     fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
-    fn pop(&self, _: &Map, _: Direction) -> Result<Option<Entry>, Error> {
+    fn pop(&self, _: &Map, _: Direction, _: &crate::transaction::Check<'_>) -> Result<Option<Entry>, Error> {
         Ok(None)
     }
 }

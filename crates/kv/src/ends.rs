@@ -61,7 +61,7 @@ impl Map {
     /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read. The entry is still
     /// there.
     pub fn pop_first(&self) -> Result<Option<Entry>, Error> {
-        self.index.pop(self, Direction::Forward)
+        self.index.pop(self, Direction::Forward, &|_| Ok(()))
     }
 
     /// Removes the entry with the greatest key and returns it, as [`pop_first`](Map::pop_first) does with the least.
@@ -70,7 +70,7 @@ impl Map {
     ///
     /// As [`pop_first`](Map::pop_first).
     pub fn pop_last(&self) -> Result<Option<Entry>, Error> {
-        self.index.pop(self, Direction::Reverse)
+        self.index.pop(self, Direction::Reverse, &|_| Ok(()))
     }
 
     /// The number of entries: [`count`](Map::count), by the name that collections give it. No number is kept: the call

@@ -10,6 +10,7 @@ use crate::gate::{Closed, Gate};
 use crate::own::Slots;
 use crate::store::Store;
 use crate::stripes::{Held, StripeId, Stripes, hash, stripe_of};
+use crate::transaction::Check;
 use crate::watch::Watches;
 use crate::{Entry, Map};
 use heap::{Guard, Heap};
@@ -44,7 +45,7 @@ pub(crate) trait MapIndex: Index {
 
     /// Removes the entry at the end at which a scan in this direction begins, in a transaction; `map` is the handle to
     /// this index.
-    fn pop(&self, map: &Map, direction: Direction) -> Result<Option<Entry>, crate::Error>;
+    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error>;
 }
 
 /// An index behind the gate, by its type.
@@ -192,14 +193,14 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         &self.traffic
     }
 
-    fn pop(&self, map: &Map, direction: Direction) -> Result<Option<Entry>, crate::Error> {
+    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error> {
         let store = Store {
             heap: self.heap.clone(),
             traffic: self.traffic.clone(),
             slots: self.slots.clone(),
             carried_out: 0,
         };
-        let entry = store.pop(map, direction)?;
+        let entry = store.pop(map, direction, check)?;
         if entry.is_some() {
             self.wrote();
         }

@@ -13,6 +13,7 @@ mod typed;
 
 pub use iter::TransactionRange;
 use overlay::Overlay;
+pub(crate) use pop::Check;
 pub use retry::Retry;
 
 use crate::commit::{KeyState, Plan};

@@ -12,13 +12,16 @@ use crate::{Error, Map, Media};
 use index::Direction;
 use std::ops::Bound;
 
+/// Says whether an entry may be taken: an error leaves it where it is.
+pub(crate) type Check<'c> = dyn Fn(&Entry) -> Result<(), Error> + 'c;
+
 impl<M: Media> Store<M> {
-    /// Removes the entry at the end at which a scan in this direction begins.
+    /// Removes the entry at the end at which a scan in this direction begins, if `check` lets it go.
     ///
     /// # Errors
     ///
-    /// As [`Db::transact`](crate::Db::transact).
-    pub fn pop(&self, map: &Map, direction: Direction) -> Result<Option<Entry>, Error> {
+    /// Those of `check`, and as [`Db::transact`](crate::Db::transact).
+    pub fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, Error> {
         self.transact_with(&Retry::default(), |tx| {
             let all = (Bound::Unbounded, Bound::Unbounded);
             // Not by a `TransactionRange`, which copies a batch of entries.
@@ -31,8 +34,9 @@ impl<M: Media> Store<M> {
                 entries: read.entries.clone(),
             });
             let entry = read.entries.into_iter().next();
-            if let Some((key, _)) = &entry {
-                tx.changes.set(map, key, None);
+            if let Some(entry) = &entry {
+                check(entry)?;
+                tx.changes.set(map, &entry.0, None);
             }
             Ok(entry)
         })
