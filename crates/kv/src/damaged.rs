@@ -3,7 +3,7 @@
 use crate::gate::Closed;
 use crate::guarded::{MapIndex, Traffic};
 use crate::stripes::StripeId;
-use crate::{IndexKind, Map};
+use crate::{Entry, Error, IndexKind, Map};
 use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
 use pmem::Hardware;
 use std::ops::Bound;
@@ -106,5 +106,8 @@ impl MapIndex for Damaged {
     }
     fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
+    }
+    fn pop(&self, _: &Map, _: Direction, _: &crate::transaction::Check<'_>) -> Result<Option<Entry>, Error> {
+        Ok(None)
     }
 }

@@ -7,8 +7,12 @@
 use crate::active::Active;
 use crate::befores::Befores;
 use crate::gate::{Closed, Gate};
+use crate::own::Slots;
+use crate::store::Store;
 use crate::stripes::{Held, StripeId, Stripes, hash, stripe_of};
+use crate::transaction::Check;
 use crate::watch::Watches;
+use crate::{Entry, Map};
 use heap::{Guard, Heap};
 use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
 use pmem::Media;
@@ -38,6 +42,10 @@ pub(crate) trait MapIndex: Index {
 
     /// The database's.
     fn traffic(&self) -> &Arc<Traffic>;
+
+    /// Removes the entry at the end at which a scan in this direction begins, in a transaction; `map` is the handle to
+    /// this index.
+    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error>;
 }
 
 /// An index behind the gate, by its type.
@@ -48,16 +56,18 @@ pub(crate) struct Guarded<I, M: Media> {
     hash: u64,
     traffic: Arc<Traffic>,
     heap: Heap<M>,
+    slots: Arc<Slots>,
 }
 
 impl<I: Index, M: Media> Guarded<I, M> {
-    pub fn new(index: I, name: &str, traffic: &Arc<Traffic>, heap: &Heap<M>) -> Guarded<I, M> {
+    pub fn new(index: I, name: &str, store: &Store<M>) -> Guarded<I, M> {
         Guarded {
             index,
             name: name.into(),
             hash: hash(0, name.as_bytes()),
-            traffic: traffic.clone(),
-            heap: heap.clone(),
+            traffic: store.traffic.clone(),
+            heap: store.heap.clone(),
+            slots: store.slots.clone(),
         }
     }
 
@@ -181,6 +191,20 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
 
     fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
+    }
+
+    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error> {
+        let store = Store {
+            heap: self.heap.clone(),
+            traffic: self.traffic.clone(),
+            slots: self.slots.clone(),
+            carried_out: 0,
+        };
+        let entry = store.pop(map, direction, check)?;
+        if entry.is_some() {
+            self.wrote();
+        }
+        Ok(entry)
     }
 }
 

@@ -62,11 +62,14 @@ mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
+mod edits;
+mod ends;
 mod error;
 mod expiring;
 mod gate;
 mod guarded;
 mod intent;
+mod io_error;
 mod iter;
 mod map;
 mod merge;
@@ -108,7 +111,7 @@ pub use snapshot::{Snapshot, View, ViewIter};
 pub use sweeper::Sweeper;
 pub use transaction::{Retry, Transaction, TransactionRange};
 #[cfg(feature = "typed")]
-pub use typed::{FixedKey, Key, TypedMap};
+pub use typed::{FixedKey, Key, KeyBytes, TypedMap};
 pub use watch::{Event, Watch};
 
 /// The README's example compiles.

@@ -19,7 +19,7 @@ pub(crate) struct Store<M: Media> {
     pub heap: Heap<M>,
     pub traffic: Arc<Traffic>,
     /// Slots of intents.
-    pub slots: Slots,
+    pub slots: Arc<Slots>,
     /// Changes of commits that the opening has carried out.
     pub carried_out: usize,
 }
@@ -40,7 +40,7 @@ impl<M: Media> WithIndex for Shared<'_, M> {
     type Out = Arc<dyn MapIndex>;
     fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
         let store = self.store;
-        Arc::new(Guarded::new(index, self.name, &store.traffic, &store.heap))
+        Arc::new(Guarded::new(index, self.name, store))
     }
 }
 
@@ -51,7 +51,7 @@ impl<M: Media> Store<M> {
         let mut store = Store {
             heap: Heap::new(pool)?,
             traffic: Arc::default(),
-            slots: Slots::default(),
+            slots: Arc::default(),
             carried_out: 0,
         };
         if recovery_threads > 0 {

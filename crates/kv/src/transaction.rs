@@ -6,12 +6,14 @@
 mod expiring;
 mod iter;
 mod overlay;
+mod pop;
 mod retry;
 #[cfg(feature = "typed")]
 mod typed;
 
 pub use iter::TransactionRange;
 use overlay::Overlay;
+pub(crate) use pop::Check;
 pub use retry::Retry;
 
 use crate::commit::{KeyState, Plan};
@@ -108,27 +110,9 @@ impl<M: Media> Db<M> {
     pub fn transact_with<R, E: From<Error>>(
         &self,
         retry: &Retry,
-        mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+        run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        let mut tries = retry.start();
-        loop {
-            let mut transaction = self.begin();
-            let ran = run(&mut transaction);
-            let (ended, result) = match ran {
-                Ok(result) => (transaction.commit(), Ok(result)),
-                Err(error) => (transaction.check(), Err(error)),
-            };
-            match (ended, result) {
-                (Err(Error::Conflict { map, key }), _) => {
-                    self.store().heap.media().comes_to("transaction: conflict");
-                    if !tries.wait(self.store().heap.media()) {
-                        return Err(Error::Conflict { map, key }.into());
-                    }
-                }
-                (Err(error), Ok(_)) => return Err(error.into()),
-                (_, result) => return result,
-            }
-        }
+        self.store().transact_with(retry, run)
     }
 
     /// Begins a transaction, to be committed by its [`commit`](Transaction::commit).
@@ -147,10 +131,42 @@ impl<M: Media> Db<M> {
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     pub fn begin(&self) -> Transaction<'_, M> {
+        self.store().begin()
+    }
+}
+
+impl<M: Media> Store<M> {
+    fn begin(&self) -> Transaction<'_, M> {
         Transaction {
-            store: self.store(),
+            store: self,
             reads: RefCell::default(),
             changes: Overlay::default(),
+        }
+    }
+
+    fn transact_with<R, E: From<Error>>(
+        &self,
+        retry: &Retry,
+        mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut tries = retry.start();
+        loop {
+            let mut transaction = self.begin();
+            let ran = run(&mut transaction);
+            let (ended, result) = match ran {
+                Ok(result) => (transaction.commit(), Ok(result)),
+                Err(error) => (transaction.check(), Err(error)),
+            };
+            match (ended, result) {
+                (Err(Error::Conflict { map, key }), _) => {
+                    self.heap.media().comes_to("transaction: conflict");
+                    if !tries.wait(self.heap.media()) {
+                        return Err(Error::Conflict { map, key }.into());
+                    }
+                }
+                (Err(error), Ok(_)) => return Err(error.into()),
+                (_, result) => return result,
+            }
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Maps of Rust's own types: keys in an encoding that keeps their order, values by `serde`, in postcard's format.
 
+mod ends;
+
 use crate::{Error, Map};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
@@ -17,6 +20,32 @@ pub trait Key: Sized {
 
     /// The key of these bytes; `None` if they are no key's.
     fn read(bytes: &[u8]) -> Option<Self>;
+}
+
+/// What a key can be looked up by: the key itself, text for a [`String`], a slice for bytes.
+///
+/// A key and the form that it is [borrowed](std::borrow::Borrow) as have the same bytes.
+pub trait KeyBytes {
+    /// Puts the key's bytes behind what is there.
+    fn write_bytes(&self, into: &mut Vec<u8>);
+}
+
+impl<K: Key> KeyBytes for K {
+    fn write_bytes(&self, into: &mut Vec<u8>) {
+        self.write(into);
+    }
+}
+
+impl KeyBytes for str {
+    fn write_bytes(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(self.as_bytes());
+    }
+}
+
+impl KeyBytes for [u8] {
+    fn write_bytes(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(self);
+    }
 }
 
 /// A type of keys all of which have one length.
@@ -111,9 +140,9 @@ pub(crate) fn bounds<K: Key>(keys: impl RangeBounds<K>) -> (Bound<Vec<u8>>, Boun
     (bytes(keys.start_bound()), bytes(keys.end_bound()))
 }
 
-pub(crate) fn bytes_of(key: &impl Key) -> Vec<u8> {
+pub(crate) fn bytes_of(key: &(impl KeyBytes + ?Sized)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    key.write(&mut bytes);
+    key.write_bytes(&mut bytes);
     bytes
 }
 
@@ -196,10 +225,38 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         }
     }
 
-    /// The key's value.
-    pub fn get(&self, key: &K) -> Result<Option<V>, Error> {
+    /// The key's value. A key may be looked up in a form that its type is borrowed as.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let stock = wollemi::TypedMap::<String, u32>::new(db.map("stock")?);
+    /// stock.upsert(&"apples".to_owned(), &12)?;
+    /// assert_eq!(stock.get("apples")?, Some(12));
+    /// assert!(stock.remove("apples")?);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and as [`Map::get`].
+    pub fn get<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+    {
         let bytes = self.map.get(bytes_of(key))?;
         bytes.map(|bytes| self.read(&bytes)).transpose()
+    }
+
+    /// Whether the key is present.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::contains`].
+    pub fn contains<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+    {
+        self.map.contains(bytes_of(key))
     }
 
     /// Adds the key if it is absent; `false` if it is present.
@@ -213,7 +270,10 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     }
 
     /// Removes the key; `false` if it is absent.
-    pub fn remove(&self, key: &K) -> Result<bool, Error> {
+    pub fn remove<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+    {
         self.map.remove(bytes_of(key))
     }
 
@@ -253,6 +313,41 @@ impl<K, V> fmt::Debug for TypedMap<K, V> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Keys are found by their borrowed forms, and only by the whole of them.
+    #[test]
+    fn borrowed_forms_find_keys() -> Result<(), Error> {
+        let db = crate::Db::anonymous()?;
+        let words = TypedMap::<String, u8>::new(db.map("words")?);
+        words.upsert(&"apple".to_owned(), &1)?;
+        assert_eq!((words.get("apple")?, words.get("app")?), (Some(1), None));
+        assert!(words.contains("apple")? && words.contains(&"apple".to_owned())?);
+        assert!(words.remove("apple")? && !words.contains("apple")?);
+
+        let bytes = TypedMap::<Vec<u8>, u8>::new(db.map("bytes")?);
+        bytes.upsert(&vec![1, 2], &3)?;
+        assert_eq!(bytes.get(&[1, 2][..])?, Some(3));
+        let arrays = TypedMap::<[u8; 2], u8>::new(db.map("arrays")?);
+        arrays.upsert(&[1, 2], &3)?;
+        assert_eq!((arrays.get(&[1, 2])?, arrays.get(&[1u8][..])?), (Some(3), None));
+        Ok(())
+    }
+
+    /// The ends are those of the keys, not of their bytes read otherwise.
+    #[test]
+    fn ends_are_those_of_the_keys() -> Result<(), Error> {
+        let numbers = TypedMap::<i32, String>::new(crate::Db::anonymous()?.map("m")?);
+        assert_eq!((numbers.first()?, numbers.pop_last()?), (None, None));
+        for key in [3, -5, 0] {
+            numbers.upsert(&key, &key.to_string())?;
+        }
+        assert_eq!(numbers.first()?, Some((-5, "-5".to_owned())));
+        assert_eq!(numbers.last()?, Some((3, "3".to_owned())));
+        assert_eq!(numbers.pop_first()?, Some((-5, "-5".to_owned())));
+        assert_eq!(numbers.pop_last()?, Some((3, "3".to_owned())));
+        assert_eq!((numbers.len()?, numbers.is_empty()?), (1, false));
+        Ok(())
+    }
 
     fn in_order<K: Key + Ord + Clone + fmt::Debug>(one: &K, two: &K) {
         let (one_bytes, two_bytes) = (bytes_of(one), bytes_of(two));
@@ -296,6 +391,7 @@ mod tests {
             numbers.range(4..).next(),
             Some(Err(Error::Value { .. }))
         ));
+        assert!(matches!(numbers.last(), Err(Error::Value { .. })));
         assert!(numbers.insert(&5, &5)? && numbers.remove(&5)? && !numbers.remove(&5)?);
         Ok(())
     }

@@ -14,6 +14,9 @@ enum Op {
     Update(Vec<u8>, Vec<u8>),
     Remove(Vec<u8>),
     Swap(Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>),
+    Edit(Vec<u8>, Option<Vec<u8>>),
+    PopFirst,
+    PopLast,
 }
 
 /// Short keys over few bytes, so that they collide and are prefixes of each other.
@@ -41,6 +44,9 @@ fn op() -> impl Strategy<Value = Op> {
         (key(), value()).prop_map(|(key, value)| Op::Update(key, value)),
         key().prop_map(Op::Remove),
         (key(), few(), few()).prop_map(|(key, expected, new)| Op::Swap(key, expected, new)),
+        (key(), prop::option::of(value())).prop_map(|(key, new)| Op::Edit(key, new)),
+        Just(Op::PopFirst),
+        Just(Op::PopLast),
     ]
 }
 
@@ -69,6 +75,19 @@ fn apply(map: &Map, model: &mut Model, op: Op) -> Result<(), Error> {
                 None => drop(model.remove(&key)),
             }
         }
+        Op::Edit(key, new) => {
+            let edited = map.edit_with(&key, |current| {
+                assert_eq!(current, model.get(&key).map(Vec::as_slice));
+                new.clone()
+            });
+            assert_eq!(edited?, new);
+            match new {
+                Some(new) => drop(model.insert(key, new)),
+                None => drop(model.remove(&key)),
+            }
+        }
+        Op::PopFirst => assert_eq!(map.pop_first()?, model.pop_first()),
+        Op::PopLast => assert_eq!(map.pop_last()?, model.pop_last()),
     }
     Ok(())
 }
@@ -99,7 +118,11 @@ proptest! {
             apply(&map, &mut model, op)?;
         }
         prop_assert_eq!(map.count()?, model.len() as u64);
+        prop_assert_eq!(map.len()?, model.len() as u64);
         prop_assert_eq!(map.is_empty()?, model.is_empty());
+        let owned = |(key, value): (&Vec<u8>, &Vec<u8>)| (key.clone(), value.clone());
+        prop_assert_eq!(map.first()?, model.first_key_value().map(owned));
+        prop_assert_eq!(map.last()?, model.last_key_value().map(owned));
 
         let keys: Vec<_> = model.keys().cloned().chain([prefix.clone()]).collect();
         let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
@@ -155,6 +178,28 @@ fn batches_join_without_gap_or_repeat() -> Result<(), Error> {
     let reversed = map.iter().rev().collect::<Result<Vec<_>, _>>()?;
     assert_eq!(reversed.len(), 3000);
     assert!(reversed.windows(2).all(|pair| pair[0].0 > pair[1].0));
+    Ok(())
+}
+
+/// Threads that count up in one key by closures lose no count.
+#[test]
+fn edits_by_closures_are_atomic() -> Result<(), Error> {
+    const THREADS: u64 = 4;
+    const EACH: u64 = 1000;
+    let map = Db::anonymous()?.map("m")?;
+    let number =
+        |bytes: Option<&[u8]>| bytes.map_or(0, |b| u64::from_le_bytes(b.try_into().expect("8 bytes")));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..EACH {
+                    let edited = map.edit_with("count", |old| Some((number(old) + 1).to_le_bytes().to_vec()));
+                    assert!(edited.expect("there is room").is_some());
+                }
+            });
+        }
+    });
+    assert_eq!(number(map.get("count")?.as_deref()), THREADS * EACH);
     Ok(())
 }
 

@@ -81,6 +81,14 @@ impl MapIndex for Held {
     fn traffic(&self) -> &Arc<Traffic> {
         self.map.index.traffic()
     }
+    fn pop(
+        &self,
+        map: &Map,
+        direction: Direction,
+        check: &crate::transaction::Check<'_>,
+    ) -> Result<Option<crate::Entry>, Error> {
+        self.map.index.pop(map, direction, check)
+    }
 }
 
 type Outcome = Result<(), Error>;

@@ -2,6 +2,7 @@
 
 mod backup;
 mod batch;
+mod ends;
 mod expiring;
 mod serializable;
 mod shrink;

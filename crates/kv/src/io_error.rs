@@ -1,0 +1,133 @@
+//! The database's errors as those of input and output, for callers whose functions return these.
+
+use crate::{Error, HeapError, IndexError, PoolError, PoolErrorKind};
+use std::io::{self, ErrorKind};
+
+/// Of the kind that fits, with the database's error inside: [`io::Error::downcast`] gives it back.
+///
+/// ```
+/// use std::io;
+///
+/// fn price(path: &std::path::Path) -> io::Result<Option<Vec<u8>>> {
+///     let db = wollemi::Options::new().create(false).open(path)?;
+///     Ok(db.map("prices")?.get("apple")?)
+/// }
+///
+/// let missing = price("/no/such/file".as_ref()).expect_err("there is no such file");
+/// assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+/// assert!(matches!(missing.downcast::<wollemi::Error>(), Ok(wollemi::Error::Pool(_))));
+/// ```
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        io::Error::new(kind(&error), error)
+    }
+}
+
+fn kind(error: &Error) -> ErrorKind {
+    match error {
+        Error::Pool(error) => of_pool(error),
+        Error::Heap(error) => of_heap(error),
+        Error::Index(error) => of_index(error),
+        Error::MapInUse(_) | Error::Conflict { .. } => ErrorKind::ResourceBusy,
+        Error::OtherKind { .. } => ErrorKind::Unsupported,
+        Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) => ErrorKind::InvalidInput,
+        Error::MapExists(_) => ErrorKind::AlreadyExists,
+        Error::NotExpiring(_) | Error::NotBackup(_) => ErrorKind::InvalidData,
+        #[cfg(feature = "typed")]
+        Error::Value { .. } => ErrorKind::InvalidData,
+        Error::SnapshotOutgrown(_) => ErrorKind::QuotaExceeded,
+        Error::Backup(error) | Error::Thread(error) => error.kind(),
+        // Not the kind of what stands in the way: the changes are committed.
+        Error::Unfinished(_) => ErrorKind::Other,
+    }
+}
+
+fn of_pool(error: &PoolError) -> ErrorKind {
+    match &error.kind {
+        PoolErrorKind::Foreign { .. }
+        | PoolErrorKind::Empty
+        | PoolErrorKind::Truncated { .. }
+        | PoolErrorKind::Damaged { .. }
+        | PoolErrorKind::Lost => ErrorKind::InvalidData,
+        PoolErrorKind::Newer { .. } | PoolErrorKind::NotPower => ErrorKind::Unsupported,
+        PoolErrorKind::Busy { .. } => ErrorKind::ResourceBusy,
+        PoolErrorKind::Exists => ErrorKind::AlreadyExists,
+        PoolErrorKind::Missing => ErrorKind::NotFound,
+        PoolErrorKind::NotAFile | PoolErrorKind::PageSize(_) => ErrorKind::InvalidInput,
+        PoolErrorKind::Denied => ErrorKind::PermissionDenied,
+        PoolErrorKind::Full { .. } | PoolErrorKind::NoSpace { .. } => ErrorKind::StorageFull,
+        PoolErrorKind::Io { source, .. } => source.kind(),
+        _ => ErrorKind::Other,
+    }
+}
+
+fn of_heap(error: &HeapError) -> ErrorKind {
+    match error {
+        HeapError::Damaged { .. } => ErrorKind::InvalidData,
+        HeapError::Full { .. } | HeapError::TooManyRoots(_) => ErrorKind::StorageFull,
+        HeapError::RootExists(_) => ErrorKind::AlreadyExists,
+        HeapError::NameTooLong(_) => ErrorKind::InvalidInput,
+        HeapError::UnknownKind { .. } => ErrorKind::Unsupported,
+        HeapError::Pool(error) => of_pool(error),
+        HeapError::Thread(error) => error.kind(),
+        _ => ErrorKind::Other,
+    }
+}
+
+fn of_index(error: &IndexError) -> ErrorKind {
+    match error {
+        IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_) => ErrorKind::InvalidInput,
+        IndexError::ReadOnly => ErrorKind::ReadOnlyFilesystem,
+        IndexError::Heap(error) => of_heap(error),
+        _ => ErrorKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Db, Options};
+
+    fn io_kind<T>(result: Result<T, Error>) -> Option<ErrorKind> {
+        result.err().map(|error| io::Error::from(error).kind())
+    }
+
+    #[test]
+    fn errors_have_the_kind_that_fits() -> Result<(), Box<dyn std::error::Error>> {
+        let dir = tempfile::tempdir()?;
+        let path = dir.path().join("a.pool");
+        let missing = Options::new().create(false).open(&path);
+        assert_eq!(io_kind(missing), Some(ErrorKind::NotFound));
+        assert_eq!(io_kind(Db::open(dir.path())), Some(ErrorKind::InvalidInput));
+
+        let foreign = dir.path().join("foreign");
+        std::fs::write(&foreign, "something else")?;
+        assert_eq!(io_kind(Db::open(&foreign)), Some(ErrorKind::InvalidData));
+
+        let db = Db::open(&path)?;
+        let map = db.map("m")?;
+        assert_eq!(io_kind(Db::open(&path)), Some(ErrorKind::ResourceBusy));
+        assert_eq!(io_kind(db.map("")), Some(ErrorKind::InvalidInput));
+        let too_long = map.upsert([0; crate::MAX_KEY + 1], "");
+        assert_eq!(io_kind(too_long), Some(ErrorKind::InvalidInput));
+        drop((map, db));
+
+        let map = Options::new().read_only(true).open(&path)?.map("m")?;
+        let read_only = map.upsert("key", "value");
+        assert_eq!(io_kind(read_only), Some(ErrorKind::ReadOnlyFilesystem));
+
+        let small = Options::new().max_size(64 << 20).anonymous()?.map("m")?;
+        let full = (0..100u8).try_for_each(|i| small.upsert([i], vec![i; 1 << 20]));
+        assert_eq!(io_kind(full), Some(ErrorKind::StorageFull));
+        Ok(())
+    }
+
+    /// The database's error comes back whole, with its text.
+    #[test]
+    fn the_error_is_inside() {
+        let error = io::Error::from(Error::MapExists("m".into()));
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+        assert_eq!(error.to_string(), "map 'm': there already");
+        assert!(matches!(error.downcast::<Error>(), Ok(Error::MapExists(name)) if name == "m"));
+    }
+}

@@ -1,0 +1,100 @@
+//! Both ends of a typed map.
+
+use super::{Key, TypedMap};
+use crate::Error;
+use index::Direction;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
+    /// The entry with the least key; `None` if the map is empty.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let jobs = wollemi::TypedMap::<u64, String>::new(db.map("jobs")?);
+    /// jobs.upsert(&7, &"sweep".to_owned())?;
+    /// jobs.upsert(&300, &"mop".to_owned())?;
+    /// assert_eq!(jobs.last()?, Some((300, "mop".to_owned())));
+    /// assert_eq!(jobs.pop_first()?, Some((7, "sweep".to_owned())));
+    /// assert_eq!(jobs.len()?, 1);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and as [`Map::first`](crate::Map::first).
+    pub fn first(&self) -> Result<Option<(K, V)>, Error> {
+        self.map.first()?.map(|entry| self.entry(Ok(entry))).transpose()
+    }
+
+    /// The entry with the greatest key; `None` if the map is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`first`](TypedMap::first).
+    pub fn last(&self) -> Result<Option<(K, V)>, Error> {
+        self.map.last()?.map(|entry| self.entry(Ok(entry))).transpose()
+    }
+
+    /// Removes the entry with the least key and returns it, as [`Map::pop_first`](crate::Map::pop_first) does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`] where the entry is of other types; it stays. As
+    /// [`Map::pop_first`](crate::Map::pop_first).
+    pub fn pop_first(&self) -> Result<Option<(K, V)>, Error> {
+        self.pop(Direction::Forward)
+    }
+
+    fn pop(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
+        // What is of other types is not taken.
+        let check = |entry: &crate::Entry| self.entry(Ok(entry.clone())).map(drop);
+        let entry = self.map.index.pop(&self.map, direction, &check)?;
+        entry.map(|entry| self.entry(Ok(entry))).transpose()
+    }
+
+    /// Removes the entry with the greatest key and returns it, as [`Map::pop_last`](crate::Map::pop_last) does.
+    ///
+    /// # Errors
+    ///
+    /// As [`pop_first`](TypedMap::pop_first).
+    pub fn pop_last(&self) -> Result<Option<(K, V)>, Error> {
+        self.pop(Direction::Reverse)
+    }
+
+    /// The number of entries, by a visit of each, as [`Map::len`](crate::Map::len).
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::len`](crate::Map::len).
+    pub fn len(&self) -> Result<u64, Error> {
+        self.map.len()
+    }
+
+    /// Whether the map holds no key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::is_empty`](crate::Map::is_empty).
+    pub fn is_empty(&self) -> Result<bool, Error> {
+        self.map.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An entry that is of other types is told of, and stays.
+    #[test]
+    fn what_cannot_be_read_is_not_taken() -> Result<(), Error> {
+        let db = crate::Db::anonymous()?;
+        let map = db.map("jobs")?;
+        let jobs = TypedMap::<u64, String>::new(map.clone());
+        map.upsert([0; 8], [0xff; 3])?;
+        map.upsert([0xff; 8], [0xff; 3])?;
+        assert!(jobs.pop_first().is_err() && jobs.pop_last().is_err());
+        assert_eq!(jobs.len()?, 2);
+        Ok(())
+    }
+}
