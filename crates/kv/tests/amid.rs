@@ -1,4 +1,4 @@
-//! Another thread writes amid a read of a snapshot, or amid a sweep: at each load of the pool.
+//! Another thread writes amid a read of a snapshot, a sweep, or the taking of an entry: at each load of the pool.
 
 use pmem::Watched;
 use pmem::watched::{Step, Watch, What};
@@ -138,6 +138,35 @@ fn a_sweep_leaves_what_was_renewed_meanwhile() -> Result<(), Box<dyn std::error:
         };
         written?;
         assert_eq!(map.get("key")?.as_deref(), Some(&b"new"[..]), "before load {nth}");
+    }
+    Ok(())
+}
+
+/// There is always a key before the far one, but not always the same one: so nobody may take the far one.
+#[test]
+fn what_is_taken_is_at_the_end() -> Result<(), Box<dyn std::error::Error>> {
+    for (is_first, near, far) in [(true, "a", "z"), (false, "y", "")] {
+        for nth in 1.. {
+            let folder = tempfile::tempdir()?;
+            let db = open(&folder)?;
+            let map = db.map("m")?;
+            map.load([("m", "1"), (far, "2")])?;
+            let write = || {
+                map.upsert(near, "3")?;
+                map.remove("m").map(|_| ())
+            };
+            let pop = || if is_first { map.pop_first() } else { map.pop_last() };
+            let (taken, written) = amid(nth, pop, write);
+            let (key, _) = taken?.ok_or("it is not empty")?;
+            assert!(
+                [near.as_bytes(), b"m"].contains(&&*key),
+                "before load {nth}: {key:?}"
+            );
+            match written {
+                Some(written) => written?,
+                None => break,
+            }
+        }
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Taking entries from the ends of a map, beside other writers, transactions and snapshots.
 
 use std::collections::BTreeSet;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wollemi::{Db, Entry, Error, IndexError, IndexKind, Map, Options};
 
@@ -70,42 +69,6 @@ fn each_entry_is_taken_once() -> Result<(), Error> {
         let keys: BTreeSet<_> = taken.iter().map(|(key, _)| key.clone()).collect();
         assert_eq!((keys.len(), taken.len()), (PUTTERS * EACH, PUTTERS * EACH));
         assert_eq!((map.pop_first()?, map.len()?), (None, 0));
-    }
-    Ok(())
-}
-
-/// There is always a key beside the one at the far end, but not always the same one. So the far one is never the first
-/// that there is, and is not taken.
-#[test]
-fn what_is_taken_is_at_the_end() -> Result<(), Error> {
-    const ROUNDS: usize = 300;
-    let db = Db::anonymous()?;
-    for map in maps(&db)? {
-        // Taken from the front, with the far end at "z"; and from the back, with the far end at "".
-        for (is_first, near, far) in [(true, "a", "z"), (false, "y", "")] {
-            let (starts, ends) = (Barrier::new(2), Barrier::new(2));
-            std::thread::scope(|scope| {
-                scope.spawn(|| {
-                    for _ in 0..ROUNDS {
-                        starts.wait();
-                        map.upsert(near, "1").expect("there is room");
-                        map.remove("m").expect("sound");
-                        ends.wait();
-                    }
-                });
-                for _ in 0..ROUNDS {
-                    map.load([("m", "1"), (far, "1")]).expect("there is room");
-                    map.remove(near).expect("sound");
-                    starts.wait();
-                    let taken = if is_first { map.pop_first() } else { map.pop_last() };
-                    ends.wait();
-                    let (key, _) = taken.expect("few conflicts").expect("not empty");
-                    assert!([near.as_bytes(), b"m"].contains(&&*key), "{key:?}");
-                }
-            });
-            map.remove(far)?;
-            while map.pop_first()?.is_some() {}
-        }
     }
     Ok(())
 }
