@@ -196,7 +196,7 @@ mod tests {
         space.retire(&guard, offset, len, std::panic::Location::caller());
         space.trace_ended()?;
         let is_new = space.mark(offset, len as u64)?;
-        assert!(!is_new, "nobody had marked it");
+        assert!(!is_new, "the end of the trace has not marked it");
         Ok(())
     }
 }

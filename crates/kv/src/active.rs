@@ -13,7 +13,7 @@
 //!    the one that comes second knows: it gives up if the range is its own, and marks the range as broken if the change is.
 //! I3 A commit that was published and cannot be finished shuts the gate before its changes are gone from here.
 //!
-//! Nobody waits here, but for the lock, which is held for as long as it takes to compare some keys.
+//! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.
 
 use crate::Error;
 use crate::commit::KeyState;

@@ -39,8 +39,8 @@
 //! # Ok::<(), wollemi::Error>(())
 //! ```
 //!
-//! Transactions are optimistic: nobody waits for one, and if what it has read is changed before it is committed, it is
-//! run again ([`Db::transact`]). A [`Batch`] changes keys without reading them first, and a [`Snapshot`] reads all maps
+//! Transactions are optimistic: a running one holds no lock, and [`Db::transact`] runs it again if another writer has
+//! changed what it has read before it commits. A [`Batch`] changes keys without reading them first, and a [`Snapshot`] reads all maps
 //! as they were at one moment, for as long as one likes.
 //!
 //! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged

@@ -116,7 +116,7 @@ pub(crate) struct Versions<'p> {
 }
 
 impl Versions<'_> {
-    /// Checks that the stripes have these versions still, and that none is held but by the caller, who holds `held`.
+    /// Checks that the stripes still have these versions, and that no other thread holds one; the caller holds `held`.
     ///
     /// # Errors
     ///

@@ -13,8 +13,8 @@
 //! I1 While a stripe is held, no other thread changes a key of it. The next version is stored after the changes are
 //!    durable.
 //! I2 A thread that finds the same free version before a read and later has read what the key held all the time between.
-//! I3 A thread that takes several takes them in ascending order, and none once it has the last: so nobody waits in a
-//!    circle. It has a [pass](crate::gate), and waits here for holders of passes only.
+//! I3 A thread that takes several stripes takes them in ascending order, and no other afterwards, so threads cannot
+//!    deadlock. It has a [pass](crate::gate), and waits here for holders of passes only.
 //! I4 The stripes of a commit that was published and cannot be finished stay locked. A thread that waits for a stripe
 //!    looks whether the gate is shut.
 
@@ -154,7 +154,7 @@ impl Stripes {
         }
     }
 
-    /// The version of a stripe that no thread holds, or none but the caller, who holds `held`.
+    /// The version of a stripe; `None` while another thread holds it. The caller holds `held`.
     pub fn version_now(&self, id: StripeId, held: &[Held<'_>]) -> Option<u64> {
         match held.binary_search_by_key(&id, |held| held.id) {
             Ok(at) => Some(held[at].version),

@@ -256,7 +256,7 @@ fn make_single_slot(db: &Db) -> Outcome {
         // SAFETY: it is a root of that kind.
         let link = unsafe { heap.create_root(intent::NAME, intent::SINGLE_SLOT, own, Tag::default()) }?;
         let offset = link.offset().expect("a root");
-        // SAFETY: the root just made, which nobody removes meanwhile.
+        // SAFETY: what is read is the root just made, and no thread removes it meanwhile.
         let access = unsafe { heap.access() };
         let own: &SingleSlot = access.at(offset).map_err(heap::Error::from)?;
         let intent = flushed.persisted(&fenced);
