@@ -452,18 +452,19 @@ impl<'d> Worker<'d> {
             }
         }
         let reverse = reverse && !matches!(how, Scanning::Visited);
-        // A long walk by a prefix was cut short: nothing is known of what comes behind its last key.
-        let last = (found.len() == LONGEST).then(|| found[LONGEST - 1].0.clone());
-        let within = |key: &Vec<u8>| match (is_prefix, &last) {
-            (false, _) => key >= lower && key <= upper,
-            (true, None) => key.starts_with(prefix),
-            (true, Some(last)) => {
-                key.starts_with(prefix) && (if reverse { key >= last } else { key <= last })
-            }
-        };
-        // A range's keys are known by number, a prefix's have to be looked for.
         let numbers = if is_prefix {
-            0..keys.len()
+            let begins = |key: &Vec<u8>| key.as_slice() < prefix;
+            let mut numbers = keys.partition_point(begins)
+                ..keys.partition_point(|key| begins(key) || key.starts_with(prefix));
+            // A long walk was cut short: nothing is known of what comes behind its last key.
+            if found.len() == LONGEST {
+                let last = &found[LONGEST - 1].0;
+                match reverse {
+                    true => numbers.start = keys.partition_point(|key| key < last).min(numbers.end),
+                    false => numbers.end = keys.partition_point(|key| key <= last).max(numbers.start),
+                }
+            }
+            numbers
         } else {
             *range.start()..*range.end() + 1
         };
@@ -471,7 +472,6 @@ impl<'d> Worker<'d> {
             .iter()
             .zip(&truth.maps[slot].values[numbers])
             .filter_map(|(key, value)| Some((key, (*value)?)))
-            .filter(|(key, _)| within(key))
             .collect();
         if reverse {
             expected.reverse();

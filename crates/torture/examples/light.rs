@@ -24,6 +24,7 @@ struct Args {
     aimed: u32,
     budget: Duration,
     states: u64,
+    histories: u64,
     seed: u64,
     history: Option<u64>,
 }
@@ -38,6 +39,7 @@ impl Args {
             aimed: 8,
             budget: Duration::from_secs(60),
             states: u64::MAX,
+            histories: u64::MAX,
             seed: 1,
             history: None,
         };
@@ -55,6 +57,7 @@ impl Args {
                 "--aimed" => args.aimed = number()? as u32,
                 "--budget" => args.budget = time(&word)?,
                 "--states" => args.states = number()?,
+                "--histories" => args.histories = number()?,
                 "--seed" => args.seed = number()?,
                 "--history" => args.history = Some(number()?),
                 _ => return Err(format!("no argument is called {name}")),
@@ -88,7 +91,7 @@ impl Args {
         explorer.stop_at(end);
         let numbers = match self.history {
             Some(seed) => seed.wrapping_sub(self.seed)..=seed.wrapping_sub(self.seed),
-            None => 0..=u64::MAX,
+            None => 0..=self.histories.saturating_sub(1),
         };
         let mut found = None;
         for number in numbers {
