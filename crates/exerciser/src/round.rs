@@ -5,7 +5,7 @@ use crate::ledger::{Ledger, Written};
 use crate::op::{Drawer, Op};
 use crate::random::Random;
 use crate::truth::{Effects, Plan, Role, Truth, Val};
-use crate::worker::{Outcome, Worker, Wrong, differs};
+use crate::worker::{Outcome, Worker, Wrong, differs, entry_differs};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::ops::ControlFlow;
@@ -272,9 +272,7 @@ impl Exercise {
             let map = db.map(&name).map_err(|error| wrong(error.to_string()))?;
             let key = &self.keys[thread][slot][n];
             let is = |value| -> Result<bool, Wrong> {
-                let held =
-                    held(&map, self.plan.maps[slot].role, key).map_err(|error| wrong(error.to_string()))?;
-                Ok(differs(held.as_deref(), value).is_none())
+                holds(&map, self.plan.maps[slot].role, key, value).map_err(|error| wrong(error.to_string()))
             };
             let new = effects
                 .values
@@ -358,15 +356,18 @@ impl Exercise {
                 true => expiring.read(value).map_err(|error| error.to_string())?,
                 false => Some((value.to_vec(), None)),
             };
-            let Some((value, _)) = alive else {
+            let Some(alive) = alive else {
                 return Ok(());
             };
             let expected = owner(key).and_then(|thread| expected.get_mut(thread)?.next());
             match expected {
-                Some((next, held)) if next == key => match differs(Some(&value), Some(held)) {
-                    Some(differs) => Err(format!("{key:x?}: {differs}")),
-                    None => Ok(()),
-                },
+                Some((next, held)) if next == key => {
+                    let differs = match is_expiring {
+                        true => entry_differs(Some(&alive), Some(held)),
+                        false => differs(Some(&alive.0), Some(held)),
+                    };
+                    differs.map_or(Ok(()), |differs| Err(format!("{key:x?}: {differs}")))
+                }
                 other => Err(format!("{key:x?} instead of {:x?}", other.map(|(key, _)| key))),
             }
         };
@@ -423,12 +424,16 @@ impl Exercise {
     }
 }
 
-/// What a map holds under a key, if it is alive.
-fn held(map: &wollemi::Map, role: Role, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-    match role {
-        Role::Expiring => Expiring::new(map.clone()).get(key),
-        Role::Shared | Role::Private => map.get(key),
-    }
+/// Whether a map holds this under a key, with this life where entries have one.
+fn holds(map: &wollemi::Map, role: Role, key: &[u8], value: Option<Val>) -> Result<bool, Error> {
+    let differs = match role {
+        Role::Expiring => {
+            let held = Expiring::new(map.clone()).get_with_life(key)?;
+            entry_differs(held.as_ref(), value)
+        }
+        Role::Shared | Role::Private => differs(map.get(key)?.as_deref(), value),
+    };
+    Ok(differs.is_none())
 }
 
 /// What a call has changed.

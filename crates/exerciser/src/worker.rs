@@ -12,7 +12,9 @@ use crate::truth::{Life, MapTruth, Plan, Role, Truth, Val};
 use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
-use wollemi::{Action, Db, Edit, Error, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot};
+use wollemi::{
+    Action, Db, Edit, Error, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, WithLife,
+};
 
 /// Entries that a scan by a prefix reads at most.
 const LONGEST: usize = 500;
@@ -102,6 +104,16 @@ pub(crate) fn differs(found: Option<&[u8]>, expected: Option<Val>) -> Option<Str
         let shown = found.map(|bytes| (bytes.len(), bytes[..bytes.len().min(16)].to_vec()));
         format!("value {shown:?} (length, first bytes) instead of {expected:?}")
     })
+}
+
+/// How what an expiring map holds alive under a key differs from what it must hold, if it does.
+pub(crate) fn entry_differs(found: Option<&WithLife>, expected: Option<Val>) -> Option<Wrong> {
+    match (found, expected) {
+        (Some((_, left)), Some(value)) if left.is_some() != (value.life == Life::Hours) => {
+            Some(format!("{left:?} to live instead of {expected:?}"))
+        }
+        _ => differs(found.map(|(value, _)| &value[..]), expected),
+    }
 }
 
 impl<'d> Worker<'d> {
@@ -199,14 +211,7 @@ impl<'d> Worker<'d> {
             return Ok(differs(found, expected));
         };
         let alive = Expiring::new(self.map(slot)?).read(bytes)?;
-        Ok(match alive {
-            Some((_, left))
-                if expected.is_some_and(|value| left.is_some() != (value.life == Life::Hours)) =>
-            {
-                Some(format!("{left:?} to live instead of {expected:?}"))
-            }
-            alive => differs(alive.as_ref().map(|(value, _)| &value[..]), expected),
-        })
+        Ok(entry_differs(alive.as_ref(), expected))
     }
 
     fn carry_out(&mut self, op: &Op, truth: &Truth) -> Result<Result<(), Wrong>, Error> {
