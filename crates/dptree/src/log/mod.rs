@@ -301,3 +301,56 @@ const _: () = assert!(size_of::<PWord>() == 8 && page_fits());
 const fn page_fits() -> bool {
     (64 << 10) / 32 < 1 << POSITION_BITS
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DpTree, Options};
+    use heap::Heap;
+    use pmem::{Hardware, Pool, PoolOptions};
+
+    /// Threads that meet at the end of a page have each a place of their own in a page: all that they append is replayed.
+    /// (Whether they meet is up to the machine: pages of six records end often.)
+    #[test]
+    fn what_threads_append_at_a_time_is_replayed() {
+        const THREADS: u64 = 4;
+        const RECORDS: u64 = 200_000;
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
+        let heap = Heap::new(pool).expect("a heap");
+        let options = Options {
+            partitions: 1,
+            log_page: 256,
+            workers: 0,
+            ..Options::default()
+        };
+        let tree = DpTree::create_with(&heap, b"tree", options).expect("room");
+        let shared = tree.shared();
+        let (heap, root) = (&shared.heap, shared.root().expect("sound"));
+        let log = &Log::new(1, shared.shape);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                scope.spawn(move || {
+                    for i in 0..RECORDS {
+                        let entry = Entry {
+                            prefix: thread,
+                            link: Link::NULL,
+                            word: i,
+                            removed: false,
+                        };
+                        let position = log.append(heap, root, &shared.cache, 0, &entry).expect("room");
+                        assert!(position < log.capacity, "{position} of {}", log.capacity);
+                    }
+                });
+            }
+        });
+        let mut next = [0; THREADS as usize];
+        replay(heap, root, log, 0, &mut |entry| {
+            let expected = &mut next[entry.prefix as usize];
+            assert_eq!(entry.word, *expected, "of thread {}", entry.prefix);
+            *expected += 1;
+            Ok(())
+        })
+        .expect("sound");
+        assert_eq!(next, [RECORDS; THREADS as usize]);
+    }
+}
