@@ -3,8 +3,8 @@
 //! An operation that loads a word which another thread has stored, and answers while a crash may still lose that store,
 //! has shown the outside what perhaps never was (ROART §2.3.1). No crash is needed to see it.
 //!
-//! I1 Loads for hints are not looked at ([`Media::peek`](pmem::Media::peek)), nor stores that change only bits that
-//!    recovery ignores.
+//! I1 Loads for hints are not looked at ([`Media::peek`](pmem::Media::peek)), nor those that a second look has found not to
+//!    count ([`Media::disregard`](pmem::Media::disregard)), nor stores that change only bits that recovery ignores.
 
 use crate::log::{Event, Log, What};
 use crate::model::Tracker;
@@ -45,6 +45,7 @@ impl DirtyReads {
                     });
                 }
             }
+            What::Disregarded { word } => self.of(thread).retain(|read| read.word != word),
             What::Invoke(_) => self.of(thread).clear(),
             What::Ack(_) => {
                 for read in self.of(thread).drain(..) {
@@ -68,5 +69,55 @@ impl DirtyReads {
             self.threads.resize_with(thread + 1, Vec::new);
         }
         &mut self.threads[thread]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Store;
+    use crate::model::Model;
+    use std::panic::Location;
+
+    /// What comes of these events, each with its thread.
+    fn judged(events: &[(u32, What)]) -> Result<(), String> {
+        let site = Location::caller();
+        let log = Log {
+            events: events
+                .iter()
+                .map(|&(thread, what)| Event { what, thread, site })
+                .collect(),
+            ..Log::default()
+        };
+        let (mut tracker, mut reads) = (Tracker::new(Model::default()), DirtyReads::default());
+        for (place, event) in log.events.iter().enumerate() {
+            reads.step(&tracker, &log, place, event)?;
+            tracker.step(place as u32, event, &mut ());
+        }
+        Ok(())
+    }
+
+    /// An answer is dirty if it depends on another thread's store that is not durable; not if it does not depend on it, or
+    /// if it was made durable first.
+    #[test]
+    fn answers_depend_on_what_is_not_disregarded() {
+        let store = What::Store {
+            word: 9,
+            value: 1,
+            kind: Store::Plain,
+        };
+        let (load, disregard) = (What::Load { word: 9 }, What::Disregarded { word: 9 });
+        let persist = [What::WriteBack { line: 1, joins: 0 }, What::Fence];
+        let read = |between: &[What]| {
+            let mut events = vec![(1, What::Invoke(0)), (1, store), (2, What::Invoke(1)), (2, load)];
+            events.extend(between.iter().map(|&what| (2, what)));
+            events.push((2, What::Ack(1)));
+            judged(&events)
+        };
+        assert!(read(&[]).is_err());
+        assert_eq!(read(&[disregard]), Ok(()));
+        assert_eq!(read(&persist), Ok(()));
+        assert!(read(&[disregard, load]).is_err());
+        assert!(read(&[What::Disregarded { word: 8 }]).is_err());
     }
 }

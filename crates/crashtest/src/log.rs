@@ -64,6 +64,11 @@ pub enum What {
         /// The word.
         word: u32,
     },
+    /// What was read of a word does not count.
+    Disregarded {
+        /// The word.
+        word: u32,
+    },
     /// A fence.
     Fence,
     /// A locked instruction, which completes write-backs as a fence does.

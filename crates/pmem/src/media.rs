@@ -81,6 +81,13 @@ pub unsafe trait Media: Send + Sync + 'static {
         self.load(word)
     }
 
+    /// Says that nothing depends on what the caller has loaded from a persistent word: it has looked again, and what it
+    /// had loaded does not count.
+    #[inline(always)]
+    fn disregard(&self, word: &AtomicU64) {
+        let _ = word;
+    }
+
     /// Stores a persistent word (release).
     #[track_caller]
     fn store(&self, word: &AtomicU64, value: u64);

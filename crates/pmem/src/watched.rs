@@ -177,6 +177,11 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     }
 
     #[inline]
+    fn disregard(&self, word: &AtomicU64) {
+        self.inner.disregard(word);
+    }
+
+    #[inline]
     fn store(&self, word: &AtomicU64, value: u64) {
         self.step(Step::on(What::Store, word), |inner| inner.store(word, value));
     }

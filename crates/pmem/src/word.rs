@@ -173,6 +173,13 @@ impl PWord {
         media.peek(&self.0)
     }
 
+    /// Says that nothing depends on what the caller has [loaded](PWord::load) from here, as its next look at another word
+    /// has told: so a test that looks for dirty reads need not mind that it may not be durable.
+    #[inline]
+    pub fn disregard<M: Media>(&self, media: &M) {
+        media.disregard(&self.0);
+    }
+
     /// Stores `value` in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]

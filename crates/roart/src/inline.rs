@@ -135,7 +135,11 @@ impl Entry {
         if word & MARK != 0 {
             self.persist(media);
         }
-        is_present(word).then_some(value)
+        if !is_present(word) {
+            self.value.disregard(media);
+            return None;
+        }
+        Some(value)
     }
 
     #[cold]

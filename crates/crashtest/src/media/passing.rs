@@ -118,6 +118,16 @@ unsafe impl Media for Crash {
         word.load(Relaxed)
     }
 
+    fn disregard(&self, word: &AtomicU64) {
+        if self.0.threaded.load(Relaxed)
+            && let Some(offset) = self.within(word.as_ptr().cast())
+        {
+            self.event(What::Disregarded {
+                word: (offset / 8) as u32,
+            });
+        }
+    }
+
     #[inline]
     fn store(&self, word: &AtomicU64, value: u64) {
         let place = self.touch_for_store(word);

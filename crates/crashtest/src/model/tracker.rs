@@ -144,7 +144,7 @@ impl Tracker {
             What::Fence => self.complete(event.thread, base),
             What::Locked if self.model.locked_completes => self.complete(event.thread, base),
             What::Killed => self.kill(base),
-            What::Locked | What::Load { .. } | What::Invoke(_) | What::Ack(_) => {}
+            What::Locked | What::Load { .. } | What::Disregarded { .. } | What::Invoke(_) | What::Ack(_) => {}
         }
     }
 
