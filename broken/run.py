@@ -100,7 +100,8 @@ class Command:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.communicate()
-            return Outcome("timed out", None, time.monotonic() - started)
+            # The sound tree's run ends long before.
+            return Outcome("found", "it hangs", time.monotonic() - started)
         return Outcome.read(self, process.returncode, output, time.monotonic() - started)
 
 

@@ -18,6 +18,8 @@ use wollemi_recipe::Part;
 enum Step {
     /// Before a load, while the thread has not come to a lock.
     Load,
+    /// Before a look at a lock, while the thread has not come to one that it takes.
+    Look,
     /// Before a store to a word that others can see.
     Store,
 }
@@ -66,12 +68,13 @@ impl Watch for Stops {
     fn before(&self, step: &watched::Step) {
         match step.what {
             What::Load | What::Peek => pass(Step::Load),
+            What::LoadVolatile => pass(Step::Look),
             What::Store | What::StoreUnpersisted => {
                 pass(Step::Store);
                 STORES.fetch_add(1, Relaxed);
             }
             What::ExchangeVolatile => {
-                HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step == Step::Load));
+                HOOK.with_borrow_mut(|hook| hook.take_if(|(step, ..)| *step != Step::Store));
             }
             _ => {}
         }
@@ -249,6 +252,39 @@ fn writers_race_to_finish() {
         image.compare(&model);
         assert_eq!(repairs(&image, 9), 0);
     }
+}
+
+/// A writer meets what a crash has left, and before it has the lock another finishes that, and changes the same prefix
+/// again: where the node begins now counts, not where it began before.
+#[test]
+fn who_comes_too_late_to_finish_changes_nothing() {
+    let _alone = alone();
+    let len = 9;
+    let mut tried = 0;
+    for (other, new) in [(2, 8), (6, 8), (8, 6), (9, 9)] {
+        for nth in 1.. {
+            let (store, mut model) = pair(len);
+            let between = aside(4, b'!');
+            warm_up(&store);
+            let image = crash_before_store(&store, 3, || {
+                store.index().upsert(&between, VALUE).expect("no error");
+            });
+            let (other, new) = (aside(other, b'?'), aside(new, b'7'));
+            let (index, meanwhile) = (image.index().clone(), other.clone());
+            let hook = move || index.upsert(&meanwhile, VALUE).expect("no error");
+            let put = || {
+                image.index().upsert(&new, VALUE).expect("no error");
+            };
+            if !at(Step::Look, nth, move || _ = hook(), put) {
+                break;
+            }
+            model.extend([between, other, new].map(|key| (key, VALUE.to_vec())));
+            image.compare(&model);
+            assert_eq!(repairs(&image, len), 0, "at look {nth} at a lock");
+            tried += 1;
+        }
+    }
+    assert!(tried >= 4, "{tried} interleavings");
 }
 
 /// A writer has read where it is, or a prefix, when another write goes by and changes it. Then its own lock
