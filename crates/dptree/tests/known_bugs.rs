@@ -233,16 +233,21 @@ struct InFile {
     // First: dropped before the folder.
     index: DpTree,
     folder: TempDir,
+    options: Options,
 }
 
 impl InFile {
-    fn create() -> InFile {
+    fn create(options: Options) -> InFile {
         let folder = tempfile::tempdir().expect("a folder");
         let pool =
             Pool::create(folder.path().join("pool"), &pool_options(), Hardware::detect()).expect("a pool");
         let heap = Heap::new(pool).expect("a heap");
-        let index = DpTree::create_with(&heap, b"test", options(0)).expect("an index");
-        InFile { index, folder }
+        let index = DpTree::create_with(&heap, b"test", options).expect("an index");
+        InFile {
+            index,
+            folder,
+            options,
+        }
     }
 
     fn path(&self) -> PathBuf {
@@ -257,11 +262,16 @@ impl InFile {
         change(&path);
         let pool = Pool::open(&path, &pool_options(), Hardware::detect()).expect("the pool");
         let heap = Heap::new(pool).expect("the heap");
-        let index = DpTree::open_with(&heap, b"test", options(0));
+        let options = self.options;
+        let index = DpTree::open_with(&heap, b"test", options);
         let index = index.expect("the index").expect("the root");
         heap.recover(vec![tracer()], 1).expect("recovery");
         assert_eq!(heap.wait_recovered(), State::Done);
-        InFile { index, folder }
+        InFile {
+            index,
+            folder,
+            options,
+        }
     }
 
     fn compare(&self, model: &BTreeMap<[u8; 8], [u8; 8]>) {
@@ -284,7 +294,7 @@ impl InFile {
 #[test]
 fn recycled_pages_hold_nothing_of_their_past() {
     let mut model = BTreeMap::new();
-    let mut store = InFile::create();
+    let mut store = InFile::create(options(0));
     for round in 0..30_u64 {
         // What is gone before the pages serve again, in their every record.
         for i in 0..190 {
@@ -314,11 +324,27 @@ fn recycled_pages_hold_nothing_of_their_past() {
 /// Whatever flags a crash leaves in the locks of leaves (any line with a lock may have been written back at any moment),
 /// and whatever it leaves of fingerprints and orders, means nothing after it.
 #[test]
-fn flags_of_locks_mean_nothing_after_a_crash() {
+fn volatile_words_mean_nothing_after_a_crash() {
+    volatile_words_mean_nothing(options(0), 700);
+}
+
+/// The same of full leaves of several groups, in which many keys stand behind a group that was full.
+#[test]
+fn volatile_words_of_full_leaves_mean_nothing_after_a_crash() {
+    let options = Options {
+        leaf_capacity: 256,
+        fill_rate: 1.0,
+        ..options(0)
+    };
+    volatile_words_mean_nothing(options, 2500);
+}
+
+fn volatile_words_mean_nothing(options: Options, keys: u64) {
     let mut model = BTreeMap::new();
-    let mut store = InFile::create();
+    let capacity = options.leaf_capacity;
+    let mut store = InFile::create(options);
     for round in 0..4_u64 {
-        for i in 0..700 {
+        for i in 0..keys {
             store
                 .index
                 .upsert(&key(i + 300 * round), &round.to_le_bytes())
@@ -331,14 +357,14 @@ fn flags_of_locks_mean_nothing_after_a_crash() {
             let mut bytes = std::fs::read(path).expect("read");
             let mut set = 0;
             // A leaf begins with a lock of this generation and its capacity.
-            for at in (64 << 10..bytes.len() - 512).step_by(64) {
+            for at in (64 << 10..bytes.len() - 1024).step_by(64) {
                 let word = |i: usize| u64::from_le_bytes(bytes[at + 8 * i..][..8].try_into().expect("eight"));
-                if word(0) >> 32 == generation && word(1) == 64 {
+                if word(0) >> 32 == generation && word(1) == capacity as u64 {
                     let lock = word(0) | 7;
                     bytes[at..at + 8].copy_from_slice(&lock.to_le_bytes());
                     // What was passed, the lengths; fingerprints and both orders.
                     bytes[at + 16..at + 32].fill(0xa5);
-                    bytes[at + 192..at + 192 + 3 * 64].fill(0x5a);
+                    bytes[at + 192..at + 192 + 3 * capacity].fill(0x5a);
                     set += 1;
                 }
             }
