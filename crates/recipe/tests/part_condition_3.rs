@@ -275,7 +275,7 @@ fn who_comes_too_late_to_finish_changes_nothing() {
             let put = || {
                 image.index().upsert(&new, VALUE).expect("no error");
             };
-            if !at(Step::Look, nth, move || _ = hook(), put) {
+            if !at(Step::Look, nth, hook, put) {
                 break;
             }
             model.extend([between, other, new].map(|key| (key, VALUE.to_vec())));
