@@ -457,22 +457,20 @@ impl<'d> Worker<'d> {
             }
         }
         let reverse = reverse && !matches!(how, Scanning::Visited);
-        let numbers = if is_prefix {
-            let begins = |key: &Vec<u8>| key.as_slice() < prefix;
-            let mut numbers = keys.partition_point(begins)
-                ..keys.partition_point(|key| begins(key) || key.starts_with(prefix));
-            // A long walk was cut short: nothing is known of what comes behind its last key.
-            if found.len() == LONGEST {
-                let last = &found[LONGEST - 1].0;
-                match reverse {
-                    true => numbers.start = keys.partition_point(|key| key < last).min(numbers.end),
-                    false => numbers.end = keys.partition_point(|key| key <= last).max(numbers.start),
-                }
-            }
-            numbers
+        let begins = |key: &Vec<u8>| key.as_slice() < prefix;
+        let mut numbers = if is_prefix {
+            keys.partition_point(begins)..keys.partition_point(|key| begins(key) || key.starts_with(prefix))
         } else {
             *range.start()..*range.end() + 1
         };
+        // A long walk was cut short: nothing is known of what comes behind its last key.
+        if found.len() == LONGEST {
+            let last = &found[LONGEST - 1].0;
+            match reverse {
+                true => numbers.start = keys.partition_point(|key| key < last).min(numbers.end),
+                false => numbers.end = keys.partition_point(|key| key <= last).max(numbers.start),
+            }
+        }
         let mut expected: Vec<_> = keys[numbers.clone()]
             .iter()
             .zip(&truth.maps[slot].values[numbers])
