@@ -1,24 +1,43 @@
 //! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells
 //! metrics, and waits for the end.
 
-mod thread;
-
-use crate::config::{Address, Config, Protocol};
 use crate::counters::{self, Counter};
-use crate::listen::Listening;
-use crate::shared::{Shared, Worker};
-use crate::shutdown::{Phase, Shutdown, Signals};
-use crate::tls::Encryption;
-use crate::{Error, freed, listen, metrics, sweep};
+use crate::net::dialect::Dialect;
+use crate::net::listen::{self, Address, Listening};
+use crate::net::shutdown::{Phase, Shutdown, Signals};
+use crate::net::tls::Encryption;
+use crate::net::worker::{Thread, runtime};
+use crate::ops::config::Config;
+use crate::ops::shared::{Shared, Worker};
+use crate::ops::{metrics, sweep};
+use crate::proto::{self, Session, memcached, redis};
+use crate::{Error, freed};
 use index::Index;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use thread::Thread;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// memcached's text protocol.
+    Memcached,
+    /// Redis's protocol, RESP2 or RESP3.
+    Redis,
+}
+
+impl Protocol {
+    fn dialect(self) -> &'static Dialect {
+        match self {
+            Protocol::Memcached => &memcached::DIALECT,
+            Protocol::Redis => &redis::DIALECT,
+        }
+    }
+}
 
 /// What a server has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,18 +85,18 @@ impl Server {
     /// index.
     pub fn bind(config: Config, index: Arc<dyn Index>) -> Result<Server, Error> {
         config.check()?;
-        let shared = Arc::new(Shared::open(config, index)?);
+        let shared = Arc::new(Shared::open(config, index, &proto::DIALECTS)?);
         let config = &shared.config;
-        let of = |protocol, addresses: &[Address]| {
+        let of = |protocol: Protocol, addresses: &[Address]| {
             let bound = addresses
                 .iter()
-                .map(|address| Listening::bind(protocol, address, shared.workers.len()));
+                .map(|address| Listening::bind(protocol.dialect(), address, shared.net.workers()));
             bound.collect::<Result<Vec<_>, _>>()
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
         let addresses = listening.iter().map(|listening| listening.address.to_string());
-        shared.listening.get_or_init(|| addresses.collect());
+        shared.net.listening.get_or_init(|| addresses.collect());
         let metrics = config.metrics.map(listen::one).transpose()?;
         Ok(Server {
             listening,
@@ -89,7 +108,7 @@ impl Server {
 
     /// The addresses it listens on, with the port that was free where port 0 was asked for.
     pub fn addresses(&self, protocol: Protocol) -> Vec<Address> {
-        let of_protocol = |listening: &&Listening| listening.protocol == protocol;
+        let of_protocol = |listening: &&Listening| listening.protocol == protocol.dialect();
         self.listening
             .iter()
             .filter(of_protocol)
@@ -138,9 +157,9 @@ impl Server {
         // Nothing is sent through `working`: its end tells that the workers have ended.
         let (working, worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
-        let started = (0..shared.workers.len()).try_for_each(|number| {
+        let started = (0..shared.net.workers()).try_for_each(|number| {
             let worker = Worker::new(shared.clone(), number);
-            let thread = Thread::start(worker, &mut listening, shutdown, &working)?;
+            let thread = Thread::<Session>::start(worker, &mut listening, shutdown, &working)?;
             threads.push(thread);
             Ok(())
         });
@@ -156,25 +175,18 @@ impl Server {
 }
 
 fn report(shared: &Shared, abandoned: usize) -> Report {
-    let sums = counters::sums(shared.workers.iter());
+    let sums = counters::sums(shared.net.counters.iter());
     let sum = |counter: Counter| sums[counter as usize].1;
     Report {
         elapsed: shared.started.elapsed(),
         connections: sum(Counter::Connections),
-        rejected: shared.rejected.load(Ordering::Relaxed),
+        rejected: shared.net.rejected.load(Ordering::Relaxed),
         gets: sum(Counter::Gets),
         sets: sum(Counter::Sets),
         failures: sum(Counter::Failures),
         swept: shared.swept.load(Ordering::Relaxed),
         abandoned,
     }
-}
-
-fn runtime() -> Result<Runtime, Error> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Error::Threads)
 }
 
 /// The signals of `shutdown`, and the runtime that hears them.
@@ -239,7 +251,7 @@ fn reload(shared: &Shared) {
                 Ok(()) if shared.passwords.none() => {}
                 Ok(()) => tracing::info!("passwords reloaded"),
             }
-            match shared.encryption.as_ref().map(Encryption::read_again) {
+            match shared.net.encryption.as_ref().map(Encryption::read_again) {
                 Some(Err(why)) => tracing::error!(%why, "certificate refused, the old one stays"),
                 Some(Ok(())) => tracing::info!("certificate reloaded"),
                 None => {}
