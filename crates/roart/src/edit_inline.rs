@@ -1,14 +1,12 @@
 //! Writes into inline leaf arrays.
 
-use super::build::{Fill, Image};
-use super::word::KeyWord;
-use super::{Entry, InlineRef, Spot};
 use crate::Variant;
 use crate::array::MOST;
+use crate::inline::word::KeyWord;
+use crate::inline::{Entry, Fill, Image, InlineRef, Spot};
 use crate::locate::Place;
 use crate::subtree::{Built, Member, pair_of, shared_by};
-use crate::write::Writer;
-use crate::write::none_removed;
+use crate::writer::{Writer, none_removed};
 use art::{damaged, no_memory};
 use heap::Error;
 use index::{Action, Edit, Value};
