@@ -84,7 +84,7 @@ pub use access::Access;
 pub use audit::Audit;
 pub use class::footprint;
 pub use dram::{Swap, keep};
-pub use error::Error;
+pub use error::{Error, MayBeFull};
 pub(crate) use guard::flush_retired;
 pub use guard::{Guard, is_pinned, pin};
 pub use heap::Heap;

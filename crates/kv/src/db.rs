@@ -97,12 +97,8 @@ impl<M: Media> Db<M> {
     }
 
     fn find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
-        match self.try_find_or_create(name, wanted) {
-            Err(Error::Heap(heap::Error::Full { .. })) if self.inner.store.heap.wait_for_room() => {
-                self.try_find_or_create(name, wanted)
-            }
-            done => done,
-        }
+        let heap = &self.inner.store.heap;
+        heap.with_room(|| self.try_find_or_create(name, wanted))
     }
 
     fn try_find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {

@@ -102,3 +102,13 @@ impl Error {
         Error::OtherIndex { name, found, wanted }
     }
 }
+
+impl heap::MayBeFull for Error {
+    fn is_full(&self) -> bool {
+        match self {
+            Error::Heap(error) => error.is_full(),
+            Error::Index(error) => error.is_full(),
+            _ => false,
+        }
+    }
+}
