@@ -152,6 +152,8 @@ impl<M: Media> Store<M> {
     pub fn commit(&self, plan: &Plan) -> Result<bool, Error> {
         let mut keys = plan.expected.iter().chain(&*plan.changes);
         keys.try_for_each(|key| key.check(self))?;
+        #[cfg(feature = "doubles")]
+        self.traffic.doubles.before_commit()?;
         let committed = self.heap.with_room(|| self.try_commit(plan))?;
         if committed {
             plan.changes.iter().for_each(|change| change.map.index.rest());

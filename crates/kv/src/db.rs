@@ -302,6 +302,14 @@ impl<M: Media> Db<M> {
         }
     }
 
+    /// A map of this name that this index holds.
+    #[cfg(feature = "doubles")]
+    pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
+        let kind = self.inner.index;
+        self.held().insert(name.to_owned(), (kind, Arc::downgrade(index)));
+        Map::new(name, kind, index.clone())
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere cannot leave the table half changed: each change is one insert or remove.
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)

@@ -68,6 +68,9 @@ pub enum Error {
     /// nothing any more. Drop it, which gives the memory back.
     #[error("snapshot: to keep what was changed since takes more than the {0} bytes that it may")]
     SnapshotOutgrown(u64),
+    /// An [`Overlay`](crate::Overlay) has more bytes of changes to one map than it may. Nothing was changed.
+    #[error("overlay: the changes of a map take more than the {0} bytes that they may")]
+    OverlayOutgrown(usize),
     /// A backup could not be read or written.
     #[error("backup: {0}")]
     Backup(#[source] std::io::Error),

@@ -27,6 +27,8 @@ pub(crate) struct Traffic {
     pub active: Active,
     pub befores: Befores,
     pub watches: Watches,
+    #[cfg(feature = "doubles")]
+    pub doubles: crate::doubles::Doubles,
 }
 
 /// An index behind the gate.
