@@ -1,12 +1,12 @@
-//! The protocols of memcached and Redis over any [`index::Index`], durably.
+//! The protocols of memcached and Redis over a database ([`wollemi::Db`]), durably.
 //!
 //! A reply means that what it tells is durable: a client that has read `STORED` will find the item after a crash, and
 //! so will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
 //! consecutive `get`s together, and answers with one write.
 //!
 //! ```no_run
-//! # fn serve(index: std::sync::Arc<dyn index::Index>) -> Result<(), wollemi_server::Error> {
-//! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), index)?;
+//! # fn serve(db: &wollemi::Db) -> Result<(), wollemi_server::Error> {
+//! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), db)?;
 //! println!("listening on {:?}", server.addresses(wollemi_server::Protocol::Memcached));
 //! let report = server.run(&wollemi_server::Shutdown::on_signals())?;
 //! println!("{} connections served", report.connections);
@@ -41,11 +41,10 @@ mod serve;
 
 pub use error::Error;
 pub use freed::GiveBack;
-pub use items::databases::{COUNT as DATABASES, Change, Commit, Maps, NotMade};
+pub use items::databases::COUNT as DATABASES;
 pub use net::listen::Address;
 pub use net::shutdown::Shutdown;
 pub use net::tls::Tls;
-pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS, MoreStats, Reload};
+pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS, Reload};
 pub use ops::copying::{Backup, BackupTo, Copying, Moment};
-pub use ops::metric::{Metric, MoreMetrics};
 pub use serve::{Protocol, Report, Server, run};

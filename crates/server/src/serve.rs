@@ -12,7 +12,6 @@ use crate::ops::shared::{Shared, Worker};
 use crate::ops::{metrics, sweep};
 use crate::proto::{self, Session, memcached, redis};
 use crate::{Error, freed};
-use index::Index;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,6 +19,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
+use wollemi::Db;
 
 /// What clients speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,20 +72,20 @@ pub struct Server {
 }
 
 /// Listens and serves until `shutdown`: [`Server::bind`] and [`Server::run`].
-pub fn run(config: Config, index: Arc<dyn Index>, shutdown: &Shutdown) -> Result<Report, Error> {
-    Server::bind(config, index)?.run(shutdown)
+pub fn run(config: Config, db: &Db, shutdown: &Shutdown) -> Result<Report, Error> {
+    Server::bind(config, db)?.run(shutdown)
 }
 
 impl Server {
-    /// Opens the items in `index`, which is empty or was written by a server, and begins to listen.
+    /// Opens the items in the database's maps, which are empty or were written by a server, and begins to listen.
     ///
     /// # Errors
     ///
     /// An address that cannot be listened on or is not allowed; a map that is not the server's; a failure of the
     /// index.
-    pub fn bind(config: Config, index: Arc<dyn Index>) -> Result<Server, Error> {
+    pub fn bind(config: Config, db: &Db) -> Result<Server, Error> {
         config.check()?;
-        let shared = Arc::new(Shared::open(config, index, &proto::DIALECTS)?);
+        let shared = Arc::new(Shared::open(config, db, &proto::DIALECTS)?);
         let config = &shared.config;
         let of = |protocol: Protocol, addresses: &[Address]| {
             let bound = addresses
@@ -212,8 +212,8 @@ async fn wait(
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
-    if let Some(give_back) = &shared.config.give_back {
-        tasks.spawn_local(freed::run(give_back.clone()));
+    if let Some(give_back) = shared.config.give_back {
+        tasks.spawn_local(freed::run(give_back));
     }
     if let Some(listener) = metrics {
         tasks.spawn_local(metrics::http::serve(listener, shared.clone()));
@@ -239,7 +239,7 @@ async fn wait(
 
 /// Takes the limits that shall apply now, and passwords and certificate as they are now, or keeps the old ones.
 fn reload(shared: &Shared) {
-    let Some(reload) = &shared.config.reload else {
+    let Some(reload) = shared.config.reload else {
         return;
     };
     match reload() {

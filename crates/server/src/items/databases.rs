@@ -1,17 +1,17 @@
 //! The databases that Redis clients select by number, each the items in a map of its own. Database 0 is also what
-//! memcached clients see.
+//! memcached clients see; database N is in the map of its name with `-N` behind it.
 //!
-//! I1 What a transaction changes, in all databases, is committed by one call: all of it or nothing, where the
-//!    configuration says how.
+//! I1 What a transaction changes, in all databases, is kept back in one overlay and committed by one call: all of it or
+//!    nothing.
 
-use crate::Error;
 use crate::clock::now;
 use crate::items::memory::{Memory, Room, Stores};
 use crate::items::store::{Before, Failure, Store};
+use crate::{Error, freed};
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
-use index::Index;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use wollemi::{Db, IndexKind, Map, Overlay};
 
 /// How many databases there can be.
 pub const COUNT: usize = 16;
@@ -19,52 +19,45 @@ pub const COUNT: usize = 16;
 /// The stores in a transaction, with their numbers, as they were before it.
 type Begun = Vec<(usize, Arc<Store>, Before)>;
 
-/// The map of database `number` above 0, made if it is not there and the second argument says so; or why it cannot be
-/// had.
-pub type Maps = Arc<dyn Fn(usize, bool) -> Result<Option<Arc<dyn index::Index>>, String> + Send + Sync>;
-
-/// What a key of database `database` shall hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change<'c> {
-    /// The database's number.
-    pub database: usize,
-    /// The key.
-    pub key: &'c [u8],
-    /// The value, as the index has it; `None`: the key shall be absent.
-    pub value: Option<&'c [u8]>,
-}
-
-/// Makes changes, of no key two: all of them, durably, or none, whatever crash comes; or says why it could not.
-pub type Commit = Arc<dyn Fn(&[Change<'_>]) -> Result<(), NotMade> + Send + Sync>;
-
-/// Why changes were not made.
+/// Why a transaction was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotMade {
-    /// None of them is made, nor will be: clients read that the command failed.
+    /// Nothing of it is done, nor will be: clients read that the command failed.
     Refused(String),
-    /// They are committed, and some of them are not made yet: the next opening of the maps makes them. No map can be
-    /// written to before.
+    /// It is committed, and some of it is not done yet: the next opening of the database does it. Nothing can be written
+    /// before.
     Unfinished(String),
 }
 
-impl From<String> for NotMade {
-    fn from(why: String) -> NotMade {
-        NotMade::Refused(why)
+impl From<wollemi::Error> for NotMade {
+    fn from(error: wollemi::Error) -> NotMade {
+        match error {
+            wollemi::Error::Unfinished(_) => NotMade::Unfinished(error.to_string()),
+            error => NotMade::Refused(error.to_string()),
+        }
     }
 }
+
+/// The most bytes that a transaction may change in one database.
+const MOST: usize = 256 << 20;
 
 const TOO_MUCH: &str = "the transaction changes more than 256 MiB";
 
 /// All databases.
 pub struct Databases {
+    db: Db,
+    /// The name of the first one's map.
+    name: String,
+    /// What holds a map that is made.
+    index: Option<IndexKind>,
     first: Arc<Store>,
-    maps: Option<Maps>,
-    commit: Option<Commit>,
     /// The longest value that memcached's clients may make.
     largest: Arc<AtomicUsize>,
     opened: [OnceLock<Arc<Store>>; COUNT],
     /// Held by the thread that makes a database. Those that are there are selected meanwhile.
     making: Mutex<()>,
+    /// What the transaction that runs has changed.
+    overlay: Arc<Mutex<Overlay>>,
     /// The stores in the transaction that runs, as they were before it.
     before: Mutex<Option<Begun>>,
     /// Held by one to act alone, shared by all who do one thing at a time.
@@ -81,16 +74,38 @@ fn begun(store: Store) -> Store {
     store
 }
 
+/// A map, made if it is not there.
+fn make(db: &Db, name: &str, index: Option<IndexKind>) -> Result<Map, Error> {
+    let made = match index {
+        Some(index) => db.map_with(name, index),
+        None => db.map(name),
+    };
+    made.map_err(map_error)
+}
+
+fn map_error(error: wollemi::Error) -> Error {
+    Error::Map(error.to_string())
+}
+
 impl Databases {
-    /// Database 0 in `index`, and the others that are there already.
+    /// Database 0 in the map of this name, which is made if it is not there, and the others that are there already. `index`
+    /// is to hold those that are made.
     pub fn open(
-        index: Arc<dyn Index>,
-        maps: Option<Maps>,
-        commit: Option<Commit>,
+        db: &Db,
+        name: &str,
+        index: Option<IndexKind>,
         memory: Memory,
         largest: Arc<AtomicUsize>,
     ) -> Result<Databases, Error> {
-        let first = Store::open(index, largest.clone(), memory.usage().clone(), now())?;
+        let overlay = Arc::new(Mutex::new(Overlay::within(MOST)));
+        let map = make(db, name, index)?;
+        let first = Store::open(
+            map,
+            overlay.clone(),
+            largest.clone(),
+            memory.usage().clone(),
+            now(),
+        )?;
         let first = Arc::new(begun(first));
         let databases = Databases {
             opened: std::array::from_fn(|i| match i {
@@ -99,9 +114,11 @@ impl Databases {
             }),
             making: Mutex::new(()),
             before: Mutex::new(None),
+            overlay,
+            db: db.clone(),
+            name: name.to_owned(),
+            index,
             first,
-            maps,
-            commit,
             largest,
             gate: ShardedLock::new(()),
             turns_alone: AtomicU64::new(0),
@@ -118,12 +135,12 @@ impl Databases {
         &self.first
     }
 
-    /// How many can be selected.
-    pub fn count(&self) -> usize {
-        if self.maps.is_some() { COUNT } else { 1 }
+    /// The database that all their maps are in.
+    pub fn db(&self) -> &Db {
+        &self.db
     }
 
-    /// A database, made if it is not there. The number is below [`count`](Databases::count).
+    /// A database, made if it is not there. The number is below [`COUNT`].
     pub fn select(&self, number: usize) -> Result<Arc<Store>, Error> {
         self.find(number, true)?.ok_or(Error::NoDatabase(number))
     }
@@ -163,13 +180,16 @@ impl Databases {
         if let Some(store) = slot.get() {
             return Ok(Some(store.clone())); // Another thread was faster.
         }
-        let Some(maps) = &self.maps else {
+        let name = format!("{}-{number}", self.name);
+        let map = match create {
+            true => Some(make(&self.db, &name, self.index)?),
+            false => self.db.find_map(&name).map_err(map_error)?,
+        };
+        let Some(map) = map else {
             return Ok(None);
         };
-        let Some(index) = maps(number, create).map_err(Error::Map)? else {
-            return Ok(None);
-        };
-        let store = Store::open(index, self.largest.clone(), self.memory.usage().clone(), now())?;
+        let (overlay, usage) = (self.overlay.clone(), self.memory.usage().clone());
+        let store = Store::open(map, overlay, self.largest.clone(), usage, now())?;
         let store = Arc::new(begun(store));
         if let Some(before) = &mut *self.before() {
             before.push((number, store.clone(), store.begin()));
@@ -225,7 +245,16 @@ impl Databases {
         self.before.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the transaction has changed, which is then kept back no longer.
+    fn take_overlay(&self) -> Overlay {
+        // Each change of it is one insert: it is whole whatever panicked.
+        let mut overlay = self.overlay.lock().unwrap_or_else(PoisonError::into_inner);
+        freed::note(overlay.bytes());
+        std::mem::replace(&mut *overlay, Overlay::within(MOST))
+    }
+
     fn end(&self, committed: bool) {
+        drop(self.take_overlay());
         for (_, store, before) in self.before().take().into_iter().flatten() {
             store.end(before, committed);
         }
@@ -239,38 +268,16 @@ pub struct Transaction<'d> {
 
 impl Transaction<'_> {
     /// Commits: all that was changed is durable when this returns. Where that was [refused](NotMade::Refused), nothing
-    /// was changed; but where the configuration does not say how to commit several changes, the first of them may have
-    /// been made.
+    /// was changed.
     pub fn commit(self) -> Result<(), NotMade> {
-        let mut parts = Vec::new();
-        for (number, store, _) in self.databases.before().iter().flatten() {
-            let changes = store.changes().ok_or_else(|| TOO_MUCH.to_owned())?;
-            parts.push((*number, store.clone(), changes));
+        let overlay = self.databases.take_overlay();
+        if overlay.is_outgrown() {
+            return Err(NotMade::Refused(TOO_MUCH.to_owned()));
         }
-        let mut committed = Ok(());
-        match &self.databases.commit {
-            Some(commit) => {
-                let all = parts.iter().flat_map(|&(database, _, ref changes)| {
-                    changes.iter().map(move |(key, value)| Change {
-                        database,
-                        key,
-                        value: value.as_deref(),
-                    })
-                });
-                let all: Vec<_> = all.collect();
-                if !all.is_empty() {
-                    committed = commit(&all);
-                }
-            }
-            None => {
-                for (_, store, changes) in &parts {
-                    for (key, value) in changes {
-                        let made = store.make(key, value.as_deref());
-                        made.map_err(|error| error.to_string())?;
-                    }
-                }
-            }
-        }
+        let committed = match overlay.is_empty() {
+            true => Ok(()),
+            false => self.databases.db.commit(overlay).map_err(NotMade::from),
+        };
         if !matches!(committed, Err(NotMade::Refused(_))) {
             self.databases.end(true);
         }
@@ -295,24 +302,60 @@ impl std::fmt::Debug for Databases {
 mod tests {
     use super::*;
     use index::model::Model;
-    use std::sync::mpsc::channel;
+    use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
+    use std::ops::Bound;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
     /// A wait that is longer than this has found a deadlock.
     const PATIENCE: Duration = Duration::from_secs(120);
 
+    fn open(db: &Db) -> Databases {
+        let databases = Databases::open(db, "items", None, Memory::new(0, true), Arc::default());
+        databases.expect("it is empty")
+    }
+
     /// What an empty map is filled with counts from the first item on: nobody need wait for the count beside the clients.
     #[test]
     fn an_empty_map_is_counted_from_the_start() {
-        let databases = Databases::open(
-            Arc::new(Model::new()),
-            None,
-            None,
-            Memory::new(0, true),
-            Arc::default(),
-        );
-        let databases = databases.expect("it is empty");
+        let databases = open(&Db::anonymous().expect("memory"));
         assert_eq!(databases.first().items(), (0, true));
+    }
+
+    /// An index whose first read waits until it is let on.
+    struct Slow {
+        index: Model,
+        waits: AtomicBool,
+        making: Sender<()>,
+        let_on: Mutex<Receiver<()>>,
+    }
+
+    impl Index for Slow {
+        fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, index::Error> {
+            if self.waits.swap(false, Ordering::SeqCst) {
+                self.making.send(()).expect("the test waits");
+                let let_on = self.let_on.lock().expect("one waits");
+                let_on.recv_timeout(PATIENCE).expect("the test goes on");
+            }
+            self.index.get(key, guard)
+        }
+        fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+            self.index.write(key, edit)
+        }
+        fn scan<'g>(
+            &'g self,
+            lower: Bound<&[u8]>,
+            upper: Bound<&[u8]>,
+            direction: Direction,
+            guard: &'g Guard,
+            visit: &mut Visit<'_, 'g>,
+        ) -> Result<(), index::Error> {
+            self.index.scan(lower, upper, direction, guard, visit)
+        }
+        fn check(&self) -> Result<Faults, index::Error> {
+            self.index.check()
+        }
     }
 
     /// While a map is being made, the databases that are there are selected and listed, and two clients that select a new
@@ -320,27 +363,20 @@ mod tests {
     #[test]
     fn databases_are_selected_while_another_is_made() {
         let ((making, is_made), (go_on, let_on)) = (channel(), channel());
-        let let_on = Mutex::new(let_on);
-        let maps: Maps = Arc::new(move |number, create| {
-            if !create {
-                return Ok(None);
-            }
-            making.send(number).map_err(|error| error.to_string())?;
-            let let_on = let_on.lock().map_err(|error| error.to_string())?;
-            let_on.recv_timeout(PATIENCE).map_err(|error| error.to_string())?;
-            Ok(Some(Arc::new(Model::new())))
-        });
-        let databases = Databases::open(
-            Arc::new(Model::new()),
-            Some(maps),
-            None,
-            Memory::new(0, true),
-            Arc::default(),
+        let db = Db::anonymous().expect("memory");
+        let databases = &open(&db);
+        let _map = db.hold(
+            "items-3",
+            Arc::new(Slow {
+                index: Model::new(),
+                waits: AtomicBool::new(true),
+                making,
+                let_on: Mutex::new(let_on),
+            }),
         );
-        let databases = &databases.expect("it is empty");
         std::thread::scope(|scope| {
             let selected = [3, 3].map(|number| scope.spawn(move || databases.select(number)));
-            assert_eq!(is_made.recv_timeout(PATIENCE), Ok(3));
+            assert_eq!(is_made.recv_timeout(PATIENCE), Ok(()));
             assert!(databases.select(0).is_ok());
             assert_eq!(databases.all().len(), 1);
             go_on.send(()).expect("a map waits for it");

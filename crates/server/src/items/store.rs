@@ -33,7 +33,6 @@ use crate::items::record::{self, Record};
 use count::Count;
 use edit::Change;
 use index::{Action, Direction, Edit, Guard, Index};
-pub use pending::Changes;
 use pending::Pending;
 pub use recorded::ENOUGH;
 use seen::Removed;
@@ -43,6 +42,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 pub use transact::Before;
 pub use usage::Usage;
+use wollemi::{Map, Overlay};
 
 /// The most keys that are looked up, or stored, together.
 pub const BATCH: usize = 64;
@@ -109,24 +109,27 @@ pub struct Store {
 }
 
 impl Store {
-    /// The items in `index`, which is empty or has been written by a store. What they take counts into `usage`.
+    /// The items in `map`, which is empty or has been written by a store. What they take counts into `usage`. While a
+    /// transaction runs, their changes are kept back in `overlay`.
     pub fn open(
-        index: Arc<dyn Index>,
+        map: Map,
+        overlay: Arc<Mutex<Overlay>>,
         largest: Arc<AtomicUsize>,
         usage: Arc<Usage>,
         now: u64,
     ) -> Result<Store, Error> {
+        let items = Pending::new(map, overlay);
         let record = {
             let guard = heap::pin();
-            match index.get(record::KEY, &guard)? {
+            match items.index().get(record::KEY, &guard)? {
                 Some(value) => Record::read(&value)?,
-                None if is_empty(&*index, &guard)? => Record::FIRST,
+                None if is_empty(items.index(), &guard)? => Record::FIRST,
                 None => return Err(Error::NotOurs),
             }
         };
         let next = record.reserved;
         let store = Store {
-            items: Pending::new(index),
+            items,
             largest,
             next: AtomicU64::new(next),
             first: next,

@@ -2,23 +2,18 @@
 
 use crate::Error;
 use crate::freed::GiveBack;
-use crate::items::databases::{Commit, Maps};
 use crate::items::store::{BATCH, ENOUGH};
 use crate::net::listen::Address;
 use crate::net::tls::Tls;
 use crate::ops::copying::{Backup, BackupTo};
-use crate::ops::metric::MoreMetrics;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
-
-/// Lines that `stats` shows besides the server's own, each a name without blanks and a value.
-pub type MoreStats = Arc<dyn Fn() -> Vec<(String, String)> + Send + Sync>;
+use wollemi::IndexKind;
 
 /// Tells how the server would be set up now, or why that is wrong. Of this the server takes the limits (connections,
 /// sizes of requests, idle time, the slow log) and where backups go.
-pub type Reload = Arc<dyn Fn() -> Result<Config, String> + Send + Sync>;
+pub type Reload = fn() -> Result<Config, String>;
 
 /// The largest value, in bytes, that the index can hold with an item's header.
 pub const LARGEST_VALUE: usize = index::MAX_VALUE - crate::items::item::HEADER;
@@ -36,10 +31,10 @@ pub struct Config {
     pub memcached: Vec<Address>,
     /// Where to listen for Redis clients.
     pub redis: Vec<Address>,
-    /// The maps of the databases behind the first; without them there is but one.
-    pub maps: Option<Maps>,
-    /// What commits a transaction; without it, a crash may come between two changes of one.
-    pub commit: Option<Commit>,
+    /// The map of database 0; that of database N has this name with `-N` behind it.
+    pub map: String,
+    /// The index that is to hold maps that are made; `None`: the database's own choice.
+    pub index: Option<IndexKind>,
     /// What makes backups; without it there are none.
     pub backup: Option<Backup>,
     /// Where they go; without it there are none either. A reload may change it.
@@ -71,12 +66,8 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// The pause between two steps of the sweep that removes dead items; `None`: they go only when met.
     pub sweep_pause: Option<Duration>,
-    /// Further lines of `stats`.
-    pub more_stats: Option<MoreStats>,
     /// Where to tell metrics to Prometheus, by HTTP, at `/metrics`.
     pub metrics: Option<SocketAddr>,
-    /// Further metrics.
-    pub more_metrics: Option<MoreMetrics>,
     /// The microseconds from which on a command is noted in the slow log; below zero: none is.
     pub slow_threshold: i64,
     /// The most commands that the slow log keeps.
@@ -92,8 +83,8 @@ impl Default for Config {
         Config {
             memcached: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 11211)).into()],
             redis: Vec::new(),
-            maps: None,
-            commit: None,
+            map: "memcached".to_owned(),
+            index: None,
             backup: None,
             backup_to: None,
             passwords: None,
@@ -109,9 +100,7 @@ impl Default for Config {
             idle_timeout: None,
             drain_timeout: Duration::from_secs(5),
             sweep_pause: Some(Duration::from_millis(50)),
-            more_stats: None,
             metrics: None,
-            more_metrics: None,
             slow_threshold: 10_000,
             slow_length: 128,
             give_back: None,

@@ -1,10 +1,5 @@
 //! One measurement.
 
-use std::sync::Arc;
-
-/// Measurements that are told besides the server's own.
-pub type MoreMetrics = Arc<dyn Fn() -> Vec<Metric> + Send + Sync>;
-
 /// One measurement. Those of one name follow each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {

@@ -10,6 +10,7 @@ use crate::clock::now;
 use crate::counters;
 use crate::ops::latency::{Command, Distribution};
 use crate::ops::metric::Metric;
+use crate::ops::pool;
 use crate::ops::shared::Shared;
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
@@ -21,9 +22,7 @@ const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
 pub fn text(shared: &Shared) -> String {
     let mut text = String::new();
     let mut metrics = own(shared);
-    if let Some(more) = &shared.config.more_metrics {
-        metrics.extend(more());
-    }
+    metrics.extend(pool::metrics(shared.databases.db()));
     let mut last = "";
     for metric in &metrics {
         if metric.name != last {
@@ -238,4 +237,18 @@ fn sample(text: &mut String, name: &str, labels: &[(&'static str, String)], valu
     }
     let close = if labels.is_empty() { "" } else { "}" };
     let _ = writeln!(text, "{close} {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A label may hold any text.
+    #[test]
+    fn labels_are_quoted() {
+        let mut text = String::new();
+        let label = "a \"quoted\\\n\" word".to_owned();
+        sample(&mut text, "wollemi_more", &[("of", label)], 0.25);
+        assert_eq!(text, "wollemi_more{of=\"a \\\"quoted\\\\\\n\\\" word\"} 0.25\n");
+    }
 }

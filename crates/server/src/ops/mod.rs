@@ -10,6 +10,7 @@
 //! | `seldom`    | what is told of requests that fail          |
 //! | `metric`    | one measurement                             |
 //! | `metrics`   | what is told to Prometheus, and how         |
+//! | `pool`      | what is told of the pool                    |
 //! | `copying`   | where backups go, and how far one is        |
 //! | `backup`    | backups while clients are served            |
 //! | `sweep`     | counting items, and removing dead ones      |
@@ -21,6 +22,7 @@ pub mod latency;
 pub mod metric;
 pub mod metrics;
 pub mod passwords;
+pub mod pool;
 pub mod seldom;
 pub mod shared;
 pub mod slow;

@@ -15,12 +15,12 @@ use crate::ops::config::{Config, LARGEST_VALUE};
 use crate::ops::latency::{Command, Latencies};
 use crate::ops::passwords::Passwords;
 use crate::ops::slow::SlowLog;
-use index::Index;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
+use wollemi::Db;
 
 /// What all workers share.
 #[derive(Debug)]
@@ -87,12 +87,8 @@ impl Worker {
 }
 
 impl Shared {
-    /// What a server of this configuration has, over the items in `index`.
-    pub fn open(
-        config: Config,
-        index: Arc<dyn Index>,
-        dialects: &'static [&'static Dialect],
-    ) -> Result<Shared, Error> {
+    /// What a server of this configuration has, over the items in this database.
+    pub fn open(config: Config, db: &Db, dialects: &'static [&'static Dialect]) -> Result<Shared, Error> {
         let passwords = match &config.passwords {
             Some(path) => Passwords::read(path)?,
             None => Passwords::default(),
@@ -101,8 +97,7 @@ impl Shared {
         take_limits(&limits, &config);
         let workers = config.workers();
         let memory = Memory::new(config.memory_limit.unwrap_or(0), config.evicts);
-        let (maps, commit) = (config.maps.clone(), config.commit.clone());
-        let databases = Databases::open(index, maps, commit, memory, limits.value_kept())?;
+        let databases = Databases::open(db, &config.map, config.index, memory, limits.value_kept())?;
         let databases = Arc::new(databases);
         let encryption = config.tls.clone().map(Encryption::read).transpose()?;
         let net = Net::new(limits, encryption, workers, config.drain_timeout);

@@ -14,9 +14,11 @@ const DATA: usize = 100;
 const EACH: u64 = PLACE + 10 + 24 + DATA as u64;
 
 fn open(index: &Model, items: u64, evicts: bool) -> Databases {
+    let db = wollemi::Db::anonymous().expect("memory");
+    let _map = db.hold("items", Arc::new(index.clone()));
     let databases = Databases::open(
-        Arc::new(index.clone()),
-        None,
+        &db,
+        "items",
         None,
         Memory::new(items * EACH, evicts),
         Arc::new(AtomicUsize::new(1 << 20)),

@@ -18,9 +18,16 @@ use std::collections::HashSet;
 pub const NOW: u64 = 1_800_000_000_000;
 const LARGEST: usize = 1000;
 
+/// A map that this index holds.
+fn held(index: impl Index + 'static) -> Map {
+    let db = wollemi::Db::anonymous().expect("memory");
+    db.hold("items", Arc::new(index))
+}
+
 pub fn open(index: &Model, now: u64) -> Store {
     Store::open(
-        Arc::new(index.clone()),
+        held(index.clone()),
+        Arc::default(),
         Arc::new(AtomicUsize::new(LARGEST)),
         Arc::default(),
         now,
@@ -246,7 +253,8 @@ fn other_maps_are_refused() {
     index.insert(b"key", b"value").expect("no failure");
     assert!(matches!(
         Store::open(
-            Arc::new(index.clone()),
+            held(index.clone()),
+            Arc::default(),
             Arc::new(AtomicUsize::new(LARGEST)),
             Arc::default(),
             NOW
@@ -257,7 +265,8 @@ fn other_maps_are_refused() {
     index.insert(b"", b"other").expect("no failure");
     assert!(matches!(
         Store::open(
-            Arc::new(index),
+            held(index),
+            Arc::default(),
             Arc::new(AtomicUsize::new(LARGEST)),
             Arc::default(),
             NOW

@@ -8,11 +8,11 @@ use crate::ops::config::Config;
 use crate::ops::shared::Shared;
 use crate::ops::shared::Worker;
 use crate::proto::{DIALECTS, Session, redis};
-use index::model::Model;
 use std::pin::Pin;
 use std::task::{Context, Waker};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::runtime::Runtime;
+use wollemi::Db;
 
 /// A client that takes nothing.
 struct Deaf;
@@ -77,7 +77,7 @@ impl Crowd {
             threads: 1,
             ..Config::default()
         };
-        let shared = Shared::open(one, Arc::new(Model::new()), &DIALECTS).expect("it is empty");
+        let shared = Shared::open(one, &Db::anonymous().expect("memory"), &DIALECTS).expect("it is empty");
         let worker = Rc::new(Worker::new(Arc::new(shared), 0));
         let shutdown = Shutdown::new();
         let clients = (0..CLIENTS).map(|_| Served::new(&worker, &shutdown, space));

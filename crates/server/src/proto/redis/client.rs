@@ -5,6 +5,7 @@ use super::command::{full_name, no_subcommand};
 use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
 use super::help::help;
 use super::parse::Args;
+use crate::items::databases::COUNT;
 use crate::items::number;
 use crate::net::clients::DEFAULT;
 use crate::net::clients::{Client, Known};
@@ -16,9 +17,7 @@ pub fn select(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let number = number::strict(args.get(1)).ok_or(NOT_INTEGER)?;
     let number = i32::try_from(number).map_err(|_| NOT_INT)?;
     let databases = &context.worker.shared.databases;
-    let number = usize::try_from(number)
-        .ok()
-        .filter(|&number| number < databases.count());
+    let number = usize::try_from(number).ok().filter(|&number| number < COUNT);
     let number = number.ok_or("ERR DB index is out of range")?;
     context.state.store = databases.select(number)?;
     context.state.db = number;

@@ -6,6 +6,7 @@ use super::context::{Context, Done, SYNTAX, Wrong};
 use super::glob;
 use super::help::help;
 use super::parse::Args;
+use crate::items::databases;
 use crate::items::number;
 use crate::net::files;
 use crate::net::listen::Address;
@@ -72,7 +73,7 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
     vec![
         ("appendonly", "yes".to_owned()),
         ("bind", bound.join(" ")),
-        ("databases", shared.databases.count().to_string()),
+        ("databases", databases::COUNT.to_string()),
         ("dbfilename", file),
         ("dir", folder),
         ("io-threads", shared.net.workers().to_string()),

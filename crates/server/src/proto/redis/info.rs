@@ -7,6 +7,7 @@ use super::parse::Args;
 use crate::clock::now;
 use crate::counters::{self, Counter};
 use crate::ops::metrics::resident;
+use crate::ops::pool;
 use std::fmt::{Display, Write};
 use std::sync::atomic::Ordering;
 
@@ -90,8 +91,7 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             resident.into_iter().chain(all).collect()
         }
         "persistence" => {
-            let more = shared.config.more_stats.as_ref();
-            let more = more.map_or_else(Vec::new, |more| more());
+            let more = pool::lines(shared.databases.db());
             let all = [
                 line("loading", &0),
                 line("aof_enabled", &1),

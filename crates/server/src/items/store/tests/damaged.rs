@@ -76,7 +76,7 @@ fn damaged(torn: bool) -> (Store, Model) {
         ..Damaged::default()
     };
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = Store::open(Arc::new(index), largest, Arc::default(), NOW);
+    let store = Store::open(held(index), Arc::default(), largest, Arc::default(), NOW);
     (store.expect("a store's"), model)
 }
 

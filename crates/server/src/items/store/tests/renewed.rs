@@ -68,7 +68,8 @@ fn an_eviction_leaves_what_was_stored_again() {
         renews: renews.clone(),
     };
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = Store::open(Arc::new(renewing), largest, Arc::default(), NOW).expect("it is empty");
+    let store =
+        Store::open(held(renewing), Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
     set(&store, "a", "old", 0);
     set(&store, "b", "old", 0);
     renews.store(true, Ordering::SeqCst);

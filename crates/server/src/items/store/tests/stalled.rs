@@ -62,7 +62,8 @@ fn edits_go_on_while_uniques_are_reserved() {
         let_on: Mutex::new(let_on),
     };
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = &Store::open(Arc::new(stalling), largest, Arc::default(), NOW).expect("it is empty");
+    let store =
+        &Store::open(held(stalling), Arc::default(), largest, Arc::default(), NOW).expect("it is empty");
     let reserved = || {
         let guard = heap::pin();
         let record = index.get(record::KEY, &guard).expect("no failure");

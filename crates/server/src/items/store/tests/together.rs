@@ -54,7 +54,7 @@ fn those_that_fail_leave_the_others_alone() {
     old.insert(b"foreign", b"short").expect("the model does not fail");
     let usage = Arc::<Usage>::default();
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = Store::open(Arc::new(index), largest, usage.clone(), NOW).expect("a store's");
+    let store = Store::open(held(index), Arc::default(), largest, usage.clone(), NOW).expect("a store's");
     while !store.count_on(10).expect("the model does not fail") {}
     let (items, taken) = (store.items(), usage.bytes());
     assert_eq!(items, (2, true));
@@ -106,7 +106,8 @@ fn those_that_fail_leave_the_others_alone() {
 fn of_one_key_the_last_stays() {
     let usage = Arc::<Usage>::default();
     let largest = Arc::new(AtomicUsize::new(LARGEST));
-    let store = Store::open(Arc::new(Model::new()), largest, usage.clone(), NOW).expect("it is empty");
+    let store =
+        Store::open(held(Model::new()), Arc::default(), largest, usage.clone(), NOW).expect("it is empty");
     assert!(store.count_on(10).expect("the model does not fail"));
     let mut last = 0;
     for round in 0..3 {

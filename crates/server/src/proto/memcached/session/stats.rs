@@ -3,8 +3,8 @@
 use super::{Next, Session, VERSION};
 use crate::clock::now;
 use crate::counters;
-use crate::ops::config::MoreStats;
 use crate::ops::latency::{Command, Distribution};
+use crate::ops::pool;
 use std::io::Write;
 use std::sync::atomic::Ordering;
 
@@ -63,12 +63,7 @@ impl Session {
         for (name, sum) in counters::sums(shared.net.counters.iter()) {
             line(name, &sum);
         }
-        let more = shared
-            .config
-            .more_stats
-            .as_ref()
-            .map_or_else(Vec::new, |more: &MoreStats| more());
-        for (name, value) in more {
+        for (name, value) in pool::lines(shared.databases.db()) {
             line(&name, &value);
         }
     }

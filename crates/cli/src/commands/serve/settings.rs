@@ -9,8 +9,9 @@
 mod file;
 mod shown;
 
+use super::super::Command as Subcommand;
+use super::Args;
 use crate::Cli;
-use crate::commands::{self, serve};
 use crate::context::{Context, InPool};
 use crate::exit::Failure;
 use clap::parser::ValueSource;
@@ -72,7 +73,7 @@ struct Settled {
 #[derive(Debug)]
 pub struct Settings {
     /// As if all had been given as flags.
-    pub args: serve::Args,
+    pub args: Args,
     pub context: Context,
     /// The settings, in the order of the options.
     pub all: Vec<Setting>,
@@ -141,7 +142,7 @@ impl Settings {
         match Cli::from_arg_matches(&matches).map_err(|error| wrong(&error))? {
             Cli {
                 before,
-                command: commands::Command::Serve(InPool { args, context }),
+                command: Subcommand::Serve(InPool { args, context }),
             } => Ok(Settings {
                 args,
                 context: context.after(before),

@@ -1,6 +1,6 @@
-//! What the pool adds to the server's statistics and metrics.
+//! What the pool under the database adds to the server's statistics and metrics.
 
-use server::Metric;
+use crate::ops::metric::Metric;
 use wollemi::{Db, RecoveryState};
 
 /// What the protocols' `stats` say of the pool.
