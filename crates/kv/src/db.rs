@@ -175,8 +175,8 @@ impl<M: Media> Db<M> {
     }
 
     /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
-    pub fn batch(&self) -> Batch<'_, M> {
-        Batch::new(&self.inner.store)
+    pub fn batch(&self) -> Batch<M> {
+        Batch::new(self.clone())
     }
 
     /// All maps as they are now, to be read while others write.
