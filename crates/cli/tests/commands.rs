@@ -215,17 +215,6 @@ fn reports_are_json() {
     assert!(text(&plain).contains("1 entry"), "{}", text(&plain));
 }
 
-/// A benchmark runs, and reports as JSON.
-#[test]
-fn benchmarks_run() {
-    let pool = Pool::new();
-    let out = pool.ok(["bench", "run", "--workload", "get", "--keys", "1000", "--json"]);
-    let line: serde_json::Value = serde_json::from_slice(&out).expect("one JSON object");
-    assert_eq!(line["keys"], 1000);
-    pool.run(["bench", "run", "--workload", "get", "--index", "none"])
-        .fails(2, &["none"]);
-}
-
 /// A reader who has seen enough ends a scan without complaint.
 #[test]
 fn a_closed_pipe_is_no_error() {

@@ -58,7 +58,7 @@ pub struct ServerArgs {
     /// Where our server has its pool, in a directory that is removed afterwards [default: the system's for such]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Our program [default: this one]
+    /// Our program [default: the `wollemi` beside this program]
     #[arg(long, value_name = "PROGRAM")]
     wollemi: Option<PathBuf>,
     /// memcached
@@ -101,7 +101,9 @@ pub fn run(args: &ServerArgs) -> Result<(), Error> {
     let directory = crate::directory(args.dir.as_deref())?;
     let program = match &args.wollemi {
         Some(program) => program.clone(),
-        None => std::env::current_exe().map_err(Error::Filler)?,
+        None => std::env::current_exe()
+            .map_err(Error::Filler)?
+            .with_file_name("wollemi"),
     };
     let mut servers = vec![started::ours(&program, directory.path(), args.server_core)?];
     for (name, peer) in [

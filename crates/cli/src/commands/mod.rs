@@ -4,14 +4,12 @@ mod accept_loss;
 mod backup;
 mod check;
 mod completions;
-mod exercise;
 mod man;
 mod point;
 mod scan;
 pub mod serve;
 mod stats;
 mod top;
-mod torture;
 mod transfer;
 
 use crate::context::{Context, InPool};
@@ -51,12 +49,6 @@ pub enum Command {
     AcceptLoss(InPool<accept_loss::Args>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
-    /// Measure the indexes: speed, persists, space, and how soon a pool is open
-    Bench(bench::Args),
-    /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
-    Torture(torture::Args),
-    /// Call every function of the database from several threads, with kills, and check every answer
-    Exercise(exercise::Args),
     /// Write manual pages, one a command
     Man(man::Args),
     /// Print a completion script for a shell
@@ -67,14 +59,7 @@ impl Command {
     /// Carries the command out, with the options that were given before its name.
     pub fn run(self, before: Context) -> Result<Outcome, Failure> {
         match self {
-            Command::Top(_)
-            | Command::Bench(_)
-            | Command::Torture(_)
-            | Command::Exercise(_)
-            | Command::Man(_)
-            | Command::Completions(_)
-                if before != Context::default() =>
-            {
+            Command::Top(_) | Command::Man(_) | Command::Completions(_) if before != Context::default() => {
                 Err(Failure::Usage(
                     "options before the command's name are for commands on a pool".into(),
                 ))
@@ -94,9 +79,6 @@ impl Command {
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
             Command::AcceptLoss(InPool { args, context }) => args.run(&context.after(before)),
             Command::Top(args) => args.run(),
-            Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
-            Command::Torture(args) => args.run(),
-            Command::Exercise(args) => args.run(),
             Command::Man(args) => args.run(),
             Command::Completions(args) => args.run(),
         }
