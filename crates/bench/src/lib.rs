@@ -4,7 +4,7 @@
 //! one of the indexes in the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up
 //! again, `bench server` the server beside others, and `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
 //!
-//! Mounted as `wollemi bench`.
+//! Mounted as `wollemi-lab bench`.
 
 mod alloc;
 mod build;
@@ -45,7 +45,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indexes::IndexKind;
 use std::io::Write;
 
-/// The command line of `wollemi bench`.
+/// The command line of `wollemi-lab bench`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

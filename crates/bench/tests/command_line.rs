@@ -1,4 +1,4 @@
-//! What `wollemi bench` prints, asked of a process of its own: `bench open` starts its program anew.
+//! What `wollemi-lab bench` prints, asked of a process of its own: `bench open` starts its program anew.
 //!
 //! Without arguments this is the test; with the arguments of a command it is the program under test.
 
