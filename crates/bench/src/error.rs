@@ -10,6 +10,10 @@ pub enum Error {
     /// The heap could not be opened, or the index in it.
     #[error(transparent)]
     Heap(#[from] heap::Error),
+    /// The database failed.
+    #[cfg(feature = "peers")]
+    #[error(transparent)]
+    Database(#[from] wollemi::Error),
     /// An operation failed.
     #[error(transparent)]
     Index(#[from] index::Error),

@@ -44,7 +44,7 @@ pub struct ServerArgs {
     #[arg(long, value_delimiter = ',', default_value = "1,16,64", value_parser = crate::count)]
     pipelines: Vec<usize>,
     /// Seconds of each measurement
-    #[arg(long, default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 2.0, value_parser = crate::seconds)]
     seconds: f64,
     /// Rounds
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
@@ -84,14 +84,6 @@ fn length(text: &str) -> Result<usize, String> {
     match crate::count(text) {
         Ok(length) if length <= MOST => Ok(length),
         _ => Err(format!("not a length from 1 to {MOST}")),
-    }
-}
-
-/// Reads a time.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
-        _ => Err("not a number of seconds up to 3600".into()),
     }
 }
 
