@@ -29,6 +29,9 @@ pub enum Error {
         /// The kind of its index.
         kind: u32,
     },
+    /// The map is held by an ablation, which this program leaves out (Cargo feature `ablations` of `wollemi-indexes`).
+    #[error("map '{0}': held by an ablation of an index, made for measuring, which only wollemi-lab has")]
+    Ablation(String),
     /// The map is held by another index than the one that was asked for.
     #[error("map '{name}': held by the index '{found}', not by '{wanted}'")]
     OtherIndex {
