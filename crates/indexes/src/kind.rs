@@ -13,9 +13,10 @@ use std::str::FromStr;
 pub struct Unknown(pub String);
 
 fn why_unknown(name: &str) -> &'static str {
-    match IndexKind::is_left_out_name(name) {
-        true => "only wollemi-lab has the ablation",
-        false => "no index is called",
+    match ENTRIES.iter().find(|entry| entry.name == name) {
+        Some(entry) if entry.ablation => "only wollemi-lab has the ablation",
+        Some(_) => "this program is built without the index",
+        None => "no index is called",
     }
 }
 
@@ -34,6 +35,8 @@ pub(crate) struct Entry {
     pub kind: u32,
     /// The key byte of their links, if that tells them apart from others of that kind.
     pub byte: Option<u8>,
+    /// Whether it is another index with something left out.
+    pub ablation: bool,
 }
 
 /// Makes [`IndexKind`](crate::IndexKind) of the list.
@@ -41,7 +44,7 @@ macro_rules! indexes {
     ($(
         #[doc = $about:literal]
         $(#[cfg($cfg:meta)])?
-        $kind:ident = $name:literal, $index:ty $(, root byte $byte:literal)?;
+        $kind:ident = $role:ident $name:literal, roots $roots:literal $(byte $byte:literal)?, $index:ty;
     )+) => {
         use heap::{Heap, Trace};
         use index::OnHeap;
@@ -67,20 +70,22 @@ macro_rules! indexes {
         }
 
         /// The list, with what this program leaves out of it.
-        const ENTRIES: &[kind::Entry] = {
+        const ENTRIES: &[kind::Entry] = &[$(kind::entry!($role $name, $roots $(, $byte)?)),+];
+
+        $($(#[cfg($cfg)])?
+        const _: () = {
             // Any media's types have the same kinds.
             type M = pmem::Hardware;
-            &[$(kind::entry!($name, $index $(, $byte)?)),+]
-        };
+            assert!(<$index as OnHeap>::KIND == $roots, "the number of its roots");
+        };)+
 
         impl IndexKind {
             /// All of them.
             pub const ALL: &[IndexKind] = &[$($(#[cfg($cfg)])? IndexKind::$kind),+];
 
             const fn entry(self) -> kind::Entry {
-                type M = pmem::Hardware;
                 match self {
-                    $($(#[cfg($cfg)])? IndexKind::$kind => kind::entry!($name, $index $(, $byte)?),)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => kind::entry!($role $name, $roots $(, $byte)?),)+
                 }
             }
 
@@ -93,9 +98,7 @@ macro_rules! indexes {
 
             /// Whether it is another index with something left out, for measuring what that is worth.
             pub fn is_ablation(self) -> bool {
-                match self {
-                    $($(#[cfg($cfg)])? IndexKind::$kind => kind::is_given!($($cfg)?),)+
-                }
+                self.entry().ablation
             }
 
             /// What traces its objects after a crash, or to give them back.
@@ -141,32 +144,35 @@ macro_rules! indexes {
 }
 
 macro_rules! entry {
-    ($name:literal, $index:ty) => {
+    ($role:ident $name:literal, $roots:literal $(, $byte:literal)?) => {
         kind::Entry {
             name: $name,
-            kind: <$index as OnHeap>::KIND,
-            byte: None,
-        }
-    };
-    ($name:literal, $index:ty, $byte:literal) => {
-        kind::Entry {
-            name: $name,
-            kind: <$index as OnHeap>::KIND,
-            byte: Some($byte),
+            kind: $roots,
+            byte: kind::optional!($($byte)?),
+            ablation: kind::is_ablation!($role),
         }
     };
 }
 
-macro_rules! is_given {
+macro_rules! optional {
     () => {
+        None
+    };
+    ($byte:literal) => {
+        Some($byte)
+    };
+}
+
+macro_rules! is_ablation {
+    (index) => {
         false
     };
-    ($condition:meta) => {
+    (ablation) => {
         true
     };
 }
 
-pub(crate) use {entry, indexes, is_given};
+pub(crate) use {entry, indexes, is_ablation, optional};
 
 impl Entry {
     /// Whether it can open this root: the one it was made as, or one that keeps its bytes alike.
@@ -178,12 +184,12 @@ impl Entry {
 
 impl IndexKind {
     /// What to open a root as; `None` if this program knows no index of its kind, or [leaves it
-    /// out](IndexKind::is_left_out).
+    /// out](IndexKind::left_out).
     pub fn of(root: &Root) -> Option<IndexKind> {
         let same_kind = || IndexKind::ALL.iter().filter(|kind| kind.root_kind() == root.kind);
         match same_kind().find(|kind| kind.holds(root)) {
             Some(found) => Some(*found),
-            None if IndexKind::is_left_out(root) => None,
+            None if IndexKind::left_out(root).is_some() => None,
             // The byte is no one's: the index itself will say that its root is damaged.
             None => same_kind().next().copied(),
         }
@@ -194,17 +200,16 @@ impl IndexKind {
         self.entry().holds(root)
     }
 
-    /// Whether the root is of an ablation that this program leaves out (Cargo feature `ablations`).
-    pub fn is_left_out(root: &Root) -> bool {
-        let mut listed = ENTRIES.iter().filter(|entry| entry.holds(root));
-        let known = IndexKind::ALL.iter().any(|kind| kind.holds(root));
-        !known && listed.next().is_some()
-    }
-
-    /// Whether an ablation that this program leaves out is called so.
-    fn is_left_out_name(name: &str) -> bool {
-        let is_listed = ENTRIES.iter().any(|entry| entry.name == name);
-        is_listed && IndexKind::ALL.iter().all(|kind| kind.name() != name)
+    /// Of a root whose index this program is built without: what that is, and who has it. `None` of any other root.
+    pub fn left_out(root: &Root) -> Option<String> {
+        if IndexKind::ALL.iter().any(|kind| kind.holds(root)) {
+            return None;
+        }
+        let entry = ENTRIES.iter().find(|entry| entry.holds(root))?;
+        Some(match entry.ablation {
+            true => "an ablation of an index, made for measuring, which only wollemi-lab has".to_owned(),
+            false => format!("the index '{}', which this program is built without", entry.name),
+        })
     }
 
     /// Its name.

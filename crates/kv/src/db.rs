@@ -74,7 +74,7 @@ impl<M: Media> Db<M> {
     /// # Errors
     ///
     /// [`Error::MapName`] for a name that is empty or longer than [`MAX_NAME`] bytes, [`Error::OtherKind`] for a map
-    /// held by an index that this version does not know, [`Error::Ablation`] for one that it leaves out,
+    /// held by an index that this version does not know, [`Error::LeftOut`] for one that it is built without,
     /// [`Error::Heap`] if the pool is full or damaged.
     pub fn map(&self, name: &str) -> Result<Map, Error> {
         self.find_or_create(name, None)

@@ -214,9 +214,9 @@ fn tracers<M: Media>() -> Tracers<M> {
 /// What holds a map.
 fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
     let name = || name.to_owned();
-    IndexKind::of(root).ok_or_else(|| match IndexKind::is_left_out(root) {
-        true => Error::Ablation(name()),
-        false => Error::OtherKind {
+    IndexKind::of(root).ok_or_else(|| match IndexKind::left_out(root) {
+        Some(index) => Error::LeftOut { name: name(), index },
+        None => Error::OtherKind {
             name: name(),
             kind: root.kind,
         },
@@ -226,8 +226,7 @@ fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
 fn map_info(name: &[u8], root: &Root) -> MapInfo {
     let index = match IndexKind::of(root) {
         Some(kind) => kind.to_string(),
-        None if IndexKind::is_left_out(root) => "an ablation that only wollemi-lab has".to_owned(),
-        None => format!("unknown kind {}", root.kind),
+        None => IndexKind::left_out(root).unwrap_or_else(|| format!("unknown kind {}", root.kind)),
     };
     MapInfo {
         name: String::from_utf8_lossy(name).into_owned(),

@@ -1,7 +1,7 @@
 //! What a database owes to the layers below: other media, and roots that it does not know.
 
 use heap::Heap;
-use index::Index;
+use index::{Index, OnHeap};
 use pmem::{Counting, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use std::path::Path;
 use wollemi::{Db, Error, Hardware, IndexKind, Options, RecoveryState};
@@ -144,7 +144,7 @@ fn ablations_are_left_to_the_laboratory() -> Outcome {
         } else {
             assert!(listed.contains("wollemi-lab"), "{listed}");
             let error = db.map("measured").expect_err("refused");
-            assert!(matches!(error, Error::Ablation(_)), "{error}");
+            assert!(matches!(error, Error::LeftOut { .. }), "{error}");
             let told = error.to_string();
             assert!(
                 told.contains("'measured'") && told.contains("wollemi-lab"),
@@ -157,5 +157,40 @@ fn ablations_are_left_to_the_laboratory() -> Outcome {
         assert_eq!(db.map("known")?.get("k")?, Some(b"v".to_vec()));
         assert_eq!(db.check()?.heap.unreachable, 0);
     }
+    Ok(())
+}
+
+/// A map of an index that the program is built without is listed, refused by the index's name, and kept; all other maps go
+/// on as ever.
+#[test]
+fn an_index_that_is_left_out_is_named() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?.map("known")?.upsert("k", "v")?;
+    {
+        let pool = Pool::open_or_create(&path, &PoolOptions::default(), Hardware::detect())?;
+        let part = recipe::part::Part::<Hardware>::create(&Heap::new(pool)?, b"other")?;
+        part.upsert(b"key", b"value")?;
+    }
+    let db = Db::open(&path)?;
+    match "part".parse::<IndexKind>() {
+        Ok(part) => {
+            let map = db.map("other")?;
+            assert_eq!((map.index_kind(), map.count()?), (part, 1));
+        }
+        Err(unknown) => {
+            assert_eq!(
+                unknown.to_string(),
+                "this program is built without the index 'part'"
+            );
+            let error = db.map("other").expect_err("refused").to_string();
+            let expected = "map 'other': held by the index 'part', which this program is built without";
+            assert_eq!(error, expected);
+            assert!(db.drop_map("other").is_err());
+        }
+    }
+    let map = db.map("known")?;
+    map.load((0..1000u32).map(|i| (i.to_be_bytes(), "more")))?;
+    assert_eq!(map.get("k")?, Some(b"v".to_vec()));
     Ok(())
 }
