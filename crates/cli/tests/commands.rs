@@ -31,6 +31,28 @@ fn put_and_get_are_exact() {
     pool.check();
 }
 
+/// On a terminal a value ends its line, so that the next prompt begins one; once, if it has an end of line itself.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_whole_lines() -> std::io::Result<()> {
+    use rustix::pty::OpenptFlags;
+    let pool = Pool::new();
+    pool.ok(["put", "word", "hello"]);
+    pool.ok(["put", "line", "hello\n"]);
+    for key in ["word", "line"] {
+        let ours = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        rustix::pty::unlockpt(&ours)?;
+        let theirs = rustix::pty::ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+        let status = pool.command(["get", key]).stdout(theirs).status()?;
+        assert!(status.success());
+        let mut shown = [0; 100];
+        let len = std::fs::File::from(ours).read(&mut shown)?;
+        // The terminal makes each end of line two characters.
+        assert_eq!(shown[..len], *b"hello\r\n", "{key}");
+    }
+    Ok(())
+}
+
 /// Scripts can tell what happened by the exit code alone.
 #[test]
 fn exit_codes_tell_what_happened() {

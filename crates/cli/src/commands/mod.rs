@@ -24,7 +24,7 @@ use std::io::{self, BufWriter, StdoutLock};
 pub enum Command {
     /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
     Serve(InPool<serve::Args>),
-    /// Write the value of a key to the standard output, exactly as it is
+    /// Write the value of a key to the standard output, exactly as it is (on a terminal, end its line)
     Get(InPool<point::Get>),
     /// Give a key a value, from the command line or the standard input
     Put(InPool<point::Put>),
