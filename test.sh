@@ -23,4 +23,4 @@ if ((${#packages[@]})); then
 fi
 
 # With all that is behind a feature, but for RocksDB, which takes a library of the system's.
-exec cargo test --workspace --features wollemi/typed,wollemi-cli/peers "$@"
+exec cargo test --workspace --features wollemi/derive,wollemi-lab/peers "$@"

@@ -47,6 +47,12 @@ class Copy:
         self.missed_by = header.get("Missed-by")
         self.seen = header.get("Seen")
 
+    def is_quick(self):
+        """Whether it is quick to build, and is found again after a few histories, or by a test."""
+        histories = re.search(r"(\d+) histories", self.seen or "")
+        few = self.command.tool == "test" or (histories and int(histories[1]) <= 20)
+        return bool(self.seen and few and self.command.is_light())
+
     def apply(self, *options):
         """Applies the patch; what git said if it does not apply."""
         done = subprocess.run(["git", "apply", *options, str(self.path)], cwd=ROOT, capture_output=True, text=True)
@@ -63,7 +69,7 @@ class Command:
             sys.exit(f"Found-by: {text}: neither torture nor test")
 
     def is_light(self):
-        """Whether it takes little time: to build without the indexes' list and the database, and to run."""
+        """Whether it is built without the indexes' list and the database."""
         if self.tool == "torture":
             return "kv" not in self.arguments and "60s" in self.arguments
         return self.arguments[:2] in (["-p", "wollemi-heap"], ["-p", "wollemi-pmem"])
@@ -193,6 +199,17 @@ def control(copies, budget):
     return good
 
 
+def table(copies):
+    """Prints what the headers say, in Markdown."""
+    print("| copy | what must find it | seen |\n|---|---|---|")
+    for copy in copies:
+        by = copy.command.text.replace("--index ", "").replace("--threads ", "threads ").replace(" --budget 60s", "")
+        seen = (copy.seen or "").partition(", ")[2] or f"**not found**: {copy.missed_by or 'not run yet'}"
+        print(f"| {copy.name} | `{by}` | {seen} |")
+    found = sum(bool(copy.seen) for copy in copies)
+    print(f"\n{found} of {len(copies)} have been found.")
+
+
 def row(copy, outcome):
     number = lambda value: "-" if value is None else f"{value:,}"
     result = {"found": outcome.by, "not found": "NOT FOUND"}.get(outcome.result, outcome.result.upper())
@@ -202,8 +219,9 @@ def row(copy, outcome):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only see whether all patches apply; builds nothing")
+    parser.add_argument("--table", action="store_true", help="only print what the headers say was seen, in Markdown")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="these copies")
-    parser.add_argument("--sample", type=int, metavar="N", help="N of those that were found before and are quick to build, others each day")
+    parser.add_argument("--sample", type=int, metavar="N", help="N of those that are built and found quickly, others each day")
     parser.add_argument("--seed", type=int, help="what the sample depends on [default: the day]")
     parser.add_argument("--budget", metavar="TIME", help="instead of each torture's own budget, such as 20s")
     parser.add_argument("--control", action="store_true", help="also run each command on the tree as it is")
@@ -218,9 +236,12 @@ def main():
         copies = [copy for copy in copies if copy.name in args.only]
     if args.check:
         sys.exit(0 if check(copies) else 1)
+    if args.table:
+        table(copies)
+        sys.exit(0)
     if args.sample:
         seed = datetime.date.today().toordinal() if args.seed is None else args.seed
-        pool = [copy for copy in copies if copy.command.is_light() and copy.seen]
+        pool = [copy for copy in copies if copy.is_quick()]
         copies = random.Random(seed).sample(pool, min(args.sample, len(pool)))
         print(f"a sample by --seed {seed}", file=sys.stderr)
 

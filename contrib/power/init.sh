@@ -227,7 +227,7 @@ refused)
     ;;
 machine)
     mounted always
-    expect "a thousand durable inserts" 0 wollemi bench run --index roart --workload load --keys 1000 --key-kind u64 --pool /mnt/bench.pool --json
+    expect "a thousand durable inserts" 0 wollemi-lab bench run --index roart --workload load --keys 1000 --key-kind u64 --pool /mnt/bench.pool --json
     holds "at level power, written back by $by" "\"level\":\"power\".*\"write_back\":\"$by\""
     ;;
 esac

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs Wollemi at durability level `power` in a virtual machine whose persistent memory is a file, and takes the power away.
 #
-#     contrib/power/run.sh [-n CUTS] [-o DIRECTORY] [WOLLEMI]
+#     contrib/power/run.sh [-n CUTS] [-o DIRECTORY] [PROGRAMS]
 #
-# WOLLEMI is the program to run (default: target/release/wollemi, built if it is not there). It takes Debian on x86-64,
+# PROGRAMS is the directory of `wollemi` and `wollemi-lab` (default: target/release; what is not there is built). It takes Debian on x86-64,
 # qemu-system-x86_64 and busybox (apt-get install qemu-system-x86 busybox), and no root: what the guest needs is fetched as
 # packages (80 MB, once) and unpacked, not installed. All it makes is in DIRECTORY (default: target/power), the texts of the
 # guest's console too. Some 20 seconds a boot, CUTS (default: 8) and 8 boots.
@@ -31,12 +31,13 @@ shift $((OPTIND - 1))
 for tool in qemu-system-x86_64 busybox apt-get dpkg-deb; do
     command -v "$tool" >/dev/null || { echo "$tool is missing" >&2 && exit 2; }
 done
-program=${1:-}
-if [ -z "$program" ]; then
-    program=$target/release/wollemi
-    [ -x "$program" ] || (cd "$root" && cargo build --release -p wollemi-cli)
+programs=${1:-$target/release}
+if [ -z "${1:-}" ] && { [ ! -x "$programs/wollemi" ] || [ ! -x "$programs/wollemi-lab" ]; }; then
+    (cd "$root" && cargo build --release -p wollemi-cli && cargo build --release -p wollemi-lab)
 fi
-[ -x "$program" ] || { echo "$program is no program" >&2 && exit 2; }
+for program in wollemi wollemi-lab; do
+    [ -x "$programs/$program" ] || { echo "$programs/$program is no program" >&2 && exit 2; }
+done
 
 # The guest's packages: the kernel that linux-image-amd64 stands for, mkfs.ext4, and the libraries of that and of the program.
 packages=$out/packages
@@ -63,8 +64,8 @@ rm -rf "$tree"
 mkdir -p "$tree"/{bin,modules,lib,lib64,proc,sys,dev,tmp,mnt}
 cp "$packages"/bin/busybox "$tree/bin/"
 cp "$(find "$packages" -name mke2fs | head -n1)" "$tree/bin/mkfs.ext4"
-cp "$program" "$tree/bin/wollemi"
-strip --strip-debug "$tree/bin/wollemi" 2>/dev/null || true
+cp "$programs"/wollemi "$programs"/wollemi-lab "$tree/bin/"
+strip --strip-debug "$tree"/bin/wollemi* 2>/dev/null || true
 cp "$here/init.sh" "$tree/init"
 find "$packages" -regex '.*-linux-gnu/[^/]*\.so[^/]*' -exec cp -L {} "$tree/lib/" \;
 cp "$tree"/lib/ld-linux-x86-64.so.2 "$tree/lib64/"

@@ -10,6 +10,10 @@ pub enum Error {
     /// The heap could not be opened, or the index in it.
     #[error(transparent)]
     Heap(#[from] heap::Error),
+    /// The database failed.
+    #[cfg(feature = "peers")]
+    #[error(transparent)]
+    Database(#[from] wollemi::Error),
     /// An operation failed.
     #[error(transparent)]
     Index(#[from] index::Error),
@@ -24,6 +28,9 @@ pub enum Error {
         /// What it said.
         what: String,
     },
+    /// The server that is to be measured is not there.
+    #[error("no program '{}': `cargo build --release` makes it beside this one, or say where it is (--wollemi)", .0.display())]
+    NoServer(std::path::PathBuf),
     /// A pool to be made is there already.
     #[error("'{}' exists: give the path of a file to be made", .0.display())]
     Exists(std::path::PathBuf),

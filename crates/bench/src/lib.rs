@@ -2,9 +2,10 @@
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
 //! one of the indexes in the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up
-//! again, `bench server` the server beside others, and `bench compare` (Cargo feature `peers`) all engines in turn, in one process and the same loop.
+//! again, `bench server` the server beside others; with the Cargo feature `peers`, `bench compare` all engines in turn, in one
+//! process and the same loop, and `bench transactions` the database beside others that have transactions.
 //!
-//! Mounted as `wollemi bench`.
+//! Mounted as `wollemi-lab bench`.
 
 mod alloc;
 mod build;
@@ -35,6 +36,8 @@ mod server;
 mod store;
 mod summary;
 mod table;
+#[cfg(feature = "peers")]
+mod transactions;
 mod turns;
 mod workload;
 
@@ -45,7 +48,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use indexes::IndexKind;
 use std::io::Write;
 
-/// The command line of `wollemi bench`.
+/// The command line of `wollemi-lab bench`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]
@@ -70,6 +73,9 @@ enum Command {
     /// Measure how long processes take from their start to the first answer after a kill, ours and peers
     #[cfg(feature = "peers")]
     Restart(restart::RestartArgs),
+    /// Measure transactions over two maps, ours beside peers, and count the conflicts
+    #[cfg(feature = "peers")]
+    Transactions(transactions::TransactionsArgs),
 }
 
 /// Measures what is asked and prints it to the standard output.
@@ -88,6 +94,8 @@ pub fn run(args: &Args) -> Result<(), Error> {
         Command::Compare(args) => compare::run(args),
         #[cfg(feature = "peers")]
         Command::Restart(args) => restart::run(args),
+        #[cfg(feature = "peers")]
+        Command::Transactions(args) => transactions::run(args),
     }
 }
 
@@ -153,6 +161,14 @@ fn threads(text: &str) -> Result<usize, String> {
     match count(text) {
         Ok(threads) if threads <= MOST => Ok(threads),
         _ => Err(format!("not a number of threads from 1 to {MOST}")),
+    }
+}
+
+/// Reads a time in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
+        _ => Err("not a number of seconds up to 3600".into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `wollemi bench` prints, asked of a process of its own: `bench open` starts its program anew.
+//! What `wollemi-lab bench` prints, asked of a process of its own: `bench open` starts its program anew.
 //!
 //! Without arguments this is the test; with the arguments of a command it is the program under test.
 
@@ -19,7 +19,16 @@ struct Line {
 fn main() -> ExitCode {
     let first = std::env::args().nth(1);
     if first.is_some_and(|first| {
-        ["run", "open", "compare", "restart", "figures", "alloc"].contains(&first.as_str())
+        [
+            "run",
+            "open",
+            "compare",
+            "restart",
+            "figures",
+            "alloc",
+            "transactions",
+        ]
+        .contains(&first.as_str())
     }) {
         return match bench::run(&Line::parse().args) {
             Ok(()) => ExitCode::SUCCESS,
@@ -43,6 +52,8 @@ fn main() -> ExitCode {
     peers::compare_syncs_every_write();
     #[cfg(feature = "peers")]
     peers::restart_asks_every_engine(tempfile::tempdir().expect("a directory for engines").path());
+    #[cfg(feature = "peers")]
+    peers::transactions_lose_nothing(tempfile::tempdir().expect("a directory for engines").path());
     ExitCode::SUCCESS
 }
 

@@ -65,12 +65,13 @@ impl NewMap {
     }
 }
 
-/// Reads the name of an index. Ablations are for measuring: they are taken, but not offered.
+/// Reads the name of an index. Ablations are for measuring: no map is made with one, even where a build has them.
 fn index() -> impl TypedValueParser<Value = IndexKind> {
     let value = |kind: &IndexKind| PossibleValue::new(kind.name()).help(kind.about());
     let values = IndexKind::ALL
         .iter()
-        .map(move |kind| value(kind).hide(kind.is_ablation()));
+        .filter(|kind| !kind.is_ablation())
+        .map(value);
     PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 

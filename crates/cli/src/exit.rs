@@ -8,7 +8,7 @@ use wollemi::{Error, IndexError, PoolErrorKind};
 /// The exit codes, as `--help` tells them.
 pub const CODES: &str = "Exit codes:
   0  done
-  1  no such key or map, the condition of a put was not met, or torture has found something
+  1  no such key or map, or the condition of a put was not met
   2  wrong usage
   3  the pool could not be opened or used
   4  damage was found
@@ -22,8 +22,6 @@ pub enum Outcome {
     Done,
     /// The key is not there, or the condition was not met. Scripts see it; nobody needs to read about it.
     NotFound,
-    /// `torture` has found something and has reported it.
-    Found,
     /// `check` has found faults and has reported them.
     Damaged,
 }
@@ -45,14 +43,8 @@ pub enum Failure {
     Output(#[from] io::Error),
     #[error(transparent)]
     Server(#[from] server::Error),
-    #[error(transparent)]
-    Bench(#[from] bench::Error),
-    #[error("torture cannot begin: {0}")]
-    Torture(String),
     #[error("'{}': a check finds damage, so its loss is not accepted (--damaged)", .0.display())]
     Damaged(PathBuf),
-    #[error("exercise cannot begin: {0}")]
-    Exercise(String),
 }
 
 impl Failure {
@@ -75,10 +67,8 @@ impl Failure {
                 | server::Error::MetricsNotLoopback(_),
             ) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
-            Failure::Bench(bench::Error::Exists(_) | bench::Error::Options(_)) => 2,
-            Failure::Bench(bench::Error::Wrong(_)) | Failure::Damaged(_) => 4,
-            Failure::Bench(bench::Error::Output(_) | bench::Error::Json(_)) => 5,
-            Failure::Server(_) | Failure::Bench(_) | Failure::Torture(_) | Failure::Exercise(_) => 3,
+            Failure::Server(_) => 3,
+            Failure::Damaged(_) => 4,
             Failure::Input { .. } | Failure::Output(_) => 5,
         }
     }
@@ -114,13 +104,9 @@ fn hint(failure: &Failure) -> &'static str {
 pub fn report(end: Result<Outcome, Failure>) -> ExitCode {
     let code = match end {
         Ok(Outcome::Done) => 0,
-        Ok(Outcome::NotFound | Outcome::Found) => 1,
+        Ok(Outcome::NotFound) => 1,
         Ok(Outcome::Damaged) => 4,
-        Err(Failure::Output(error) | Failure::Bench(bench::Error::Output(error)))
-            if error.kind() == ErrorKind::BrokenPipe =>
-        {
-            0
-        }
+        Err(Failure::Output(error)) if error.kind() == ErrorKind::BrokenPipe => 0,
         Err(failure) => {
             // Nowhere is left to say that the error stream is gone.
             let _ = writeln!(io::stderr(), "wollemi: {failure}{}", hint(&failure));

@@ -1,16 +1,24 @@
 //! What the list becomes: a type with a value for each entry.
 
-use crate::IndexKind;
+use crate::{ENTRIES, IndexKind};
 use heap::{Root, Tracers};
 use index::Index;
 use pmem::{Link, Media};
 use std::fmt;
 use std::str::FromStr;
 
-/// No index has this name.
+/// No index of this program has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no index is called '{0}'")]
+#[error("{why} '{0}'", why = why_unknown(.0))]
 pub struct Unknown(pub String);
+
+fn why_unknown(name: &str) -> &'static str {
+    match ENTRIES.iter().find(|entry| entry.name == name) {
+        Some(entry) if entry.ablation => "only wollemi-lab has the ablation",
+        Some(_) => "this program is built without the index",
+        None => "no index is called",
+    }
+}
 
 /// What to do with an index, of whatever type.
 pub trait WithIndex {
@@ -20,20 +28,23 @@ pub trait WithIndex {
     fn with<I: Index + 'static>(self, index: I) -> Self::Out;
 }
 
-/// What an entry is for.
-#[derive(PartialEq, Eq)]
-#[allow(non_camel_case_types)] // as the list has it
-pub(crate) enum Role {
-    index,
-    ablation,
+/// What the list has of an entry even where a program leaves it out.
+pub(crate) struct Entry {
+    pub name: &'static str,
+    /// The kind of its roots.
+    pub kind: u32,
+    /// The key byte of their links, if that tells them apart from others of that kind.
+    pub byte: Option<u8>,
+    /// Whether it is another index with something left out.
+    pub ablation: bool,
 }
 
 /// Makes [`IndexKind`](crate::IndexKind) of the list.
 macro_rules! indexes {
     ($(
         #[doc = $about:literal]
-        $(#[$default:ident])?
-        $kind:ident = $name:literal, $role:ident, $index:ty $(, root byte $byte:literal)?;
+        $(#[cfg($cfg:meta)])?
+        $kind:ident = $role:ident $name:literal, roots $roots:literal $(byte $byte:literal)?, $index:ty;
     )+) => {
         use heap::{Heap, Trace};
         use index::OnHeap;
@@ -52,58 +63,48 @@ macro_rules! indexes {
         /// assert!("tree".parse::<IndexKind>().is_err());
         /// # Ok::<(), indexes::Unknown>(())
         /// ```
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum IndexKind {
-            $(#[doc = $about] $(#[$default])? $kind,)+
+            $(#[doc = $about] $(#[cfg($cfg)])? $kind,)+
         }
+
+        /// The list, with what this program leaves out of it.
+        const ENTRIES: &[kind::Entry] = &[$(kind::entry!($role $name, $roots $(, $byte)?)),+];
+
+        $($(#[cfg($cfg)])?
+        const _: () = {
+            // Any media's types have the same kinds.
+            type M = pmem::Hardware;
+            assert!(<$index as OnHeap>::KIND == $roots, "the number of its roots");
+        };)+
 
         impl IndexKind {
             /// All of them.
-            pub const ALL: &[IndexKind] = &[$(IndexKind::$kind),+];
+            pub const ALL: &[IndexKind] = &[$($(#[cfg($cfg)])? IndexKind::$kind),+];
 
-            /// Its name.
-            pub const fn name(self) -> &'static str {
+            const fn entry(self) -> kind::Entry {
                 match self {
-                    $(IndexKind::$kind => $name,)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => kind::entry!($role $name, $roots $(, $byte)?),)+
                 }
             }
 
             /// A line about it.
             pub fn about(self) -> &'static str {
                 match self {
-                    $(IndexKind::$kind => $about.trim_ascii(),)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => $about.trim_ascii(),)+
                 }
             }
 
             /// Whether it is another index with something left out, for measuring what that is worth.
             pub fn is_ablation(self) -> bool {
-                let role = match self {
-                    $(IndexKind::$kind => kind::Role::$role,)+
-                };
-                role == kind::Role::ablation
-            }
-
-            /// The kind of its roots, as the heap's directory has it.
-            const fn root_kind(self) -> u32 {
-                // Any media's will do.
-                type M = pmem::Hardware;
-                match self {
-                    $(IndexKind::$kind => <$index as OnHeap>::KIND,)+
-                }
-            }
-
-            /// The key byte of its root's link, if that tells it apart from others of its root's kind.
-            const fn root_byte(self) -> Option<u8> {
-                match self {
-                    $(IndexKind::$kind => kind::optional!($($byte)?),)+
-                }
+                self.entry().ablation
             }
 
             /// What traces its objects after a crash, or to give them back.
             pub fn tracer<M: Media>(self) -> Arc<dyn Trace<M>> {
                 match self {
-                    $(IndexKind::$kind => <$index as OnHeap>::tracer(),)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::tracer(),)+
                 }
             }
 
@@ -119,7 +120,7 @@ macro_rules! indexes {
                 then: W,
             ) -> Result<W::Out, heap::Error> {
                 match self {
-                    $(IndexKind::$kind => Ok(then.with(<$index as OnHeap>::create(heap, name)?)),)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => Ok(then.with(<$index as OnHeap>::create(heap, name)?)),)+
                 }
             }
 
@@ -135,9 +136,20 @@ macro_rules! indexes {
                 then: W,
             ) -> Result<Option<W::Out>, heap::Error> {
                 match self {
-                    $(IndexKind::$kind => Ok(<$index as OnHeap>::open(heap, name)?.map(|index| then.with(index))),)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => Ok(<$index as OnHeap>::open(heap, name)?.map(|index| then.with(index))),)+
                 }
             }
+        }
+    };
+}
+
+macro_rules! entry {
+    ($role:ident $name:literal, $roots:literal $(, $byte:literal)?) => {
+        kind::Entry {
+            name: $name,
+            kind: $roots,
+            byte: kind::optional!($($byte)?),
+            ablation: kind::is_ablation!($role),
         }
     };
 }
@@ -146,26 +158,68 @@ macro_rules! optional {
     () => {
         None
     };
-    ($value:literal) => {
-        Some($value)
+    ($byte:literal) => {
+        Some($byte)
     };
 }
 
-pub(crate) use {indexes, optional};
+macro_rules! is_ablation {
+    (index) => {
+        false
+    };
+    (ablation) => {
+        true
+    };
+}
+
+pub(crate) use {entry, indexes, is_ablation, optional};
+
+impl Entry {
+    /// Whether it can open this root: the one it was made as, or one that keeps its bytes alike.
+    fn holds(&self, root: &Root) -> bool {
+        let byte = art::Tagged::byte(root.link);
+        self.kind == root.kind && self.byte.is_none_or(|own| own == byte)
+    }
+}
 
 impl IndexKind {
-    /// What to open a root as; `None` if this program knows no index of its kind.
+    /// What to open a root as; `None` if this program knows no index of its kind, or [leaves it
+    /// out](IndexKind::left_out).
     pub fn of(root: &Root) -> Option<IndexKind> {
         let same_kind = || IndexKind::ALL.iter().filter(|kind| kind.root_kind() == root.kind);
-        // Where the byte is no one's, the index itself will say that its root is damaged.
-        let found = same_kind().find(|kind| kind.holds(root));
-        found.or_else(|| same_kind().next()).copied()
+        match same_kind().find(|kind| kind.holds(root)) {
+            Some(found) => Some(*found),
+            None if IndexKind::left_out(root).is_some() => None,
+            // The byte is no one's: the index itself will say that its root is damaged.
+            None => same_kind().next().copied(),
+        }
     }
 
     /// Whether it can open this root: the one it was made as, or one that keeps its bytes alike.
     pub fn holds(self, root: &Root) -> bool {
-        let byte = art::Tagged::byte(root.link);
-        self.root_kind() == root.kind && self.root_byte().is_none_or(|own| own == byte)
+        self.entry().holds(root)
+    }
+
+    /// Of a root whose index this program is built without: what that is, and who has it. `None` of any other root.
+    pub fn left_out(root: &Root) -> Option<String> {
+        if IndexKind::ALL.iter().any(|kind| kind.holds(root)) {
+            return None;
+        }
+        let entry = ENTRIES.iter().find(|entry| entry.holds(root))?;
+        Some(match entry.ablation {
+            true => "an ablation of an index, made for measuring, which only wollemi-lab has".to_owned(),
+            false => format!("the index '{}', which this program is built without", entry.name),
+        })
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// The kind of its roots, as the heap's directory has it.
+    pub(crate) const fn root_kind(self) -> u32 {
+        self.entry().kind
     }
 
     /// What the object that a link leads to is called, by the paper of its index; `None` for a leaf, and for what is no
@@ -190,6 +244,13 @@ impl IndexKind {
             }
         }
         tracers
+    }
+}
+
+impl Default for IndexKind {
+    /// The first of the list.
+    fn default() -> IndexKind {
+        IndexKind::ALL[0]
     }
 }
 

@@ -4,12 +4,17 @@
 //!
 //! ```text
 //! /// What people are told of it
-//! Variant = "name", role, Type<M>;
+//! Variant = index "name", roots 7, Type<M>;
 //! ```
 //!
-//! Its `OnHeap::KIND` is the number of its roots in a heap's directory, and no other's. Ablations of an index share
-//! its number; where they keep their bytes differently, the key byte of the root's link says so (`root byte 1`), and
-//! the first entry of a number and byte is what such a root is opened as.
+//! The first entry is the default. `roots` is the number of its roots in a heap's directory (`OnHeap::KIND`), and no
+//! other's. A program may be built without an entry; it knows the names and roots of all, so as to say so:
+//!
+//! * The Cargo feature `papers`, which is on by default, has all indexes but ROART.
+//! * *Ablations* are an index with something left out, for measuring what that is worth. Only the laboratory has them
+//!   (Cargo feature `ablations`). They share the number of their index; where they keep their bytes differently, the key
+//!   byte of the root's link says so (`byte 2`), and the first entry of a number and byte is what such a root is opened
+//!   as.
 
 mod compiled;
 mod kind;
@@ -19,48 +24,64 @@ pub use kind::{Unknown, WithIndex};
 
 kind::indexes! {
     /// Radix tree with leaf arrays: short scans, few persists (ROART, FAST 2021)
-    #[default]
-    Roart = "roart", index, roart::Roart<M, roart::Full>, root byte 0;
+    Roart = index "roart", roots 1 byte 0, roart::Roart<M, roart::Full>;
     /// Radix tree of append-only nodes, without logging (P-ART, RECIPE, SOSP 2019)
-    Part = "part", index, recipe::part::Part<M>;
+    #[cfg(feature = "papers")]
+    Part = index "part", roots 2, recipe::part::Part<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
-    Wort = "wort", index, wort::wort::Wort<M>;
+    #[cfg(feature = "papers")]
+    Wort = index "wort", roots 3, wort::wort::Wort<M>;
     /// Adaptive radix tree whose nodes change by one word (WOART, FAST 2017)
-    Woart = "woart", index, wort::woart::Woart<M>;
+    #[cfg(feature = "papers")]
+    Woart = index "woart", roots 4, wort::woart::Woart<M>;
     /// Adaptive radix tree with copy-on-write of small nodes (ART+CoW, FAST 2017)
-    ArtCow = "art-cow", index, wort::art_cow::ArtCow<M>;
-    /// ROART, published by non-temporal stores
-    RoartStreaming = "roart-streaming", ablation, roart::Roart<M, roart::Streaming>, root byte 0;
-    /// ROART as in the paper: without inline leaf arrays
-    RoartWithoutInline = "roart-without-inline", ablation, roart::Roart<M, roart::WithoutInline>, root byte 2;
-    /// The paper's ROART without entry compression
-    RoartWithoutEc = "roart-without-ec", ablation, roart::Roart<M, roart::WithoutEc>, root byte 3;
-    /// The paper's ROART without selective metadata persistence
-    RoartWithoutSmp = "roart-without-smp", ablation, roart::Roart<M, roart::WithoutSmp>, root byte 2;
-    /// The paper's ROART without the minimally ordered split
-    RoartWithoutMo = "roart-without-mo", ablation, roart::Roart<M, roart::WithoutMo>, root byte 2;
-    /// The paper's ROART without leaf compaction
-    RoartWithoutLc = "roart-without-lc", ablation, roart::Roart<M, roart::WithoutLc>, root byte 2;
-    /// The paper's ROART with leaf arrays of one size, 64 entries
-    RoartWithoutSizes = "roart-without-sizes", ablation, roart::Roart<M, roart::WithoutSizes>, root byte 2;
-    /// ROART with none of its techniques
-    RoartRaw = "roart-raw", ablation, roart::Roart<M, roart::Raw>, root byte 3;
+    #[cfg(feature = "papers")]
+    ArtCow = index "art-cow", roots 5, wort::art_cow::ArtCow<M>;
     /// Log and buffer tree in DRAM, merged into a base tree in place (DPTree, PVLDB 2019)
-    DpTree = "dptree", index, dptree::DpTree<M>;
+    #[cfg(feature = "papers")]
+    DpTree = index "dptree", roots 20, dptree::DpTree<M>;
+    /// ROART, published by non-temporal stores
+    #[cfg(feature = "ablations")]
+    RoartStreaming = ablation "roart-streaming", roots 1 byte 0, roart::Roart<M, roart::Streaming>;
+    /// ROART as in the paper: without inline leaf arrays
+    #[cfg(feature = "ablations")]
+    RoartWithoutInline = ablation "roart-without-inline", roots 1 byte 2, roart::Roart<M, roart::WithoutInline>;
+    /// The paper's ROART without entry compression
+    #[cfg(feature = "ablations")]
+    RoartWithoutEc = ablation "roart-without-ec", roots 1 byte 3, roart::Roart<M, roart::WithoutEc>;
+    /// The paper's ROART without selective metadata persistence
+    #[cfg(feature = "ablations")]
+    RoartWithoutSmp = ablation "roart-without-smp", roots 1 byte 2, roart::Roart<M, roart::WithoutSmp>;
+    /// The paper's ROART without the minimally ordered split
+    #[cfg(feature = "ablations")]
+    RoartWithoutMo = ablation "roart-without-mo", roots 1 byte 2, roart::Roart<M, roart::WithoutMo>;
+    /// The paper's ROART without leaf compaction
+    #[cfg(feature = "ablations")]
+    RoartWithoutLc = ablation "roart-without-lc", roots 1 byte 2, roart::Roart<M, roart::WithoutLc>;
+    /// The paper's ROART with leaf arrays of one size, 64 entries
+    #[cfg(feature = "ablations")]
+    RoartWithoutSizes = ablation "roart-without-sizes", roots 1 byte 2, roart::Roart<M, roart::WithoutSizes>;
+    /// ROART with none of its techniques
+    #[cfg(feature = "ablations")]
+    RoartRaw = ablation "roart-raw", roots 1 byte 3, roart::Roart<M, roart::Raw>;
     /// DPTree that merges when its buffer tree has 2% of the base tree's keys
-    DpTreeMerge2 = "dptree-merge-2", ablation, dptree::DpTree<M, dptree::Threshold<2>>;
+    #[cfg(feature = "ablations")]
+    DpTreeMerge2 = ablation "dptree-merge-2", roots 20, dptree::DpTree<M, dptree::Threshold<2>>;
     /// DPTree that merges when its buffer tree has 50% of the base tree's keys
-    DpTreeMerge50 = "dptree-merge-50", ablation, dptree::DpTree<M, dptree::Threshold<50>>;
+    #[cfg(feature = "ablations")]
+    DpTreeMerge50 = ablation "dptree-merge-50", roots 20, dptree::DpTree<M, dptree::Threshold<50>>;
     /// DPTree whose leaves are probed without fingerprints
-    DpTreeLinear = "dptree-linear", ablation, dptree::DpTree<M, dptree::Linear>;
+    #[cfg(feature = "ablations")]
+    DpTreeLinear = ablation "dptree-linear", roots 20, dptree::DpTree<M, dptree::Linear>;
     /// DPTree whose leaves are probed by fingerprints alone
-    DpTreeFingerprints = "dptree-fingerprints", ablation, dptree::DpTree<M, dptree::Fingerprints>;
+    #[cfg(feature = "ablations")]
+    DpTreeFingerprints = ablation "dptree-fingerprints", roots 20, dptree::DpTree<M, dptree::Fingerprints>;
 }
 
 impl IndexKind {
     /// Whether its objects are the nodes and leaf arrays of a radix tree, which [`name_object`](IndexKind::name_object) names.
     pub fn is_radix(self) -> bool {
-        self.root_kind() != dptree::KIND
+        !self.name().starts_with("dptree")
     }
 
     /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing about

@@ -3,8 +3,7 @@
 //! How they are carried out: [`commit`](crate::commit).
 
 use crate::commit::{KeyState, Plan};
-use crate::store::Store;
-use crate::{Error, Hardware, Map, Media};
+use crate::{Db, Error, Hardware, Map, Media};
 use std::collections::HashSet;
 
 /// Changes to be made together: all of them or, whatever crash comes, none.
@@ -19,7 +18,8 @@ use std::collections::HashSet;
 ///   they see is durable, and the others follow. Each key goes from what it held before the batch to what it holds
 ///   after it, and holds nothing else in between. Read a [`Snapshot`](crate::Snapshot) where several keys matter.
 ///
-/// Of several changes to one key the one that was added last is made, and no other.
+/// Of several changes to one key the one that was added last is made, and no other. A batch holds a handle of its database
+/// and may be sent to another thread.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -39,16 +39,16 @@ use std::collections::HashSet;
 /// # Ok::<(), wollemi::Error>(())
 /// ```
 #[must_use = "a batch does nothing before it is committed"]
-pub struct Batch<'d, M: Media = Hardware> {
-    store: &'d Store<M>,
+pub struct Batch<M: Media = Hardware> {
+    db: Db<M>,
     changes: Vec<KeyState>,
     expected: Vec<KeyState>,
 }
 
-impl<'d, M: Media> Batch<'d, M> {
-    pub(crate) fn new(store: &'d Store<M>) -> Batch<'d, M> {
+impl<M: Media> Batch<M> {
+    pub(crate) fn new(db: Db<M>) -> Batch<M> {
         Batch {
-            store,
+            db,
             changes: Vec::new(),
             expected: Vec::new(),
         }
@@ -101,7 +101,7 @@ impl<'d, M: Media> Batch<'d, M> {
     /// [`Error::Unfinished`]: it is committed, and the next opening of the database completes it.
     pub fn commit(mut self) -> Result<bool, Error> {
         self.keep_last_changes();
-        self.store.commit(&Plan {
+        self.db.store().commit(&Plan {
             changes: self.changes.into(),
             expected: self.expected,
             ..Plan::default()
@@ -121,7 +121,7 @@ impl<'d, M: Media> Batch<'d, M> {
     }
 }
 
-impl<M: Media> std::fmt::Debug for Batch<'_, M> {
+impl<M: Media> std::fmt::Debug for Batch<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch")
             .field("changes", &self.changes.len())

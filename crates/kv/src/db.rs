@@ -74,7 +74,8 @@ impl<M: Media> Db<M> {
     /// # Errors
     ///
     /// [`Error::MapName`] for a name that is empty or longer than [`MAX_NAME`] bytes, [`Error::OtherKind`] for a map
-    /// held by an index that this version does not know, [`Error::Heap`] if the pool is full or damaged.
+    /// held by an index that this version does not know, [`Error::LeftOut`] for one that it is built without,
+    /// [`Error::Heap`] if the pool is full or damaged.
     pub fn map(&self, name: &str) -> Result<Map, Error> {
         self.find_or_create(name, None)
     }
@@ -84,8 +85,8 @@ impl<M: Media> Db<M> {
     /// ```
     /// let db = wollemi::Db::anonymous()?;
     /// db.map_with("letters", wollemi::IndexKind::Roart)?.upsert("a", "alpha")?;
-    /// let error = db.map_with("letters", wollemi::IndexKind::RoartWithoutEc).expect_err("another index");
-    /// assert_eq!(error.to_string(), "map 'letters': held by the index 'roart', not by 'roart-without-ec'");
+    /// let error = db.map_with("letters", wollemi::IndexKind::DpTree).expect_err("another index");
+    /// assert_eq!(error.to_string(), "map 'letters': held by the index 'roart', not by 'dptree'");
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     ///
@@ -171,8 +172,8 @@ impl<M: Media> Db<M> {
     }
 
     /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
-    pub fn batch(&self) -> Batch<'_, M> {
-        Batch::new(&self.inner.store)
+    pub fn batch(&self) -> Batch<M> {
+        Batch::new(self.clone())
     }
 
     /// All maps as they are now, to be read while others write.

@@ -29,6 +29,15 @@ pub enum Error {
         /// The kind of its index.
         kind: u32,
     },
+    /// The map is held by an index that this program is built without (Cargo features `papers` and, for ablations,
+    /// `ablations` of `wollemi-indexes`).
+    #[error("map '{name}': held by {index}")]
+    LeftOut {
+        /// The map's name.
+        name: String,
+        /// What holds it, and who has it.
+        index: String,
+    },
     /// The map is held by another index than the one that was asked for.
     #[error("map '{name}': held by the index '{found}', not by '{wanted}'")]
     OtherIndex {

@@ -1,11 +1,13 @@
 //! Iterators that own what they yield.
 //!
 //! An [`Iter`] copies a batch of entries at a time and pins the epoch only while it does, so it may be kept as long
-//! as one likes and sent to another thread. Iterators that borrow from the pool are in [`reader`](crate::Reader).
+//! as one likes and sent to another thread; it holds a handle of its map. Iterators that borrow from the pool are in [`reader`](crate::Reader).
 
 use crate::Error;
-use index::{Batch, Direction, Index, ReadAhead};
+use crate::guarded::MapIndex;
+use index::{Batch, Direction, ReadAhead};
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 /// Large values end a batch early.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
@@ -17,19 +19,19 @@ pub type Entry = (Vec<u8>, Vec<u8>);
 ///
 /// Each key that is present all the while is yielded once and none twice; the whole is not one moment's view. An
 /// error ends the iteration after it has been yielded once.
-pub struct Iter<'m> {
-    index: &'m dyn Index,
+pub struct Iter {
+    index: Arc<dyn MapIndex>,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
 }
 
-impl<'m> Iter<'m> {
-    pub(crate) fn new(index: &'m dyn Index, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Iter<'m> {
+impl Iter {
+    pub(crate) fn new(index: Arc<dyn MapIndex>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Iter {
         let ahead = ReadAhead::new(lower, upper);
         Iter { index, ahead }
     }
 
     fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
-        let index = self.index;
+        let index = &*self.index;
         let entry = self.ahead.next(direction, |batch| {
             let Batch {
                 lower,
@@ -55,22 +57,22 @@ impl<'m> Iter<'m> {
     }
 }
 
-impl Iterator for Iter<'_> {
+impl Iterator for Iter {
     type Item = Result<Entry, Error>;
     fn next(&mut self) -> Option<Self::Item> {
         self.step(Direction::Forward)
     }
 }
 
-impl DoubleEndedIterator for Iter<'_> {
+impl DoubleEndedIterator for Iter {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.step(Direction::Reverse)
     }
 }
 
-impl std::iter::FusedIterator for Iter<'_> {}
+impl std::iter::FusedIterator for Iter {}
 
-impl std::fmt::Debug for Iter<'_> {
+impl std::fmt::Debug for Iter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Iter").field(&self.ahead).finish()
     }

@@ -116,8 +116,10 @@ pub use snapshot::{Snapshot, View, ViewIter};
 pub use sweeper::Sweeper;
 pub use transaction::{Retry, Transaction, TransactionRange};
 #[cfg(feature = "typed")]
-pub use typed::{FixedKey, Key, KeyBytes, TypedMap};
+pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
 pub use watch::{Event, Watch};
+#[cfg(feature = "derive")]
+pub use wollemi_derive::Key;
 
 /// The README's example compiles.
 #[cfg(doctest)]

@@ -179,7 +179,7 @@ impl Map {
     }
 
     /// All entries in key order, copied a batch at a time.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
@@ -196,13 +196,13 @@ impl Map {
     /// assert_eq!(last, b"c");
     /// # Ok::<(), wollemi::Error>(())
     /// ```
-    pub fn range(&self, keys: impl KeyRange) -> Iter<'_> {
+    pub fn range(&self, keys: impl KeyRange) -> Iter {
         let (lower, upper) = keys.bounds();
-        Iter::new(&*self.index, lower, upper)
+        Iter::new(self.index.clone(), lower, upper)
     }
 
     /// The entries whose keys start with `prefix`, copied a batch at a time.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter<'_> {
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
         self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
@@ -248,10 +248,10 @@ impl Map {
     }
 }
 
-impl<'m> IntoIterator for &'m Map {
+impl IntoIterator for &Map {
     type Item = Result<crate::Entry, Error>;
-    type IntoIter = Iter<'m>;
-    fn into_iter(self) -> Iter<'m> {
+    type IntoIter = Iter;
+    fn into_iter(self) -> Iter {
         self.iter()
     }
 }

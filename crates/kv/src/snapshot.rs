@@ -1,9 +1,10 @@
 //! Snapshots: all maps as they were at one moment, for as long as one likes, while others write.
 //!
 //! Nothing is copied to begin one. What is changed while a snapshot lives has what it was noted in memory first
-//! (`befores`), and who reads the snapshot reads the index and then the notes, which take precedence.
+//! (`befores`); a reader of the snapshot reads the index and then the notes, which take precedence.
 
 use crate::befores::Kept;
+use crate::guarded::Traffic;
 use crate::iter::Entry;
 use crate::merge::{self, Read};
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 /// It shows every write that was acknowledged before, none that began after, and each batch whole or not at all.
 ///
 /// While it lives, the first change of each key makes a copy of what the key held (key, value and some 80 bytes), in
-/// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot gives
-/// all of that back. Writers do not wait for its readers for longer than it takes to look at 512 of these notes, or at
+/// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot and its
+/// views gives all of that back. Writers do not wait for its readers for longer than it takes to look at 512 of these notes, or at
 /// a megabyte of them. Taking it waits for the writes that are under way, and no map can be dropped before it is.
 ///
 /// ```
@@ -38,8 +39,21 @@ use std::sync::Arc;
 /// ```
 pub struct Snapshot<M: Media = Hardware> {
     db: Db<M>,
-    kept: Arc<Kept>,
+    moment: Arc<Moment>,
     maps: Vec<MapInfo>,
+}
+
+/// The notes of a snapshot. They are taken until the snapshot and all its views are gone.
+#[derive(Debug)]
+struct Moment {
+    traffic: Arc<Traffic>,
+    kept: Arc<Kept>,
+}
+
+impl Drop for Moment {
+    fn drop(&mut self) {
+        self.traffic.befores.end(&self.kept);
+    }
 }
 
 impl<M: Media> Snapshot<M> {
@@ -47,9 +61,12 @@ impl<M: Media> Snapshot<M> {
         let store = db.store();
         let _closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;
-        let kept = store.traffic.befores.begin(most);
+        let moment = Arc::new(Moment {
+            traffic: store.traffic.clone(),
+            kept: store.traffic.befores.begin(most),
+        });
         Ok(Snapshot {
-            kept,
+            moment,
             maps,
             db: db.clone(),
         })
@@ -65,13 +82,13 @@ impl<M: Media> Snapshot<M> {
     /// # Errors
     ///
     /// [`Error::OtherDatabase`]
-    pub fn view(&self, map: &Map) -> Result<View<'_>, Error> {
-        if !Arc::ptr_eq(map.index.traffic(), &self.db.store().traffic) {
+    pub fn view(&self, map: &Map) -> Result<View, Error> {
+        if !Arc::ptr_eq(map.index.traffic(), &self.moment.traffic) {
             return Err(Error::OtherDatabase(map.name().to_owned()));
         }
         Ok(View {
             map: map.clone(),
-            kept: &self.kept,
+            moment: self.moment.clone(),
         })
     }
 
@@ -80,20 +97,14 @@ impl<M: Media> Snapshot<M> {
     /// # Errors
     ///
     /// As [`Db::map`].
-    pub fn find_view(&self, name: &str) -> Result<Option<View<'_>>, Error> {
+    pub fn find_view(&self, name: &str) -> Result<Option<View>, Error> {
         let map = self.db.find_map(name)?;
         map.map(|map| self.view(&map)).transpose()
     }
 
     /// Bytes of memory that it takes for what was changed since, roughly.
     pub fn memory(&self) -> u64 {
-        self.kept.bytes()
-    }
-}
-
-impl<M: Media> Drop for Snapshot<M> {
-    fn drop(&mut self) {
-        self.db.store().traffic.befores.end(&self.kept);
+        self.moment.kept.bytes()
     }
 }
 
@@ -105,14 +116,14 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
     }
 }
 
-/// One map as it was when a snapshot was taken.
+/// One map as it was when a snapshot was taken. It may be sent to another thread, and outlive the [`Snapshot`].
 #[derive(Clone, Debug)]
-pub struct View<'s> {
+pub struct View {
     map: Map,
-    kept: &'s Arc<Kept>,
+    moment: Arc<Moment>,
 }
 
-impl<'s> View<'s> {
+impl View {
     /// The map's name.
     pub fn name(&self) -> &str {
         self.map.name()
@@ -128,8 +139,8 @@ impl<'s> View<'s> {
         let key = key.as_ref();
         // In this order: see `befores`.
         let now = self.map.get(key)?;
-        let noted = self.kept.of(self.map.name(), key);
-        self.kept.is_whole()?;
+        let noted = self.moment.kept.of(self.map.name(), key);
+        self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
             None => now,
@@ -142,12 +153,12 @@ impl<'s> View<'s> {
     }
 
     /// All entries in key order.
-    pub fn iter(&self) -> ViewIter<'s> {
+    pub fn iter(&self) -> ViewIter {
         self.range(..)
     }
 
     /// The entries between two bounds. Bounds that cross are an empty range.
-    pub fn range(&self, keys: impl KeyRange) -> ViewIter<'s> {
+    pub fn range(&self, keys: impl KeyRange) -> ViewIter {
         let (lower, upper) = keys.bounds();
         ViewIter {
             view: self.clone(),
@@ -157,7 +168,7 @@ impl<'s> View<'s> {
     }
 
     /// The entries whose keys start with `prefix`.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> ViewIter<'s> {
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> ViewIter {
         self.range(index::prefix_bounds(prefix.as_ref()))
     }
 
@@ -181,7 +192,7 @@ impl<'s> View<'s> {
             }
             let mut read = Read::some(&*self.map.index, bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
-            let (notes, more) = self.kept.some(self.map.name(), covered, direction);
+            let (notes, more) = self.moment.kept.some(self.map.name(), covered, direction);
             let mut reached = read.reached();
             if let Some((last, _)) = notes.last().filter(|_| more) {
                 // What lies behind the last of these notes is read again, with the notes there.
@@ -204,18 +215,18 @@ impl<'s> View<'s> {
 ///
 /// An error ends the iteration after it has been yielded once.
 #[derive(Debug)]
-pub struct ViewIter<'s> {
-    view: View<'s>,
+pub struct ViewIter {
+    view: View,
     ahead: ReadAhead<Vec<u8>, Vec<u8>>,
     /// Whether it has been told that the snapshot is outgrown.
     outgrown: bool,
 }
 
-impl ViewIter<'_> {
+impl ViewIter {
     fn step(&mut self, direction: Direction) -> Option<Result<Entry, Error>> {
         let view = &self.view;
         let entry = self.ahead.next(direction, |batch| view.fill(batch, direction));
-        match view.kept.is_whole() {
+        match view.moment.kept.is_whole() {
             Ok(()) => entry.map(|entry| Ok(entry?)),
             Err(_) if std::mem::replace(&mut self.outgrown, true) => None,
             Err(outgrown) => Some(Err(outgrown)),
@@ -223,17 +234,17 @@ impl ViewIter<'_> {
     }
 }
 
-impl Iterator for ViewIter<'_> {
+impl Iterator for ViewIter {
     type Item = Result<Entry, Error>;
     fn next(&mut self) -> Option<Self::Item> {
         self.step(Direction::Forward)
     }
 }
 
-impl DoubleEndedIterator for ViewIter<'_> {
+impl DoubleEndedIterator for ViewIter {
     fn next_back(&mut self) -> Option<Self::Item> {
         self.step(Direction::Reverse)
     }
 }
 
-impl std::iter::FusedIterator for ViewIter<'_> {}
+impl std::iter::FusedIterator for ViewIter {}

@@ -213,17 +213,24 @@ fn tracers<M: Media>() -> Tracers<M> {
 
 /// What holds a map.
 fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
-    IndexKind::of(root).ok_or_else(|| Error::OtherKind {
-        name: name.to_owned(),
-        kind: root.kind,
+    let name = || name.to_owned();
+    IndexKind::of(root).ok_or_else(|| match IndexKind::left_out(root) {
+        Some(index) => Error::LeftOut { name: name(), index },
+        None => Error::OtherKind {
+            name: name(),
+            kind: root.kind,
+        },
     })
 }
 
 fn map_info(name: &[u8], root: &Root) -> MapInfo {
-    let kind = IndexKind::of(root);
+    let index = match IndexKind::of(root) {
+        Some(kind) => kind.to_string(),
+        None => IndexKind::left_out(root).unwrap_or_else(|| format!("unknown kind {}", root.kind)),
+    };
     MapInfo {
         name: String::from_utf8_lossy(name).into_owned(),
-        index: kind.map_or_else(|| format!("unknown kind {}", root.kind), |kind| kind.to_string()),
+        index,
     }
 }
 

@@ -1,150 +1,20 @@
 //! Maps of Rust's own types: keys in an encoding that keeps their order, values by `serde`, in postcard's format.
 
 mod ends;
+mod key;
+mod views;
+mod writes;
 
-use crate::{Error, Map};
+use crate::{Error, Iter, Map};
+pub use key::{Key, KeyBytes};
+pub(crate) use key::{bounds, bytes_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Borrow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
-
-/// A type of keys: each has its bytes, and these are ordered as the keys are.
-///
-/// Unsigned integers are big-endian; signed ones too, with the sign bit turned over; text and bytes are what they are; a
-/// pair is one after the other, so all of its first kind have one [length](FixedKey).
-pub trait Key: Sized {
-    /// Puts the key's bytes behind what is there.
-    fn write(&self, into: &mut Vec<u8>);
-
-    /// The key of these bytes; `None` if they are no key's.
-    fn read(bytes: &[u8]) -> Option<Self>;
-}
-
-/// What a key can be looked up by: the key itself, text for a [`String`], a slice for bytes.
-///
-/// A key and the form that it is [borrowed](std::borrow::Borrow) as have the same bytes.
-pub trait KeyBytes {
-    /// Puts the key's bytes behind what is there.
-    fn write_bytes(&self, into: &mut Vec<u8>);
-}
-
-impl<K: Key> KeyBytes for K {
-    fn write_bytes(&self, into: &mut Vec<u8>) {
-        self.write(into);
-    }
-}
-
-impl KeyBytes for str {
-    fn write_bytes(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(self.as_bytes());
-    }
-}
-
-impl KeyBytes for [u8] {
-    fn write_bytes(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(self);
-    }
-}
-
-/// A type of keys all of which have one length.
-pub trait FixedKey: Key {
-    /// That length, in bytes.
-    const LEN: usize;
-}
-
-macro_rules! integers {
-    ($($unsigned:ty, $signed:ty;)+) => {$(
-        impl Key for $unsigned {
-            fn write(&self, into: &mut Vec<u8>) {
-                into.extend_from_slice(&self.to_be_bytes());
-            }
-            fn read(bytes: &[u8]) -> Option<Self> {
-                Some(<$unsigned>::from_be_bytes(bytes.try_into().ok()?))
-            }
-        }
-        impl FixedKey for $unsigned {
-            const LEN: usize = size_of::<$unsigned>();
-        }
-        impl Key for $signed {
-            fn write(&self, into: &mut Vec<u8>) {
-                (self.cast_unsigned() ^ <$signed>::MIN.cast_unsigned()).write(into);
-            }
-            fn read(bytes: &[u8]) -> Option<Self> {
-                Some((<$unsigned>::read(bytes)? ^ <$signed>::MIN.cast_unsigned()).cast_signed())
-            }
-        }
-        impl FixedKey for $signed {
-            const LEN: usize = size_of::<$signed>();
-        }
-    )+};
-}
-
-integers! {
-    u8, i8;
-    u16, i16;
-    u32, i32;
-    u64, i64;
-    u128, i128;
-}
-
-impl Key for String {
-    fn write(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(self.as_bytes());
-    }
-    fn read(bytes: &[u8]) -> Option<Self> {
-        str::from_utf8(bytes).ok().map(str::to_owned)
-    }
-}
-
-impl Key for Vec<u8> {
-    fn write(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(self);
-    }
-    fn read(bytes: &[u8]) -> Option<Self> {
-        Some(bytes.to_vec())
-    }
-}
-
-impl<const N: usize> Key for [u8; N] {
-    fn write(&self, into: &mut Vec<u8>) {
-        into.extend_from_slice(self);
-    }
-    fn read(bytes: &[u8]) -> Option<Self> {
-        bytes.try_into().ok()
-    }
-}
-
-impl<const N: usize> FixedKey for [u8; N] {
-    const LEN: usize = N;
-}
-
-impl<A: FixedKey, B: Key> Key for (A, B) {
-    fn write(&self, into: &mut Vec<u8>) {
-        self.0.write(into);
-        self.1.write(into);
-    }
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let (first, second) = bytes.split_at_checked(A::LEN)?;
-        Some((A::read(first)?, B::read(second)?))
-    }
-}
-
-impl<A: FixedKey, B: FixedKey> FixedKey for (A, B) {
-    const LEN: usize = A::LEN + B::LEN;
-}
-
-pub(crate) fn bounds<K: Key>(keys: impl RangeBounds<K>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
-    let bytes = |bound: Bound<&K>| bound.map(bytes_of);
-    (bytes(keys.start_bound()), bytes(keys.end_bound()))
-}
-
-pub(crate) fn bytes_of(key: &(impl KeyBytes + ?Sized)) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    key.write_bytes(&mut bytes);
-    bytes
-}
+use std::ops::RangeBounds;
+pub use views::{TypedView, TypedViewIter, TypedWatch};
 
 /// A [`Map`] whose keys and values are of these types. It is of these types by its use: bytes that are none of them are
 /// an error when they are read.
@@ -278,19 +148,94 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     }
 
     /// All entries in key order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Result<(K, V), Error>> {
-        self.range(..)
+    pub fn iter(&self) -> TypedIter<K, V> {
+        self.range::<K>(..)
     }
 
-    /// The entries between two bounds, in key order.
-    pub fn range(&self, keys: impl RangeBounds<K>) -> impl DoubleEndedIterator<Item = Result<(K, V), Error>> {
-        self.map.range(bounds(keys)).map(|entry| self.entry(entry))
+    /// The entries between two bounds, in key order. The bounds, too, may be of a form that the key's type is borrowed as.
+    pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedIter<K, V>
+    where
+        K: Borrow<Q>,
+    {
+        self.over(self.map.range(bounds(keys)))
+    }
+
+    /// The entries whose keys are text, or bytes, that begin with these.
+    ///
+    /// ```
+    /// let stock = wollemi::TypedMap::<String, u32>::new(wollemi::Db::anonymous()?.map("stock")?);
+    /// for fruit in ["apple", "apricot", "pear"] {
+    ///     stock.upsert(&fruit.to_owned(), &1)?;
+    /// }
+    /// assert_eq!(stock.prefix("ap").count(), 2);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn prefix<Q: KeyBytes + ?Sized>(&self, prefix: &Q) -> TypedIter<K, V>
+    where
+        K: Borrow<Q>,
+    {
+        self.over(self.map.prefix(bytes_of(prefix)))
+    }
+
+    /// The entries whose keys are tuples that begin with this element, in key order. A tuple as `first` stands for several
+    /// elements.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let visits = wollemi::TypedMap::<(String, u64), u32>::new(db.map("visits")?);
+    /// for (who, day) in [("alice", 1), ("alice", 2), ("alicia", 1)] {
+    ///     visits.upsert(&(who.to_owned(), day), &1)?;
+    /// }
+    /// assert_eq!(visits.with_first(&"alice".to_owned()).count(), 2);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn with_first(&self, first: &impl Key) -> TypedIter<K, V> {
+        let mut bytes = Vec::new();
+        first.write_part(&mut bytes);
+        self.over(self.map.prefix(bytes))
+    }
+
+    fn over(&self, entries: Iter) -> TypedIter<K, V> {
+        TypedIter {
+            map: self.clone(),
+            entries,
+        }
     }
 
     pub(crate) fn entry(&self, entry: Result<crate::Entry, Error>) -> Result<(K, V), Error> {
         let (key, value) = entry?;
-        let key = K::read(&key).ok_or_else(|| self.wrong("a key of another type"))?;
-        Ok((key, self.read(&value)?))
+        Ok((self.read_key(&key)?, self.read(&value)?))
+    }
+
+    fn read_key(&self, bytes: &[u8]) -> Result<K, Error> {
+        K::read(bytes).ok_or_else(|| self.wrong("a key of another type"))
+    }
+}
+
+/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields, and a handle of the map.
+///
+/// What is of another type is an error, and the iteration goes on.
+pub struct TypedIter<K, V> {
+    map: TypedMap<K, V>,
+    entries: Iter,
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> Iterator for TypedIter<K, V> {
+    type Item = Result<(K, V), Error>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.entries.next().map(|entry| self.map.entry(entry))
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedIter<K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.entries.next_back().map(|entry| self.map.entry(entry))
+    }
+}
+
+impl<K, V> fmt::Debug for TypedIter<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedIter").field(&self.map).finish()
     }
 }
 
@@ -312,7 +257,6 @@ impl<K, V> fmt::Debug for TypedMap<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
 
     /// Keys are found by their borrowed forms, and only by the whole of them.
     #[test]
@@ -347,32 +291,6 @@ mod tests {
         assert_eq!(numbers.pop_last()?, Some((3, "3".to_owned())));
         assert_eq!((numbers.len()?, numbers.is_empty()?), (1, false));
         Ok(())
-    }
-
-    fn in_order<K: Key + Ord + Clone + fmt::Debug>(one: &K, two: &K) {
-        let (one_bytes, two_bytes) = (bytes_of(one), bytes_of(two));
-        assert_eq!(K::read(&one_bytes).as_ref(), Some(one));
-        assert_eq!(one_bytes.cmp(&two_bytes), one.cmp(two));
-    }
-
-    proptest! {
-        /// Keys come back from their bytes, which are in the keys' order.
-        #[test]
-        fn bytes_are_in_the_order_of_keys(
-            ints: ((u8, u32), (u8, u32)),
-            signed: ((i8, i64), (i8, i64)),
-            large: (i128, i128),
-            text: (String, String),
-            mixed: ((i16, String), (i16, String)),
-            arrays: ([u8; 3], [u8; 3]),
-        ) {
-            in_order(&ints.0, &ints.1);
-            in_order(&signed.0, &signed.1);
-            in_order(&large.0, &large.1);
-            in_order(&text.0, &text.1);
-            in_order(&mixed.0, &mixed.1);
-            in_order(&arrays.0, &arrays.1);
-        }
     }
 
     /// Bytes of other types are an error, not a value.

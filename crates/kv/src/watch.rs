@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, Instant};
 
-/// What became of a key.
+/// What became of a key. Keys and values are bytes, or what a typed map takes them for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum Event<K = Vec<u8>, V = Vec<u8>> {
     /// The key has this value now; `None`: it is gone.
     Changed {
         /// The key.
-        key: Vec<u8>,
+        key: K,
         /// Its value.
-        value: Option<Vec<u8>>,
+        value: Option<V>,
     },
     /// The watch did not keep up: this many events that came here are lost. Those that follow are later.
     Missed(u64),

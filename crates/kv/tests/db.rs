@@ -60,8 +60,8 @@ fn maps_stay_with_their_index() -> Outcome {
     let path = dir.path().join("a.pool");
     let entries = || (0..2000u32).map(|i| (i.to_be_bytes(), vec![1; (i % 50) as usize]));
     {
-        let db = Options::new().index(IndexKind::RoartWithoutEc).open(&path)?;
-        assert_eq!(db.map("by default")?.index_kind(), IndexKind::RoartWithoutEc);
+        let db = Options::new().index(IndexKind::Wort).open(&path)?;
+        assert_eq!(db.map("by default")?.index_kind(), IndexKind::Wort);
         for &kind in IndexKind::ALL {
             let map = db.map_with(kind.name(), kind)?;
             assert_eq!(map.index_kind(), kind);
@@ -69,7 +69,7 @@ fn maps_stay_with_their_index() -> Outcome {
         }
     }
     let db = Db::open(&path)?;
-    assert_eq!(db.map("by default")?.index_kind(), IndexKind::RoartWithoutEc);
+    assert_eq!(db.map("by default")?.index_kind(), IndexKind::Wort);
     for &kind in IndexKind::ALL {
         let map = db.map(kind.name())?;
         assert_eq!(map.count()?, 2000);
@@ -88,8 +88,8 @@ fn maps_stay_with_their_index() -> Outcome {
         }
     }
     for (made, wanted) in [
-        (IndexKind::Roart, IndexKind::RoartRaw),
-        (IndexKind::RoartRaw, IndexKind::Roart),
+        (IndexKind::Roart, IndexKind::Part),
+        (IndexKind::Part, IndexKind::Roart),
     ] {
         let error = db.map_with(made.name(), wanted).expect_err("another index");
         assert!(matches!(error, Error::OtherIndex { .. }), "{error}");

@@ -1,9 +1,10 @@
 //! What a database owes to the layers below: other media, and roots that it does not know.
 
 use heap::Heap;
+use index::{Index, OnHeap};
 use pmem::{Counting, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use std::path::Path;
-use wollemi::{Db, Error, Hardware, Options, RecoveryState};
+use wollemi::{Db, Error, Hardware, IndexKind, Options, RecoveryState};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
@@ -111,5 +112,85 @@ fn unknown_kinds_are_refused_and_kept() -> Outcome {
         assert!(check.maps[1].faults.is_empty());
         assert_eq!(check.heap.faults.len(), 1);
     }
+    Ok(())
+}
+
+/// A map that an ablation holds, made where there are ablations, is opened as what it is by a program that has them. Any
+/// other lists it, refuses it with words that name the program to use, and keeps it; all other maps go on as ever.
+#[test]
+fn ablations_are_left_to_the_laboratory() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?.map("known")?.upsert("k", "v")?;
+    {
+        let pool = Pool::open_or_create(&path, &PoolOptions::default(), Hardware::detect())?;
+        let heap = Heap::new(pool)?;
+        let measured = roart::Roart::<Hardware, roart::WithoutInline>::create(&heap, b"measured")?;
+        for i in 0..1000u32 {
+            measured.upsert(&i.to_be_bytes(), b"value")?;
+        }
+    }
+    let name = "roart-without-inline";
+    let has_them = IndexKind::ALL.iter().any(|kind| kind.is_ablation());
+    for _ in 0..2 {
+        let db = Db::open(&path)?;
+        assert_eq!(db.wait_recovered().state, RecoveryState::Done);
+        let listed = db.maps()?.into_iter().find(|map| map.name == "measured");
+        let listed = listed.expect("it is listed").index;
+        if has_them {
+            let map = db.map("measured")?;
+            assert_eq!((listed.as_str(), map.count()?), (name, 1000));
+            assert_eq!(map.index_kind(), name.parse()?);
+        } else {
+            assert!(listed.contains("wollemi-lab"), "{listed}");
+            let error = db.map("measured").expect_err("refused");
+            assert!(matches!(error, Error::LeftOut { .. }), "{error}");
+            let told = error.to_string();
+            assert!(
+                told.contains("'measured'") && told.contains("wollemi-lab"),
+                "{told}"
+            );
+            assert!(db.drop_map("measured").is_err());
+            let error = name.parse::<IndexKind>().expect_err("left out").to_string();
+            assert!(error.contains(name) && error.contains("wollemi-lab"), "{error}");
+        }
+        assert_eq!(db.map("known")?.get("k")?, Some(b"v".to_vec()));
+        assert_eq!(db.check()?.heap.unreachable, 0);
+    }
+    Ok(())
+}
+
+/// A map of an index that the program is built without is listed, refused by the index's name, and kept; all other maps go
+/// on as ever.
+#[test]
+fn an_index_that_is_left_out_is_named() -> Outcome {
+    let dir = tempfile::tempdir()?;
+    let path = dir.path().join("a.pool");
+    Db::open(&path)?.map("known")?.upsert("k", "v")?;
+    {
+        let pool = Pool::open_or_create(&path, &PoolOptions::default(), Hardware::detect())?;
+        let part = recipe::part::Part::<Hardware>::create(&Heap::new(pool)?, b"other")?;
+        part.upsert(b"key", b"value")?;
+    }
+    let db = Db::open(&path)?;
+    match "part".parse::<IndexKind>() {
+        Ok(part) => {
+            let map = db.map("other")?;
+            assert_eq!((map.index_kind(), map.count()?), (part, 1));
+        }
+        Err(unknown) => {
+            assert_eq!(
+                unknown.to_string(),
+                "this program is built without the index 'part'"
+            );
+            let error = db.map("other").expect_err("refused").to_string();
+            let expected = "map 'other': held by the index 'part', which this program is built without";
+            assert_eq!(error, expected);
+            assert!(db.drop_map("other").is_err());
+        }
+    }
+    let map = db.map("known")?;
+    map.load((0..1000u32).map(|i| (i.to_be_bytes(), "more")))?;
+    assert_eq!(map.get("k")?, Some(b"v".to_vec()));
     Ok(())
 }

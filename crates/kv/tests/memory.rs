@@ -49,6 +49,8 @@ fn a_dropped_snapshot_gives_its_memory_back() -> Result<(), Box<dyn std::error::
         );
         drop(half);
         drop(first);
+        assert!(taken() >= COPIES, "its view still shows what was there");
+        drop(view);
         let left = taken();
         assert!((COPIES..COPIES + COPIES / 2).contains(&left), "{left}");
         drop(second);

@@ -21,6 +21,7 @@ mod media;
 #[cfg(doctest)]
 mod misuse;
 mod observed;
+mod platform;
 pub mod pool;
 mod prefetch;
 mod process;

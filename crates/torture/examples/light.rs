@@ -1,8 +1,8 @@
 //! `torture` with few dependencies, so that it is rebuilt in seconds: what `broken/run.py` runs.
 //!
-//! Takes the arguments of `wollemi torture` that choose histories, for one of the indexes without its ablations, for
-//! `heap`, and with the feature `listed` for `kv`. It does not shrink what it finds. Its last line says after how many
-//! histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
+//! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
+//! for `heap`, and with the feature `listed` for `kv`. It does not shrink what it finds. Its last line says after how
+//! many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
 
 use crashtest::blobs::{self, Blobs};
 use crashtest::{Crash, Explorer, History, Mode, Model, Settings, Subject};

@@ -136,7 +136,7 @@ fn persists_of_batches_are_needed() {
 }
 
 /// So many persists of each of the other radix indexes are missed, in a few histories. (That the rest stays for a
-/// reason takes more of them: `wollemi torture --mutants`.)
+/// reason takes more of them: `wollemi-lab torture --mutants`.)
 #[test]
 fn persists_of_radix_indexes_are_missed() {
     for (kind, folder, least) in [

@@ -1,5 +1,5 @@
-//! One run of `wollemi bench` among those that the figures need, as a process of its own; what has been run is kept in
-//! a file, so that an interrupted series goes on where it was.
+//! One run of `wollemi-lab bench` among those that the figures need, as a process of its own; what has been run is kept
+//! in a file, so that an interrupted series goes on where it was.
 
 use super::build::Build;
 use crate::Error;

@@ -1,6 +1,6 @@
 //! `bench figures`: what the papers plot, of every index, on one page.
 //!
-//! I1 Every number comes from a run of `wollemi bench` as a process of its own, whose command line the page shows.
+//! I1 Every number comes from a run of `wollemi-lab bench` as a process of its own, whose command line the page shows.
 //! I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow minute
 //!    meets them alike; every other round has them the other way round, so that none always comes first (`order`).
 //!    Medians and extremes are over the rounds. A panel may ask for several runs in each round, which then count as rounds.

@@ -10,8 +10,9 @@ use redb::{ReadableDatabase, StorageBackend, TableDefinition};
 use std::fmt::Display;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
+pub(super) fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
     move |error| Error::Peer {
         peer,
         what: error.to_string(),
@@ -21,19 +22,33 @@ fn failed(peer: &'static str) -> impl Fn(&dyn Display) -> Error {
 /// `map_err` for a peer's own errors.
 macro_rules! or_failed {
     ($peer:literal, $result:expr) => {
-        $result.map_err(|error| failed($peer)(&error))
+        $result.map_err(|error| $crate::peers::disk::failed($peer)(&error))
     };
 }
+pub(super) use or_failed;
 
-fn word(bytes: &[u8]) -> u64 {
+pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
 /// redb's file. It writes the page cache only when it syncs; to return then, as the others do, the file must not be waited for.
 #[derive(Debug)]
-struct Backend {
+pub(super) struct Backend {
     file: File,
     promise: Promise,
+}
+
+impl Backend {
+    /// In this directory, where it is made if it is not there.
+    pub(super) fn open(directory: &Path, promise: Promise) -> std::io::Result<Backend> {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(directory.join("redb"))?;
+        Ok(Backend { file, promise })
+    }
 }
 
 impl StorageBackend for Backend {
@@ -68,14 +83,7 @@ pub const REDB: Durable = Durable {
     synced: "a transaction an operation, Durability::Immediate",
     survives_kill: true,
     open: |directory, promise| {
-        let options = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(directory.join("redb"));
-        let file = or_failed!("redb", options)?;
-        let backend = Backend { file, promise };
+        let backend = or_failed!("redb", Backend::open(directory, promise))?;
         let database = or_failed!("redb", redb::Builder::new().create_with_backend(backend))?;
         let engine = Redb(database);
         engine.write(|_| Ok(()))?;
@@ -205,21 +213,26 @@ pub const LMDB: Durable = Durable {
     synced: "a transaction an operation, synced; inserts and updates are blind, and do not tell what was there",
     survives_kill: true,
     open: |directory, promise| {
-        const MAP: usize = 1 << 36;
-        let mut options = EnvOpenOptions::new();
-        options.map_size(MAP).max_readers(1024);
-        if promise == Promise::Kill {
-            // SAFETY: without syncs only a crash of the machine can damage the file, and nothing measured outlives one.
-            unsafe { options.flags(EnvFlags::NO_SYNC) };
-        }
-        // SAFETY: the directory is the run's own: nobody else changes the file, or opens it twice in this process.
-        let env = or_failed!("lmdb", unsafe { options.open(directory) })?;
+        let env = lmdb(directory, promise)?;
         let mut transaction = or_failed!("lmdb", env.write_txn())?;
         let database = or_failed!("lmdb", env.create_database(&mut transaction, None))?;
         or_failed!("lmdb", transaction.commit())?;
         Ok(Box::new(Lmdb { env, database }))
     },
 };
+
+/// LMDB's environment in this directory.
+pub(super) fn lmdb(directory: &Path, promise: Promise) -> Result<Env, Error> {
+    const MAP: usize = 1 << 36;
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP).max_readers(1024).max_dbs(2);
+    if promise == Promise::Kill {
+        // SAFETY: without syncs only a crash of the machine can damage the file, and nothing measured outlives one.
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
+    // SAFETY: the directory is the run's own: nobody else changes the file, or opens it twice in this process.
+    or_failed!("lmdb", unsafe { options.open(directory) })
+}
 
 impl Lmdb {
     fn put(&self, key: &[u8], value: u64) -> Result<bool, Error> {

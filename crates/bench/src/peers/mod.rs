@@ -10,6 +10,7 @@ mod disk;
 mod memory;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+pub mod transactional;
 
 use crate::Error;
 use crate::engine::Engine;

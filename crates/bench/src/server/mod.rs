@@ -44,7 +44,7 @@ pub struct ServerArgs {
     #[arg(long, value_delimiter = ',', default_value = "1,16,64", value_parser = crate::count)]
     pipelines: Vec<usize>,
     /// Seconds of each measurement
-    #[arg(long, default_value_t = 2.0, value_parser = seconds)]
+    #[arg(long, default_value_t = 2.0, value_parser = crate::seconds)]
     seconds: f64,
     /// Rounds
     #[arg(long, default_value_t = 5, value_parser = crate::count)]
@@ -58,7 +58,7 @@ pub struct ServerArgs {
     /// Where our server has its pool, in a directory that is removed afterwards [default: the system's for such]
     #[arg(long, value_name = "DIRECTORY")]
     dir: Option<PathBuf>,
-    /// Our program [default: this one]
+    /// Our program [default: the `wollemi` beside this program]
     #[arg(long, value_name = "PROGRAM")]
     wollemi: Option<PathBuf>,
     /// memcached
@@ -87,21 +87,15 @@ fn length(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads a time.
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
-        _ => Err("not a number of seconds up to 3600".into()),
-    }
-}
-
 /// Runs the rounds and prints what they gave.
 pub fn run(args: &ServerArgs) -> Result<(), Error> {
     let progress = Progress::new();
     let directory = crate::directory(args.dir.as_deref())?;
     let program = match &args.wollemi {
         Some(program) => program.clone(),
-        None => std::env::current_exe().map_err(Error::Filler)?,
+        None => std::env::current_exe()
+            .map_err(Error::Filler)?
+            .with_file_name("wollemi"),
     };
     let mut servers = vec![started::ours(&program, directory.path(), args.server_core)?];
     for (name, peer) in [

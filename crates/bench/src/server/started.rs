@@ -54,7 +54,10 @@ pub fn ours(program: &Path, directory: &Path, core: usize) -> Result<Started, Er
         .arg(directory.join("pool"))
         .current_dir(directory)
         .stdout(Stdio::piped());
-    let child = spawn(&mut command, core).map_err(|error| failed(OURS, error))?;
+    let child = spawn(&mut command, core).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::NoServer(program.to_owned()),
+        _ => failed(OURS, error),
+    })?;
     let mut started = Started {
         child,
         name: OURS,

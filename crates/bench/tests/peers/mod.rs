@@ -1,4 +1,4 @@
-//! What `compare` and `restart` print: ours beside peers.
+//! What `compare`, `restart` and `transactions` print: ours beside peers.
 
 use crate::{objects, program};
 use serde_json::Value;
@@ -112,5 +112,47 @@ pub fn restart_asks_every_engine(directory: &Path) {
     let expected = [("dptree", 200), ("redb", 200), ("dptree", 300), ("redb", 300)];
     assert!(asked.eq(expected), "{objects:?}");
     assert!(!program("restart --engine nothing", &[]).status.success());
+    assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
+}
+
+/// `transactions` measures every engine in every case, with the keys of both maps moved as often as was committed, and
+/// counts the conflicts of those that have any.
+pub fn transactions_lose_nothing(directory: &Path) {
+    let line = "transactions --keys 50 --threads 1,4 --seconds 0.1 --rounds 2 --json --dir";
+    let objects = objects(line, &[directory]);
+    let engines = ["wollemi", "redb", "fjall", "lmdb"];
+    let is = |record: &'static str| move |object: &&Value| object["record"] == record;
+    let cases: Vec<&Value> = objects.iter().filter(is("transactions")).collect();
+    let told = cases.iter().map(|case| {
+        let text = |field: &str| case[field].as_str().expect("a name").to_owned();
+        (text("distribution"), case["threads"].as_u64(), text("engine"))
+    });
+    let expected = ["uniform", "zipfian"].into_iter().flat_map(|distribution| {
+        let threads = [Some(1), Some(4)].into_iter();
+        threads.flat_map(move |threads| {
+            engines.map(|engine| (distribution.to_owned(), threads, engine.to_owned()))
+        })
+    });
+    assert!(told.eq(expected), "{cases:?}");
+    for case in &cases {
+        assert!(
+            case["ktps"]["median"].as_f64().is_some_and(|ktps| ktps > 0.0),
+            "{case}"
+        );
+        let ratio = case["ratio"]["median"].as_f64();
+        assert_eq!(
+            ratio.is_some_and(|ratio| ratio > 0.0),
+            case["engine"] != "wollemi",
+            "{case}"
+        );
+        // One thread meets nobody, and neither does one writer at a time.
+        let alone = case["threads"] == 1 || case["engine"] == "redb" || case["engine"] == "lmdb";
+        let most = case["conflicts_per_1000"]["most"].as_f64();
+        assert!(!alone || most == Some(0.0), "{case}");
+    }
+    let about = objects.iter().filter(is("about")).map(|about| &about["engine"]);
+    assert!(about.eq(engines), "{objects:?}");
+    let conditions = objects.iter().find(is("conditions")).expect("conditions");
+    assert_eq!(conditions["pace"].as_array().map(Vec::len), Some(2));
     assert_eq!(std::fs::read_dir(directory).expect("the directory").count(), 0);
 }

@@ -4,14 +4,12 @@ mod accept_loss;
 mod backup;
 mod check;
 mod completions;
-mod exercise;
 mod man;
 mod point;
 mod scan;
 pub mod serve;
 mod stats;
 mod top;
-mod torture;
 mod transfer;
 
 use crate::context::{Context, InPool};
@@ -22,10 +20,11 @@ use std::io::{self, BufWriter, StdoutLock};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one, parsed at the start")]
 pub enum Command {
     /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
     Serve(InPool<serve::Args>),
-    /// Write the value of a key to the standard output, exactly as it is
+    /// Write the value of a key to the standard output, exactly as it is (on a terminal, end its line)
     Get(InPool<point::Get>),
     /// Give a key a value, from the command line or the standard input
     Put(InPool<point::Put>),
@@ -51,12 +50,6 @@ pub enum Command {
     AcceptLoss(InPool<accept_loss::Args>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
-    /// Measure the indexes: speed, persists, space, and how soon a pool is open
-    Bench(bench::Args),
-    /// Judge what crashes leave of the indexes: every legal image, amid seeded histories
-    Torture(torture::Args),
-    /// Call every function of the database from several threads, with kills, and check every answer
-    Exercise(exercise::Args),
     /// Write manual pages, one a command
     Man(man::Args),
     /// Print a completion script for a shell
@@ -67,14 +60,7 @@ impl Command {
     /// Carries the command out, with the options that were given before its name.
     pub fn run(self, before: Context) -> Result<Outcome, Failure> {
         match self {
-            Command::Top(_)
-            | Command::Bench(_)
-            | Command::Torture(_)
-            | Command::Exercise(_)
-            | Command::Man(_)
-            | Command::Completions(_)
-                if before != Context::default() =>
-            {
+            Command::Top(_) | Command::Man(_) | Command::Completions(_) if before != Context::default() => {
                 Err(Failure::Usage(
                     "options before the command's name are for commands on a pool".into(),
                 ))
@@ -94,9 +80,6 @@ impl Command {
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
             Command::AcceptLoss(InPool { args, context }) => args.run(&context.after(before)),
             Command::Top(args) => args.run(),
-            Command::Bench(args) => Ok(bench::run(&args).map(|()| Outcome::Done)?),
-            Command::Torture(args) => args.run(),
-            Command::Exercise(args) => args.run(),
             Command::Man(args) => args.run(),
             Command::Completions(args) => args.run(),
         }

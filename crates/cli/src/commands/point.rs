@@ -6,7 +6,7 @@ use crate::exit::{Failure, Outcome};
 use crate::format::{json, tsv};
 use serde::Serialize;
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::ffi::OsStringExt;
 
 /// How keys and values stand on the command line.
@@ -38,7 +38,7 @@ pub struct Get {
 }
 
 impl Get {
-    /// Writes the value as it is; escaped and with an end of line if the key was escaped.
+    /// Writes the value as it is, and on a terminal ends its line; escaped and with an end of line if the key was escaped.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let key = self.escaped.bytes(self.key)?;
         let db = context.open_to_read()?;
@@ -56,6 +56,9 @@ impl Get {
             out.write_all(b"\n")?;
         } else {
             out.write_all(&value)?;
+            if io::stdout().is_terminal() && !value.ends_with(b"\n") {
+                out.write_all(b"\n")?;
+            }
         }
         out.flush()?;
         Ok(Outcome::Done)

@@ -31,7 +31,7 @@ const TICK: Duration = Duration::from_millis(50);
 #[command(after_help = "Start the server with --metrics. On the terminal, q quits.")]
 pub struct Args {
     /// Where the server tells its metrics
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:9150", value_parser = address)]
+    #[arg(value_name = "HOST:PORT", default_value = "127.0.0.1:9150", value_parser = address)]
     metrics: SocketAddr,
     /// Seconds between two looks; what happened in one is what is shown
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]

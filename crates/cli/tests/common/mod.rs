@@ -1,28 +1,21 @@
 //! The binary under test, and a directory of its own for each test.
 
-#![allow(dead_code)] // each test binary uses its part
+#![allow(dead_code, unused_imports)] // each test binary uses its part
 
+mod run;
 pub mod server;
 
+pub use run::{Run, text};
+
 use std::ffi::OsStr;
-use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use tempfile::TempDir;
 
 /// A pool in a temporary directory.
 pub struct Pool {
     dir: TempDir,
-}
-
-/// How a run of the binary ended.
-#[derive(Debug)]
-pub struct Run {
-    pub code: i32,
-    pub out: Vec<u8>,
-    pub err: String,
 }
 
 impl Pool {
@@ -59,21 +52,7 @@ impl Pool {
 
     /// Runs the binary to its end, with `input` to read.
     pub fn run_with<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>, input: &[u8]) -> Run {
-        let mut command = self.command(args);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the binary starts");
-        let mut stdin = child.stdin.take().expect("piped");
-        let output = std::thread::scope(|scope| {
-            scope.spawn(move || {
-                // It may have ended without reading all.
-                let _ = stdin.write_all(input);
-            });
-            child.wait_with_output().expect("the binary ends")
-        });
-        Run::from(output)
+        run::to_end(&mut self.command(args), input)
     }
 
     /// Runs the binary and expects success; returns what it has written.
@@ -86,40 +65,6 @@ impl Pool {
         let check = self.run(["check"]);
         assert_eq!(check.code, 0, "{check:?}");
     }
-}
-
-impl From<Output> for Run {
-    fn from(output: Output) -> Run {
-        let err = String::from_utf8_lossy(&output.stderr).into_owned();
-        let Some(code) = output.status.code() else {
-            panic!("killed by signal {:?}; it said: {err}", output.status.signal());
-        };
-        Run {
-            code,
-            out: output.stdout,
-            err,
-        }
-    }
-}
-
-impl Run {
-    pub fn ok(self) -> Vec<u8> {
-        assert_eq!(self.code, 0, "{}", self.err);
-        self.out
-    }
-
-    /// Expects this exit code and an error text with these words.
-    pub fn fails(&self, code: i32, words: &[&str]) {
-        assert_eq!(self.code, code, "{self:?}");
-        for word in words {
-            assert!(self.err.contains(word), "no '{word}' in: {}", self.err);
-        }
-    }
-}
-
-/// Text of what was written.
-pub fn text(out: &[u8]) -> &str {
-    std::str::from_utf8(out).expect("UTF-8")
 }
 
 /// An address where nobody listens: a port of a loopback address that is this process's own, so that nobody else is given

@@ -5,7 +5,6 @@ mod common;
 
 mod backup;
 mod encrypted;
-mod load;
 mod logs;
 mod memory;
 mod metrics;

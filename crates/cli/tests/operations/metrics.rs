@@ -11,7 +11,7 @@ fn one_look_is_printed() {
     let metrics = server.address("metrics");
     let mut client = server.client();
     client.ask("set k 0 0 1\r\nx\r\n").expect("an answer");
-    let look = ["top", "--once", "--interval", "0.1", "--metrics", metrics];
+    let look = ["top", "--once", "--interval", "0.1", metrics];
     // Recovery is done beside the clients; and a server that stands still for seconds is asked again.
     let mut printed = String::new();
     crate::wait_until("a look after recovery", || {
@@ -50,7 +50,7 @@ fn one_look_is_printed() {
 fn what_cannot_be_watched_is_told() {
     let pool = Pool::new();
     let address = crate::common::free_address();
-    pool.run(["top", "--once", "--metrics", &address])
+    pool.run(["top", "--once", &address])
         .fails(5, &[&address, "refused"]);
     pool.run(["top"]).fails(2, &["--once"]);
     pool.run(["top", "--interval", "0"]).fails(2, &["seconds"]);

@@ -1,10 +1,11 @@
 //! Typed maps in transactions.
 
 use super::Transaction;
-use crate::typed::{Key, TypedMap, bounds, bytes_of};
+use crate::typed::{Key, KeyBytes, TypedMap, bounds, bytes_of};
 use crate::{Error, Media};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
 use std::ops::RangeBounds;
 
 impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
@@ -15,9 +16,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// let stock = wollemi::TypedMap::<String, u32>::new(db.map("stock")?);
     /// stock.upsert(&"apples".to_owned(), &12)?;
     /// let left = db.transact(|tx| {
-    ///     let apples = "apples".to_owned();
-    ///     let left = stock.get_in(tx, &apples)?.unwrap_or(0).saturating_sub(2);
-    ///     stock.upsert_in(tx, &apples, &left)?;
+    ///     let left = stock.get_in(tx, "apples")?.unwrap_or(0).saturating_sub(2);
+    ///     stock.upsert_in(tx, &"apples".to_owned(), &left)?;
     ///     Ok::<_, wollemi::Error>(left)
     /// })?;
     /// assert_eq!(left, 10);
@@ -27,7 +27,14 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// # Errors
     ///
     /// [`Error::Value`], and as [`Transaction::get`].
-    pub fn get_in<M: Media>(&self, tx: &Transaction<'_, M>, key: &K) -> Result<Option<V>, Error> {
+    pub fn get_in<M: Media, Q: KeyBytes + ?Sized>(
+        &self,
+        tx: &Transaction<'_, M>,
+        key: &Q,
+    ) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+    {
         let bytes = tx.get(self.map(), bytes_of(key))?;
         bytes.map(|bytes| self.read(&bytes)).transpose()
     }
@@ -60,7 +67,14 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// # Errors
     ///
     /// As [`Transaction::remove`].
-    pub fn remove_in<M: Media>(&self, tx: &mut Transaction<'_, M>, key: &K) -> Result<bool, Error> {
+    pub fn remove_in<M: Media, Q: KeyBytes + ?Sized>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: &Q,
+    ) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+    {
         tx.remove(self.map(), bytes_of(key))
     }
 
@@ -69,11 +83,14 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     /// # Errors
     ///
     /// As [`Transaction::range`].
-    pub fn range_in<'t, M: Media>(
+    pub fn range_in<'t, M: Media, Q: KeyBytes + ?Sized>(
         &'t self,
         tx: &'t Transaction<'_, M>,
-        keys: impl RangeBounds<K>,
-    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V), Error>> + 't, Error> {
+        keys: impl RangeBounds<Q>,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V), Error>>, Error>
+    where
+        K: Borrow<Q>,
+    {
         let entries = tx.range(self.map(), bounds(keys))?;
         Ok(entries.map(|entry| self.entry(entry)))
     }

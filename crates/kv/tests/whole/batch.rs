@@ -144,7 +144,7 @@ fn what_cannot_be_changes_nothing() -> Outcome {
     let (map, foreign) = (db.map("m")?, other.map("m")?);
     map.upsert("k", "v")?;
 
-    let refused = |fill: &dyn Fn(&mut wollemi::Batch<'_>)| {
+    let refused = |fill: &dyn Fn(&mut wollemi::Batch)| {
         let mut batch = db.batch();
         batch.upsert(&map, "k", "other").upsert(&map, "new", "value");
         fill(&mut batch);

@@ -5,6 +5,7 @@ mod batch;
 mod ends;
 mod expiring;
 mod serializable;
+#[cfg(target_os = "linux")]
 mod shrink;
 mod snapshot;
 mod together;

@@ -8,7 +8,7 @@ use super::ErrorKind;
 use super::lock::{Access, open_locked};
 use super::mapping::{Backing, Mapping};
 use super::options::Level;
-use crate::{PersistenceDomain, Process};
+use crate::{PersistenceDomain, Process, platform};
 use rustix::fs::{AtFlags, CWD, FlockOperation, RenameFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -162,7 +162,7 @@ impl PoolFile {
     /// Whether the processor's caches survive a power loss on the file's device.
     fn caches_persist(&self) -> bool {
         let device = self.file.metadata().map(|metadata| metadata.dev());
-        device.is_ok_and(|device| caches_persist(Path::new("/sys"), device))
+        device.is_ok_and(platform::caches_persist)
     }
 }
 
@@ -174,20 +174,6 @@ impl Drop for PoolFile {
             let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
         }
     }
-}
-
-/// Looks up the region of persistent memory that block device `device` lies in, in the `sysfs` at `sys`.
-fn caches_persist(sys: &Path, device: u64) -> bool {
-    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let Ok(device) = sys.join(format!("dev/block/{major}:{minor}")).canonicalize() else {
-        return false;
-    };
-    // …/ndbus0/region0/namespace0.0/block/pmem0: the region above the device says. A device that is put together
-    // from others (LVM, RAID) has no region above it.
-    device
-        .ancestors()
-        .find_map(|directory| std::fs::read_to_string(directory.join("persistence_domain")).ok())
-        .is_some_and(|domain| domain.trim() == "cpu_cache")
 }
 
 /// Renames a file to a name that nothing may have.
@@ -207,34 +193,5 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             Ok(())
         }
         renamed => Ok(renamed?),
-    }
-}
-
-/// The id of the machine's present boot; 0 where it cannot be known.
-pub(super) fn boot_id() -> u128 {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    u128::from_str_radix(&id.trim().replace('-', ""), 16).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Write-backs may be left out only where the region above the device says that caches survive.
-    #[test]
-    fn persistence_domain_is_found() {
-        let sys = tempfile::tempdir().expect("a directory");
-        let region = sys.path().join("devices/ndbus0/region0");
-        let block = region.join("namespace0.0/block/pmem0/pmem0p1");
-        std::fs::create_dir_all(&block).expect("a tree");
-        std::fs::create_dir_all(sys.path().join("dev/block")).expect("a tree");
-        std::os::unix::fs::symlink(&block, sys.path().join("dev/block/259:1")).expect("a link");
-        let device = rustix::fs::makedev(259, 1);
-        assert!(!caches_persist(sys.path(), device));
-        for (domain, persist) in [("memory_controller\n", false), ("cpu_cache\n", true), ("", false)] {
-            std::fs::write(region.join("persistence_domain"), domain).expect("a file");
-            assert_eq!(caches_persist(sys.path(), device), persist, "{domain:?}");
-        }
-        assert!(!caches_persist(sys.path(), rustix::fs::makedev(8, 1)));
     }
 }

@@ -29,7 +29,7 @@
 
 use super::checked::{CheckedWord, unseal};
 use super::{ErrorKind, LastShutdown, Level};
-use crate::{Lacks, Media, PWord, Persistent, Purpose, persist_scope};
+use crate::{Lacks, Media, PWord, Persistent, Purpose, persist_scope, platform};
 
 /// The bytes that the header takes.
 pub(super) const HEADER: usize = 4096;
@@ -133,7 +133,7 @@ impl Contents {
                 level,
                 dirty_count: 0,
             },
-            boot_id: super::file::boot_id(),
+            boot_id: platform::boot_id(),
             allocated: page_size,
         })
     }
@@ -141,10 +141,7 @@ impl Contents {
 
 /// A random UUID: version 4, variant 1 (RFC 9562).
 pub(super) fn new_uuid() -> Result<u128, ErrorKind> {
-    let mut bytes = [0; 16];
-    // Up to 256 bytes come whole.
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
-        .map_err(|e| ErrorKind::io("drawing a random number", e))?;
+    let mut bytes = platform::random().map_err(|e| ErrorKind::io("drawing a random number", e))?;
     bytes[6] = bytes[6] & 0x0f | 0x40;
     bytes[8] = bytes[8] & 0x3f | 0x80;
     Ok(u128::from_be_bytes(bytes))

@@ -8,6 +8,7 @@
 //!    the old file's lock until the new one has the name.
 
 use super::ErrorKind;
+use crate::platform;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
@@ -86,8 +87,8 @@ fn lock(file: File, path: &Path, access: Access) -> Result<Attempt, ErrorKind> {
     match rustix::fs::flock(&file, operation) {
         Ok(()) => {}
         Err(Errno::WOULDBLOCK) => {
-            let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-            return Ok(Attempt::Busy(lock_holder(&locks, metadata.dev(), metadata.ino())));
+            let holder = platform::lock_holder(metadata.dev(), metadata.ino());
+            return Ok(Attempt::Busy(holder));
         }
         Err(Errno::INTR) => return Ok(Attempt::Again),
         Err(e) => return Err(ErrorKind::io("locking the file", e)),
@@ -99,45 +100,9 @@ fn lock(file: File, path: &Path, access: Access) -> Result<Attempt, ErrorKind> {
     }
 }
 
-/// The process that holds a `flock` on the inode, by the lines of `/proc/locks`:
-/// `1: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF`.
-fn lock_holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
-    let file = format!(
-        "{:02x}:{:02x}:{inode}",
-        rustix::fs::major(device),
-        rustix::fs::minor(device)
-    );
-    locks.lines().find_map(|line| {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        match fields[..] {
-            [_, "FLOCK", _, "READ" | "WRITE", pid, at, ..] if at == file => {
-                pid.parse().ok().filter(|&pid| pid > 0)
-            }
-            _ => None,
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The holder of the lock is the one on this device and inode, and only if the system names it.
-    #[test]
-    fn lock_holder_is_found() {
-        let locks = "1: POSIX  ADVISORY  WRITE 7 fd:01:131 0 EOF\n\
-                     2: FLOCK  ADVISORY  WRITE 8 fd:01:132 0 EOF\n\
-                     3: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF\n\
-                     3: -> FLOCK  ADVISORY  WRITE 9 fd:01:131 0 EOF\n\
-                     4: FLOCK  ADVISORY  WRITE 0 fd:01:133 0 EOF\n\
-                     5: FLOCK  ADVISORY  READ 12 fd:01:134 0 EOF\n";
-        let device = rustix::fs::makedev(0xfd, 1);
-        assert_eq!(lock_holder(locks, device, 131), Some(4121));
-        assert_eq!(lock_holder(locks, device, 133), None);
-        assert_eq!(lock_holder(locks, device, 134), Some(12));
-        assert_eq!(lock_holder(locks, device, 135), None);
-        assert_eq!(lock_holder("", device, 131), None);
-    }
 
     /// A file that was replaced, or removed, between its opening and its locking is not used: what is acknowledged in
     /// it would be lost.

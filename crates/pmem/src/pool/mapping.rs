@@ -4,8 +4,9 @@
 //! I2 Addresses past the backed beginning fault; nothing else of the process is ever put there.
 
 use super::{ErrorKind, Level};
+use crate::platform;
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
+use rustix::mm::{MapFlags, MprotectFlags, MsyncFlags, ProtFlags};
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
@@ -114,7 +115,7 @@ impl Mapping {
         let (start, len) = self.part(from, to);
         let how = match backing {
             Backing::Shared(Level::Process) => MapFlags::SHARED,
-            Backing::Shared(Level::Power) => MapFlags::SHARED_VALIDATE | MapFlags::SYNC,
+            Backing::Shared(Level::Power) => platform::SYNC.ok_or(Errno::OPNOTSUPP)?,
             // Few pages are stored to, so no memory is set apart for all of them.
             Backing::Private => MapFlags::PRIVATE | MapFlags::NORESERVE,
         };
@@ -126,7 +127,7 @@ impl Mapping {
     /// Whether the file can be mapped so that its stores are durable without its file system (`MAP_SYNC`): the error
     /// says why not.
     pub(super) fn takes_sync(file: BorrowedFd<'_>) -> Result<(), Errno> {
-        let flags = MapFlags::SHARED_VALIDATE | MapFlags::SYNC;
+        let flags = platform::SYNC.ok_or(Errno::OPNOTSUPP)?;
         // For reading alone, which a file that was opened to be read allows, too.
         let prot = ProtFlags::READ;
         // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
@@ -137,11 +138,12 @@ impl Mapping {
 
     /// Asks for huge pages in the whole range; whether the system will try to give them.
     pub(super) fn advise_huge_pages(&self) -> bool {
+        let Some(advice) = platform::HUGE_PAGES else {
+            return false;
+        };
         // SAFETY: the range is our own, and this advice changes no byte of it.
-        unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.reserved, Advice::LinuxHugepage) }
-            .is_ok()
-            && std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
-                .is_ok_and(|setting| !setting.contains("[never]"))
+        unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.reserved, advice) }.is_ok()
+            && platform::gives_huge_pages()
     }
 
     /// Waits until the first `len` bytes are on the file's medium.

@@ -11,7 +11,7 @@
 //! An opening to read does the same in memory alone: the file is mapped so that stores stay in this process, its blocks
 //! are left as they are, and the lock is shared with others that read.
 
-use super::file::{PoolFile, boot_id};
+use super::file::PoolFile;
 use super::header::{self, Contents, HEADER, Header};
 use super::holes::Holes;
 use super::lock::Access;
@@ -19,7 +19,7 @@ use super::mapping::Mapping;
 use super::memory::{Memory, Taken};
 use super::options::{AfterPowerLoss, LastShutdown, Level, PoolOptions, Uuid};
 use super::{ErrorKind, HUGE_PAGE};
-use crate::{Media, PersistenceDomain};
+use crate::{Media, PersistenceDomain, platform};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -213,7 +213,7 @@ impl Opened {
         // What is behind the last whole page was left by a growth that did not come to its end.
         let len = len - len % contents.page_size;
 
-        let boot_id = boot_id();
+        let boot_id = platform::boot_id();
         let last_shutdown = if contents.state.clean {
             LastShutdown::Clean
         } else if boot_id != 0 && boot_id == contents.boot_id {

@@ -45,6 +45,25 @@ fn bytes_at(pool: &Pool, bytes: u64, len: usize) -> Result<&[u8], Fault> {
     unsafe { pool.bytes(offset(bytes), len) }
 }
 
+/// What `run` returns to a user without privileges, who may not do what permissions forbid. The superuser becomes one
+/// for a thread; `None` where the system cannot change the user of one thread.
+fn unprivileged<R: Send>(run: impl FnOnce() -> R + Send) -> Option<R> {
+    if !rustix::process::geteuid().is_root() {
+        return Some(run());
+    }
+    #[cfg(target_os = "linux")]
+    return std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            let nobody = rustix::process::Uid::from_raw(65534);
+            rustix::thread::set_thread_uid(nobody).expect("the superuser may");
+            run()
+        });
+        Some(thread.join().expect("no panic"))
+    });
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// A new pool has page 0, all of it allocated, a directory of zeros, and generation 1.
 #[test]
 fn new_pool_has_its_first_page() {

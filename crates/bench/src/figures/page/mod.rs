@@ -121,7 +121,7 @@ fn section(page: &mut String, figure: &Drawn) {
         for (cell, why) in &figure.failed {
             let _ = writeln!(
                 page,
-                "<li><code>wollemi bench {}</code>: {}</li>",
+                "<li><code>wollemi-lab bench {}</code>: {}</li>",
                 escape(cell),
                 escape(why)
             );
@@ -130,7 +130,7 @@ fn section(page: &mut String, figure: &Drawn) {
     }
     page.push_str("<details><summary>Command lines</summary>\n");
     for cell in &figure.cells {
-        let _ = writeln!(page, "<code>wollemi bench {}</code><br>", escape(cell));
+        let _ = writeln!(page, "<code>wollemi-lab bench {}</code><br>", escape(cell));
     }
     page.push_str("</details>\n");
 }

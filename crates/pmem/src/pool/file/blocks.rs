@@ -4,10 +4,11 @@
 //!    filled.
 
 use super::PoolFile;
+use crate::platform;
 use crate::pool::ErrorKind;
 use crate::pool::mapping::{Backing, Mapping};
 use crate::pool::options::Level;
-use rustix::fs::{FallocateFlags, SeekFrom, XattrFlags};
+use rustix::fs::{SeekFrom, XattrFlags};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
@@ -96,7 +97,7 @@ impl PoolFile {
 
     /// Whether the file system can allocate blocks that are not written: tried where there are some.
     fn can_allocate(&self) -> bool {
-        let tried = rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, BLOCK);
+        let tried = platform::allocate(&self.file, 0, BLOCK);
         tried != Err(Errno::OPNOTSUPP)
     }
 
@@ -161,9 +162,8 @@ impl PoolFile {
                 return Ok(false);
             }
         }
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         loop {
-            match rustix::fs::fallocate(&self.file, flags, from, to - from) {
+            match platform::punch(&self.file, from, to) {
                 Ok(()) => return Ok(true),
                 Err(Errno::INTR) => {}
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(false),
@@ -209,7 +209,7 @@ impl PoolFile {
             return Err(no_space(Errno::FBIG));
         }
         loop {
-            match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), from, to - from) {
+            match platform::allocate(&self.file, from, to) {
                 Ok(()) => return Ok(()),
                 Err(Errno::INTR) => {}
                 Err(Errno::OPNOTSUPP) => return self.write_zeros(from, to),

@@ -1,13 +1,35 @@
 //! `bench server`: the server beside memcached and Redis, a moment each, to see that it measures and tells.
 
-use crate::common::Pool;
+mod common;
+
+use common::Lab;
 use serde_json::Value;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The program that is measured, beside the one under test. Where only this crate's tests are built, it is built first.
+fn wollemi() -> PathBuf {
+    let lab = PathBuf::from(env!("CARGO_BIN_EXE_wollemi-lab"));
+    let program = lab.with_file_name("wollemi");
+    if !program.exists() {
+        let target = lab.ancestors().nth(2).expect("a build directory");
+        let mut build = Command::new(env!("CARGO"));
+        build
+            .args(["build", "-p", "wollemi-cli", "--target-dir"])
+            .arg(target);
+        assert!(build.status().expect("cargo").success(), "{build:?}");
+    }
+    program
+}
 
 /// What it says of servers that are not there, and its records.
 fn measure(more: &[&str]) -> (String, Vec<Value>) {
-    let pool = Pool::new();
-    let args = "bench server --json --keys 300 --seconds 0.02 --rounds 2 --pipelines 1,16 --connections 3";
-    let run = pool.run(args.split(' ').chain(more.iter().copied()));
+    let program = wollemi();
+    let args =
+        "bench server --json --keys 300 --seconds 0.02 --rounds 2 --pipelines 1,16 --connections 3 --wollemi";
+    let args = args.split(' ').map(OsStr::new).chain([program.as_os_str()]);
+    let run = Lab::new().run(args.chain(more.iter().map(OsStr::new)));
     let said = run.err.clone();
     let out = String::from_utf8(run.ok()).expect("UTF-8");
     let records = out

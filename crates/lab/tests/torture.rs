@@ -2,18 +2,18 @@
 
 mod common;
 
-use common::{Pool, text};
+use common::{Lab, text};
 use serde_json::Value;
 
 /// A small exploration of the heap and of the default index finds nothing, says what it has judged, and does so again.
 #[test]
 fn a_small_exploration_reports() {
-    let pool = Pool::new();
+    let lab = Lab::new();
     let small = ["--ops", "12", "--states", "200", "--seed", "3", "--json"];
     for index in ["roart", "heap"] {
         let run = || -> Value {
             let args = ["torture", "--index", index].into_iter().chain(small);
-            serde_json::from_slice(&pool.ok(args)).expect("one line of JSON")
+            serde_json::from_slice(&lab.ok(args)).expect("one line of JSON")
         };
         let line = run();
         assert_eq!(
@@ -33,18 +33,18 @@ fn a_small_exploration_reports() {
         assert!(!operations.is_empty(), "{line}");
         assert_eq!(run()["states"], line["states"], "the same seed judges the same");
     }
-    assert!(!pool.path().exists(), "no pool is touched");
+    assert!(lab.is_empty(), "no pool is touched");
 }
 
 /// The history that a seed names can be had alone, with as many threads as it has among the others.
 #[test]
 fn one_history_alone() {
-    let pool = Pool::new();
+    let lab = Lab::new();
     let run = |more: &[&str]| -> Value {
         let args = [
             "torture", "--index", "woart", "--ops", "8", "--seed", "3", "--json",
         ];
-        serde_json::from_slice(&pool.ok(args.iter().chain(more).copied())).expect("one line of JSON")
+        serde_json::from_slice(&lab.ok(args.iter().chain(more).copied())).expect("one line of JSON")
     };
     let first = run(&["--states", "1"]);
     assert_eq!(first["histories"], 1);
@@ -67,30 +67,30 @@ fn one_history_alone() {
 /// The table is for people; usage errors are told from findings.
 #[test]
 fn a_table_and_usage() {
-    let pool = Pool::new();
-    let table = pool.ok(["torture", "--index", "wort", "--ops", "8", "--states", "50"]);
+    let lab = Lab::new();
+    let table = lab.ok(["torture", "--index", "wort", "--ops", "8", "--states", "50"]);
     assert!(text(&table).contains("states/s"), "{}", text(&table));
     assert!(text(&table).contains("wort"));
-    pool.run(["torture", "--index", "tree"])
+    lab.run(["torture", "--index", "tree"])
         .fails(2, &["no index is called 'tree'"]);
-    pool.run(["torture", "--budget", "1s", "--states", "1"])
+    lab.run(["torture", "--budget", "1s", "--states", "1"])
         .fails(2, &["cannot be used with"]);
-    pool.run(["torture", "--budget", "5ms"]).fails(2, &["one unit"]);
-    pool.run(["torture", "--index", "roart", "--model", "word"])
+    lab.run(["torture", "--budget", "5ms"]).fails(2, &["one unit"]);
+    lab.run(["torture", "--index", "roart", "--model", "word"])
         .fails(2, &["does not claim the model word"]);
-    pool.run(["torture", "--mutants", "--model", "process"])
+    lab.run(["torture", "--mutants", "--model", "process"])
         .fails(2, &["no persist can be missed"]);
 }
 
 /// All models run in turn; a model that an index does not claim is named, with the reason.
 #[test]
 fn all_models_in_turn() {
-    let pool = Pool::new();
+    let lab = Lab::new();
     let run = |index: &str| -> Vec<Value> {
         let args = [
             "torture", "--index", index, "--model", "all", "--ops", "8", "--states", "50", "--json",
         ];
-        let out = pool.ok(args);
+        let out = lab.ok(args);
         let lines = out.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         lines
             .map(|line| serde_json::from_slice(line).expect("a line of JSON"))
@@ -113,7 +113,7 @@ fn all_models_in_turn() {
     let args = [
         "torture", "--index", "roart", "--model", "all", "--ops", "8", "--states", "50",
     ];
-    let table = pool.ok(args);
+    let table = lab.ok(args);
     assert!(
         text(&table).contains("word left out: it relies on"),
         "{}",
@@ -125,8 +125,8 @@ fn all_models_in_turn() {
 /// keeps to its bound.
 #[test]
 fn survivors_are_findings() {
-    let pool = Pool::new();
-    let run = pool.run([
+    let lab = Lab::new();
+    let run = lab.run([
         "torture",
         "--index",
         "heap",

@@ -325,7 +325,7 @@ mod tests {
         };
         let finding = finding(Some(Counterexample {
             failure: Box::new(failure),
-            again: "wollemi torture --history 7".into(),
+            again: "wollemi-lab torture --history 7".into(),
         }));
         assert!(finding.is_bad());
         let mut json = Vec::new();
@@ -333,7 +333,7 @@ mod tests {
         let json: serde_json::Value = serde_json::from_slice(&json).expect("one line of JSON");
         let counterexample = json["counterexample"].as_str().unwrap_or_default();
         assert!(counterexample.contains("it holds nothing"), "{json}");
-        assert_eq!(json["command"], "wollemi torture --history 7");
+        assert_eq!(json["command"], "wollemi-lab torture --history 7");
         let mut table = Vec::new();
         print(&mut table, &[finding], &[]).expect("memory");
         let table = String::from_utf8(table).expect("text");
@@ -343,7 +343,7 @@ mod tests {
         );
         assert!(table.contains("    put 1\n"), "{table}");
         assert!(
-            table.ends_with("  again: wollemi torture --history 7\n"),
+            table.ends_with("  again: wollemi-lab torture --history 7\n"),
             "{table}"
         );
     }

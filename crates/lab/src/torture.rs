@@ -262,7 +262,7 @@ impl Args {
         let mutants = if self.mutants { " --mutants" } else { "" };
         Counterexample {
             again: format!(
-                "wollemi torture --index {target} --model {mode} --seed {} --ops {} --threads {threads} --aimed {} --history {}{mutants}",
+                "wollemi-lab torture --index {target} --model {mode} --seed {} --ops {} --threads {threads} --aimed {} --history {}{mutants}",
                 self.seed, self.ops, self.aimed, failure.seed,
             ),
             failure,

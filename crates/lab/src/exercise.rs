@@ -51,7 +51,7 @@ pub struct Args {
 
 /// The process that carries out a round until it is killed: this program.
 fn child(round: &str) -> Command {
-    let program = std::env::current_exe().unwrap_or_else(|_| "wollemi".into());
+    let program = std::env::current_exe().unwrap_or_else(|_| "wollemi-lab".into());
     let mut command = Command::new(program);
     command.args(["exercise", "--be-killed", round]);
     command
@@ -128,7 +128,7 @@ impl Args {
                     writeln!(out, "{failure}")?;
                     writeln!(
                         out,
-                        "again: wollemi exercise --index {index} --threads {threads} --seed {seed}"
+                        "again: wollemi-lab exercise --index {index} --threads {threads} --seed {seed}"
                     )?;
                 }
                 out.flush()?;

@@ -1,0 +1,168 @@
+//! What the rounds gave, for people and as JSON.
+
+use super::measure::Sample;
+use super::{Case, TransactionsArgs, ours};
+use crate::distribution::Distribution;
+use crate::limit::Pace;
+use crate::machine::Machine;
+use crate::peers::transactional::TRANSACTIONAL;
+use crate::summary::Summary;
+use crate::{Error, table};
+use serde::Serialize;
+
+/// A line of the result.
+#[derive(Serialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+enum Record<'r> {
+    /// What one engine did.
+    Transactions {
+        engine: &'r str,
+        distribution: Distribution,
+        threads: usize,
+        /// Thousands of transactions committed in a second.
+        ktps: Summary,
+        /// Runs in vain, of a thousand transactions that were committed.
+        conflicts_per_1000: Summary,
+        /// Of every eighth transaction, with all of its runs.
+        p50_us: Summary,
+        p99_us: Summary,
+        /// How ours stands to it; `null` for ours.
+        ratio: Option<Summary>,
+    },
+    /// How an engine keeps transactions apart, and what a commit promises.
+    About { engine: &'r str, setting: &'r str },
+    /// What the run was made on.
+    Conditions {
+        index: &'r str,
+        keys: usize,
+        seconds: f64,
+        rounds: usize,
+        /// What a miss took before and after each round.
+        pace: &'r [Pace],
+        machine: &'r Machine,
+    },
+}
+
+impl Case {
+    fn summary(&self, of: impl Fn(&Sample) -> f64) -> Option<Summary> {
+        Summary::of(self.rounds.iter().map(of))
+    }
+
+    /// How ours stands to it, within each round.
+    fn ratio(&self, cases: &[Case]) -> Option<Summary> {
+        let is_ours = |case: &&Case| {
+            case.engine == ours::NAME
+                && (case.distribution, case.threads) == (self.distribution, self.threads)
+        };
+        let ours = cases.iter().find(is_ours).filter(|_| self.engine != ours::NAME)?;
+        let rounds = ours.rounds.iter().zip(&self.rounds);
+        Summary::of(rounds.map(|(ours, its)| ours.ktps / its.ktps))
+    }
+
+    fn record(&self, cases: &[Case]) -> Option<Record<'_>> {
+        Some(Record::Transactions {
+            engine: self.engine,
+            distribution: self.distribution,
+            threads: self.threads,
+            ktps: self.summary(|sample| sample.ktps)?,
+            conflicts_per_1000: self.summary(|sample| sample.conflicts)?,
+            p50_us: self.summary(|sample| sample.p50_us)?,
+            p99_us: self.summary(|sample| sample.p99_us)?,
+            ratio: self.ratio(cases),
+        })
+    }
+}
+
+/// How each engine keeps transactions apart, and what a commit promises.
+fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let peers = TRANSACTIONAL.iter().map(|peer| (peer.name, peer.setting));
+    std::iter::once((ours::NAME, ours::SETTING)).chain(peers)
+}
+
+/// Prints what was asked for; cases stand in the order of the options, whoever went first.
+pub fn print(args: &TransactionsArgs, cases: &[Case], paces: &[Pace]) -> Result<(), Error> {
+    let mut sorted: Vec<&Case> = cases.iter().collect();
+    sorted.sort_by_key(|case| {
+        let engine = settings().position(|(name, _)| name == case.engine);
+        let distribution = args.distribution.iter().position(|one| *one == case.distribution);
+        (distribution, case.threads, engine)
+    });
+    let records: Vec<Record<'_>> = sorted.iter().filter_map(|case| case.record(cases)).collect();
+    let machine = Machine::detect();
+    if !args.json {
+        return print_table(args, &records, paces, &machine);
+    }
+    let about = settings().map(|(engine, setting)| Record::About { engine, setting });
+    let conditions = Record::Conditions {
+        index: args.index.name(),
+        keys: args.keys,
+        seconds: args.seconds,
+        rounds: args.rounds,
+        pace: paces,
+        machine: &machine,
+    };
+    for record in records.into_iter().chain(about).chain([conditions]) {
+        crate::print(&serde_json::to_string(&record)?)?;
+    }
+    Ok(())
+}
+
+fn print_table(
+    args: &TransactionsArgs,
+    records: &[Record<'_>],
+    paces: &[Pace],
+    machine: &Machine,
+) -> Result<(), Error> {
+    let mut rows = Vec::new();
+    for record in records {
+        let Record::Transactions {
+            engine,
+            distribution,
+            threads,
+            ktps,
+            conflicts_per_1000,
+            p50_us,
+            p99_us,
+            ratio,
+        } = record
+        else {
+            continue;
+        };
+        rows.push(vec![
+            format!("{}, {threads} threads", crate::name(*distribution)),
+            (*engine).to_owned(),
+            format!("{:.1}", ktps.median),
+            format!("{:.1}-{:.1}", ktps.least, ktps.most),
+            format!("{:.2}", conflicts_per_1000.median),
+            format!("{:.1}", p50_us.median),
+            format!("{:.1}", p99_us.median),
+            ratio.map_or(String::new(), |ratio| format!("{:.2}", ratio.median)),
+            ratio.map_or(String::new(), |ratio| {
+                format!("{:.2}-{:.2}", ratio.least, ratio.most)
+            }),
+        ]);
+    }
+    let header = [
+        "",
+        "engine",
+        "ktx/s",
+        "spread",
+        "conflicts/1000",
+        "p50 us",
+        "p99 us",
+        "ours : it",
+        "spread",
+    ];
+    crate::print(&table::render(&header, &rows))?;
+    let about: String = settings()
+        .map(|(engine, setting)| format!("{engine}: {setting}\n"))
+        .collect();
+    let paces: String = (1..)
+        .zip(paces)
+        .map(|(round, pace)| format!("round {round}: {pace}\n"))
+        .collect();
+    crate::print(&format!(
+        "\n{about}{paces}{} rounds of {} s a figure, {} keys in each map, held by {}\n{machine}",
+        args.rounds, args.seconds, args.keys, args.index
+    ))
+}

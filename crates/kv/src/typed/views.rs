@@ -1,0 +1,223 @@
+//! Typed maps as they were at a moment, and as they change.
+
+use super::{Key, KeyBytes, TypedMap, bounds, bytes_of};
+use crate::{Error, Event, Media, Snapshot, View, ViewIter, Watch};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::RangeBounds;
+
+/// A typed map as it was when a snapshot was taken: [`TypedMap::view`].
+pub struct TypedView<K, V> {
+    map: TypedMap<K, V>,
+    view: View,
+}
+
+/// Tells of each change of a typed map: [`TypedMap::watch`]. As an iterator it waits for the next event, as a [`Watch`]
+/// does. A key or a value of another type is an error, and the watch goes on.
+pub struct TypedWatch<K, V> {
+    map: TypedMap<K, V>,
+    watch: Watch,
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
+    /// The map as a snapshot has it.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let stock = wollemi::TypedMap::<String, u32>::new(db.map("stock")?);
+    /// stock.upsert(&"apples".to_owned(), &12)?;
+    /// let snapshot = db.snapshot()?;
+    /// stock.remove("apples")?;
+    /// assert_eq!(stock.view(&snapshot)?.get("apples")?, Some(12));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Snapshot::view`].
+    pub fn view<M: Media>(&self, snapshot: &Snapshot<M>) -> Result<TypedView<K, V>, Error> {
+        Ok(TypedView {
+            map: self.clone(),
+            view: snapshot.view(self.map())?,
+        })
+    }
+
+    /// Tells of each change that is begun from now on, as [`Map::watch`](crate::Map::watch) does.
+    ///
+    /// ```
+    /// use wollemi::Event;
+    ///
+    /// let db = wollemi::Db::anonymous()?;
+    /// let stock = wollemi::TypedMap::<String, u32>::new(db.map("stock")?);
+    /// let mut watch = stock.watch(100)?;
+    /// stock.upsert(&"apples".to_owned(), &12)?;
+    /// let event = watch.next().expect("the database is open")?;
+    /// assert_eq!(event, Event::Changed { key: "apples".to_owned(), value: Some(12) });
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::watch`](crate::Map::watch).
+    pub fn watch(&self, capacity: usize) -> Result<TypedWatch<K, V>, Error> {
+        Ok(TypedWatch {
+            map: self.clone(),
+            watch: self.map().watch([], capacity)?,
+        })
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedView<K, V> {
+    /// What the key held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and as [`View::get`].
+    pub fn get<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+    {
+        let bytes = self.view.get(bytes_of(key))?;
+        bytes.map(|bytes| self.map.read(&bytes)).transpose()
+    }
+
+    /// Whether the key was present.
+    ///
+    /// # Errors
+    ///
+    /// As [`View::get`].
+    pub fn contains<Q: KeyBytes + ?Sized>(&self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+    {
+        self.view.contains(bytes_of(key))
+    }
+
+    /// All entries in key order.
+    pub fn iter(&self) -> TypedViewIter<K, V> {
+        self.range::<K>(..)
+    }
+
+    /// The entries between two bounds, in key order.
+    pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedViewIter<K, V>
+    where
+        K: Borrow<Q>,
+    {
+        TypedViewIter {
+            map: self.map.clone(),
+            entries: self.view.range(bounds(keys)),
+        }
+    }
+}
+
+/// A double-ended iterator over a [`TypedView`]'s entries in key order.
+pub struct TypedViewIter<K, V> {
+    map: TypedMap<K, V>,
+    entries: ViewIter,
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> Iterator for TypedViewIter<K, V> {
+    type Item = Result<(K, V), Error>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.entries.next().map(|entry| self.map.entry(entry))
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> DoubleEndedIterator for TypedViewIter<K, V> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.entries.next_back().map(|entry| self.map.entry(entry))
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedWatch<K, V> {
+    /// The next event, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`]; the next event comes after it.
+    pub fn try_next(&mut self) -> Result<Option<Event<K, V>>, Error> {
+        let event = self.watch.try_next();
+        event.map(|event| self.map.event(event)).transpose()
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> Iterator for TypedWatch<K, V> {
+    type Item = Result<Event<K, V>, Error>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.watch.next().map(|event| self.map.event(event))
+    }
+}
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
+    fn event(&self, event: Event) -> Result<Event<K, V>, Error> {
+        Ok(match event {
+            Event::Changed { key, value } => Event::Changed {
+                key: self.read_key(&key)?,
+                value: value.map(|bytes| self.read(&bytes)).transpose()?,
+            },
+            Event::Missed(count) => Event::Missed(count),
+        })
+    }
+}
+
+impl<K, V> fmt::Debug for TypedView<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedView").field(&self.map).finish()
+    }
+}
+
+impl<K, V> fmt::Debug for TypedViewIter<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedViewIter").field(&self.map).finish()
+    }
+}
+
+impl<K, V> fmt::Debug for TypedWatch<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("TypedWatch").field(&self.map).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A view shows what was there, in both directions, whatever has become of it since.
+    #[test]
+    fn views_show_what_was_there() -> Result<(), Error> {
+        let db = crate::Db::anonymous()?;
+        let words = TypedMap::<String, u8>::new(db.map("words")?);
+        for (i, word) in ["a", "b", "c"].into_iter().enumerate() {
+            words.upsert(&word.to_owned(), &(i as u8))?;
+        }
+        let snapshot = db.snapshot()?;
+        words.remove("b")?;
+        words.upsert(&"d".to_owned(), &9)?;
+        let view = words.view(&snapshot)?;
+        assert!(view.contains("b")? && !view.contains("d")?);
+        let all: Vec<_> = view.iter().rev().collect::<Result<_, _>>()?;
+        let expected = [("c", 2), ("b", 1), ("a", 0)].map(|(word, i)| (word.to_owned(), i));
+        assert_eq!(all, expected);
+        assert_eq!(view.range("b".to_owned()..).count(), 2);
+        Ok(())
+    }
+
+    /// What is of another type is an error of its own; the changes behind it are told.
+    #[test]
+    fn watches_go_on_behind_an_error() -> Result<(), Error> {
+        let map = crate::Db::anonymous()?.map("m")?;
+        let numbers = TypedMap::<u8, u8>::new(map.clone());
+        let mut watch = numbers.watch(10)?;
+        map.upsert("longer than a number", [1])?;
+        numbers.upsert(&1, &2)?;
+        numbers.remove(&1)?;
+        assert!(watch.try_next().is_err());
+        let (key, changed) = (1, |key, value| Some(Event::Changed { key, value }));
+        assert_eq!(watch.try_next()?, changed(key, Some(2)));
+        assert_eq!(watch.try_next()?, changed(key, None));
+        assert_eq!(watch.try_next()?, None);
+        Ok(())
+    }
+}

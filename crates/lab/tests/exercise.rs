@@ -1,0 +1,35 @@
+//! `exercise` with the real binary: what it writes and how it ends.
+
+mod common;
+
+use common::{Lab, text};
+use serde_json::Value;
+
+/// A short run, with kills of processes that this program starts of itself, finds every answer right, says so, and leaves
+/// nothing behind.
+#[test]
+fn a_short_run_reports() {
+    let lab = Lab::new();
+    let args = [
+        "exercise", "--index", "wort", "--calls", "20000", "--seed", "8", "--json", "--dir", ".",
+    ];
+    let line: Value = serde_json::from_slice(&lab.ok(args)).expect("one line of JSON");
+    assert_eq!((&line["index"], &line["seed"]), (&"wort".into(), &8.into()));
+    assert!(line["calls"].as_u64() >= Some(20_000), "{line}");
+    assert!(line["kills"].as_u64() > Some(0), "{line}");
+    assert!(lab.is_empty(), "no pool is left");
+}
+
+/// Usage errors are told from findings, and a round that cannot be read is named.
+#[test]
+fn usage() {
+    let lab = Lab::new();
+    lab.run(["exercise", "--index", "tree"])
+        .fails(2, &["no index is called 'tree'"]);
+    lab.run(["exercise", "--be-killed", "no round"])
+        .fails(3, &["exercise cannot begin"]);
+    let help = lab.ok(["--help"]);
+    for command in ["bench", "torture", "exercise"] {
+        assert!(text(&help).contains(command), "{}", text(&help));
+    }
+}

@@ -1,0 +1,124 @@
+//! Linux.
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// How a file is mapped whose stores are durable without its file system, where that can be.
+pub(crate) const SYNC: Option<MapFlags> = Some(MapFlags::SHARED_VALIDATE.union(MapFlags::SYNC));
+
+/// How huge pages are asked for.
+pub(crate) const HUGE_PAGES: Option<Advice> = Some(Advice::LinuxHugepage);
+
+/// Whether the system gives huge pages to those who ask.
+pub(crate) fn gives_huge_pages() -> bool {
+    std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
+        .is_ok_and(|setting| !setting.contains("[never]"))
+}
+
+/// The id of the machine's present boot; 0 where it cannot be known.
+pub(crate) fn boot_id() -> u128 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    u128::from_str_radix(&id.trim().replace('-', ""), 16).unwrap_or(0)
+}
+
+/// Random bytes.
+pub(crate) fn random() -> Result<[u8; 16], Errno> {
+    let mut bytes = [0; 16];
+    // Up to 256 bytes come whole.
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(bytes)
+}
+
+/// Allocates the blocks of `from..to`, lengthening the file if need be; what is there stays.
+pub(crate) fn allocate(file: impl AsFd, from: u64, to: u64) -> Result<(), Errno> {
+    rustix::fs::fallocate(file, FallocateFlags::empty(), from, to - from)
+}
+
+/// Gives the blocks of `from..to` back to the file system, which then reads as zeros.
+pub(crate) fn punch(file: impl AsFd, from: u64, to: u64) -> Result<(), Errno> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(file, flags, from, to - from)
+}
+
+/// The process that holds a `flock` on the inode, where the system tells it.
+pub(crate) fn lock_holder(device: u64, inode: u64) -> Option<u32> {
+    let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+    find_holder(&locks, device, inode)
+}
+
+/// Looks the holder up in the lines of `/proc/locks`: `1: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF`.
+fn find_holder(locks: &str, device: u64, inode: u64) -> Option<u32> {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let file = format!("{major:02x}:{minor:02x}:{inode}");
+    locks.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        match fields[..] {
+            [_, "FLOCK", _, "READ" | "WRITE", pid, at, ..] if at == file => {
+                pid.parse().ok().filter(|&pid| pid > 0)
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Whether the processor's caches survive a power loss on this device.
+pub(crate) fn caches_persist(device: u64) -> bool {
+    find_domain(Path::new("/sys"), device)
+}
+
+/// Looks up the region of persistent memory that the device lies in, in the `sysfs` at `sys`.
+fn find_domain(sys: &Path, device: u64) -> bool {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let Ok(device) = sys.join(format!("dev/block/{major}:{minor}")).canonicalize() else {
+        return false;
+    };
+    // …/ndbus0/region0/namespace0.0/block/pmem0: the region above the device says. A device that is put together
+    // from others (LVM, RAID) has no region above it.
+    device
+        .ancestors()
+        .find_map(|directory| std::fs::read_to_string(directory.join("persistence_domain")).ok())
+        .is_some_and(|domain| domain.trim() == "cpu_cache")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The holder of the lock is the one on this device and inode, and only if the system names it.
+    #[test]
+    fn lock_holder_is_found() {
+        let locks = "1: POSIX  ADVISORY  WRITE 7 fd:01:131 0 EOF\n\
+                     2: FLOCK  ADVISORY  WRITE 8 fd:01:132 0 EOF\n\
+                     3: FLOCK  ADVISORY  WRITE 4121 fd:01:131 0 EOF\n\
+                     3: -> FLOCK  ADVISORY  WRITE 9 fd:01:131 0 EOF\n\
+                     4: FLOCK  ADVISORY  WRITE 0 fd:01:133 0 EOF\n\
+                     5: FLOCK  ADVISORY  READ 12 fd:01:134 0 EOF\n";
+        let device = rustix::fs::makedev(0xfd, 1);
+        assert_eq!(find_holder(locks, device, 131), Some(4121));
+        assert_eq!(find_holder(locks, device, 133), None);
+        assert_eq!(find_holder(locks, device, 134), Some(12));
+        assert_eq!(find_holder(locks, device, 135), None);
+        assert_eq!(find_holder("", device, 131), None);
+    }
+
+    /// Write-backs may be left out only where the region above the device says that caches survive.
+    #[test]
+    fn persistence_domain_is_found() {
+        let sys = tempfile::tempdir().expect("a directory");
+        let region = sys.path().join("devices/ndbus0/region0");
+        let block = region.join("namespace0.0/block/pmem0/pmem0p1");
+        std::fs::create_dir_all(&block).expect("a tree");
+        std::fs::create_dir_all(sys.path().join("dev/block")).expect("a tree");
+        std::os::unix::fs::symlink(&block, sys.path().join("dev/block/259:1")).expect("a link");
+        let device = rustix::fs::makedev(259, 1);
+        assert!(!find_domain(sys.path(), device));
+        for (domain, persist) in [("memory_controller\n", false), ("cpu_cache\n", true), ("", false)] {
+            std::fs::write(region.join("persistence_domain"), domain).expect("a file");
+            assert_eq!(find_domain(sys.path(), device), persist, "{domain:?}");
+        }
+        assert!(!find_domain(sys.path(), rustix::fs::makedev(8, 1)));
+    }
+}

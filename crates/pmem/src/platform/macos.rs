@@ -1,0 +1,72 @@
+//! macOS: what the level `process` takes. Nothing here has been run; it is compiled (docs/platforms.md).
+
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags};
+use std::io::Read;
+use std::os::fd::AsFd;
+
+/// Files cannot be mapped so that their stores are durable without the file system.
+pub(crate) const SYNC: Option<MapFlags> = None;
+
+/// There are no huge pages for files, and for other memory only at addresses of the system's choice.
+pub(crate) const HUGE_PAGES: Option<Advice> = None;
+
+/// See [`HUGE_PAGES`].
+pub(crate) fn gives_huge_pages() -> bool {
+    false
+}
+
+/// The id of the machine's present boot; 0 where it cannot be known.
+pub(crate) fn boot_id() -> u128 {
+    // A UUID as text, and a zero.
+    let mut id = [0u8; 64];
+    let mut len = id.len();
+    // SAFETY: the name ends with a zero; `id` has `len` bytes to be written; nothing is set, so there is no new value.
+    let failed = unsafe {
+        libc::sysctlbyname(
+            c"kern.bootsessionuuid".as_ptr(),
+            id.as_mut_ptr().cast(),
+            &mut len,
+            std::ptr::null_mut(),
+            0,
+        )
+    };
+    let hexadecimal: String = id[..len.min(id.len())]
+        .iter()
+        .filter(|byte| byte.is_ascii_hexdigit())
+        .map(|&byte| char::from(byte))
+        .collect();
+    match failed {
+        0 => u128::from_str_radix(&hexadecimal, 16).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Random bytes.
+pub(crate) fn random() -> Result<[u8; 16], Errno> {
+    let mut bytes = [0; 16];
+    let source = std::fs::File::open("/dev/urandom");
+    let read = source.and_then(|mut source| source.read_exact(&mut bytes));
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(bytes)
+}
+
+/// Blocks can only be set apart behind the file's end (`F_PREALLOCATE`), and not for holes: the caller writes zeros.
+pub(crate) fn allocate(_: impl AsFd, _: u64, _: u64) -> Result<(), Errno> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// Free pages keep their blocks.
+pub(crate) fn punch(_: impl AsFd, _: u64, _: u64) -> Result<(), Errno> {
+    Err(Errno::OPNOTSUPP)
+}
+
+/// The system does not tell who has a `flock`.
+pub(crate) fn lock_holder(_: u64, _: u64) -> Option<u32> {
+    None
+}
+
+/// Matters to the level `power` only.
+pub(crate) fn caches_persist(_: u64) -> bool {
+    false
+}
