@@ -13,9 +13,8 @@
 //!
 //! Not here: the thread that sweeps (`sweeper`), and transactions (`transaction::expiring`).
 
-use crate::{Error, KeyRange, Map};
-use index::{Action, Direction, Edit};
-use std::ops::{Bound, ControlFlow};
+use crate::{Error, KeyRange, Map, Swept};
+use index::{Action, Edit};
 use std::time::{Duration, SystemTime};
 
 const HEADER: usize = 8;
@@ -56,15 +55,6 @@ pub struct Expiring {
 
 /// A value, and what is left of its life; `None`: it has no end.
 pub type WithLife = (Vec<u8>, Option<Duration>);
-
-/// What a step of a sweep has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Keys looked at.
-    pub seen: usize,
-    /// Entries removed that were past their end.
-    pub removed: usize,
-}
 
 /// The milliseconds since 1970.
 fn now() -> u64 {
@@ -264,57 +254,14 @@ impl Expiring {
     /// their end, and `cursor` is at the beginning: from where it was, the next step would fail as this one did.
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
         let now = now();
-        let (mut seen, mut over) = (0, Vec::new());
-        let looked = self.look(cursor, limit, |key, value| {
-            seen += 1;
-            if read(value).is_some_and(|(end, _)| is_over(end, now)) {
-                over.push(key.to_vec());
-            }
-        });
-        let mut removed = 0;
-        for key in over {
-            let action = self.change(&key, |found, _| match found {
+        let past = |_: &[u8], value: &[u8]| read(value).is_some_and(|(end, _)| is_over(end, now));
+        self.map.sweep(cursor, limit, past, |key| {
+            let action = self.change(key, |found, _| match found {
                 Some((end, _)) if is_over(end, now) => Action::Remove,
                 _ => Action::Keep,
             })?;
-            removed += usize::from(action == Action::Remove);
-        }
-        looked?;
-        Ok(Swept { seen, removed })
-    }
-
-    /// Shows the next keys after `cursor`, which is then behind the last of them, or at the beginning if there are no
-    /// more or looking failed.
-    fn look(
-        &self,
-        cursor: &mut Option<Vec<u8>>,
-        limit: usize,
-        mut show: impl FnMut(&[u8], &[u8]),
-    ) -> Result<(), Error> {
-        let from = cursor.take();
-        let (mut left, mut last) = (limit, None);
-        let lower = from.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let guard = heap::pin();
-        self.map.index.scan(
-            lower,
-            Bound::Unbounded,
-            Direction::Forward,
-            &guard,
-            &mut |key, value| {
-                show(key, &value);
-                if left > 1 {
-                    left -= 1;
-                    return ControlFlow::Continue(());
-                }
-                last = Some(key.to_vec());
-                ControlFlow::Break(())
-            },
-        )?;
-        if let Some(last) = last {
-            index::behind(&last, lower, Direction::Forward)?;
-            *cursor = Some(last);
-        }
-        Ok(())
+            Ok(action == Action::Remove)
+        })
     }
 }
 

@@ -90,6 +90,7 @@ mod sweeper;
 mod transaction;
 #[cfg(feature = "typed")]
 mod typed;
+mod walk;
 mod watch;
 
 pub use backup::Copied;
@@ -97,7 +98,7 @@ pub use batch::Batch;
 pub use bounds::KeyRange;
 pub use db::Db;
 pub use error::{Error, MAX_NAME};
-pub use expiring::{Expiring, Swept, WithLife};
+pub use expiring::{Expiring, WithLife};
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::Merges;
@@ -117,6 +118,7 @@ pub use sweeper::Sweeper;
 pub use transaction::{Retry, Transaction, TransactionRange};
 #[cfg(feature = "typed")]
 pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
+pub use walk::{Swept, Walked};
 pub use watch::{Event, Watch};
 #[cfg(feature = "derive")]
 pub use wollemi_derive::Key;

@@ -25,7 +25,6 @@ mod seen;
 pub mod tests;
 mod transact;
 mod usage;
-mod walk;
 
 use crate::Error;
 use crate::items::item::{Header, Item};
@@ -166,7 +165,7 @@ impl Store {
     pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
         Ok(self
             .count
-            .step(self.items.index(), limit, &|value| self.holds_flushed(value))?)
+            .step(self.items.map(), limit, &|value| self.holds_flushed(value))?)
     }
 
     /// Whether the item in a value is older than a flush.

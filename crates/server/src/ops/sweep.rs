@@ -40,7 +40,7 @@ pub async fn count(shared: Arc<Shared>) {
 
 /// Sweeps for ever, in steps with this pause between them.
 pub async fn run(shared: Arc<Shared>, pause: Duration) {
-    let mut cursors = vec![Vec::new(); databases::COUNT];
+    let mut cursors = vec![None; databases::COUNT];
     loop {
         let mut pauses = ROUND;
         for (number, store) in shared.databases.all() {

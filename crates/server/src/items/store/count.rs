@@ -13,12 +13,13 @@
 
 use super::pending::Pending;
 use super::usage::Usage;
-use super::walk;
 use crate::items::item::PLACE;
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
-use index::{Action, Edit, Error, Index};
+use index::{Action, Edit, Error};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
+use wollemi::Map;
 
 /// A count of the keys behind the first, which is the server's own record.
 #[derive(Debug, Default)]
@@ -62,28 +63,23 @@ impl Count {
     }
 
     /// Counts the next keys, at most `limit`; whether it is through.
-    pub fn step(
-        &self,
-        index: &dyn Index,
-        limit: usize,
-        is_flushed: &dyn Fn(&[u8]) -> bool,
-    ) -> Result<bool, Error> {
+    pub fn step(&self, map: &Map, limit: usize, is_flushed: &dyn Fn(&[u8]) -> bool) -> Result<bool, Error> {
         // What a panic leaves is a cursor that fits the number: both change after the scan.
         let mut cursor = self.cursor.write().unwrap_or_else(PoisonError::into_inner);
         if self.through.load(Ordering::Acquire) {
             return Ok(true);
         }
         let (mut counted, mut bytes) = (0, 0);
-        let mut next = cursor.clone();
-        let seen = walk::step(index, &mut next, limit, |key, value| {
+        let walked = map.walk(Bound::Excluded(&cursor), limit, |key, value| {
             counted += i64::from(!is_flushed(value));
             bytes += size(key, value.len());
         })?;
         self.items.fetch_add(counted, Ordering::Relaxed);
-        self.dropped.fetch_add(seen as i64 - counted, Ordering::Relaxed);
+        self.dropped
+            .fetch_add(walked.seen as i64 - counted, Ordering::Relaxed);
         self.add_bytes(bytes);
-        *cursor = next;
-        let through = seen < limit;
+        let through = walked.last.is_none();
+        *cursor = walked.last.unwrap_or_default();
         if through {
             self.through.store(true, Ordering::Release);
         }

@@ -1,9 +1,10 @@
 //! Removing what is asked for least.
 
 use super::edit::Remove;
-use super::{Failure, Store, walk};
+use super::{Failure, Store};
 use crate::items::item::Item;
 use index::Action;
+use std::ops::Bound;
 
 /// What a step has removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,9 @@ impl Store {
         now: u64,
     ) -> Result<(usize, Gone), Failure> {
         let (mut dead, mut live) = (Vec::new(), Vec::new());
-        let seen = walk::step(self.items.index(), cursor, limit, |key, value| {
+        let from = std::mem::take(cursor);
+        let map = self.items.map();
+        let walked = map.walk(Bound::Excluded(&from), limit, |key, value| {
             match Item::read(value) {
                 Some(item) if !self.is_dead(&item.header, now) => {
                     let rank = (self.usage.frequency(key), item.header.unique);
@@ -38,6 +41,10 @@ impl Store {
                 // Not ours: requests will say so.
                 None => {}
             }
+        });
+        let seen = walked.map(|walked| {
+            *cursor = walked.last.unwrap_or_default();
+            walked.seen
         });
         let mut gone = Gone::default();
         for key in &dead {

@@ -33,6 +33,11 @@ impl Pending {
         &*self.index
     }
 
+    /// The map itself, for who is in no transaction.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
     /// Whether a transaction runs.
     #[inline]
     pub fn is_on(&self) -> bool {

@@ -1,17 +1,10 @@
 //! Removing items: those that clients delete, and dead ones.
 
 use super::edit::Remove;
-use super::{Failure, Outcome, Store, walk};
+use super::{Failure, Outcome, Store};
 use crate::items::item::Item;
-
-/// What a step of the sweep has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
-    /// Keys looked at.
-    pub seen: usize,
-    /// Dead items removed.
-    pub removed: usize,
-}
+use crate::items::record;
+use wollemi::Swept;
 
 impl Store {
     /// Removes the item if it is dead; whether it was.
@@ -50,19 +43,13 @@ impl Store {
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
     /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again. It is so too after an error of the
     /// walk, before which the dead items that it has met are removed.
-    pub fn sweep(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<Swept, Failure> {
-        let mut dead: Vec<Vec<u8>> = Vec::new();
-        // The record's key comes first, and is never above the bound.
-        let seen = walk::step(self.items.index(), cursor, limit, |key, value| {
-            if Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)) {
-                dead.push(key.to_vec());
-            }
-        });
-        let mut removed = 0;
-        for key in &dead {
-            removed += usize::from(self.bury(key, now)?);
-        }
-        Ok(Swept { seen: seen?, removed })
+    pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize, now: u64) -> Result<Swept, Failure> {
+        // Behind the record, whose key comes first.
+        cursor.get_or_insert_with(|| record::KEY.to_vec());
+        let is_dead =
+            |_: &[u8], value: &[u8]| Item::read(value).is_some_and(|item| self.is_dead(&item.header, now));
+        let map = self.items.map();
+        map.sweep(cursor, limit, is_dead, |key| self.bury(key, now))
     }
 }
 

@@ -93,7 +93,7 @@ mod tests {
 
     /// Swept away is what died.
     fn sweep(store: &Store, now: u64) -> usize {
-        let swept = store.sweep(&mut Vec::new(), 100, now);
+        let swept = store.sweep(&mut None, 100, now);
         swept.expect("the model does not fail").removed
     }
 

@@ -92,7 +92,7 @@ fn keys_out_of_order_end_the_count() {
 /// So do the rounds of the sweep and of the eviction.
 #[test]
 fn keys_out_of_order_end_a_round() {
-    let ((store, _), mut cursor) = (damaged(false), Vec::new());
+    let ((store, _), mut cursor) = (damaged(false), None);
     while store.sweep(&mut cursor, 2, NOW).is_ok() {}
     let ((store, _), mut cursor) = (damaged(false), Vec::new());
     while store.evict(&mut cursor, 2, false, NOW).is_ok() {}
@@ -103,7 +103,12 @@ fn keys_out_of_order_end_a_round() {
 fn a_damaged_spot_ends_a_round() {
     type Step = fn(&Store, &mut Vec<u8>) -> bool;
     let steps: [Step; 2] = [
-        |store, cursor| store.sweep(cursor, 10, NOW + 1).is_ok(),
+        |store, cursor| {
+            let mut place = Some(std::mem::take(cursor));
+            let swept = store.sweep(&mut place, 10, NOW + 1);
+            *cursor = place.unwrap_or_default();
+            swept.is_ok()
+        },
         |store, cursor| store.evict(cursor, 10, true, NOW + 1).is_ok(),
     ];
     for step in steps {
