@@ -16,7 +16,7 @@
 //! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.
 
 use crate::Error;
-use crate::commit::KeyState;
+use crate::key_state::KeyState;
 use crate::reads::RangeRead;
 use crossbeam_utils::CachePadded;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -2,7 +2,8 @@
 //!
 //! How they are carried out: [`commit`](crate::commit).
 
-use crate::commit::{KeyState, Plan};
+use crate::commit::Plan;
+use crate::key_state::KeyState;
 use crate::{Db, Error, Hardware, Map, Media};
 use std::collections::HashSet;
 

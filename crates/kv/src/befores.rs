@@ -10,7 +10,7 @@
 //!    looked at after that.
 
 use crate::Error;
-use crate::iter::BATCH_BYTES;
+use crate::entry::BATCH_BYTES;
 use index::{Action, Direction, Edit};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;

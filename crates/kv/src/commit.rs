@@ -41,69 +41,18 @@
 
 use crate::active::Entered;
 use crate::gate::Gate;
-use crate::guarded::{MapIndex, Traffic};
-use crate::intent::Change;
-use crate::own::Slot;
+use crate::key_state::KeyState;
 use crate::reads::{Points, RangeRead};
+use crate::slots::Slot;
 use crate::store::Store;
-use crate::stripes::{Held, StripeId};
+use crate::stripes::Held;
+use crate::traffic::{Traffic, make};
 use crate::{Error, MAX_KEY, MAX_VALUE, Map, Media};
 use heap::Guard;
-use index::{Remove, Upsert};
 use std::sync::Arc;
 
 /// Looks at each range: see the module's invariants.
 const LOOKS: usize = 2;
-
-/// A key and what it holds, or shall hold.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyState {
-    pub map: Map,
-    pub key: Vec<u8>,
-    pub value: Option<Vec<u8>>,
-}
-
-impl KeyState {
-    pub fn new(map: &Map, key: &[u8], value: Option<&[u8]>) -> KeyState {
-        KeyState {
-            map: map.clone(),
-            key: key.to_vec(),
-            value: value.map(<[u8]>::to_vec),
-        }
-    }
-
-    pub fn change(&self) -> Change<'_> {
-        Change {
-            map: self.map.name(),
-            key: &self.key,
-            value: self.value.as_deref(),
-        }
-    }
-
-    fn stripe(&self) -> StripeId {
-        self.map.index.stripe_of(&self.key)
-    }
-
-    fn check<M: Media>(&self, store: &Store<M>) -> Result<(), Error> {
-        store.refuse_if_foreign(&self.map)?;
-        if self.key.len() > MAX_KEY {
-            return Err(index::Error::KeyTooLong(self.key.len()).into());
-        }
-        match &self.value {
-            Some(value) if value.len() > MAX_VALUE => Err(index::Error::ValueTooLong(value.len()).into()),
-            _ => Ok(()),
-        }
-    }
-
-    pub fn conflict(&self) -> Error {
-        Error::conflict(self.map.name(), &self.key)
-    }
-
-    pub fn holds(&self, guard: &Guard) -> Result<bool, Error> {
-        let found = self.map.index.get(&self.key, guard)?;
-        Ok(found.as_deref() == self.value.as_deref())
-    }
-}
 
 /// What is to be committed: all changes, of different keys, if all that is expected and all that was read is so.
 #[derive(Debug, Default)]
@@ -144,6 +93,18 @@ impl<M: Media> Store<M> {
         }
     }
 
+    /// Refuses a key of another database's map, and what no map can hold.
+    fn check_key(&self, state: &KeyState) -> Result<(), Error> {
+        self.refuse_if_foreign(&state.map)?;
+        if state.key.len() > MAX_KEY {
+            return Err(index::Error::KeyTooLong(state.key.len()).into());
+        }
+        match &state.value {
+            Some(value) if value.len() > MAX_VALUE => Err(index::Error::ValueTooLong(value.len()).into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Commits; `false`, and nothing was changed, if something is not as it is expected. It is durable when this returns.
     ///
     /// # Errors
@@ -151,7 +112,7 @@ impl<M: Media> Store<M> {
     /// [`Error::Conflict`] if something is not as it was read. As `Batch::commit` and `Transaction::commit` say.
     pub fn commit(&self, plan: &Plan) -> Result<bool, Error> {
         let mut keys = plan.expected.iter().chain(&*plan.changes);
-        keys.try_for_each(|key| key.check(self))?;
+        keys.try_for_each(|key| self.check_key(key))?;
         #[cfg(feature = "doubles")]
         self.traffic.doubles.before_commit()?;
         let committed = self.heap.with_room(|| self.try_commit(plan))?;
@@ -278,15 +239,6 @@ impl<M: Media> Store<M> {
         }
         versions.check(stripes, held)
     }
-}
-
-/// Makes a change, in the map's index, for a thread that holds its stripe.
-pub(crate) fn make(change: &Change<'_>, index: &dyn MapIndex) -> Result<(), Error> {
-    match change.value {
-        Some(value) => index.write_held(change.key, &mut Upsert(value))?,
-        None => index.write_held(change.key, &mut Remove)?,
-    };
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,29 +1,11 @@
 //! For the tests of programs that take a database: maps that an index of theirs holds, and commits that fail.
 
-use crate::guarded::{Guarded, MapIndex};
+use crate::guarded::Guarded;
+use crate::traffic::MapIndex;
 use crate::{Db, Error, Map, Media};
 use index::{Action, Direction, Edit, Edits, Faults, Guard, Index, Merges, Still, Value, Visit};
 use std::ops::Bound;
-use std::sync::{Arc, OnceLock};
-
-/// What is asked before each commit.
-type Before = Box<dyn Fn() -> Result<(), Error> + Send + Sync>;
-
-/// What a test has put before the commits of a database.
-#[derive(Default)]
-pub(crate) struct Doubles(OnceLock<Before>);
-
-impl Doubles {
-    pub fn before_commit(&self) -> Result<(), Error> {
-        self.0.get().map_or(Ok(()), |before| before())
-    }
-}
-
-impl std::fmt::Debug for Doubles {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doubles").finish_non_exhaustive()
-    }
-}
+use std::sync::Arc;
 
 /// An index of somebody else's.
 struct Foreign(Arc<dyn Index>);

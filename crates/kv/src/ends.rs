@@ -1,6 +1,6 @@
 //! Both ends of a map: reading and taking its first and its last entry.
 
-use crate::iter::Entry;
+use crate::entry::Entry;
 use crate::merge::Read;
 use crate::{Error, Map};
 use index::Direction;

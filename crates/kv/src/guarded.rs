@@ -1,54 +1,20 @@
-//! Indexes as maps have them: each write comes through the database's [`Gate`] and takes its key's
+//! Indexes as maps have them: each write comes through the database's [gate](crate::gate) and takes its key's
 //! [stripe](crate::stripes); what it replaces is kept for the snapshots that there are, and its change is told to the
 //! watches.
 //!
 //! Reads go straight to the index.
 
-use crate::active::Active;
-use crate::befores::Befores;
-use crate::gate::{Closed, Gate};
-use crate::own::Slots;
+use crate::gate::Closed;
+use crate::slots::Slots;
 use crate::store::Store;
-use crate::stripes::{Held, StripeId, Stripes, hash, stripe_of};
-use crate::transaction::Check;
-use crate::watch::Watches;
+use crate::stripes::{Held, StripeId, hash, stripe_of};
+use crate::traffic::{Check, MapIndex, Traffic};
 use crate::{Entry, Map};
 use heap::{Guard, Heap};
 use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
 use pmem::Media;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-
-/// What the maps of a database have in common.
-#[derive(Debug, Default)]
-pub(crate) struct Traffic {
-    pub gate: Gate,
-    pub stripes: Stripes,
-    pub active: Active,
-    pub befores: Befores,
-    pub watches: Watches,
-    #[cfg(feature = "doubles")]
-    pub doubles: crate::doubles::Doubles,
-}
-
-/// An index behind the gate.
-pub(crate) trait MapIndex: Index {
-    /// Writes, for a thread that holds the key's stripe.
-    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
-
-    /// The stripe of a key.
-    fn stripe_of(&self, key: &[u8]) -> StripeId;
-
-    /// Closes the database's gate.
-    fn close_gate(&self) -> Result<Closed<'_>, Error>;
-
-    /// The database's.
-    fn traffic(&self) -> &Arc<Traffic>;
-
-    /// Removes the entry at the end at which a scan in this direction begins, in a transaction; `map` is the handle to
-    /// this index.
-    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error>;
-}
 
 /// An index behind the gate, by its type.
 pub(crate) struct Guarded<I, M: Media> {

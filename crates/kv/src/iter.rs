@@ -4,16 +4,11 @@
 //! as one likes and sent to another thread; it holds a handle of its map. Iterators that borrow from the pool are in [`reader`](crate::Reader).
 
 use crate::Error;
-use crate::guarded::MapIndex;
+use crate::entry::{BATCH_BYTES, Entry};
+use crate::traffic::MapIndex;
 use index::{Batch, Direction, ReadAhead};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
-
-/// Large values end a batch early.
-pub(crate) const BATCH_BYTES: usize = 1 << 20;
-
-/// A key and its value.
-pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// A double-ended iterator over a map's entries in key order, which owns what it yields.
 ///

@@ -1,7 +1,7 @@
 //! Maps: the named, ordered collections of a database.
 
 use crate::bounds::KeyRange;
-use crate::guarded::MapIndex;
+use crate::traffic::MapIndex;
 use crate::{Error, IndexKind, Iter, Reader, Watch};
 use index::{Action, Edit, Index};
 use std::ops::{Bound, ControlFlow};
@@ -153,7 +153,12 @@ impl Map {
     pub fn watch(&self, prefix: impl AsRef<[u8]>, capacity: usize) -> Result<Watch, Error> {
         let _closed = self.index.close_gate()?;
         let traffic = self.index.traffic();
-        Ok(Watch::new(traffic, self.name(), prefix.as_ref(), capacity))
+        Ok(Watch::new(
+            &traffic.watches,
+            self.name(),
+            prefix.as_ref(),
+            capacity,
+        ))
     }
 
     /// Upserts many entries and returns how many there were. Each is durable on its own: when one fails, those

@@ -1,7 +1,7 @@
 //! Reading an index with something laid over it: what keys held before (snapshots), or what they are changed to
 //! (transactions).
 
-use crate::iter::{BATCH_BYTES, Entry};
+use crate::entry::{BATCH_BYTES, Entry};
 use index::{Direction, Index};
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};

@@ -1,6 +1,7 @@
 //! Changes that are kept back, and the maps as they would be with them.
 
-use crate::commit::{KeyState, Plan};
+use crate::commit::Plan;
+use crate::key_state::KeyState;
 use crate::merge::ordered;
 use crate::{Db, Error, MAX_KEY, MAX_VALUE, Map, Media};
 use heap::Guard;

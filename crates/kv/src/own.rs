@@ -7,17 +7,15 @@
 //! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the
 //! older kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
 
-use crate::commit::{KeyState, make};
-use crate::gate::{Gate, wait};
-use crate::guarded::MapIndex;
 use crate::intent::{self, Change, INTENT, Intent, Own, SLOTS, SingleSlot};
+use crate::key_state::KeyState;
 use crate::store::Store;
+use crate::traffic::{MapIndex, make};
 use crate::{Error, Media};
 use heap::{Access, Guard, SetApart, footprint};
 use pmem::{Lacks, Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Bytes that a change may need beside its own, for nodes that it splits.
 const CHANGE_ROOM: usize = 4096;
@@ -36,62 +34,6 @@ const SHORT: usize = 2048;
 
 /// Bytes of the object that holds a value, beside its key and its value.
 const HEADER: usize = 64;
-
-/// Where the root is, once that is known, and which of its slots are claimed.
-#[derive(Debug, Default)]
-pub(crate) struct Slots {
-    root: OnceLock<Offset>,
-    claimed: AtomicU32,
-}
-
-const _: () = assert!(SLOTS <= u32::BITS as usize);
-
-/// A slot that this thread has claimed, until this is dropped.
-#[derive(Debug)]
-pub(crate) struct Slot<'s> {
-    slots: &'s Slots,
-    number: usize,
-    pub slot: &'s PSlot,
-}
-
-impl Drop for Slot<'_> {
-    fn drop(&mut self) {
-        self.slots.claimed.fetch_and(!(1 << self.number), SeqCst);
-    }
-}
-
-impl Slots {
-    /// Claims a slot; waits until one is free. The caller has a pass, and waits for holders of passes only.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unfinished`](index::Error::Unfinished)
-    pub fn claim<'s, M: Media>(
-        &'s self,
-        own: &'s Own,
-        gate: &Gate,
-        media: &M,
-    ) -> Result<Slot<'s>, index::Error> {
-        let mut turn = 0;
-        loop {
-            let claimed = self.claimed.load(SeqCst);
-            let number = claimed.trailing_ones() as usize;
-            if let Some(slot) = own.intents.get(number) {
-                let bit = 1 << number;
-                if self.claimed.fetch_or(bit, SeqCst) & bit == 0 {
-                    return Ok(Slot {
-                        slots: self,
-                        number,
-                        slot,
-                    });
-                }
-            } else {
-                gate.refuse_if_shut()?;
-                wait(&mut turn, media);
-            }
-        }
-    }
-}
 
 /// The database's root, of either kind.
 enum Root {

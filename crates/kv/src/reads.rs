@@ -3,7 +3,7 @@
 //! I1 The version of a stripe is noted before a key of it is read.
 //! I2 A range is noted as far as it was read, with all that the index had there.
 
-use crate::commit::KeyState;
+use crate::key_state::KeyState;
 use crate::stripes::{Held, StripeId, Stripes};
 use crate::{Entry, Error, Map};
 use heap::Guard;

@@ -4,9 +4,9 @@
 //! (`befores`); a reader of the snapshot reads the index and then the notes, which take precedence.
 
 use crate::befores::Kept;
-use crate::guarded::Traffic;
-use crate::iter::Entry;
+use crate::entry::Entry;
 use crate::merge::{self, Read};
+use crate::traffic::Traffic;
 use crate::{Db, Error, Hardware, IndexKind, KeyRange, Map, MapInfo, Media};
 use index::{Batch, Direction, ReadAhead};
 use std::ops::Bound;

@@ -3,14 +3,12 @@
 //! Each map is a root of the heap. The root says which index holds it, and so who opens and who traces it; a kind that
 //! this program does not know is refused, never guessed at.
 
-use crate::guarded::{Guarded, MapIndex, Traffic};
 use crate::intent;
-use crate::own::Slots;
 use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
+use crate::slots::Slots;
+use crate::traffic::Traffic;
 use crate::{Error, IndexKind, Media};
-use heap::{Heap, Removed, Root, State, Trace, Tracers};
-use index::Index;
-use indexes::WithIndex;
+use heap::{Heap, Root, State, Tracers};
 use pmem::Pool;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,26 +20,6 @@ pub(crate) struct Store<M: Media> {
     pub slots: Arc<Slots>,
     /// Changes of commits that the opening has carried out.
     pub carried_out: usize,
-}
-
-/// What was a map's root, and what knows what hangs from it.
-pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
-
-/// What a map was opened as, and its index.
-type Opened = (IndexKind, Arc<dyn MapIndex>);
-
-/// An index as a handle that can be shared, behind the store's gate.
-struct Shared<'s, M: Media> {
-    store: &'s Store<M>,
-    name: &'s str,
-}
-
-impl<M: Media> WithIndex for Shared<'_, M> {
-    type Out = Arc<dyn MapIndex>;
-    fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
-        let store = self.store;
-        Arc::new(Guarded::new(index, self.name, store))
-    }
 }
 
 impl<M: Media> Store<M> {
@@ -61,53 +39,12 @@ impl<M: Media> Store<M> {
         Ok(store)
     }
 
-    fn shared<'s>(&'s self, name: &'s str) -> Shared<'s, M> {
-        Shared { store: self, name }
-    }
-
     /// Refuses to write where the pool is opened to be read.
     pub fn refuse_if_read_only(&self) -> Result<(), index::Error> {
         match self.heap.pool().is_read_only() {
             true => Err(index::Error::ReadOnly),
             false => Ok(()),
         }
-    }
-
-    pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
-        self.refuse_if_read_only()?;
-        Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
-    }
-
-    /// Opens a map as what it is; as `wanted`, if it can be opened as that.
-    pub fn open(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Opened>, Error> {
-        let Some(root) = self.heap.root(name.as_bytes())? else {
-            return Ok(None);
-        };
-        let found = kind_of(name, &root)?;
-        let kind = match wanted {
-            Some(wanted) if wanted == found || wanted.holds(&root) => wanted,
-            Some(wanted) => return Err(Error::other_index(name, found, wanted)),
-            None => found,
-        };
-        let index = kind.open(&self.heap, name.as_bytes(), self.shared(name))?;
-        Ok(index.map(|index| (kind, index)))
-    }
-
-    /// Unlinks a map, which nobody has open. What hung from it is for the caller to retire, by the tracer that comes with
-    /// it.
-    pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
-        self.refuse_if_read_only()?;
-        // Opened, so that nothing of an index that is being closed is at work any more.
-        let Some((kind, _)) = self.open(name, None)? else {
-            return Ok(None);
-        };
-        let _closed = self.traffic.gate.close(self.heap.media())?;
-        if self.traffic.befores.are_kept() {
-            return Err(Error::MapInUse(name.to_owned()));
-        }
-        // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
-        let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
-        Ok(removed.map(|removed| (removed, kind.tracer())))
     }
 
     /// The maps, by name. A root of another program's making has its name made readable.
@@ -211,18 +148,6 @@ fn tracers<M: Media>() -> Tracers<M> {
     tracers
 }
 
-/// What holds a map.
-fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
-    let name = || name.to_owned();
-    IndexKind::of(root).ok_or_else(|| match IndexKind::left_out(root) {
-        Some(index) => Error::LeftOut { name: name(), index },
-        None => Error::OtherKind {
-            name: name(),
-            kind: root.kind,
-        },
-    })
-}
-
 fn map_info(name: &[u8], root: &Root) -> MapInfo {
     let index = match IndexKind::of(root) {
         Some(kind) => kind.to_string(),
@@ -237,7 +162,7 @@ fn map_info(name: &[u8], root: &Root) -> MapInfo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heap::Access;
+    use heap::{Access, Trace};
     use pmem::{Hardware, Link, PoolOptions};
     use std::sync::atomic::{AtomicU64, Ordering};
 

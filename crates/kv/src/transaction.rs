@@ -11,10 +11,10 @@ mod retry;
 mod typed;
 
 pub use iter::TransactionRange;
-pub(crate) use pop::Check;
 pub use retry::Retry;
 
-use crate::commit::{KeyState, Plan};
+use crate::commit::Plan;
+use crate::key_state::KeyState;
 use crate::overlay::Overlay;
 use crate::reads::Reads;
 use crate::store::Store;

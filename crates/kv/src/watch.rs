@@ -55,16 +55,11 @@ pub enum Event<K = Vec<u8>, V = Vec<u8>> {
 #[derive(Debug)]
 pub struct Watch {
     queue: Arc<Queue>,
-    traffic: Weak<crate::guarded::Traffic>,
+    watches: Weak<Watches>,
 }
 
 impl Watch {
-    pub(crate) fn new(
-        traffic: &Arc<crate::guarded::Traffic>,
-        map: &str,
-        prefix: &[u8],
-        capacity: usize,
-    ) -> Watch {
+    pub(crate) fn new(watches: &Arc<Watches>, map: &str, prefix: &[u8], capacity: usize) -> Watch {
         let queue = Arc::new(Queue {
             map: map.into(),
             prefix: prefix.into(),
@@ -72,10 +67,10 @@ impl Watch {
             waiting: Mutex::default(),
             more: Condvar::new(),
         });
-        traffic.watches.add(queue.clone());
+        watches.add(queue.clone());
         Watch {
             queue,
-            traffic: Arc::downgrade(traffic),
+            watches: Arc::downgrade(watches),
         }
     }
 
@@ -117,8 +112,8 @@ impl Iterator for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some(traffic) = self.traffic.upgrade() {
-            traffic.watches.remove(&self.queue);
+        if let Some(watches) = self.watches.upgrade() {
+            watches.remove(&self.queue);
         }
     }
 }

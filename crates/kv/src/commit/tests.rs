@@ -1,8 +1,10 @@
 //! Commits that are held, or fail, in the middle.
 
 use super::*;
-use crate::guarded::Traffic;
+use crate::intent::Change;
 use crate::intent::{self, INTENT, Intent, SingleSlot};
+use crate::stripes::StripeId;
+use crate::traffic::{MapIndex, Traffic};
 use crate::{Db, IndexKind, Options};
 use crossbeam_utils::sync::Parker;
 use index::{Action, Direction, Edit, Faults, Index, Value, Visit};
@@ -85,7 +87,7 @@ impl MapIndex for Held {
         &self,
         map: &Map,
         direction: Direction,
-        check: &crate::transaction::Check<'_>,
+        check: &crate::traffic::Check<'_>,
     ) -> Result<Option<crate::Entry>, Error> {
         self.map.index.pop(map, direction, check)
     }

@@ -3,7 +3,7 @@
 //! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded. What
 //!    was read ahead and not yielded is taken off again, where the iterator was used from one end only.
 
-use crate::iter::Entry;
+use crate::entry::Entry;
 use crate::merge::{self, Read};
 use crate::overlay::Changes;
 use crate::reads::{RangeRead, Reads};

@@ -4,16 +4,14 @@
 //! An empty map is read as one gap.
 
 use super::Retry;
-use crate::iter::Entry;
+use crate::entry::Entry;
 use crate::merge::Read;
 use crate::reads::RangeRead;
 use crate::store::Store;
+use crate::traffic::Check;
 use crate::{Error, Map, Media};
 use index::Direction;
 use std::ops::Bound;
-
-/// Says whether an entry may be taken: an error leaves it where it is.
-pub(crate) type Check<'c> = dyn Fn(&Entry) -> Result<(), Error> + 'c;
 
 impl<M: Media> Store<M> {
     /// Removes the entry at the end at which a scan in this direction begins, if `check` lets it go.

@@ -1,0 +1,7 @@
+//! Entries, as those have them who read several at a time.
+
+/// Large values end a batch early.
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
+
+/// A key and its value.
+pub type Entry = (Vec<u8>, Vec<u8>);
