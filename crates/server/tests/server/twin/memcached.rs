@@ -87,6 +87,14 @@ const OUR_OWN: &[&str] = &[
     "slowlog_length",
     // There only with a limit to idle time.
     "idle_kicks",
+    "pool_level",
+    "pool_generation",
+    "pool_bytes",
+    "pool_used_bytes",
+    "pool_free_bytes",
+    "pool_given_back_bytes",
+    "pool_unswept_bytes",
+    "pool_recovery",
 ];
 
 /// What programs look for that watch a memcached.

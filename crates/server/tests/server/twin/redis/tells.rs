@@ -179,7 +179,20 @@ fn sections(text: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
 }
 
 /// What this server alone tells.
-const OUR_OWN: &[&str] = &["wollemi_version", "threads", "keyspace_exact", "http_hangups"];
+const OUR_OWN: &[&str] = &[
+    "wollemi_version",
+    "threads",
+    "keyspace_exact",
+    "http_hangups",
+    "pool_level",
+    "pool_generation",
+    "pool_bytes",
+    "pool_used_bytes",
+    "pool_free_bytes",
+    "pool_given_back_bytes",
+    "pool_unswept_bytes",
+    "pool_recovery",
+];
 
 /// What programs look for that watch a Redis server.
 const WATCHED: &[&str] = &[
