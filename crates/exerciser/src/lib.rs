@@ -13,6 +13,7 @@
 //! | `worker` | carrying calls out, comparing their answers |
 //! | `round` | opening, threads, comparison, end |
 //! | `ledger` | what a process that is killed has acknowledged |
+//! | `server` | the same of the server, which users ask over its protocols |
 //!
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
 //! machine's affair: a seed that has failed is likely to fail again, but need not.
@@ -22,6 +23,7 @@ mod ledger;
 mod op;
 mod random;
 mod round;
+mod server;
 mod truth;
 mod worker;
 
@@ -53,6 +55,9 @@ pub struct Settings {
     /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there
     /// are none.
     pub child: Option<fn(&str) -> Command>,
+    /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads` are
+    /// then its users, up to one fewer, and `child` does not matter.
+    pub server: Option<PathBuf>,
 }
 
 /// What was done.
@@ -92,6 +97,9 @@ pub struct Failure {
 ///
 /// The first failure.
 pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Report, Failure> {
+    if let Some(program) = &settings.server {
+        return server::run(settings, program, progress);
+    }
     let started = Instant::now();
     let mut report = Report::default();
     let goes_on = |report: &Report| report.calls < settings.calls && started.elapsed() < settings.budget;

@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         calls: number("WOLLEMI_CALLS", 1_500_000),
         directory: directory.path().to_owned(),
         child: Some(child),
+        server: None,
     };
     match run(&settings, |_| ()) {
         Ok(report) => {

@@ -38,8 +38,12 @@ pub struct Args {
     /// Where the pools are made [default: a new directory among the temporary ones]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Exercise the server instead, which users ask over memcached's and Redis's protocols: `serve` of this program, or of
+    /// the one given
+    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
+    server: Option<Option<PathBuf>>,
     /// End no round by killing a process
-    #[arg(long)]
+    #[arg(long, conflicts_with = "server")]
     no_kills: bool,
     /// Report as JSON, one object
     #[arg(long)]
@@ -47,6 +51,12 @@ pub struct Args {
     /// The round of a process that is going to be killed
     #[arg(long, hide = true, value_name = "ROUND")]
     be_killed: Option<String>,
+}
+
+/// The program that has `serve`: beside this one, if it is not this one.
+fn wollemi() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.with_file_name("wollemi")
 }
 
 /// The process that carries out a round until it is killed: this program.
@@ -91,6 +101,7 @@ impl Args {
             calls: self.calls,
             directory,
             child: (!self.no_kills).then_some(child),
+            server: self.server.clone().map(|program| program.unwrap_or_else(wollemi)),
         };
         let bar = ProgressBar::new(self.budget.as_secs());
         bar.set_style(
@@ -126,9 +137,10 @@ impl Args {
                 } else {
                     let (index, threads, seed) = (&self.index, self.threads, failure.seed);
                     writeln!(out, "{failure}")?;
+                    let server = self.server.as_ref().map_or("", |_| " --server");
                     writeln!(
                         out,
-                        "again: wollemi exercise --index {index} --threads {threads} --seed {seed}"
+                        "again: wollemi exercise{server} --index {index} --threads {threads} --seed {seed}"
                     )?;
                 }
                 out.flush()?;
