@@ -34,13 +34,13 @@ fn main() -> ExitCode {
     let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());
     let settings = Settings {
         seed: number("WOLLEMI_SEED", 1),
-        threads: 0,
+        threads: number("WOLLEMI_THREADS", 0) as usize,
         kinds: kinds.collect(),
         budget: Duration::from_secs(number("WOLLEMI_SECONDS", 20)),
         calls: number("WOLLEMI_CALLS", 1_500_000),
         directory: directory.path().to_owned(),
         child: Some(child),
-        server: None,
+        server: std::env::var_os("WOLLEMI_SERVER").map(Into::into),
     };
     match run(&settings, |_| ()) {
         Ok(report) => {

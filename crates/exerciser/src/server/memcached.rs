@@ -174,7 +174,7 @@ fn store(draw: &mut Draw<'_>, name: &'static str) -> Step {
         }
         _ => "NOT_STORED",
     };
-    let quiet = draw.random.one_in(8);
+    let quiet = draw.quiet();
     let mut request = format!("{name} ").into_bytes();
     request.extend(draw.key(place));
     request.extend(format!(" {flags} {word} {}", data.len()).bytes());
@@ -196,7 +196,7 @@ fn answers(answer: &str, quiet: bool) -> Vec<Expected> {
 
 /// A request of one line about one key.
 fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answer: &str) -> Step {
-    let quiet = draw.random.one_in(8);
+    let quiet = draw.quiet();
     let mut request = format!("{name} ").into_bytes();
     request.extend(draw.key(place));
     if !word.is_empty() {

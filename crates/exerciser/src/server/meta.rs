@@ -30,7 +30,13 @@ impl Command {
 
     /// Adds some of these flags, in any order.
     fn some_of(&mut self, draw: &mut Draw<'_>, flags: &[&str]) {
-        let mut some: Vec<_> = flags.iter().filter(|_| draw.random.one_in(2)).collect();
+        let may_be_quiet = draw.may_be_quiet;
+        let may_be = |flag: &&&str| may_be_quiet || **flag != "q";
+        let mut some: Vec<_> = flags
+            .iter()
+            .filter(may_be)
+            .filter(|_| draw.random.one_in(2))
+            .collect();
         while !some.is_empty() {
             let flag = some.swap_remove(draw.random.index(some.len()));
             self.flags.push((*flag).to_owned());
@@ -145,7 +151,8 @@ pub(super) fn get(draw: &mut Draw<'_>) -> Step {
         let shown = touch(draw, place, life);
         // What is over is shown once more.
         if let (Life::Over, Some(item)) = (life, shown) {
-            let answer = shown_item(draw, &command, &item, false);
+            let won = item.marks & (STALE | AWAITED) == STALE;
+            let answer = shown_item(draw, &command, &item, won);
             return command.step(draw, "mg", request, Some(answer));
         }
     }
@@ -155,7 +162,7 @@ pub(super) fn get(draw: &mut Draw<'_>) -> Step {
         return command.step(draw, "mg", request, answer);
     };
     let awaited = item.marks & AWAITED != 0;
-    let won = made || soon && item.end.is_some() && !awaited || item.marks & STALE != 0 && !awaited;
+    let won = made || !awaited && (item.marks & STALE != 0 || soon && item.end.is_some());
     let answer = shown_item(draw, &command, &item, won);
     if won {
         let marks = item.marks | AWAITED;

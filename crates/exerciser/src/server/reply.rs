@@ -42,12 +42,12 @@ impl Reply {
             Reply::Line(text) | Reply::Error(text) => String::from_utf8_lossy(text),
             _ => return false,
         };
-        (text.starts_with("SERVER_ERROR ") || text.starts_with("ERR ")) && text.contains("is full")
+        (text.starts_with("SERVER_ERROR ") || text.starts_with("ERR ")) && text.contains("no room for")
     }
 }
 
 /// A word of a line.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Word {
     Is(Vec<u8>),
     /// The unique of an item, behind this label.
@@ -63,7 +63,7 @@ impl Word {
 }
 
 /// What has to be answered.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) enum Expected {
     Is(Reply),
     /// A line of these words.
@@ -202,6 +202,39 @@ impl fmt::Debug for Reply {
             Reply::Null => write!(f, "nil"),
             Reply::Array(all) => f.debug_list().entries(all).finish(),
             Reply::Value(line, data) => write!(f, "{} \"{}\"", shown(line), shown(data)),
+        }
+    }
+}
+
+impl fmt::Debug for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Is(text) => write!(f, "{}", shown(text)),
+            Word::Unique(label, ..) => write!(f, "{label}(unique)"),
+            Word::Left(end) => write!(f, "t(seconds to {end:?})"),
+        }
+    }
+}
+
+impl fmt::Debug for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Is(reply) => write!(f, "{reply:?}"),
+            Expected::Line(words) => write!(f, "{words:?}"),
+            Expected::Value(words, data) => write!(f, "{words:?} \"{}\"", shown(data)),
+            Expected::All(all) => f.debug_list().entries(all).finish(),
+            Expected::Left(end, unit) => write!(f, "what is left to {end:?}, by {unit} ms"),
+            Expected::Ends(end, unit) => write!(f, "{end:?}, by {unit} ms"),
+            Expected::Keys { own, ordered, .. } => {
+                write!(f, "{}", if *ordered { "in this order" } else { "in any order" })?;
+                let entries = own.iter().map(|(key, data)| match data {
+                    None => shown(key),
+                    Some(data) => format!("{} = {}", shown(key), shown(data)),
+                });
+                f.debug_list().entries(entries).finish()
+            }
+            Expected::OneOf(some) => write!(f, "one of {some:?}"),
+            Expected::Any => write!(f, "anything"),
         }
     }
 }

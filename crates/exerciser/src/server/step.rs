@@ -37,6 +37,8 @@ pub(super) struct Draw<'a> {
     pub stamp: &'a mut u64,
     /// The database that the Redis connection has selected.
     pub database: &'a mut usize,
+    /// Whether requests may ask for no answer. Where one may be refused, they may not.
+    pub may_be_quiet: bool,
     changes: Vec<Change>,
 }
 
@@ -52,21 +54,27 @@ pub(super) enum Life {
 impl<'a> Draw<'a> {
     pub fn new(
         random: &'a mut Random,
+        (number, keys): (usize, &'a Keys),
         truth: &'a mut Truth,
-        keys: &'a Keys,
-        user: usize,
         stamp: &'a mut u64,
         database: &'a mut usize,
+        may_be_quiet: bool,
     ) -> Draw<'a> {
         Draw {
             random,
             truth,
             keys,
-            user,
+            user: number,
             stamp,
             database,
+            may_be_quiet,
             changes: Vec::new(),
         }
+    }
+
+    /// Whether this request asks for no answer.
+    pub fn quiet(&mut self) -> bool {
+        self.may_be_quiet && self.random.one_in(8)
     }
 
     /// The step of this request, with all that was changed since the last one.

@@ -115,9 +115,11 @@ impl Truth {
     }
 
     pub fn set(&mut self, place: Place, item: Option<Item>) {
+        let unique = item.as_ref().and_then(|item| item.unique);
         let old = std::mem::replace(&mut self.items[place.0][place.1], item);
-        if place.0 == SHARED && let Some(unique) = old.and_then(|old| old.unique) {
-            self.outdated[place.1] = Some(unique);
+        if place.0 == SHARED {
+            let outdated = &mut self.outdated[place.1];
+            *outdated = old.and_then(|old| old.unique).or(*outdated).filter(|&old| Some(old) != unique);
         }
     }
 

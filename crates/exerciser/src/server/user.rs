@@ -127,15 +127,17 @@ impl<'u> Session<'u> {
             keys,
             truth,
             stamp,
+            pipeline,
             ..
         } = &mut *self.user;
+        let (random, database) = (&mut self.random, &mut self.database);
         by(&mut Draw::new(
-            &mut self.random,
+            random,
+            (*number, keys),
             truth,
-            keys,
-            *number,
             stamp,
-            &mut self.database,
+            database,
+            *pipeline > 1,
         ))
     }
 

@@ -115,7 +115,7 @@ impl Connection {
             (b'-', text) => Reply::Error(text.to_vec()),
             (b':', text) => Reply::Int(number(text, &line)?),
             (b'$' | b'*', b"-1") | (b'_', _) => Reply::Null,
-            (b'$', len) => Reply::Bulk(self.data(number(len, &line)?)?.into()),
+            (b'$' | b'=', len) => Reply::Bulk(self.data(number(len, &line)?)?.into()),
             (b'*', count) => Reply::Array(self.several(number(count, &line)?)?),
             (b'%', count) => Reply::Array(self.several(2 * number::<usize>(count, &line)?)?),
             _ => return Err(odd(&line)),
