@@ -18,6 +18,7 @@
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
 //! machine's affair: a seed that has failed is likely to fail again, but need not.
 
+mod calls;
 mod keys;
 mod ledger;
 mod op;
@@ -27,6 +28,7 @@ mod server;
 mod truth;
 mod worker;
 
+pub use crate::calls::Calls;
 use crate::random::Random;
 use crate::round::{End, Exercise};
 use std::path::{Path, PathBuf};
@@ -61,7 +63,7 @@ pub struct Settings {
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Calls whose answers were compared.
     pub calls: u64,
@@ -75,6 +77,8 @@ pub struct Report {
     pub kills: u64,
     /// Time taken, in seconds.
     pub seconds: f64,
+    /// How often each function, or each command of the server, was called and has answered.
+    pub called: Calls,
 }
 
 /// An answer that is not as it must be, or a pool that is not in order.

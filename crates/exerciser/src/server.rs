@@ -16,7 +16,6 @@
 //! | `settle` | comparing what is there after a start |
 //! | `round` | start, users, end |
 
-mod calls;
 mod memcached;
 mod meta;
 mod process;
@@ -55,7 +54,7 @@ pub(crate) fn run(
         remove(&settings.directory);
         let mut exercise = Exercise::new(seed, users, &settings.kinds, program, &settings.directory);
         report.pools += 1;
-        let before = report;
+        let before = report.clone();
         let rounds = 3 + random.below(8);
         for round in 1..=rounds {
             let longest = random.pick(&[30, 300, 1000]);
@@ -78,7 +77,10 @@ pub(crate) fn run(
             })?;
             report.openings += 1;
             report.kills += u64::from(matches!(end, End::Kill(_)));
-            report.calls = before.calls + exercise.calls().total();
+            let called = exercise.calls();
+            report.calls = before.calls + called.total();
+            report.called = before.called.clone();
+            report.called.join(&called);
             report.refused = before.refused + exercise.users.iter().map(|user| user.refused).sum::<u64>();
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);

@@ -8,6 +8,7 @@ use crate::exit::{Failure, Outcome};
 use exerciser::{MAX_THREADS, Report, Settings};
 use indexes::IndexKind;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -150,18 +151,20 @@ impl Args {
     }
 
     fn print(&self, out: &mut impl Write, report: &Report) -> std::io::Result<()> {
-        let &Report {
+        let Report {
             calls,
             refused,
             pools,
             openings,
             kills,
             seconds,
+            called,
         } = report;
         if self.json {
             let report = serde_json::json!({
                 "index": self.index, "seed": self.seed, "calls": calls, "refused": refused, "pools": pools,
                 "openings": openings, "kills": kills, "seconds": seconds,
+                "called": called.iter().collect::<BTreeMap<_, _>>(),
             });
             writeln!(out, "{report}")?;
         } else {
@@ -169,8 +172,8 @@ impl Args {
                 out,
                 "{} calls ({} refused for want of room or because a map was in use), {pools} pools, {openings} openings, \
                  {kills} kills in {seconds:.1} s: every answer right",
-                HumanCount(calls),
-                HumanCount(refused),
+                HumanCount(*calls),
+                HumanCount(*refused),
             )?;
         }
         out.flush()

@@ -61,7 +61,10 @@ impl Server {
             BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
         }
         let ready: serde_json::Value = serde_json::from_str(&line)
-            .map_err(|_| format!("the server does not start: it says '{}'{}", line.trim_end(), server.log()))?;
+            .map_err(|_| {
+                let (arguments, log) = (arguments.join(" "), server.log());
+                format!("the server does not start with {arguments}: it says '{}'{log}", line.trim_end())
+            })?;
         let address = |of: &str| ready[of][0].as_str().unwrap_or_default().to_owned();
         server.memcached = address("memcached");
         server.redis = address("redis");

@@ -1,11 +1,11 @@
 //! A round: the server is started, what it holds is compared, users ask it, and it ends.
 
-use super::calls::Calls;
 use super::process::{BACKUP, LOG, MEMCACHED_SOCKET, REDIS_SOCKET, Server};
 use super::reply::Reply;
 use super::settle::settle;
 use super::user::{Session, Stop, User};
 use super::wire::{Connection, Protocol};
+use crate::calls::Calls;
 use crate::random::Random;
 use std::fs::File;
 use std::io::BufReader;
@@ -65,11 +65,16 @@ impl Exercise {
     }
 
     fn start(&self, random: &mut Random) -> Result<Server, String> {
+        // A server that looks for no unused space cannot start over a full pool.
+        let recovery_threads = match self.max_size {
+            Some(_) => random.pick(&[1, 2, 4]),
+            None => random.pick(&[0, 1, 2, 4]),
+        };
         let mut arguments = vec![
             "--index".to_owned(),
             self.kind.name().to_owned(),
             "--recovery-threads".to_owned(),
-            random.pick(&[0, 1, 2, 4]).to_string(),
+            recovery_threads.to_string(),
             "--threads".to_owned(),
             random.pick(&[1, 2, 3]).to_string(),
         ];

@@ -1,11 +1,11 @@
 //! A user: two connections, one of each protocol, and what its own keys must hold.
 
-use super::calls::Calls;
 use super::reply::{Expected, Reply, Sent, shown};
 use super::step::{Draw, Step};
 use super::truth::{End, Keys, OWN, SHARED, Truth, now};
 use super::wire::{Connection, PATIENCE, Protocol};
 use super::{memcached, redis};
+use crate::calls::Calls;
 use crate::random::Random;
 use std::collections::VecDeque;
 use std::io;
