@@ -12,7 +12,10 @@ const LEFT_OUT: [(&str, &str); 7] = [
     ("flushall", "called between rounds, as it concerns all users"),
     ("hello", "called as connections begin"),
     ("quit", "a user's connections stay as long as the server"),
-    ("reset", "the same, and the user would lose the database it has selected"),
+    (
+        "reset",
+        "the same, and the user would lose the database it has selected",
+    ),
     ("save", "called as rounds end"),
     ("multi", "counted as `exec` or `discard`"),
 ];
@@ -24,7 +27,9 @@ fn the_server_keeps_what_it_has_acknowledged() {
     let directory = pool.file("exercise");
     let directory = directory.to_str().expect("UTF-8");
     let seed = std::env::var("WOLLEMI_SEED").unwrap_or_else(|_| "1".into());
-    let arguments = ["exercise", "--server", "--json", "--budget", "60s", "--calls", "60000", "--dir"];
+    let arguments = [
+        "exercise", "--server", "--json", "--budget", "60s", "--calls", "60000", "--dir",
+    ];
     let out = pool.ok(arguments.into_iter().chain([directory, "--seed", &seed]));
     let report: serde_json::Value = serde_json::from_str(text(&out)).expect("an object");
     assert!(report["kills"].as_u64() > Some(0), "{report}");

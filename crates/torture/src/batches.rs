@@ -161,7 +161,8 @@ impl Subject for Batches {
 
     fn goes_with(&self, ops: &[&Op], next: &Op) -> bool {
         let Op::Load((map, _), _) = next else { return false };
-        ops.iter().all(|op| matches!(op, Op::Load((of, _), _) if of == map))
+        ops.iter()
+            .all(|op| matches!(op, Op::Load((of, _), _) if of == map))
     }
 
     fn keeps_order(&self, _: &Op, _: &Op) -> bool {
@@ -211,7 +212,9 @@ impl Subject for Batches {
             Op::Load(place, value) => Answer::Done(set(state, &(place.clone(), Some(value.clone())))),
             Op::Pop(map, last) => {
                 let entry = end_of(state, *map, *last);
-                entry.iter().for_each(|(key, _)| _ = state.remove(&(*map, key.clone())));
+                entry
+                    .iter()
+                    .for_each(|(key, _)| _ = state.remove(&(*map, key.clone())));
                 Answer::Entries(entry.into_iter().collect())
             }
             Op::Range(from, reverse) => Answer::Entries(range_of(state, Some(&(from.clone(), *reverse)))),
@@ -326,7 +329,7 @@ impl Subject for Batches {
         vec![
             Op::Get(place.clone()),
             Op::Write((place, value)),
-            op(random, true),
+            op(random, false),
         ]
     }
 }
@@ -348,7 +351,9 @@ fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u
 
 /// The first entry of a map, or the last.
 fn end_of(state: &State, map: u8, last: bool) -> Option<(Vec<u8>, Vec<u8>)> {
-    range_of(state, Some(&((map, Vec::new()), last))).into_iter().next()
+    range_of(state, Some(&((map, Vec::new()), last)))
+        .into_iter()
+        .next()
 }
 
 /// What an edit makes of what a key holds: something longer, and nothing of what is long.

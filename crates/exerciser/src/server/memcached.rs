@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 /// The commands, those that are drawn more often more than once.
 const NAMES: [&str; 32] = [
-    "get", "get", "get", "gets", "gets", "gets", "gat", "gats", "set", "set", "set", "set", "set", "add", "replace",
-    "append", "prepend", "cas", "cas", "incr", "incr", "decr", "delete", "delete", "touch", "mg", "mg", "ms", "ms",
-    "md", "ma", "other",
+    "get", "get", "get", "gets", "gets", "gets", "gat", "gats", "set", "set", "set", "set", "set", "add",
+    "replace", "append", "prepend", "cas", "cas", "incr", "incr", "decr", "delete", "delete", "touch", "mg",
+    "mg", "ms", "ms", "md", "ma", "other",
 ];
 
 /// What memcached answers where a number is to be counted and there is none.
@@ -87,7 +87,10 @@ pub(super) fn touch(draw: &mut Draw<'_>, place: Place, life: Life) -> Option<Ite
     let old = draw.item(place)?;
     let new = match life {
         Life::Over => None,
-        Life::Endless => Some(Item { end: None, ..old.clone() }),
+        Life::Endless => Some(Item {
+            end: None,
+            ..old.clone()
+        }),
         Life::Until(end) => Some(Item {
             end: Some(end),
             ..old.clone()
@@ -208,7 +211,9 @@ fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answe
 
 /// The number that data are, as memcached reads one: blanks around it do not count, nor what is behind them.
 pub(super) fn leading_number(data: &[u8]) -> Option<u64> {
-    let text = data.split(|byte| b" \t\r\n\x0b\x0c".contains(byte)).find(|text| !text.is_empty())?;
+    let text = data
+        .split(|byte| b" \t\r\n\x0b\x0c".contains(byte))
+        .find(|text| !text.is_empty())?;
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 

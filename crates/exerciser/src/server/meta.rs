@@ -129,7 +129,10 @@ pub(super) fn get(draw: &mut Draw<'_>) -> Step {
             soon = draw.random.one_in(2);
             command.flags.push(if soon { "R2500000" } else { "R30" }.into());
             // Times to come are later than that, or may be.
-            let may_be_later = |item: &Item| item.end.is_some_and(|end| end.low > End::after(2_300_000_000).low);
+            let may_be_later = |item: &Item| {
+                item.end
+                    .is_some_and(|end| end.low > End::after(2_300_000_000).low)
+            };
             if soon && old.as_ref().is_some_and(may_be_later) {
                 command.flags.pop();
                 soon = false;

@@ -31,10 +31,18 @@ impl Server {
         pool: &Path,
         arguments: &[String],
     ) -> Result<Server, String> {
-        let failed = |error: io::Error| format!("the server cannot be started: {}: {error}", program.display());
+        let failed =
+            |error: io::Error| format!("the server cannot be started: {}: {error}", program.display());
         let log = File::create(directory.join(LOG)).map_err(failed)?;
         let mut child = Command::new(program)
-            .args(["serve", "--json", "--memcached", "127.0.0.1:0", "--redis", "127.0.0.1:0"])
+            .args([
+                "serve",
+                "--json",
+                "--memcached",
+                "127.0.0.1:0",
+                "--redis",
+                "127.0.0.1:0",
+            ])
             .arg("--pool")
             .arg(pool)
             .arg("--unix")
@@ -60,11 +68,13 @@ impl Server {
         if let Some(stdout) = stdout {
             BufReader::new(stdout).read_line(&mut line).map_err(failed)?;
         }
-        let ready: serde_json::Value = serde_json::from_str(&line)
-            .map_err(|_| {
-                let (arguments, log) = (arguments.join(" "), server.log());
-                format!("the server does not start with {arguments}: it says '{}'{log}", line.trim_end())
-            })?;
+        let ready: serde_json::Value = serde_json::from_str(&line).map_err(|_| {
+            let (arguments, log) = (arguments.join(" "), server.log());
+            format!(
+                "the server does not start with {arguments}: it says '{}'{log}",
+                line.trim_end()
+            )
+        })?;
         let address = |of: &str| ready[of][0].as_str().unwrap_or_default().to_owned();
         server.memcached = address("memcached");
         server.redis = address("redis");
@@ -112,7 +122,10 @@ impl Server {
             match self.child.try_wait().map_err(|error| error.to_string())? {
                 Some(status) if status.success() => return Ok(()),
                 Some(status) => {
-                    return Err(format!("stopped in order, the server ends with {status}{}", self.log()));
+                    return Err(format!(
+                        "stopped in order, the server ends with {status}{}",
+                        self.log()
+                    ));
                 }
                 None if started.elapsed() > PATIENCE => return Err("the server does not stop".into()),
                 None => std::thread::sleep(Duration::from_millis(2)),

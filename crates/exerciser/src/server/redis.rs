@@ -39,7 +39,13 @@ impl Command {
 
     /// The bytes to send.
     pub fn request(&self) -> Vec<u8> {
-        let mut request = format!("*{}\r\n${}\r\n{}\r\n", 1 + self.words.len(), self.name.len(), self.name).into_bytes();
+        let mut request = format!(
+            "*{}\r\n${}\r\n{}\r\n",
+            1 + self.words.len(),
+            self.name.len(),
+            self.name
+        )
+        .into_bytes();
         for word in &self.words {
             request.extend(format!("${}\r\n", word.len()).bytes());
             request.extend(word);
@@ -99,7 +105,12 @@ fn select(draw: &mut Draw<'_>) -> Step {
     *draw.database = if draw.random.one_in(2) { SHARED } else { OWN };
     let number = if *draw.database == SHARED { 0 } else { draw.user };
     let command = Command::new("SELECT", [number.to_string()], line("OK"));
-    draw.step("SELECT", Protocol::Redis, command.request(), vec![command.expected])
+    draw.step(
+        "SELECT",
+        Protocol::Redis,
+        command.request(),
+        vec![command.expected],
+    )
 }
 
 /// Commands that concern no key.
@@ -112,7 +123,11 @@ fn other(draw: &mut Draw<'_>) -> Step {
         }
         2 => Command::new("TIME", [""; 0], Expected::Any),
         3 => Command::new("DBSIZE", [""; 0], Expected::Any),
-        4 => Command::new("INFO", [draw.random.pick(&["server", "keyspace", "stats"])], Expected::Any),
+        4 => Command::new(
+            "INFO",
+            [draw.random.pick(&["server", "keyspace", "stats"])],
+            Expected::Any,
+        ),
         5 => Command::new("COMMAND", ["COUNT"], Expected::Any),
         6 => Command::new("CONFIG", ["GET", "max*"], Expected::Any),
         7 => Command::new("SLOWLOG", ["LEN"], Expected::Any),
@@ -123,5 +138,10 @@ fn other(draw: &mut Draw<'_>) -> Step {
         12 => Command::new("DISCARD", [""; 0], error("ERR DISCARD without MULTI")),
         _ => Command::new("EXEC", [""; 0], error("ERR EXEC without MULTI")),
     };
-    draw.step(command.name, Protocol::Redis, command.request(), vec![command.expected])
+    draw.step(
+        command.name,
+        Protocol::Redis,
+        command.request(),
+        vec![command.expected],
+    )
 }

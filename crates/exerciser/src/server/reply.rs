@@ -119,7 +119,8 @@ impl Expected {
             }
             (Expected::All(expected), Reply::Array(replies)) => {
                 let mut pairs = expected.iter().zip(replies);
-                expected.len() == replies.len() && pairs.all(|(expected, reply)| expected.is(reply, sent, told))
+                expected.len() == replies.len()
+                    && pairs.all(|(expected, reply)| expected.is(reply, sent, told))
             }
             (Expected::Left(end, unit), &Reply::Int(left)) => {
                 let left = u64::try_from(left).map(|left| left * unit);
@@ -252,12 +253,18 @@ pub(super) fn shown(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    const SENT: Sent = Sent { from: 50_000, to: 50_010 };
+    const SENT: Sent = Sent {
+        from: 50_000,
+        to: 50_010,
+    };
 
     /// What is left of a life is compared within what the clock allows, and no further.
     #[test]
     fn lives_are_compared() {
-        let end = End { low: 100_000, high: 100_000 };
+        let end = End {
+            low: 100_000,
+            high: 100_000,
+        };
         let is = |left| Expected::Left(end, 1).is(&Reply::Int(left), SENT, &mut Vec::new());
         assert!(is(50_000) && is(49_000));
         assert!(!is(45_000) && !is(60_000) && !is(-1));

@@ -44,7 +44,9 @@ impl Exercise {
         let max_size = random.one_in(4).then(|| (6 << 20) + random.below(6 << 20));
         let pipeline = if max_size.is_some() { 1 } else { 100 };
         Exercise {
-            users: (1..=users).map(|number| User::new(number, seed, pipeline)).collect(),
+            users: (1..=users)
+                .map(|number| User::new(number, seed, pipeline))
+                .collect(),
             seed,
             program: program.to_owned(),
             directory: directory.to_owned(),
@@ -167,14 +169,21 @@ impl Exercise {
             Stop::Wrong(wrong) => wrong,
             Stop::Ended(error) => format!("the server has ended the connection: {error}"),
         };
-        let mut connect = |protocol| server.connect(protocol, random).map_err(|error| error.to_string());
+        let mut connect = |protocol| {
+            server
+                .connect(protocol, random)
+                .map_err(|error| error.to_string())
+        };
         let mut memcached = connect(Protocol::Memcached)?;
         let mut redis = connect(Protocol::Redis)?;
         for user in &mut self.users {
             let settled = settle(user, &mut memcached, &mut redis);
             settled.map_err(|stop| {
                 let (number, recent) = (user.number, user.recent());
-                format!("user {number}: {}\n  the requests answered last:{recent}", failed(stop))
+                format!(
+                    "user {number}: {}\n  the requests answered last:{recent}",
+                    failed(stop)
+                )
             })?;
         }
         if random.one_in(6) && round > 1 {
@@ -250,7 +259,10 @@ impl Exercise {
     }
 
     fn check(&self) -> Result<(), String> {
-        let db: Db = self.options().open(self.pool()).map_err(|error| error.to_string())?;
+        let db: Db = self
+            .options()
+            .open(self.pool())
+            .map_err(|error| error.to_string())?;
         let check = db.check().map_err(|error| error.to_string())?;
         match check.is_clean() {
             true => Ok(()),

@@ -32,7 +32,11 @@ struct More {
 const SOME: usize = 64;
 
 /// Finds out what has become of what was in flight, and compares all that the user's keys hold.
-pub(super) fn settle(user: &mut User, memcached: &mut Connection, redis: &mut Connection) -> Result<(), Stop> {
+pub(super) fn settle(
+    user: &mut User,
+    memcached: &mut Connection,
+    redis: &mut Connection,
+) -> Result<(), Stop> {
     let seen = [
         see_shared(&user.keys, memcached)?,
         see_own(&user.keys, user.number, redis)?,
@@ -54,7 +58,9 @@ pub(super) fn settle(user: &mut User, memcached: &mut Connection, redis: &mut Co
                     told(item)
                 )));
             }
-            let Some((item, more)) = user.truth.items[database][n].as_mut().zip(seen.as_ref().and_then(|seen| seen.more.as_ref()))
+            let Some((item, more)) = user.truth.items[database][n]
+                .as_mut()
+                .zip(seen.as_ref().and_then(|seen| seen.more.as_ref()))
             else {
                 continue;
             };
@@ -119,8 +125,7 @@ fn decide(user: &mut User, steps: &[Step], seen: &[Vec<Option<Seen>>; 2]) -> Res
         }
         if step.together {
             runs.push((run, done));
-        }
-        else {
+        } else {
             run = done;
         }
     }

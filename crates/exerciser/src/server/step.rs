@@ -113,7 +113,11 @@ impl<'a> Draw<'a> {
 
     fn number(&mut self, count: usize) -> usize {
         // Some keys are hot.
-        let count = if self.random.one_in(3) { count.min(6) } else { count };
+        let count = if self.random.one_in(3) {
+            count.min(6)
+        } else {
+            count
+        };
         self.random.index(count)
     }
 

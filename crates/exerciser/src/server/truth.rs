@@ -119,7 +119,10 @@ impl Truth {
         let old = std::mem::replace(&mut self.items[place.0][place.1], item);
         if place.0 == SHARED {
             let outdated = &mut self.outdated[place.1];
-            *outdated = old.and_then(|old| old.unique).or(*outdated).filter(|&old| Some(old) != unique);
+            *outdated = old
+                .and_then(|old| old.unique)
+                .or(*outdated)
+                .filter(|&old| Some(old) != unique);
         }
     }
 

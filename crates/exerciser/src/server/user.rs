@@ -169,7 +169,12 @@ impl<'u> Session<'u> {
         let key = self.user.keys.all[place.1].clone();
         let watch = self.draw(|draw| {
             let command = redis::Command::new("WATCH", [key.clone()], Expected::Is(Reply::line("OK")));
-            draw.step("WATCH", Protocol::Redis, command.request(), vec![command.expected])
+            draw.step(
+                "WATCH",
+                Protocol::Redis,
+                command.request(),
+                vec![command.expected],
+            )
         });
         self.carry_out(Protocol::Redis, vec![watch])?;
         match self.random.below(4) {
@@ -189,7 +194,11 @@ impl<'u> Session<'u> {
             }
             _ => self.several(Protocol::Memcached)?,
         }
-        let is_same = self.user.truth.item(place).is_some_and(|item| item.stamp == held.stamp);
+        let is_same = self
+            .user
+            .truth
+            .item(place)
+            .is_some_and(|item| item.stamp == held.stamp);
         let exec = self.draw(|draw| redis::exec(draw, is_same));
         self.carry_out(Protocol::Redis, vec![exec])
     }
@@ -218,7 +227,12 @@ impl<'u> Session<'u> {
                 break;
             }
         }
-        let items = self.user.keys.all.iter().zip(&self.user.truth.items[self.database]);
+        let items = self
+            .user
+            .keys
+            .all
+            .iter()
+            .zip(&self.user.truth.items[self.database]);
         let own = items.filter_map(|(key, item)| item.as_ref().map(|_| (key.clone(), None)));
         let expected = Expected::Keys {
             own: own.collect(),
@@ -245,7 +259,12 @@ impl<'u> Session<'u> {
             draw.set(place, None);
             let words = [draw.key(place), b"4", &data];
             let command = redis::Command::new("PSETEX", words, Expected::Is(Reply::line("OK")));
-            draw.step("PSETEX", Protocol::Redis, command.request(), vec![command.expected])
+            draw.step(
+                "PSETEX",
+                Protocol::Redis,
+                command.request(),
+                vec![command.expected],
+            )
         });
         self.carry_out(Protocol::Redis, vec![step])?;
         std::thread::sleep(Duration::from_millis(3 * LIFE));

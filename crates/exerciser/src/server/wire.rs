@@ -131,6 +131,9 @@ fn number<N: std::str::FromStr>(text: &[u8], line: &[u8]) -> io::Result<N> {
 fn odd(bytes: &[u8]) -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        format!("the server sends what is no answer: {}", super::reply::shown(bytes)),
+        format!(
+            "the server sends what is no answer: {}",
+            super::reply::shown(bytes)
+        ),
     )
 }

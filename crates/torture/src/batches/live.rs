@@ -226,7 +226,10 @@ impl Live {
             Event::Changed { key: of, value: to } => of == *key && to.as_deref() == value,
             Event::Missed(_) => false,
         });
-        assert!(told || !changed, "a watch is not told of a change that was acknowledged");
+        assert!(
+            told || !changed,
+            "a watch is not told of a change that was acknowledged"
+        );
         Ok(changed)
     }
 

@@ -7,8 +7,26 @@ use super::{Command, error, int, line};
 use std::sync::Arc;
 
 const NAMES: [&str; 20] = [
-    "DEL", "DEL", "DEL", "UNLINK", "EXISTS", "EXISTS", "TOUCH", "TYPE", "RENAME", "RENAME", "RENAME", "RENAMENX",
-    "RENAMENX", "KEYS", "KRANGE", "KRANGE", "KPREFIX", "RANDOMKEY", "FLUSHDB", "SCAN",
+    "DEL",
+    "DEL",
+    "DEL",
+    "UNLINK",
+    "EXISTS",
+    "EXISTS",
+    "TOUCH",
+    "TYPE",
+    "RENAME",
+    "RENAME",
+    "RENAME",
+    "RENAMENX",
+    "RENAMENX",
+    "KEYS",
+    "KRANGE",
+    "KRANGE",
+    "KPREFIX",
+    "RANDOMKEY",
+    "FLUSHDB",
+    "SCAN",
 ];
 
 pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
@@ -16,7 +34,11 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
         name @ ("DEL" | "UNLINK" | "EXISTS" | "TOUCH") => several(draw, name),
         "TYPE" => {
             let place = draw.place();
-            let kind = if draw.item(place).is_some() { "string" } else { "none" };
+            let kind = if draw.item(place).is_some() {
+                "string"
+            } else {
+                "none"
+            };
             Command::new("TYPE", [draw.key(place)], line(kind))
         }
         name @ ("RENAME" | "RENAMENX") => rename(draw, name),
@@ -59,7 +81,13 @@ fn rename(draw: &mut Draw<'_>, name: &'static str) -> Command {
     let replaces = name == "RENAME";
     let expected = match (draw.item(from), draw.item(to)) {
         (None, _) => error("ERR no such key"),
-        _ if from == to => if replaces { line("OK") } else { int(0) },
+        _ if from == to => {
+            if replaces {
+                line("OK")
+            } else {
+                int(0)
+            }
+        }
         (Some(_), Some(_)) if !replaces => int(0),
         (Some(item), _) => {
             let stamp = draw.next_stamp();
@@ -139,9 +167,8 @@ fn krange(draw: &mut Draw<'_>) -> Command {
     let (least, most) = (bound(low, with_low), bound(high, with_high));
     let keys = draw.keys;
     let (low, high) = (&keys.all[low], &keys.all[high]);
-    let has = move |key: &[u8]| {
-        (key > low || with_low && key == low) && (key < high || with_high && key == high)
-    };
+    let has =
+        move |key: &[u8]| (key > low || with_low && key == low) && (key < high || with_high && key == high);
     let reverse = draw.random.one_in(2);
     let (words, expected) = walk(draw, has, reverse);
     let bounds = if reverse { [most, least] } else { [least, most] };

@@ -6,8 +6,19 @@ use super::super::truth::{End, Item, Place, now};
 use super::{Command, int};
 
 const NAMES: [&str; 13] = [
-    "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST", "PERSIST", "TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME",
-    "GETEX", "GETEX", "EVALSHA",
+    "EXPIRE",
+    "PEXPIRE",
+    "EXPIREAT",
+    "PEXPIREAT",
+    "PERSIST",
+    "PERSIST",
+    "TTL",
+    "PTTL",
+    "EXPIRETIME",
+    "PEXPIRETIME",
+    "GETEX",
+    "GETEX",
+    "EVALSHA",
 ];
 
 pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
@@ -47,7 +58,11 @@ pub(super) fn lifetime(draw: &mut Draw<'_>) -> (&'static str, u64, Life) {
     let second = now() / 1000 + 3_000_000 + draw.random.below(1_000_000);
     match draw.random.pick(&["EX", "PX", "EXAT", "PXAT"]) {
         "EX" => ("EX", seconds, Life::Until(End::after(seconds * 1000))),
-        "PX" => ("px", seconds * 1000 + 3, Life::Until(End::after(seconds * 1000 + 3))),
+        "PX" => (
+            "px",
+            seconds * 1000 + 3,
+            Life::Until(End::after(seconds * 1000 + 3)),
+        ),
         "EXAT" => ("EXAT", second, Life::Until(End::at(second * 1000))),
         _ => ("PXAT", second * 1000 + 7, Life::Until(End::at(second * 1000 + 7))),
     }
@@ -148,5 +163,9 @@ fn lock(draw: &mut Draw<'_>, place: Place) -> Command {
     }
     let script = if releases { RELEASE } else { REACQUIRE };
     let command = Command::new("EVALSHA", [script, "1"], expected).with([draw.key(place), &*holder]);
-    if releases { command } else { command.with(["50000000"]) }
+    if releases {
+        command
+    } else {
+        command.with(["50000000"])
+    }
 }

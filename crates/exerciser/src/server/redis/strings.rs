@@ -8,10 +8,42 @@ use super::{Command, NOT_INTEGER, error, int, line};
 use std::sync::Arc;
 
 const NAMES: [&str; 36] = [
-    "GET", "GET", "GET", "GET", "MGET", "MGET", "SET", "SET", "SET", "SET", "SET", "SET WITH OPTIONS",
-    "SET WITH OPTIONS", "SET WITH OPTIONS", "SETNX", "SETEX", "PSETEX", "GETSET", "GETDEL", "MSET", "MSET", "MSETNX",
-    "APPEND", "APPEND", "STRLEN", "GETRANGE", "SUBSTR", "SETRANGE", "SETRANGE", "INCR", "INCRBY", "INCRBY", "DECR",
-    "DECRBY", "INCRBYFLOAT", "INCRBYFLOAT",
+    "GET",
+    "GET",
+    "GET",
+    "GET",
+    "MGET",
+    "MGET",
+    "SET",
+    "SET",
+    "SET",
+    "SET",
+    "SET",
+    "SET WITH OPTIONS",
+    "SET WITH OPTIONS",
+    "SET WITH OPTIONS",
+    "SETNX",
+    "SETEX",
+    "PSETEX",
+    "GETSET",
+    "GETDEL",
+    "MSET",
+    "MSET",
+    "MSETNX",
+    "APPEND",
+    "APPEND",
+    "STRLEN",
+    "GETRANGE",
+    "SUBSTR",
+    "SETRANGE",
+    "SETRANGE",
+    "INCR",
+    "INCRBY",
+    "INCRBY",
+    "DECR",
+    "DECRBY",
+    "INCRBYFLOAT",
+    "INCRBYFLOAT",
 ];
 
 /// Data are no longer than this, however much is appended.
@@ -39,7 +71,9 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
             let unit = if name == "SETEX" { 1 } else { 1000 };
             let life = Life::Until(super::super::truth::End::after(seconds * 1000));
             draw.put(place, new.clone(), 0, 0, life);
-            Command::new(name, [key], line("OK")).with([(seconds * unit).to_string()]).with([&*new])
+            Command::new(name, [key], line("OK"))
+                .with([(seconds * unit).to_string()])
+                .with([&*new])
         }
         "GETSET" => {
             let new = draw.data();
@@ -75,7 +109,9 @@ pub(super) fn draw(draw: &mut Draw<'_>) -> Command {
         "SETRANGE" => {
             let new = draw.data();
             let mut bytes = data.map_or(Vec::new(), |data| data.to_vec());
-            let offset = draw.random.index((bytes.len() + 20).min(LONGEST - new.len().min(LONGEST)));
+            let offset = draw
+                .random
+                .index((bytes.len() + 20).min(LONGEST - new.len().min(LONGEST)));
             if !new.is_empty() {
                 bytes.resize(bytes.len().max(offset + new.len()), 0);
                 bytes[offset..offset + new.len()].copy_from_slice(&new);
@@ -261,7 +297,11 @@ fn count_decimal(draw: &mut Draw<'_>, place: Place) -> Command {
     }
     let data: Arc<[u8]> = text.into_bytes().into();
     change(draw, place, data.clone());
-    Command::new("INCRBYFLOAT", [draw.key(place), by.as_bytes()], Expected::Is(Reply::Bulk(data)))
+    Command::new(
+        "INCRBYFLOAT",
+        [draw.key(place), by.as_bytes()],
+        Expected::Is(Reply::Bulk(data)),
+    )
 }
 
 #[cfg(test)]

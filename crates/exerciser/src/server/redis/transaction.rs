@@ -54,9 +54,17 @@ fn given_up(draw: &mut Draw<'_>) -> Step {
 fn refused(draw: &mut Draw<'_>) -> Step {
     let place = draw.place();
     let set = Command::new("SET", [draw.key(place), b"never"], line("QUEUED"));
-    let wrong = Command::new("GET", [""; 0], error("ERR wrong number of arguments for 'get' command"));
+    let wrong = Command::new(
+        "GET",
+        [""; 0],
+        error("ERR wrong number of arguments for 'get' command"),
+    );
     let aborted = error("EXECABORT Transaction discarded because of previous errors.");
-    joined(draw, "EXEC", [bare("MULTI", line("OK")), set, wrong, bare("EXEC", aborted)])
+    joined(
+        draw,
+        "EXEC",
+        [bare("MULTI", line("OK")), set, wrong, bare("EXEC", aborted)],
+    )
 }
 
 fn joined<const N: usize>(draw: &mut Draw<'_>, name: &'static str, commands: [Command; N]) -> Step {
