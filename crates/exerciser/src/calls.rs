@@ -11,6 +11,11 @@ impl Calls {
         *self.0.entry(name).or_default() += 1;
     }
 
+    /// Counts one call of each.
+    pub(crate) fn join_all(&mut self, names: &[&'static str]) {
+        names.iter().for_each(|name| self.add(name));
+    }
+
     pub(crate) fn total(&self) -> u64 {
         self.0.values().sum()
     }

@@ -11,6 +11,7 @@
 //! | `truth` | what a thread knows of them |
 //! | `op` | the calls, drawn by chance, and what each changes |
 //! | `worker` | carrying calls out, comparing their answers |
+//! | `api` | which functions each call uses |
 //! | `round` | opening, threads, comparison, end |
 //! | `ledger` | what a process that is killed has acknowledged |
 //! | `server` | the same of the server, which users ask over its protocols |
@@ -18,6 +19,7 @@
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
 //! machine's affair: a seed that has failed is likely to fail again, but need not.
 
+mod api;
 mod calls;
 mod keys;
 mod ledger;
@@ -143,6 +145,7 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
             report.openings += 1;
             report.calls += done.calls;
             report.refused += done.refused;
+            report.called.join(&done.called);
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);
             if !goes_on(&report) {

@@ -2,10 +2,115 @@
 //!
 //! Without arguments this is the test; with the text of a round it is the process that the test kills.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 use wollemi::IndexKind;
-use wollemi_exerciser::{Settings, be_killed, run};
+use wollemi_exerciser::{Calls, Settings, be_killed, run};
+
+/// Public functions of the database that no call uses, and why.
+const LEFT_OUT: [(&str, &str); 9] = [
+    ("Db::open", "`Options::open` with the defaults"),
+    (
+        "Options::anonymous",
+        "what is in anonymous memory is opened once; `Db::anonymous` is it with the defaults",
+    ),
+    ("Options::level", "`power` needs a medium that has it"),
+    (
+        "Options::after_power_loss",
+        "no power is lost here: the command line's tests have it",
+    ),
+    ("Options::open_on", "other media are the crash kit's"),
+    ("Options::open_pool", "the same"),
+    ("Options::anonymous_on", "the same"),
+    ("HeapCheck::is_clean", "a part of `Check::is_clean`"),
+    (
+        "Retry::pause",
+        "it says how long to wait between tries, and changes no answer",
+    ),
+];
+
+/// The types whose functions programs call.
+const TYPES: [&str; 15] = [
+    "Batch",
+    "Check",
+    "Db",
+    "Expiring",
+    "HeapCheck",
+    "Map",
+    "Options",
+    "Reader",
+    "Retry",
+    "Snapshot",
+    "Sweeper",
+    "Transaction",
+    "TypedMap",
+    "View",
+    "Watch",
+];
+
+/// The public functions of the database, as its sources have them: `Map::get`.
+fn public_functions() -> BTreeSet<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../kv/src");
+    let mut names = BTreeSet::new();
+    let mut directories = vec![sources];
+    while let Some(directory) = directories.pop() {
+        for file in std::fs::read_dir(directory).expect("the sources of the database") {
+            let path = file.expect("a file").path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(path).expect("text");
+            let mut of = String::new();
+            for line in text.lines() {
+                if let Some(rest) = line.strip_prefix("impl") {
+                    // Behind the parameters in angle brackets comes the type.
+                    let mut depth = 0;
+                    let after = rest.find(|letter| {
+                        depth += i32::from(letter == '<') - i32::from(letter == '>');
+                        letter == ' ' && depth == 0
+                    });
+                    let rest = rest[after.unwrap_or(0)..].trim_start();
+                    of = rest
+                        .chars()
+                        .take_while(|letter| letter.is_alphanumeric())
+                        .collect();
+                }
+                let Some(rest) = line.strip_prefix("    pub fn ") else {
+                    continue;
+                };
+                if TYPES.contains(&&*of) {
+                    let name: String = rest
+                        .chars()
+                        .take_while(|&letter| letter.is_alphanumeric() || letter == '_')
+                        .collect();
+                    names.insert(format!("{of}::{name}"));
+                }
+            }
+        }
+    }
+    names
+}
+
+/// Fails where a function was not called, and nothing says why.
+fn all_are_called(called: &Calls) {
+    let called: BTreeSet<&str> = called.iter().map(|(name, _)| name).collect();
+    let all = public_functions();
+    assert!(
+        all.contains("Map::get") && all.len() > 80,
+        "the sources are read wrongly: {all:?}"
+    );
+    let left_out = |name: &str| LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
+    let missing: Vec<_> = all
+        .iter()
+        .filter(|name| !called.contains(&***name) && !left_out(name))
+        .collect();
+    assert!(missing.is_empty(), "no call uses {missing:?}");
+    let gone: Vec<_> = called.iter().filter(|name| !all.contains(**name)).collect();
+    assert!(gone.is_empty(), "the database does not have {gone:?}");
+}
 
 fn child(spec: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("the path of this test"));
@@ -45,6 +150,9 @@ fn main() -> ExitCode {
     match run(&settings, |_| ()) {
         Ok(report) => {
             println!("{report:?}");
+            if settings.server.is_none() {
+                all_are_called(&report.called);
+            }
             assert!(
                 report.kills > 0 && report.refused > 0,
                 "too little was exercised: {report:?}"
