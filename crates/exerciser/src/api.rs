@@ -159,6 +159,8 @@ fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
         Seldom::Transaction(..) => &["Db::transact_with", "Retry::new", "Retry::tries"],
         Seldom::Wait(..) => &["Map::watch", "Watch::next_within"],
         Seldom::Alive(..) => &["Expiring::map", "Expiring::range", "Expiring::get_with_life"],
+        Seldom::Relive(_, _, Some(_)) => &["Expiring::get_in", "Expiring::range_in", "Expiring::upsert_in"],
+        Seldom::Relive(..) => &["Expiring::get_in", "Expiring::range_in", "Expiring::remove_in"],
         Seldom::Typed => &[
             "TypedMap::new",
             "TypedMap::map",
@@ -171,6 +173,17 @@ fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
             "TypedMap::remove",
             "TypedMap::iter",
             "TypedMap::range",
+            "TypedMap::first",
+            "TypedMap::last",
+            "TypedMap::len",
+            "TypedMap::is_empty",
+            "TypedMap::pop_first",
+            "TypedMap::pop_last",
+            "TypedMap::get_in",
+            "TypedMap::insert_in",
+            "TypedMap::upsert_in",
+            "TypedMap::remove_in",
+            "TypedMap::range_in",
         ],
     }
 }

@@ -114,6 +114,8 @@ pub(crate) enum Seldom {
     Wait(usize, usize, Val),
     /// Entries of an expiring map between two keys.
     Alive(usize, usize, usize),
+    /// A transaction that gives an entry of an expiring map another value, or removes it.
+    Relive(usize, usize, Option<Val>),
     /// A map of numbers.
     Typed,
 }
@@ -281,7 +283,8 @@ impl Drawer {
                 let key = self.random.index(truth.maps[private].values.len());
                 Seldom::Wait(private, key, self.value())
             }
-            (3 | 4, Role::Expiring) => Seldom::Alive(slot, n, last),
+            (3, Role::Expiring) => Seldom::Alive(slot, n, last),
+            (4, Role::Expiring) => Seldom::Relive(slot, n, self.maybe()),
             (3, _) => Seldom::Edit(slot, n, self.maybe()),
             (4, _) => Seldom::Transaction(slot, n, self.value(), self.random.one_in(2)),
             (5, _) => Seldom::Borrowed(slot, n),
@@ -437,7 +440,7 @@ impl Seldom {
     fn effect(self, truth: &Truth) -> Option<(usize, usize, Option<Val>)> {
         match self {
             Seldom::Pop(slot, last) => truth.end(slot, last).map(|(n, _)| (slot, n, None)),
-            Seldom::Edit(slot, n, new) => Some((slot, n, new)),
+            Seldom::Edit(slot, n, new) | Seldom::Relive(slot, n, new) => Some((slot, n, new)),
             Seldom::Transaction(slot, n, new, _) => {
                 let old = truth.value(slot, n);
                 Some((slot, n, old.or(Some(new))))

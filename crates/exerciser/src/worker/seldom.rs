@@ -1,6 +1,6 @@
 //! Calls that few programs make.
 
-use super::{HOURS, Worker, Wrong, differs, life, same};
+use super::{HOURS, Worker, Wrong, differs, entry_differs, life, same};
 use crate::op::Seldom;
 use crate::truth::{MapTruth, Truth, Val};
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ impl Worker<'_> {
             Seldom::Transaction(slot, n, new, by_hand) => self.by_hand(slot, n, new, by_hand, truth),
             Seldom::Wait(slot, n, new) => self.wait(slot, n, new, truth),
             Seldom::Alive(slot, from, to) => self.alive(slot, from, to, truth),
+            Seldom::Relive(slot, n, new) => self.relive(slot, n, new, truth),
             Seldom::Typed => self.typed(),
         }
     }
@@ -258,13 +259,41 @@ impl Worker<'_> {
         Ok(wrong.or(more).or(same("get_with_life", lives, wanted).err()))
     }
 
+    fn relive(
+        &mut self,
+        slot: usize,
+        n: usize,
+        new: Option<Val>,
+        truth: &Truth,
+    ) -> Result<Option<Wrong>, Error> {
+        let (map, key, old) = (
+            Expiring::new(self.map(slot)?),
+            &self.keys[slot][n],
+            truth.value(slot, n),
+        );
+        let (found, alive, removed) = self.db.transact(|tx| -> Result<_, Error> {
+            let found = map.get_in(tx, key)?;
+            let alive = map.range_in(tx, key..=key)?.count();
+            let removed = match new {
+                Some(new) => {
+                    map.upsert_in(tx, key, new.bytes(), life(new.life))?;
+                    None
+                }
+                None => Some(map.remove_in(tx, key)?),
+            };
+            Ok((found, alive, removed))
+        })?;
+        let there = old.is_some();
+        Ok(entry_differs(found.as_ref(), old)
+            .or(same("range_in", alive, usize::from(there)).err())
+            .or(same("remove_in", removed.unwrap_or(there), there).err()))
+    }
+
     /// A map of the thread's own that is empty before and afterwards, unless the process is killed meanwhile.
     fn typed(&mut self) -> Result<Option<Wrong>, Error> {
         let name = format!("numbers of {}", self.thread);
         let map: TypedMap<u64, (u32, String)> = TypedMap::new(self.db.map(&name)?);
-        for key in 0..8 {
-            map.remove(&key)?;
-        }
+        while map.pop_last()?.is_some() {}
         let value = |key: u64| (key as u32 * 3, format!("text {key}"));
         let mut wrong = None;
         let mut expected = BTreeMap::new();
@@ -289,9 +318,21 @@ impl Worker<'_> {
         wrong = wrong
             .or(same("iter", all, expected.into_iter().collect()).err())
             .or(same("range", some, after).err());
-        for key in [2, 5, 7] {
-            wrong = wrong.or(same("remove", map.remove(&key)?, true).err());
-        }
+        let seen = self.db.transact(|tx| -> Result<_, Error> {
+            let inserted = map.insert_in(tx, &5, &value(1))?;
+            map.upsert_in(tx, &9, &value(9))?;
+            let removed = map.remove_in(tx, &9)?;
+            let behind = map.range_in(tx, 6..)?.count();
+            Ok((inserted, removed, behind, map.get_in(tx, &9)?))
+        })?;
+        let ends = (map.first()?, map.last()?, map.len()?);
+        wrong = wrong
+            .or(same("a typed transaction", seen, (false, true, 1, None)).err())
+            .or(same("ends", ends, (Some((2, value(4))), Some((7, value(7))), 3)).err())
+            .or(same("pop_first", map.pop_first()?, Some((2, value(4)))).err())
+            .or(same("pop_last", map.pop_last()?, Some((7, value(7)))).err())
+            .or(same("remove", map.remove(&5)?, true).err())
+            .or(same("is_empty", map.is_empty()?, true).err());
         Ok(wrong)
     }
 }
