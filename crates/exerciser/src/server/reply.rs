@@ -62,6 +62,9 @@ impl Word {
     }
 }
 
+/// A key of a listing, and its data where they are asked for.
+pub(super) type Listed = (Vec<u8>, Option<Arc<[u8]>>);
+
 /// What has to be answered.
 #[derive(Clone)]
 pub(super) enum Expected {
@@ -77,7 +80,7 @@ pub(super) enum Expected {
     Ends(End, u64),
     /// These keys, and their data where they are asked for, among keys of other users; in this order, or in any.
     Keys {
-        own: Vec<(Vec<u8>, Option<Arc<[u8]>>)>,
+        own: Vec<Listed>,
         user: usize,
         ordered: bool,
     },
@@ -161,13 +164,7 @@ fn are_words(words: &[Word], line: &[u8], sent: Sent, told: &mut Vec<Unique>) ->
 }
 
 /// Whether a listing has all own keys, among those of others.
-fn are_keys(
-    own: &[(Vec<u8>, Option<Arc<[u8]>>)],
-    found: &[Reply],
-    with_data: bool,
-    user: usize,
-    ordered: bool,
-) -> bool {
+fn are_keys(own: &[Listed], found: &[Reply], with_data: bool, user: usize, ordered: bool) -> bool {
     // Pairs of RESP3 are as flat as RESP2 has them.
     let mut flat = Vec::new();
     for reply in found {

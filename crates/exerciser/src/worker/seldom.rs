@@ -194,7 +194,7 @@ impl Worker<'_> {
             let inserted = tx.insert(&map, key, new.bytes())?;
             let found: Vec<Entry> = tx.prefix(&map, key)?.take(1).collect::<Result<_, _>>()?;
             let sees = found.first().is_some_and(|(first, _)| first == key);
-            Ok([held, !inserted, !tx.is_empty(), sees, tx.len() > 0])
+            Ok([held, !inserted, !tx.is_empty(), sees, tx.len() == 1])
         };
         let seen = match by_hand {
             true => {
@@ -237,14 +237,14 @@ impl Worker<'_> {
         let mut found = found
             .into_iter()
             .filter(|(key, _)| crate::keys::owner(key) == Some(self.thread));
-        for n in from..=to {
+        for (n, key) in (from..).zip(&keys[from..=to]) {
             let Some(value) = truth.value(slot, n) else {
                 continue;
             };
             let next = found.next();
             let is = next
                 .as_ref()
-                .is_some_and(|(key, bytes)| *key == keys[n] && value.is(bytes));
+                .is_some_and(|(found, bytes)| found == key && value.is(bytes));
             if !is {
                 let key = next.map(|(key, _)| key);
                 return Ok(Some(format!(
