@@ -62,8 +62,8 @@ impl Word {
     }
 }
 
-/// A key in a listing, and its data where that is asked for.
-pub type Listed = (Vec<u8>, Option<Arc<[u8]>>);
+/// A key of a listing, and its data where they are asked for.
+pub(super) type Listed = (Vec<u8>, Option<Arc<[u8]>>);
 
 /// What has to be answered.
 #[derive(Clone)]

@@ -276,3 +276,91 @@ fn see_own(keys: &Keys, user: usize, redis: &mut Connection) -> Result<Vec<Optio
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::step::Change;
+    use super::super::wire::Protocol;
+    use super::*;
+
+    fn item(text: &str) -> Option<Item> {
+        Some(Item {
+            data: text.as_bytes().into(),
+            flags: 0,
+            end: None,
+            marks: 0,
+            stamp: 0,
+            unique: None,
+        })
+    }
+
+    /// A step that gives these keys these values, each of which held nothing.
+    fn step(changes: &[(usize, &str)], together: bool) -> Step {
+        let changes = changes.iter().map(|&(n, text)| Change {
+            place: (OWN, n),
+            old: None,
+            new: item(text),
+        });
+        Step {
+            name: "MSET",
+            protocol: Protocol::Redis,
+            request: Vec::new(),
+            expected: Vec::new(),
+            changes: changes.collect(),
+            together,
+        }
+    }
+
+    /// Whether these values of the first keys may be there after these steps were in flight.
+    fn may_be(steps: &[Step], found: &[&str]) -> bool {
+        let mut user = User::new(1, 1, 1);
+        let mut own = vec![None; user.keys.all.len()];
+        for (seen, text) in own.iter_mut().zip(found) {
+            *seen = (!text.is_empty()).then(|| Seen {
+                data: text.as_bytes().into(),
+                left: None,
+                sent: Sent { from: 0, to: 0 },
+                more: None,
+            });
+        }
+        let shared = vec![None; own.len()];
+        let decided = decide(&mut user, steps, &[shared, own]).is_ok();
+        let holds = |n: usize, text: &str| {
+            let held = user.truth.item((OWN, n)).map(|item| item.data.to_vec());
+            held.unwrap_or_default() == text.as_bytes()
+        };
+        decided && found.iter().enumerate().all(|(n, text)| holds(n, text))
+    }
+
+    /// Of requests in flight a beginning was carried out, each of them whole.
+    #[test]
+    fn a_beginning_is_carried_out() {
+        let steps = [
+            step(&[(0, "a")], false),
+            step(&[(1, "b"), (2, "c")], false),
+            step(&[(0, "d")], false),
+        ];
+        assert!(may_be(&steps, &["", "", ""]));
+        assert!(may_be(&steps, &["a", "", ""]));
+        assert!(may_be(&steps, &["a", "b", "c"]));
+        assert!(may_be(&steps, &["d", "b", "c"]));
+        assert!(!may_be(&steps, &["a", "b", ""]), "half of one");
+        assert!(!may_be(&steps, &["d", "", ""]), "one is left out");
+        assert!(!may_be(&steps, &["x", "", ""]), "nobody has put that");
+    }
+
+    /// Of those that are carried out together any may have been, and all before them.
+    #[test]
+    fn of_those_carried_out_together_any_may_be() {
+        let steps = [
+            step(&[(0, "a")], false),
+            step(&[(1, "b")], true),
+            step(&[(2, "c")], true),
+            step(&[(3, "d")], false),
+        ];
+        assert!(may_be(&steps, &["a", "", "c", ""]));
+        assert!(may_be(&steps, &["a", "b", "", ""]));
+        assert!(!may_be(&steps, &["", "", "c", ""]));
+        assert!(!may_be(&steps, &["a", "", "c", "d"]));
+    }
+}

@@ -237,7 +237,7 @@ impl Worker<'_> {
         let mut found = found
             .into_iter()
             .filter(|(key, _)| crate::keys::owner(key) == Some(self.thread));
-        for (n, key) in keys.iter().enumerate().take(to + 1).skip(from) {
+        for (n, key) in (from..).zip(&keys[from..=to]) {
             let Some(value) = truth.value(slot, n) else {
                 continue;
             };

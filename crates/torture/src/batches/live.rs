@@ -28,14 +28,8 @@ const NAMES: [(&str, IndexKind); 3] = [
 
 const OTHER: (&str, IndexKind) = ("comes and goes", IndexKind::Roart);
 
-/// What may hold it.
-pub(super) const KINDS: [IndexKind; 5] = [
-    IndexKind::Roart,
-    IndexKind::Part,
-    IndexKind::Wort,
-    IndexKind::Woart,
-    IndexKind::ArtCow,
-];
+/// What may hold it: the indexes of the other maps, so that no further one's persists are hunted here.
+pub(super) const KINDS: [IndexKind; 3] = [IndexKind::Roart, IndexKind::Part, IndexKind::Woart];
 
 /// The database in use.
 pub struct Live {

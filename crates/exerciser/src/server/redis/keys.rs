@@ -1,6 +1,6 @@
 //! Commands on keys: removing and renaming them, and walking over them.
 
-use super::super::reply::{Expected, Listed, Reply};
+use super::super::reply::{Expected, Reply};
 use super::super::step::Draw;
 use super::super::truth::{Item, OWN, Place};
 use super::{Command, error, int, line};
@@ -108,14 +108,9 @@ fn rename(draw: &mut Draw<'_>, name: &'static str) -> Command {
 /// The own keys that a listing has to have, with their data if so.
 fn listing(draw: &Draw<'_>, mut has: impl FnMut(&[u8]) -> bool, with_data: bool, ordered: bool) -> Expected {
     let items = draw.keys.all.iter().zip(&draw.truth.items[*draw.database]);
-    let own = items
-        .filter(|(key, _)| has(key))
-        .filter_map(|(key, item)| Some((key.clone(), with_data.then_some(item.as_ref()?.data.clone()))))
-        .collect::<Vec<Listed>>();
-    // Without data, what there is nothing of is left out, too.
-    let own = own.into_iter().filter(|(key, _)| {
-        let n = draw.keys.all.binary_search(key).unwrap_or_default();
-        draw.truth.item((*draw.database, n)).is_some()
+    let own = items.filter(|(key, _)| has(key)).filter_map(|(key, item)| {
+        let item = item.as_ref()?;
+        Some((key.clone(), with_data.then(|| item.data.clone())))
     });
     Expected::Keys {
         own: own.collect(),
