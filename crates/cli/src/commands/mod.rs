@@ -22,7 +22,7 @@ use std::io::{self, BufWriter, StdoutLock};
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
-    Serve(InPool<serve::Args>),
+    Serve(Box<InPool<serve::Args>>),
     /// Write the value of a key to the standard output, exactly as it is
     Get(InPool<point::Get>),
     /// Give a key a value, from the command line or the standard input
