@@ -163,7 +163,10 @@ fn main() -> ExitCode {
                 return ExitCode::FAILURE;
             }
         };
-        println!("{report:?}");
+        println!(
+            "seed {}: {} calls, {} pools, {} openings, {} kills",
+            settings.seed, report.calls, report.pools, report.openings, report.kills
+        );
         called.extend(report.called.iter().map(|(name, _)| name));
         kills += report.kills;
         refused += report.refused;

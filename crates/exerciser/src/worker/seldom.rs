@@ -333,7 +333,60 @@ impl Worker<'_> {
             .or(same("pop_last", map.pop_last()?, Some((7, value(7)))).err())
             .or(same("remove", map.remove(&5)?, true).err())
             .or(same("is_empty", map.is_empty()?, true).err());
-        Ok(wrong)
+        Ok(wrong.or(self.typed_texts()?))
+    }
+
+    /// Calls of a typed map whose keys are text, and begin as others do.
+    fn typed_texts(&mut self) -> Result<Option<Wrong>, Error> {
+        let map: TypedMap<String, u64> = TypedMap::new(self.db.map(&format!("texts of {}", self.thread))?);
+        let pairs: TypedMap<(String, u8), u64> =
+            TypedMap::new(self.db.map(&format!("pairs of {}", self.thread))?);
+        while map.pop_last()?.is_some() {}
+        while pairs.pop_last()?.is_some() {}
+        let [a, ab, b] = ["a", "ab", "b"].map(str::to_owned);
+        let mut watch = map.watch(10)?;
+        let mut wrong = same("load", map.load([(&a, &1), (&ab, &2), (&b, &3)])?, 3).err();
+        let snapshot = self.db.snapshot()?;
+        wrong = wrong
+            .or(same("update", map.update(&ab, &4)?, true).err())
+            .or(same(
+                "compare_and_swap",
+                map.compare_and_swap(&ab, Some(&2), None)?,
+                false,
+            )
+            .err())
+            .or(same(
+                "edit_with",
+                map.edit_with(&a, |value| value.map(|value| value + 10))?,
+                Some(11),
+            )
+            .err())
+            .or(same(
+                "multi_get",
+                map.multi_get(["b", "c", "a"])?,
+                vec![Some(3), None, Some(11)],
+            )
+            .err())
+            .or(same("prefix", map.prefix("a").count(), 2).err())
+            .or(same("view", map.view(&snapshot)?.get("ab")?, Some(2)).err());
+        drop(snapshot);
+        let mut told = Vec::new();
+        while let Some(event) = watch.try_next()? {
+            told.push(event);
+        }
+        let changed = |key: &String, value| wollemi::Event::Changed {
+            key: key.clone(),
+            value: Some(value),
+        };
+        let expected =
+            [(&a, 1), (&ab, 2), (&b, 3), (&ab, 4), (&a, 11)].map(|(key, value)| changed(key, value));
+        wrong = wrong.or(same("watch", told, expected.to_vec()).err());
+        for (text, number) in [(&a, 2), (&ab, 1), (&a, 1)] {
+            pairs.upsert(&(text.clone(), number), &1)?;
+        }
+        let first: Vec<_> = pairs.with_first(&a).collect::<Result<_, _>>()?;
+        let expected = vec![((a.clone(), 1), 1), ((a, 2), 1)];
+        Ok(wrong.or(same("with_first", first, expected).err()))
     }
 }
 
