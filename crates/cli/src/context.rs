@@ -52,7 +52,7 @@ pub struct Context {
 pub struct NewMap {
     /// The index to hold the map if it is made now; a map that is there must be held by it [default: roart]
     #[arg(long, value_name = "NAME", value_parser = index())]
-    index: Option<IndexKind>,
+    pub index: Option<IndexKind>,
 }
 
 impl NewMap {

@@ -1,14 +1,13 @@
 //! `wollemi`: the store from the command line.
 //!
 //! One module a command (`commands`), the text forms of entries (`format`), and how a command ends (`exit`). What
-//! a command needs of the global options is in `context`, what applies to `serve` in `settings`.
+//! a command needs of the global options is in `context`, what applies to `serve` in `commands::serve::settings`.
 
 mod commands;
 mod context;
 mod exit;
 mod format;
 mod log;
-mod settings;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -30,6 +30,7 @@ use crate::choose::{Chooser, Random};
 use crate::log::{Log, Site, What};
 use crate::meetings::Meetings;
 use crate::model::{Content, LineHasher, Model, Tracker};
+use crate::point::{Access, Does, Point};
 use freed::Freed;
 use pmem::{LINE, Memory};
 use sharing::Sharing;
@@ -57,39 +58,6 @@ struct LineState {
     freed: AtomicU32,
     /// The hash of its base; 0: not computed.
     hash: AtomicU64,
-}
-
-/// Where a logical thread may be switched.
-#[derive(Clone, Copy, Debug)]
-pub enum Point {
-    /// Before an access of memory, a write-back or a fence.
-    Access(Access),
-    /// Before an operation.
-    Invoke,
-    /// In a loop that waits for another thread: it makes no progress before another runs.
-    Wait,
-}
-
-/// What a logical thread is about to do.
-#[derive(Clone, Copy, Debug)]
-pub struct Access {
-    /// The address of the word or of the first byte; 0: none.
-    pub at: usize,
-    /// What it does to a word there.
-    pub does: Does,
-    /// The line of source that asks for it.
-    pub site: Site,
-}
-
-/// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Does {
-    /// It loads a word.
-    Load,
-    /// It stores a word, or replaces it.
-    Store,
-    /// Anything else.
-    Other,
 }
 
 /// Called at every point where logical threads may be switched; the number of the one that it returns to.

@@ -5,8 +5,8 @@
 //! them, and at least one of them stores. An *order* is a pair of lines of source that have met, the first one first.
 
 use crate::log::Site;
-use crate::media::{Does, Point};
 use crate::model::LineHasher;
+use crate::point::{Does, Point};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
@@ -104,7 +104,7 @@ impl Met {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::Access;
+    use crate::point::Access;
     use std::panic::Location;
 
     /// Two threads that store and load one word meet; the order that was not seen counts as one that could be.

@@ -8,7 +8,8 @@ mod aimed;
 mod stalls;
 
 use crate::Random;
-use crate::media::{Crash, Point, Schedule};
+use crate::media::{Crash, Schedule};
+use crate::point::Point;
 use aimed::Aimed;
 pub(crate) use aimed::{Plan, Scouted};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};

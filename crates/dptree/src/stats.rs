@@ -1,10 +1,8 @@
 //! What a DPTree tells about itself.
 
-use crate::log::lock;
-use crate::tree::Shared;
 use index::Merges;
-use pmem::Media;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// Where the keys are, and how far a merge is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +82,31 @@ impl Phase {
     }
 }
 
+/// What has come of the merges so far.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// What the one under way does: its place in [`Phase::ALL`].
+    phase: AtomicU8,
+    /// Merges that have ended.
+    pub(crate) merges: AtomicUsize,
+    /// Of the one under way: partitions, and those that have their pairs. Zero if there is none.
+    pub(crate) partitions: AtomicUsize,
+    pub(crate) done: AtomicUsize,
+    /// Why the last attempt failed, if it did, and how large the front was then.
+    pub(crate) failed: Mutex<Option<(String, usize)>>,
+}
+
+impl Progress {
+    pub(crate) fn phase(&self) -> Phase {
+        let place = usize::from(self.phase.load(Relaxed));
+        Phase::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
+}
+
 impl Stats {
     /// For whoever knows nothing of DPTrees.
     pub(crate) fn merges(self) -> Merges {
@@ -96,28 +119,6 @@ impl Stats {
             parts_done: self.merge_done as u64,
             merges: self.merges as u64,
             failed: self.failed,
-        }
-    }
-}
-
-impl<M: Media> Shared<M> {
-    pub(crate) fn stats(&self) -> Stats {
-        let trees = self.trees();
-        let middle = trees.middle.as_deref();
-        Stats {
-            front: trees.front.size(),
-            threshold: trees.front.threshold,
-            middle: middle.map_or(0, |middle| middle.size()),
-            base: trees.base.keys,
-            leaves: trees.base.leaves.len(),
-            log_bytes: trees.front.log.bytes() + middle.map_or(0, |middle| middle.log.bytes()),
-            ready_pages: self.cache.len(),
-            merging: false,
-            phase: self.progress.phase(),
-            merges: self.progress.merges.load(Relaxed),
-            merge_partitions: self.progress.partitions.load(Relaxed),
-            merge_done: self.progress.done.load(Relaxed),
-            failed: lock(&self.progress.failed).as_ref().map(|(why, _)| why.clone()),
         }
     }
 }

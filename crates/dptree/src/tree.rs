@@ -13,8 +13,8 @@ use crate::buffer::Buffer;
 use crate::gate::Gate;
 use crate::log::cache::Cache;
 use crate::log::{Log, lock, replay};
-use crate::merge::Progress;
 use crate::root::{Root, Shape};
+use crate::stats::{Progress, Stats};
 use heap::{Access, Error, Swap};
 use pmem::{Link, Media};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
@@ -107,6 +107,27 @@ impl<M: Media> Shared<M> {
     /// An empty front for a base tree of this many keys.
     pub(crate) fn new_front(&self, number: u64, keys: usize) -> Buffer {
         Buffer::new(number, self.shape, threshold(&self.options, keys))
+    }
+
+    /// Where the keys are, and how far a merge is.
+    pub(crate) fn stats(&self) -> Stats {
+        let trees = self.trees();
+        let middle = trees.middle.as_deref();
+        Stats {
+            front: trees.front.size(),
+            threshold: trees.front.threshold,
+            middle: middle.map_or(0, |middle| middle.size()),
+            base: trees.base.keys,
+            leaves: trees.base.leaves.len(),
+            log_bytes: trees.front.log.bytes() + middle.map_or(0, |middle| middle.log.bytes()),
+            ready_pages: self.cache.len(),
+            merging: false,
+            phase: self.progress.phase(),
+            merges: self.progress.merges.load(Relaxed),
+            merge_partitions: self.progress.partitions.load(Relaxed),
+            merge_done: self.progress.done.load(Relaxed),
+            failed: lock(&self.progress.failed).as_ref().map(|(why, _)| why.clone()),
+        }
     }
 
     /// Whether what was read of the base tree, up to now, was what it held.

@@ -1,37 +1,25 @@
-//! Pages set apart for one thread, so that what it allocates meanwhile does not fail, whatever others take.
-//!
-//! The thread takes of them only where an allocation would fail otherwise. They stand in its cache.
-//!
-//! I1 A page set apart is in no free run; one that was carved is among no class's open pages until the thread is done,
-//!    unless a chunk of it was freed meanwhile.
+//! What is set apart for a thread, which stands in its cache. How it comes there and is used: `set_apart`.
 
-use crate::heap::Inner;
-use crate::local::with_cache;
-use crate::page::{Claim, lock};
-use crate::{Error, Heap};
-use pmem::{Hardware, Media};
-use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 /// What is set apart for a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Apart {
     /// Pages that serve one by one.
-    singles: Vec<Range<u32>>,
+    pub(crate) singles: Vec<Range<u32>>,
     /// Pages that serve together, for objects larger than a page's largest class.
-    runs: Vec<Range<u32>>,
+    pub(crate) runs: Vec<Range<u32>>,
     /// Pages that were carved, and their classes.
-    carved: Vec<(u32, usize)>,
+    pub(crate) carved: Vec<(u32, usize)>,
 }
 
 impl Apart {
-    fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         !(self.singles.is_empty() && self.runs.is_empty() && self.carved.is_empty())
     }
 
     /// Takes contiguous pages, of the shortest run that has them.
-    fn take(&mut self, pages: u32) -> Option<u32> {
+    pub(crate) fn take(&mut self, pages: u32) -> Option<u32> {
         let single = self
             .singles
             .iter_mut()
@@ -40,225 +28,5 @@ impl Apart {
         let run = single.or(long_enough.min_by_key(|run| run.end - run.start))?;
         run.start += pages;
         Some(run.start - pages)
-    }
-}
-
-/// Pages set apart for the thread that holds this; dropped, it gives back those that were not used. See
-/// [`Heap::set_apart`].
-#[must_use = "the pages are given back when it is dropped"]
-pub struct SetApart<'h, M: Media = Hardware> {
-    heap: &'h Heap<M>,
-    /// They stand in this thread's cache.
-    _this_thread: PhantomData<*const ()>,
-}
-
-impl<M: Media> std::fmt::Debug for SetApart<'_, M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SetApart").finish_non_exhaustive()
-    }
-}
-
-impl<M: Media> Drop for SetApart<'_, M> {
-    fn drop(&mut self) {
-        let inner = &*self.heap.inner;
-        inner.return_apart(inner.exchange_apart(Apart::default()));
-    }
-}
-
-impl<M: Media> Heap<M> {
-    /// Sets pages apart for this thread, for as long as it holds what is returned: `pages` pages, each of which serves
-    /// objects of one size class, and what objects of these lengths need, or slightly shorter ones. For a caller that
-    /// must not find the pool full half-way. Other threads get none of these pages; what else is free, this thread uses
-    /// first.
-    ///
-    /// A thread sets pages apart once at a time. One that is ending has nowhere to keep them, and gets none.
-    ///
-    /// Costs as much as an object of this many pages. Grows the pool where no free run is as long as all of them
-    /// together; gathers shorter runs where the pool cannot grow.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Full`].
-    pub fn set_apart(
-        &self,
-        pages: u32,
-        objects: impl IntoIterator<Item = usize>,
-    ) -> Result<SetApart<'_, M>, Error> {
-        let inner = &*self.inner;
-        let (mut classes, mut runs) = (BTreeMap::new(), Vec::new());
-        for len in objects {
-            match inner.space.classes.of(len) {
-                Some(class) => *classes.entry(class).or_insert(0u64) += 1,
-                None => runs.push(inner.space.pages_for(len)),
-            }
-        }
-        let mut singles = u64::from(pages);
-        for (class, count) in classes {
-            let in_a_page = inner.space.page_size() / u64::from(inner.space.classes.size(class));
-            // Shorter objects may be of the class below, which then wastes a part of a page as well.
-            singles += count.div_ceil(in_a_page) + 1;
-        }
-        let apart = inner.gather(singles, &runs)?;
-        inner.return_apart(inner.exchange_apart(apart));
-        Ok(SetApart {
-            heap: self,
-            _this_thread: PhantomData,
-        })
-    }
-}
-
-impl<M: Media> Inner<M> {
-    /// Takes this many single pages and these runs out of the free ones: all in one piece, or else piece by piece.
-    fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
-        // More pages than there can be: the pool will say why that does not go.
-        let take = |pages: u64| {
-            let bytes = usize::try_from(pages.saturating_mul(self.space.page_size()));
-            let pages = u32::try_from(pages).unwrap_or(u32::MAX);
-            let first = self.take_pages(pages, bytes.unwrap_or(usize::MAX))?;
-            Ok::<_, Error>(first..first + pages)
-        };
-        let all = runs.iter().fold(singles, |all, &run| all.saturating_add(run));
-        let mut apart = Apart::default();
-        if let Ok(mut rest) = take(all) {
-            for &run in runs {
-                let end = rest.start + run as u32;
-                apart.runs.push(rest.start..end);
-                rest.start = end;
-            }
-            apart.singles.push(rest);
-            return Ok(apart);
-        }
-        let mut gather = || {
-            for &run in runs {
-                apart.runs.push(take(run)?);
-            }
-            for _ in 0..singles {
-                apart.singles.push(take(1)?);
-            }
-            Ok::<_, Error>(())
-        };
-        match gather() {
-            Ok(()) => Ok(apart),
-            Err(full) => {
-                self.return_apart(apart);
-                Err(full)
-            }
-        }
-    }
-
-    /// Whether pages are set apart for this thread.
-    pub(crate) fn has_apart(&self) -> bool {
-        with_cache(self.id, &self.space, |cache| {
-            cache.is_some_and(|cache| lock(&cache.apart).is_any())
-        })
-    }
-
-    /// Claims chunks of a class in a page that is set apart for this thread.
-    pub(crate) fn claim_apart(&self, class: usize) -> Option<Claim> {
-        with_cache(self.id, &self.space, |cache| {
-            let apart = &mut *lock(&cache?.apart);
-            let mut carved = apart.carved.iter().filter(|(_, of)| *of == class);
-            if let Some(claim) = carved.find_map(|&(page, _)| self.space.claim_in_page(page, class)) {
-                return Some(claim);
-            }
-            let page = apart.take(1)?;
-            apart.carved.push((page, class));
-            self.space.carve_apart(page, class)
-        })
-    }
-
-    /// Takes contiguous pages that are set apart for this thread.
-    pub(crate) fn take_apart(&self, pages: u32) -> Option<u32> {
-        with_cache(self.id, &self.space, |cache| lock(&cache?.apart).take(pages))
-    }
-
-    /// Puts this in the place of what is set apart for this thread; all of it comes back where the thread is ending.
-    fn exchange_apart(&self, apart: Apart) -> Apart {
-        with_cache(self.id, &self.space, |cache| match cache {
-            Some(cache) => std::mem::replace(&mut *lock(&cache.apart), apart),
-            None => apart,
-        })
-    }
-
-    /// Gives back what was not used.
-    fn return_apart(&self, apart: Apart) {
-        for (page, class) in apart.carved {
-            self.space.settle(page, class);
-        }
-        let mut free = lock(&self.space.runs);
-        for run in apart.singles.into_iter().chain(apart.runs) {
-            if run.start < run.end {
-                free.put(run.start, run.end - run.start);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use pmem::{Offset, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
-
-    const PAGE: u64 = 64 << 10;
-
-    /// A heap of `pages` pages.
-    fn heap_of(pages: u64) -> Heap<Hardware> {
-        let options = PoolOptions {
-            page_size: PAGE,
-            max_size: (pages + 1) * PAGE,
-            ..PoolOptions::default()
-        };
-        let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
-        Heap::new(pool).expect("a new pool")
-    }
-
-    /// Allocates up to `most` objects of `len` bytes, until there is no room; how many.
-    fn fill(heap: &Heap<Hardware>, len: usize, most: usize) -> usize {
-        let one = || {
-            persist_scope(heap.media(), Purpose::Node, |batch| {
-                let draft = heap.draft(PWord::new(1), len - size_of::<PWord>(), &batch)?;
-                let persisted = draft.flush(&batch).persisted(&batch.fence());
-                Ok::<_, Error>(persisted.into_link(Tag::default()))
-            })
-        };
-        (0..most).take_while(|_| one().is_ok()).count()
-    }
-
-    /// Another thread that fills the pool takes nothing of what is set apart; the thread that it is set apart for has
-    /// all of it, in pages of several classes and in whole pages; and what it leaves serves again.
-    #[test]
-    fn what_is_set_apart_is_there() {
-        const ALL: usize = usize::MAX;
-        let heap = heap_of(16);
-        drop(heap.set_apart(9, [100_000]).expect("room"));
-        // A page for each kind, one page more for what might be of the class below, and two for the large object.
-        let apart = heap.set_apart(3, [100_000, 20_000]).expect("room");
-        assert!(heap.set_apart(10, []).is_err(), "there are 9 pages");
-        std::thread::scope(|scope| {
-            scope.spawn(|| assert_eq!(fill(&heap, 60_000, ALL), 9));
-        });
-        assert_eq!(fill(&heap, 100_000, ALL), 1);
-        assert_eq!(fill(&heap, 20_000, 1), 1);
-        assert_eq!(fill(&heap, 1024, ALL), 4 * 64);
-        assert_eq!(fill(&heap, 60_000, ALL), 0);
-        drop(apart);
-        assert_eq!(fill(&heap, 20_000, ALL), 2);
-    }
-
-    /// Where free pages do not touch, they are gathered; if there are too few of them, all come back.
-    #[test]
-    fn pages_are_gathered() {
-        let heap = heap_of(16);
-        assert_eq!(fill(&heap, 60_000, 16), 16);
-        for page in [1, 2, 4, 6, 7, 8, 10] {
-            heap.inner.space.free(Offset::new(page * PAGE).expect("not null"));
-        }
-        assert!(heap.set_apart(5, [180_000, 180_000]).is_err());
-        assert!(heap.set_apart(8, []).is_err());
-        let apart = heap.set_apart(2, [100_000, 180_000]).expect("room");
-        assert_eq!(fill(&heap, 180_000, 2), 1);
-        assert_eq!(fill(&heap, 60_000, 3), 3);
-        drop(apart);
-        assert_eq!(fill(&heap, 60_000, 2), 1);
     }
 }

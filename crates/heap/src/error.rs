@@ -63,3 +63,15 @@ impl From<Fault> for Error {
         }
     }
 }
+
+/// An error that may say that the pool is full: waiting may make room ([`Heap::with_room`](crate::Heap::with_room)).
+pub trait MayBeFull {
+    /// Whether it does.
+    fn is_full(&self) -> bool;
+}
+
+impl MayBeFull for Error {
+    fn is_full(&self) -> bool {
+        matches!(self, Error::Full { .. })
+    }
+}

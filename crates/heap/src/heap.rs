@@ -5,8 +5,9 @@
 //! I2 A chunk is handed out to one thread only, until it is given back unpublished or retired and its epoch over.
 
 use crate::attach::Attached;
+use crate::cache::{Cache, pairs_up};
 use crate::class::{SIZES, SMALL, footprint, small};
-use crate::local::{Cache, new_id, pairs_up, with_cache};
+use crate::local::{new_id, with_cache};
 use crate::page::{Claim, lock, lock_across};
 use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;

@@ -23,7 +23,7 @@
 
 use crate::page::lock;
 use crate::trace::{MAX_THREADS, Tracers, Tracing};
-use crate::{Error, Heap};
+use crate::{Error, Heap, MayBeFull};
 use pmem::{Media, Process};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -414,6 +414,16 @@ impl<M: Media> Heap<M> {
         self.inner.recovery.wait_ended(self.media());
         crate::flush_retired();
         true
+    }
+
+    /// Runs what may find the pool full; where it does, [waits for room](Heap::wait_for_room) and runs it once more. What is
+    /// run holds its guards itself, so that they are gone while this waits.
+    #[inline]
+    pub fn with_room<T, E: MayBeFull>(&self, mut run: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+        match run() {
+            Err(error) if error.is_full() && self.wait_for_room() => run(),
+            done => done,
+        }
     }
 
     fn recover_here(&self, tracers: &Tracers<M>, threads: usize) {

@@ -11,9 +11,9 @@
 //! I3 While a trace runs, nothing that was reachable since it began is freed (see [`aside`](crate::aside)).
 
 use crate::aside::Aside;
+use crate::cache::Cache;
 use crate::class::Classes;
 use crate::exact::Reuse;
-use crate::local::Cache;
 use crate::page::{Chunks, Claim, Kind, lock};
 use crate::runs::Runs;
 use crate::table::Table;

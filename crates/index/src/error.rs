@@ -24,3 +24,9 @@ pub enum Error {
     #[error(transparent)]
     Heap(#[from] heap::Error),
 }
+
+impl heap::MayBeFull for Error {
+    fn is_full(&self) -> bool {
+        matches!(self, Error::Heap(error) if error.is_full())
+    }
+}

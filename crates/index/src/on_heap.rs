@@ -183,15 +183,11 @@ impl<I: OnHeap> Index for I {
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         check_key(key)?;
         let mut edit = Limited { edit, too_long: None };
-        let done = self.edit(key, &mut edit, &heap::pin());
-        let action = match done {
-            // Nothing was changed, and what recovery finds, or was retired lately, may make room. Both wait for guards,
-            // so ours had to go first.
-            Err(heap::Error::Full { .. }) if self.heap().wait_for_room() => {
-                self.edit(key, &mut edit, &heap::pin())?
-            }
-            done => done?,
-        };
+        // Where the pool is full nothing was changed, and what recovery finds, or was retired lately, may make room. Both
+        // wait for guards, so ours goes first.
+        let action = self
+            .heap()
+            .with_room(|| self.edit(key, &mut edit, &heap::pin()))?;
         if action != Action::Keep {
             self.wrote();
         }

@@ -152,10 +152,9 @@ impl<M: Media> Store<M> {
     pub fn commit(&self, plan: &Plan) -> Result<bool, Error> {
         let mut keys = plan.expected.iter().chain(&*plan.changes);
         keys.try_for_each(|key| key.check(self))?;
-        let committed = match self.try_commit(plan) {
-            Err(error) if is_full(&error) && self.heap.wait_for_room() => self.try_commit(plan)?,
-            done => done?,
-        };
+        #[cfg(feature = "doubles")]
+        self.traffic.doubles.before_commit()?;
+        let committed = self.heap.with_room(|| self.try_commit(plan))?;
         if committed {
             plan.changes.iter().for_each(|change| change.map.index.rest());
         }
@@ -279,14 +278,6 @@ impl<M: Media> Store<M> {
         }
         versions.check(stripes, held)
     }
-}
-
-/// Whether the pool was full, and what recovery finds, or was retired lately, may make room.
-fn is_full(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Heap(heap::Error::Full { .. }) | Error::Index(index::Error::Heap(heap::Error::Full { .. }))
-    )
 }
 
 /// Makes a change, in the map's index, for a thread that holds its stripe.

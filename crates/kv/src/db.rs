@@ -98,12 +98,8 @@ impl<M: Media> Db<M> {
     }
 
     fn find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
-        match self.try_find_or_create(name, wanted) {
-            Err(Error::Heap(heap::Error::Full { .. })) if self.inner.store.heap.wait_for_room() => {
-                self.try_find_or_create(name, wanted)
-            }
-            done => done,
-        }
+        let heap = &self.inner.store.heap;
+        heap.with_room(|| self.try_find_or_create(name, wanted))
     }
 
     fn try_find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
@@ -305,6 +301,14 @@ impl<M: Media> Db<M> {
                 },
             ),
         }
+    }
+
+    /// A map of this name that this index holds.
+    #[cfg(feature = "doubles")]
+    pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
+        let kind = self.inner.index;
+        self.held().insert(name.to_owned(), (kind, Arc::downgrade(index)));
+        Map::new(name, kind, index.clone())
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -77,6 +77,9 @@ pub enum Error {
     /// nothing any more. Drop it, which gives the memory back.
     #[error("snapshot: to keep what was changed since takes more than the {0} bytes that it may")]
     SnapshotOutgrown(u64),
+    /// An [`Overlay`](crate::Overlay) has more bytes of changes to one map than it may. Nothing was changed.
+    #[error("overlay: the changes of a map take more than the {0} bytes that they may")]
+    OverlayOutgrown(usize),
     /// A backup could not be read or written.
     #[error("backup: {0}")]
     Backup(#[source] std::io::Error),
@@ -109,5 +112,15 @@ impl Error {
     pub(crate) fn other_index(name: &str, found: IndexKind, wanted: IndexKind) -> Error {
         let name = name.to_owned();
         Error::OtherIndex { name, found, wanted }
+    }
+}
+
+impl heap::MayBeFull for Error {
+    fn is_full(&self) -> bool {
+        match self {
+            Error::Heap(error) => error.is_full(),
+            Error::Index(error) => error.is_full(),
+            _ => false,
+        }
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Traffic {
     pub active: Active,
     pub befores: Befores,
     pub watches: Watches,
+    #[cfg(feature = "doubles")]
+    pub doubles: crate::doubles::Doubles,
 }
 
 /// An index behind the gate.
@@ -227,12 +229,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let action = match self.try_write(key, edit) {
-            Err(Error::Heap(heap::Error::Full { .. })) if self.heap.wait_for_room() => {
-                self.try_write(key, edit)?
-            }
-            done => done?,
-        };
+        let action = self.heap.with_room(|| self.try_write(key, edit))?;
         if action != Action::Keep {
             self.wrote();
         }

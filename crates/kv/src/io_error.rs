@@ -35,7 +35,7 @@ fn kind(error: &Error) -> ErrorKind {
         Error::NotExpiring(_) | Error::NotBackup(_) => ErrorKind::InvalidData,
         #[cfg(feature = "typed")]
         Error::Value { .. } => ErrorKind::InvalidData,
-        Error::SnapshotOutgrown(_) => ErrorKind::QuotaExceeded,
+        Error::SnapshotOutgrown(_) | Error::OverlayOutgrown(_) => ErrorKind::QuotaExceeded,
         Error::Backup(error) | Error::Thread(error) => error.kind(),
         // Not the kind of what stands in the way: the changes are committed.
         Error::Unfinished(_) => ErrorKind::Other,

@@ -62,6 +62,8 @@ mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
+#[cfg(feature = "doubles")]
+mod doubles;
 mod edits;
 mod ends;
 mod error;
@@ -76,6 +78,7 @@ mod merge;
 #[cfg(doctest)]
 mod misuse;
 mod options;
+mod overlay;
 mod own;
 mod reader;
 mod reads;
@@ -99,10 +102,12 @@ pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::Merges;
 pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
+pub use index::{Direction, Remove, Upsert};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use iter::{Entry, Iter};
 pub use map::Map;
 pub use options::Options;
+pub use overlay::{Overlay, Visit};
 pub use pmem::pool::{AfterPowerLoss, Error as PoolError, ErrorKind as PoolErrorKind};
 pub use pmem::{Hardware, Level, Media};
 pub use reader::{Range, Reader};

@@ -1,22 +1,21 @@
 //! Optimistic transactions: reads and changes of any keys, committed together if all that was read is still so.
 //!
 //! While it runs, a transaction holds nothing: it notes what it reads (`reads`) and keeps what it changes to itself
-//! (`overlay`). How it is committed, and why that is serializable: [`commit`](crate::commit).
+//! ([`overlay`](crate::overlay)). How it is committed, and why that is serializable: [`commit`](crate::commit).
 
 mod expiring;
 mod iter;
-mod overlay;
 mod pop;
 mod retry;
 #[cfg(feature = "typed")]
 mod typed;
 
 pub use iter::TransactionRange;
-use overlay::Overlay;
 pub(crate) use pop::Check;
 pub use retry::Retry;
 
 use crate::commit::{KeyState, Plan};
+use crate::overlay::Overlay;
 use crate::reads::Reads;
 use crate::store::Store;
 use crate::{Db, Error, Hardware, KeyRange, Map, Media};

@@ -27,7 +27,6 @@
 
 mod build;
 mod check;
-mod edit;
 mod scan;
 pub(crate) mod shape;
 pub(crate) mod word;

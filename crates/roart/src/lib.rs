@@ -13,6 +13,7 @@
 
 mod array;
 mod check;
+mod edit_inline;
 mod fingerprint;
 mod grow;
 mod inline;
@@ -30,6 +31,7 @@ mod together;
 mod trace;
 mod variant;
 mod write;
+mod writer;
 
 use art::GROUP;
 use heap::{Access, Heap, Trace};
@@ -43,7 +45,7 @@ pub use variant::{
     Full, Raw, Streaming, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes,
     WithoutSmp,
 };
-use write::Writer;
+use writer::Writer;
 
 /// What the heap's root directory calls a ROART.
 pub const KIND: u32 = 1;

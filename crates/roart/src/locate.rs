@@ -14,7 +14,7 @@
 use crate::array::ArrayRef;
 use crate::node::Node;
 use crate::prefix::Prefix;
-use crate::write::Writer;
+use crate::writer::Writer;
 use crate::{Roart, Variant};
 use art::{Kind, LeafRef, Missed, Shared, Tagged, Tries, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};

@@ -16,7 +16,7 @@
 use crate::array::ArrayRef;
 use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::locate::Place;
-use crate::write::{Writer, none_removed};
+use crate::writer::{Writer, none_removed};
 use crate::{Roart, Variant};
 use art::{Kind, Leaf, LeafRef, Tagged, Walks, draft_leaf, same};
 use heap::{Access, Error, Guard};

@@ -14,38 +14,21 @@
 //! With every technique on an insert costs 2 write-backs and 2 fences for a leaf of up to a line, where nothing grows
 //! or is split.
 
+use crate::Variant;
 use crate::array::{ArrayRef, Found, draft_pair};
 use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::{Fill, Image, draft_inline};
 use crate::locate::Place;
-use crate::node::{Node, draft_node};
+use crate::node::draft_node;
 use crate::subtree::pair_of;
-use crate::{Roart, Variant};
+use crate::writer::{Writer, none_removed, skip_between};
 use art::{
-    Child, Children, Kind, LONG_SKIP, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged,
-    draft_leaf, publish_leaf, replace_value, same, same_object,
+    Child, Children, Kind, LeafRef, Missed, Tagged, Tries, child_tag, common_prefix, damaged, draft_leaf,
+    publish_leaf, replace_value, same, same_object,
 };
-use heap::{Access, Error, Guard};
+use heap::Error;
 use index::{Action, Edit};
 use pmem::{Erased, Fault, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
-use std::cell::Cell;
-
-/// One write.
-pub(crate) struct Writer<'g, M: Media, V: Variant> {
-    pub(crate) index: &'g Roart<M, V>,
-    pub(crate) heap: &'g Access<M>,
-    pub(crate) guard: &'g Guard,
-    pub(crate) key: &'g [u8],
-    /// A node that a walk of a read for the key has come to under this guard, and how deep that walk was: the first walk
-    /// begins there.
-    pub(crate) above: Cell<Option<(Link, usize)>>,
-    /// Whether the walk has begun there, and so has not compared the bytes above.
-    pub(crate) begun_below: Cell<bool>,
-    /// The lowest node that the walk has come to without comparing all bytes, and its level.
-    pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
-    /// Whether a walk compares all bytes.
-    pub(crate) looks: Cell<bool>,
-}
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// Carries out `edit` on the key, whose place may be known already.
@@ -278,22 +261,5 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             publish(node.persisted(&fenced), kind, skip);
             Ok(())
         })
-    }
-}
-
-/// An edit that removes an absent key keeps things as they are.
-pub(crate) fn none_removed(action: Action) -> Action {
-    if action == Action::Remove {
-        Action::Keep
-    } else {
-        action
-    }
-}
-
-/// The aux of a link from a node at level `from` to one at level `to`, which is where `link` leads or will.
-pub(crate) fn skip_between(from: usize, to: usize, link: Link) -> Result<u8, Error> {
-    match to.checked_sub(from + 1) {
-        Some(skip) => Ok(u8::try_from(skip).unwrap_or(LONG_SKIP)),
-        None => Err(damaged("node's level", link).into()),
     }
 }

@@ -1,6 +1,5 @@
 //! What keeps the server from running.
 
-use crate::Address;
 use std::net::SocketAddr;
 
 /// Why the server could not start, or had to stop.
@@ -26,7 +25,7 @@ pub enum Error {
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// Which.
-        address: Address,
+        address: String,
         /// Why.
         source: std::io::Error,
     },

@@ -5,9 +5,12 @@
 //! knows when there is something to give back: so it asks the program to, at most once a second, from the thread that
 //! waits for signals, once [`ENOUGH`] was freed.
 
-use crate::config::GiveBack;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// Gives memory that was freed back to the operating system, as far as the program's allocator has kept it. It is
+/// called once a second at most.
+pub type GiveBack = fn();
 
 /// Bytes that are worth giving back.
 const ENOUGH: usize = 16 << 20;

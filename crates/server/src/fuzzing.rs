@@ -5,8 +5,8 @@
 //! parser does not panic, makes progress, asks for more than it has or for nothing, and never for more than its limits
 //! allow it to hold.
 
-use crate::memcached::parse as memcached_parse;
-use crate::redis::parse as redis_parse;
+use crate::proto::memcached::parse as memcached_parse;
+use crate::proto::redis::parse as redis_parse;
 use std::fmt::Write;
 
 /// Limits low enough to be met.

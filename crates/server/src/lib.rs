@@ -1,12 +1,12 @@
-//! The protocols of memcached and Redis over any [`index::Index`], durably.
+//! The protocols of memcached and Redis over a database ([`wollemi::Db`]), durably.
 //!
 //! A reply means that what it tells is durable: a client that has read `STORED` will find the item after a crash, and
 //! so will a client that has read a value. Each turn of a connection takes all that the client has sent, looks up
 //! consecutive `get`s together, and answers with one write.
 //!
 //! ```no_run
-//! # fn serve(index: std::sync::Arc<dyn index::Index>) -> Result<(), wollemi_server::Error> {
-//! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), index)?;
+//! # fn serve(db: &wollemi::Db) -> Result<(), wollemi_server::Error> {
+//! let server = wollemi_server::Server::bind(wollemi_server::Config::default(), db)?;
 //! println!("listening on {:?}", server.addresses(wollemi_server::Protocol::Memcached));
 //! let report = server.run(&wollemi_server::Shutdown::on_signals())?;
 //! println!("{} connections served", report.connections);
@@ -14,74 +14,37 @@
 //! # }
 //! ```
 //!
-//! | module       | what it holds                                              |
-//! |--------------|------------------------------------------------------------|
-//! | `item`       | the layout of an item in a value                           |
-//! | `record`     | what the server itself remembers, and where                |
-//! | `store`      | what the commands do, each as one edit of the index        |
-//! | `memcached`  | bytes to requests (`parse`), requests to answers (`session`) |
-//! | `redis`      | Redis: bytes to commands (`parse`), and the commands       |
-//! | `databases`  | the items of each database, and the gate before them       |
-//! | `backup`     | backups while clients are served                           |
-//! | `memory`     | how much the items may take, and who goes (`frequency`)     |
-//! | `passwords`  | who may come in                                            |
-//! | `limits`     | what may change while the server runs                      |
-//! | `connection` | one client: reading, writing, bounds                       |
-//! | `access`     | when items were last asked for                             |
-//! | `counters`   | what is counted                                            |
-//! | `latency`    | how long commands take                                     |
-//! | `slow`       | the commands that took long                                |
-//! | `seldom`     | what is told of requests that fail                         |
-//! | `metrics`    | what is told to Prometheus, and how                        |
-//! | `clients`    | the connections that are open                              |
-//! | `files`      | room for their sockets                                     |
-//! | `listen`     | sockets                                                    |
-//! | `tls`        | encryption                                                 |
-//! | `serve`      | threads, accepting, stopping                               |
-//! | `fuzzing`    | what holds of the parsers whatever comes                   |
-//! | `sweep`      | removing dead items                                        |
+//! | room       | what it holds                                                             |
+//! |------------|---------------------------------------------------------------------------|
+//! | `serve`    | puts the others together: binding, running, stopping                       |
+//! | `proto`    | memcached's protocol and Redis's: bytes to requests, requests to answers   |
+//! | `ops`      | configuration, metrics, the slow log, backups, sweeping                    |
+//! | `net`      | sockets, encryption, connections, the threads that serve them              |
+//! | `items`    | what both protocols share: items, the store of them, eviction              |
+//! | `fuzzing`  | what holds of the parsers whatever comes                                   |
+//!
+//! Each uses those below it in this table alone, and `error`, `clock`, `counters` and `freed`.
 
-mod access;
-mod backup;
-mod clients;
-mod config;
-mod connection;
+mod clock;
 mod counters;
-mod cross_protocol;
-mod databases;
 mod error;
-mod files;
 mod freed;
-mod frequency;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
-mod item;
-mod latency;
-mod limits;
-mod listen;
-mod memcached;
-mod memory;
-mod metrics;
-mod number;
-mod passwords;
-mod record;
-mod redis;
-mod seldom;
+mod items;
+mod net;
+mod ops;
+mod proto;
+#[cfg(test)]
+mod rooms;
 mod serve;
-mod shared;
-mod shutdown;
-mod slow;
-mod store;
-mod sweep;
-mod tls;
 
-pub use backup::Copying;
-pub use config::{
-    Address, Backup, BackupTo, Change, Commit, Config, GiveBack, LARGEST_VALUE, MAX_THREADS, Maps, Moment,
-    MoreStats, NotMade, Protocol, Reload, Tls,
-};
-pub use databases::COUNT as DATABASES;
 pub use error::Error;
-pub use metrics::{Metric, MoreMetrics};
-pub use serve::{Report, Server, run};
-pub use shutdown::Shutdown;
+pub use freed::GiveBack;
+pub use items::databases::COUNT as DATABASES;
+pub use net::listen::Address;
+pub use net::shutdown::Shutdown;
+pub use net::tls::Tls;
+pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS, Reload};
+pub use ops::copying::{Backup, BackupTo, Copying, Moment};
+pub use serve::{Protocol, Report, Server, run};

@@ -1,24 +1,43 @@
 //! Threads: workers that accept and serve connections, each with a runtime of its own; and one that sweeps, tells
 //! metrics, and waits for the end.
 
-mod thread;
-
-use crate::config::{Address, Config, Protocol};
 use crate::counters::{self, Counter};
-use crate::listen::Listening;
-use crate::shared::{Shared, Worker};
-use crate::shutdown::{Phase, Shutdown, Signals};
-use crate::tls::Encryption;
-use crate::{Error, freed, listen, metrics, sweep};
-use index::Index;
+use crate::net::dialect::Dialect;
+use crate::net::listen::{self, Address, Listening};
+use crate::net::shutdown::{Phase, Shutdown, Signals};
+use crate::net::tls::Encryption;
+use crate::net::worker::{Thread, runtime};
+use crate::ops::config::Config;
+use crate::ops::shared::{Shared, Worker};
+use crate::ops::{metrics, sweep};
+use crate::proto::{self, Session, memcached, redis};
+use crate::{Error, freed};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use thread::Thread;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
+use wollemi::Db;
+
+/// What clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// memcached's text protocol.
+    Memcached,
+    /// Redis's protocol, RESP2 or RESP3.
+    Redis,
+}
+
+impl Protocol {
+    fn dialect(self) -> &'static Dialect {
+        match self {
+            Protocol::Memcached => &memcached::DIALECT,
+            Protocol::Redis => &redis::DIALECT,
+        }
+    }
+}
 
 /// What a server has done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,31 +72,31 @@ pub struct Server {
 }
 
 /// Listens and serves until `shutdown`: [`Server::bind`] and [`Server::run`].
-pub fn run(config: Config, index: Arc<dyn Index>, shutdown: &Shutdown) -> Result<Report, Error> {
-    Server::bind(config, index)?.run(shutdown)
+pub fn run(config: Config, db: &Db, shutdown: &Shutdown) -> Result<Report, Error> {
+    Server::bind(config, db)?.run(shutdown)
 }
 
 impl Server {
-    /// Opens the items in `index`, which is empty or was written by a server, and begins to listen.
+    /// Opens the items in the database's maps, which are empty or were written by a server, and begins to listen.
     ///
     /// # Errors
     ///
     /// An address that cannot be listened on or is not allowed; a map that is not the server's; a failure of the
     /// index.
-    pub fn bind(config: Config, index: Arc<dyn Index>) -> Result<Server, Error> {
+    pub fn bind(config: Config, db: &Db) -> Result<Server, Error> {
         config.check()?;
-        let shared = Arc::new(Shared::open(config, index)?);
+        let shared = Arc::new(Shared::open(config, db, &proto::DIALECTS)?);
         let config = &shared.config;
-        let of = |protocol, addresses: &[Address]| {
+        let of = |protocol: Protocol, addresses: &[Address]| {
             let bound = addresses
                 .iter()
-                .map(|address| Listening::bind(protocol, address, shared.workers.len()));
+                .map(|address| Listening::bind(protocol.dialect(), address, shared.net.workers()));
             bound.collect::<Result<Vec<_>, _>>()
         };
         let mut listening = of(Protocol::Memcached, &config.memcached)?;
         listening.extend(of(Protocol::Redis, &config.redis)?);
         let addresses = listening.iter().map(|listening| listening.address.to_string());
-        shared.listening.get_or_init(|| addresses.collect());
+        shared.net.listening.get_or_init(|| addresses.collect());
         let metrics = config.metrics.map(listen::one).transpose()?;
         Ok(Server {
             listening,
@@ -89,7 +108,7 @@ impl Server {
 
     /// The addresses it listens on, with the port that was free where port 0 was asked for.
     pub fn addresses(&self, protocol: Protocol) -> Vec<Address> {
-        let of_protocol = |listening: &&Listening| listening.protocol == protocol;
+        let of_protocol = |listening: &&Listening| listening.protocol == protocol.dialect();
         self.listening
             .iter()
             .filter(of_protocol)
@@ -138,9 +157,9 @@ impl Server {
         // Nothing is sent through `working`: its end tells that the workers have ended.
         let (working, worked) = mpsc::channel::<()>(1);
         let mut threads = Vec::new();
-        let started = (0..shared.workers.len()).try_for_each(|number| {
+        let started = (0..shared.net.workers()).try_for_each(|number| {
             let worker = Worker::new(shared.clone(), number);
-            let thread = Thread::start(worker, &mut listening, shutdown, &working)?;
+            let thread = Thread::<Session>::start(worker, &mut listening, shutdown, &working)?;
             threads.push(thread);
             Ok(())
         });
@@ -156,25 +175,18 @@ impl Server {
 }
 
 fn report(shared: &Shared, abandoned: usize) -> Report {
-    let sums = counters::sums(shared.workers.iter());
+    let sums = counters::sums(shared.net.counters.iter());
     let sum = |counter: Counter| sums[counter as usize].1;
     Report {
         elapsed: shared.started.elapsed(),
         connections: sum(Counter::Connections),
-        rejected: shared.rejected.load(Ordering::Relaxed),
+        rejected: shared.net.rejected.load(Ordering::Relaxed),
         gets: sum(Counter::Gets),
         sets: sum(Counter::Sets),
         failures: sum(Counter::Failures),
         swept: shared.swept.load(Ordering::Relaxed),
         abandoned,
     }
-}
-
-fn runtime() -> Result<Runtime, Error> {
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Error::Threads)
 }
 
 /// The signals of `shutdown`, and the runtime that hears them.
@@ -200,8 +212,8 @@ async fn wait(
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }
-    if let Some(give_back) = &shared.config.give_back {
-        tasks.spawn_local(freed::run(give_back.clone()));
+    if let Some(give_back) = shared.config.give_back {
+        tasks.spawn_local(freed::run(give_back));
     }
     if let Some(listener) = metrics {
         tasks.spawn_local(metrics::http::serve(listener, shared.clone()));
@@ -227,7 +239,7 @@ async fn wait(
 
 /// Takes the limits that shall apply now, and passwords and certificate as they are now, or keeps the old ones.
 fn reload(shared: &Shared) {
-    let Some(reload) = &shared.config.reload else {
+    let Some(reload) = shared.config.reload else {
         return;
     };
     match reload() {
@@ -239,7 +251,7 @@ fn reload(shared: &Shared) {
                 Ok(()) if shared.passwords.none() => {}
                 Ok(()) => tracing::info!("passwords reloaded"),
             }
-            match shared.encryption.as_ref().map(Encryption::read_again) {
+            match shared.net.encryption.as_ref().map(Encryption::read_again) {
                 Some(Err(why)) => tracing::error!(%why, "certificate refused, the old one stays"),
                 Some(Ok(())) => tracing::info!("certificate reloaded"),
                 None => {}

@@ -2,25 +2,23 @@
 
 mod allocator;
 mod backup;
-mod databases;
 mod notify;
-mod pool;
 mod ready;
 mod recovery;
+mod settings;
 
 use super::output;
 use crate::context::{Context, NewMap, size};
 use crate::exit::{Failure, Outcome};
 use crate::log;
-use crate::settings::{self, Settings};
 use clap::builder::RangedU64ValueParser;
 use ready::{Ready, announce, count, heard_or_not, say_goodbye};
 use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Tls};
+use settings::Settings;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The arguments of `serve`.
@@ -151,8 +149,6 @@ fn up_to(most: usize) -> RangedU64ValueParser<usize> {
 
 /// Serves, or shows the settings, as the command line, the environment and the file of settings say.
 pub fn run() -> Result<Outcome, Failure> {
-    let argv: Vec<OsString> = std::env::args_os().collect();
-    let gather = move || Settings::gather(argv.clone(), |name| std::env::var_os(name));
     let Settings { args, context, all } = gather()?;
     if args.print_config {
         let mut out = output();
@@ -160,11 +156,21 @@ pub fn run() -> Result<Outcome, Failure> {
         out.flush()?;
         return Ok(Outcome::Done);
     }
-    let reload = move || match gather() {
+    args.serve(&context)
+}
+
+/// The settings as they are now.
+fn gather() -> Result<Settings, Failure> {
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    Settings::gather(argv, |name| std::env::var_os(name))
+}
+
+/// How the server would be set up now.
+fn reload() -> Result<Config, String> {
+    match gather() {
         Ok(settings) => Ok(settings.args.limits(Config::default())),
         Err(failure) => Err(failure.to_string()),
-    };
-    args.serve(&context, Arc::new(reload))
+    }
 }
 
 impl Args {
@@ -189,7 +195,7 @@ impl Args {
     }
 
     /// Serves until told to stop.
-    fn serve(self, context: &Context, reload: server::Reload) -> Result<Outcome, Failure> {
+    fn serve(self, context: &Context) -> Result<Outcome, Failure> {
         let _telling = log::start(self.log, self.log_level).map_err(server::Error::Threads)?;
         let tls = match (&self.tls_cert, &self.tls_key) {
             (Some(certificate), Some(key)) => Some(Tls {
@@ -213,30 +219,20 @@ impl Args {
                 true => Vec::new(),
                 false => addresses(&self.redis, self.redis_unix),
             },
-            maps: Some(databases::maps(&db, name, move |db, name| {
-                self.new.open(db, name)
-            })),
-            commit: Some(databases::commit(&db, name)),
+            map: name.to_owned(),
+            index: self.new.index,
             backup: Some(backup::of(&db, &path)),
             passwords: self.passwords,
             tls,
             allow_remote: self.allow_remote,
             // Of none, the server has one a processor.
             threads: self.threads.unwrap_or(0),
-            more_stats: Some(Arc::new({
-                let db = db.clone();
-                move || pool::lines(&db)
-            })),
             metrics: self.metrics.and_then(|addresses| addresses.first().copied()),
-            more_metrics: Some(Arc::new({
-                let db = db.clone();
-                move || pool::metrics(&db)
-            })),
             give_back: allocator::set_up(),
             reload: Some(reload),
             ..config
         };
-        let mut server = Server::bind(config, map.index())?;
+        let mut server = Server::bind(config, &db)?;
         let stats = db.stats()?;
         let (entries, entries_exact) = count(&map)?;
         let ready = Ready {

@@ -6,7 +6,7 @@ use crate::Subject;
 use crate::choose::Random;
 use crate::history::History;
 use crate::log::Log;
-use crate::mutate::Mutant;
+use crate::mutant::Mutant;
 use crate::report::Failure;
 use std::collections::BTreeSet;
 

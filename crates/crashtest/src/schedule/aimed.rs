@@ -16,7 +16,7 @@
 
 use crate::Random;
 use crate::log::Site;
-use crate::media::{Access, Does, Point};
+use crate::point::{Access, Does, Point};
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ops::Range;

@@ -36,7 +36,7 @@ use pmem::{Link, Media, Purpose, persist_scope};
 use std::collections::BTreeSet;
 use std::ops::{Bound, Range};
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicU8, AtomicUsize, fence};
+use std::sync::atomic::{AtomicUsize, fence};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use write::Written;
 pub(crate) use write::expected;
@@ -46,31 +46,6 @@ pub(crate) use write::expected;
 struct Outcome {
     written: Vec<Written>,
     dead: Vec<Link>,
-}
-
-/// What has come of the merges so far.
-#[derive(Debug, Default)]
-pub(crate) struct Progress {
-    /// What the one under way does: its place in [`Phase::ALL`].
-    phase: AtomicU8,
-    /// Merges that have ended.
-    pub(crate) merges: AtomicUsize,
-    /// Of the one under way: partitions, and those that have their pairs. Zero if there is none.
-    pub(crate) partitions: AtomicUsize,
-    pub(crate) done: AtomicUsize,
-    /// Why the last attempt failed, if it did, and how large the front was then.
-    pub(crate) failed: Mutex<Option<(String, usize)>>,
-}
-
-impl Progress {
-    pub(crate) fn phase(&self) -> Phase {
-        let place = usize::from(self.phase.load(Relaxed));
-        Phase::ALL.get(place).copied().unwrap_or_default()
-    }
-
-    fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u8, Relaxed);
-    }
 }
 
 /// The right to merge.

@@ -3,9 +3,9 @@
 //! I1 Each part of the range that was read stands among the transaction's reads before an entry of it is yielded. What
 //!    was read ahead and not yielded is taken off again, where the iterator was used from one end only.
 
-use super::overlay::Changes;
 use crate::iter::Entry;
 use crate::merge::{self, Read};
+use crate::overlay::Changes;
 use crate::reads::{RangeRead, Reads};
 use crate::{Error, Map};
 use index::{Batch, Direction, ReadAhead};

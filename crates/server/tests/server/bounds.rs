@@ -1,6 +1,6 @@
 //! Bounds: on what waits, on idleness, on the number of connections, on who may come.
 
-use crate::support::{PATIENCE, Running, config, shown};
+use crate::support::{PATIENCE, Running, config, memory, shown};
 use index::model::Model;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -155,7 +155,7 @@ fn connections_have_a_limit() {
 /// Addresses that other machines can reach need a word; one that is taken is named.
 #[test]
 fn addresses_are_checked() {
-    let bind = |config| Server::bind(config, Arc::new(Model::new()));
+    let bind = |config| Server::bind(config, &memory());
     let everywhere = vec![SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)).into()];
     let remote = Config {
         memcached: everywhere,
@@ -196,7 +196,7 @@ fn unix_sockets_are_served() {
         memcached: vec![Address::Unix(path.clone())],
         ..config()
     };
-    let server = Server::bind(unix.clone(), Arc::new(Model::new())).expect("the server starts");
+    let server = Server::bind(unix.clone(), &memory()).expect("the server starts");
     let mode = std::fs::metadata(&path).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o700);
     let shutdown = Shutdown::new();
@@ -210,7 +210,7 @@ fn unix_sockets_are_served() {
         client.read_exact(&mut answer).expect("the server answers");
         assert_eq!(&answer, b"OK\r\n");
     }
-    let second = Server::bind(unix, Arc::new(Model::new()));
+    let second = Server::bind(unix, &memory());
     assert!(matches!(second, Err(Error::Listen { .. })));
     shutdown.stop();
     let report = thread.join().expect("no panic").expect("no failure");
@@ -230,7 +230,7 @@ fn the_sockets_of_others_are_left_alone() {
         memcached: vec![Address::Unix(path.clone())],
         ..config()
     };
-    let refused = Server::bind(config, Arc::new(Model::new()));
+    let refused = Server::bind(config, &memory());
     assert!(matches!(refused, Err(Error::Listen { .. })));
     assert!(path.exists());
     drop(other);

@@ -151,11 +151,7 @@ fn uniques_are_shown_and_taken() {
 /// `stats` counts what was done, and shows the lines it was given.
 #[test]
 fn stats_count() {
-    let more = Config {
-        more_stats: Some(Arc::new(|| vec![("pool_level".into(), "process".into())])),
-        ..config()
-    };
-    let server = Running::over(more, Arc::new(Model::new()));
+    let server = Running::over(config(), Arc::new(Model::new()));
     let mut client = server.connect();
     client.ask(
         "set k 0 0 1\r\nx\r\nset l 0 0 1\r\nx\r\nget k a b\r\ndelete k\r\n",

@@ -1,35 +1,23 @@
 //! What is told to Prometheus.
 
 use crate::python::python;
-use crate::support::{Client, with_redis};
-use index::model::Model;
+use crate::support::{Client, memory, with_redis};
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use wollemi_server::{Config, Error, Metric, Protocol, Server, Shutdown};
+use wollemi_server::{Config, Error, Protocol, Server, Shutdown};
 
 fn with_metrics() -> Config {
-    let more = || {
-        let label = "a \"quoted\\\n\" word".to_owned();
-        vec![Metric {
-            name: "wollemi_more",
-            help: "A measurement of the server's owner.",
-            labels: vec![("of", label)],
-            value: 0.25,
-        }]
-    };
     Config {
         metrics: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
-        more_metrics: Some(Arc::new(more)),
         ..with_redis()
     }
 }
 
 /// A server, its addresses for memcached, Redis, and metrics, and how to stop it.
 fn start() -> ([SocketAddr; 3], Shutdown, std::thread::JoinHandle<()>) {
-    let server = Server::bind(with_metrics(), Arc::new(Model::new())).expect("the server starts");
+    let server = Server::bind(with_metrics(), &memory()).expect("the server starts");
     let of = |protocol| match server.addresses(protocol)[..] {
         [wollemi_server::Address::Tcp(address)] => address,
         ref other => panic!("{other:?}"),
@@ -79,7 +67,7 @@ fn prometheus_reads_the_metrics() {
             "wollemi_get_misses_total=2",
             "wollemi_connections=2",
             "wollemi_items=1",
-            "wollemi_more=0.25",
+            "wollemi_pool_generation=1",
         ])
         .stdin(Stdio::piped())
         .spawn()
@@ -125,7 +113,7 @@ fn metrics_stay_on_this_machine() {
         metrics: Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0))),
         ..with_redis()
     };
-    let bind = |config| Server::bind(config, Arc::new(Model::new()));
+    let bind = |config| Server::bind(config, &memory());
     assert!(matches!(bind(remote.clone()), Err(Error::MetricsNotLoopback(_))));
     bind(Config {
         allow_remote: true,

@@ -1,6 +1,6 @@
 //! Servers that want to know who comes.
 
-use crate::support::{Client, PATIENCE, Running, SIGNALS, with_redis};
+use crate::support::{Client, PATIENCE, Running, SIGNALS, memory, with_redis};
 use index::model::Model;
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
@@ -101,7 +101,7 @@ fn users_that_were_removed_can_be_ended_by_name() {
     let config = guarded("ann:secret\nbob:word\n", "removed");
     let path = config.passwords.clone().expect("set above");
     let config = Config {
-        reload: Some(Arc::new(|| Ok(Config::default()))),
+        reload: Some(|| Ok(Config::default())),
         ..config
     };
     let server = Running::over(config, Arc::new(Model::new()));
@@ -143,7 +143,7 @@ fn files_of_passwords_are_checked() {
         ("ann:\n", "word"),
     ] {
         let config = guarded(text, name);
-        let refused = Server::bind(config.clone(), Arc::new(Model::new()));
+        let refused = Server::bind(config.clone(), &memory());
         assert!(matches!(refused, Err(Error::Passwords { .. })), "{text}");
         std::fs::remove_file(config.passwords.expect("set above")).expect("the file");
     }

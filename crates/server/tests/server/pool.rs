@@ -1,21 +1,13 @@
-//! A pool to serve, made and committed to by the program's own code.
+//! A pool to serve.
 
-#[path = "../../../cli/src/commands/serve/databases.rs"]
-mod databases;
-
-use crate::support::{PATIENCE, config};
-use index::Index;
+use crate::support::{PATIENCE, with_redis};
 use std::fs::File;
 use std::io::BufReader;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use wollemi::Db;
-use wollemi_server::{Backup, BackupTo, Commit, Config, Copying, Moment};
-
-/// The map of database 0.
-const FIRST: &str = "memcached";
+use wollemi_server::{Backup, BackupTo, Config, Copying, Moment};
 
 /// A pool whose file goes with the last server over it.
 pub struct Pool {
@@ -61,24 +53,14 @@ impl Pool {
         })
     }
 
-    /// The index that holds database 0.
-    pub fn index(&self) -> Arc<dyn Index> {
-        self.db.map(FIRST).expect("a map").index()
+    /// The database in it.
+    pub fn db(&self) -> &Db {
+        &self.db
     }
 
-    /// What commits a transaction.
-    pub fn commit(&self) -> Commit {
-        databases::commit(&self.db, FIRST)
-    }
-
-    /// A configuration for both protocols, with databases in the pool.
+    /// A configuration for both protocols.
     pub fn config(&self) -> Config {
-        Config {
-            redis: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
-            maps: Some(databases::maps(&self.db, FIRST, Db::map)),
-            commit: Some(self.commit()),
-            ..config()
-        }
+        with_redis()
     }
 
     /// Fails unless the pool is as it must be.

@@ -1,6 +1,6 @@
 //! Stopping.
 
-use crate::support::{Client, Running, SIGNALS, address, config};
+use crate::support::{Client, Running, SIGNALS, address, config, memory};
 use index::Index;
 use index::model::Model;
 use std::io::{Read, Write};
@@ -60,7 +60,7 @@ fn stopping_does_not_wait_for_ever() {
 #[test]
 fn signals_stop_the_server() {
     let _alone = SIGNALS.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = Server::bind(config(), Arc::new(Model::new())).expect("the server starts");
+    let server = Server::bind(config(), &memory()).expect("the server starts");
     let address = address(&server);
     let thread = std::thread::spawn(move || server.run(&Shutdown::on_signals()));
     // The handlers are in place before the first connection is served.

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use wollemi::Db;
 use wollemi_server::{Address, Config, Protocol, Report, Server, Shutdown};
 
 /// So long a test waits, for an answer or for what must come to be, before it takes it for a hang.
@@ -32,17 +33,17 @@ pub fn config() -> Config {
     }
 }
 
-/// The same for both protocols, with databases in memory.
+/// The same for both protocols.
 pub fn with_redis() -> Config {
-    let maps: [Model; 16] = std::array::from_fn(|_| Model::new());
     Config {
         redis: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()],
-        maps: Some(Arc::new(move |number, create| {
-            let map = || Arc::new(maps[number].clone()) as Arc<dyn Index>;
-            Ok(create.then(map))
-        })),
         ..config()
     }
+}
+
+/// An empty database in memory.
+pub fn memory() -> Db {
+    Db::anonymous().expect("memory")
 }
 
 /// The address at which a server serves memcached clients.
@@ -61,19 +62,22 @@ impl Running {
         Running::over(config(), Arc::new(Model::new()))
     }
 
+    /// A server over a database in memory, in which this index holds the items of database 0.
     pub fn over(config: Config, index: Arc<dyn Index>) -> Running {
-        Running::over_either(config, index, None)
+        let db = memory();
+        let _map = db.hold(&config.map, index);
+        Running::over_either(config, &db, None)
     }
 
     /// A server over this pool, with a configuration made of the pool's own.
     pub fn over_this(pool: Pool, config: Config) -> Running {
-        let index = pool.index();
-        Running::over_either(config, index, Some(pool))
+        let db = pool.db().clone();
+        Running::over_either(config, &db, Some(pool))
     }
 
-    fn over_either(config: Config, index: Arc<dyn Index>, pool: Option<Pool>) -> Running {
+    fn over_either(config: Config, db: &Db, pool: Option<Pool>) -> Running {
         let reloads = config.reload.is_some();
-        let server = Server::bind(config, index).expect("the server starts");
+        let server = Server::bind(config, db).expect("the server starts");
         let address = address(&server);
         let redis = match server.addresses(Protocol::Redis)[..] {
             [Address::Tcp(address), ..] => Some(address),

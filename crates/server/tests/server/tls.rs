@@ -2,7 +2,7 @@
 
 use crate::pool::Pool;
 use crate::python::{python, run};
-use crate::support::{Client, PATIENCE, Running, with_redis};
+use crate::support::{Client, PATIENCE, Running, memory, with_redis};
 use index::model::Model;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -151,7 +151,7 @@ fn files_are_checked() {
             tls: Some(tls),
             ..with_redis()
         };
-        match Server::bind(config, Arc::new(Model::new())) {
+        match Server::bind(config, &memory()) {
             Err(Error::Tls { path, .. }) => assert_eq!(path, *culprit),
             other => panic!("{other:?}"),
         }

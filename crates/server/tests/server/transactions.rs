@@ -4,23 +4,26 @@ use crate::pool::Pool;
 use crate::support::Running;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use wollemi_server::Config;
+use wollemi::Error;
 
-/// A server whose transactions are committed as the pool's batches, unless they are to fail; and how many were.
+/// Why a commit fails.
+fn no_room() -> Error {
+    let what = "no room";
+    heap::Error::Damaged { what, offset: 0 }.into()
+}
+
+/// A server whose transactions are committed, unless they are to fail; and how many were.
 fn server(fails: &Arc<AtomicBool>, committed: &Arc<AtomicUsize>) -> Running {
     let pool = Pool::new();
     let (fails, committed) = (fails.clone(), committed.clone());
-    let commit = pool.commit();
-    let config = Config {
-        commit: Some(Arc::new(move |changes| {
-            if fails.load(Ordering::Relaxed) {
-                return Err("no room".to_owned().into());
-            }
-            committed.fetch_add(1, Ordering::Relaxed);
-            commit(changes)
-        })),
-        ..pool.config()
-    };
+    pool.db().before_commits(move || {
+        if fails.load(Ordering::Relaxed) {
+            return Err(no_room());
+        }
+        committed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    });
+    let config = pool.config();
     Running::over_this(pool, config)
 }
 
@@ -77,21 +80,16 @@ fn a_transaction_sees_what_it_has_written() {
 #[test]
 fn a_transaction_that_is_unfinished_is_told_as_committed() {
     let pool = Pool::new();
-    let config = Config {
-        commit: Some(Arc::new(|_| {
-            Err(wollemi_server::NotMade::Unfinished(
-                "the batch is committed".into(),
-            ))
-        })),
-        ..pool.config()
-    };
+    let unfinished = || Error::Unfinished(Box::new(no_room()));
+    pool.db().before_commits(move || Err(unfinished()));
+    let config = pool.config();
     let server = Running::over_this(pool, config);
     let mut client = server.connect_redis();
     client.ask("set a 1\r\n", "+OK\r\n");
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
     client.ask(
         "multi\r\nselect 2\r\nset b 1\r\nset c 2\r\nexec\r\n",
-        &format!("{queued}-UNFINISHED the batch is committed\r\n"),
+        &format!("{queued}-UNFINISHED {}\r\n", unfinished()),
     );
     // The selected database does not have the key of the first one.
     client.ask("get a\r\nselect 0\r\nget a\r\n", "$-1\r\n+OK\r\n$1\r\n1\r\n");
@@ -106,9 +104,10 @@ fn a_transaction_that_fails_has_changed_nothing() {
     let mut client = server.connect_redis();
     client.ask("mset a 1 b 2\r\n", "+OK\r\n");
     fails.store(true, Ordering::Relaxed);
+    let why = no_room();
     let multi = "multi\r\nset c 3\r\nflushall\r\nselect 2\r\nset c 4\r\n";
     let queued = "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n";
-    client.ask(&format!("{multi}exec\r\n"), &format!("{queued}-ERR no room\r\n"));
+    client.ask(&format!("{multi}exec\r\n"), &format!("{queued}-ERR {why}\r\n"));
     // What others are told of the client is where it is.
     client.send(b"client info\r\n");
     client.line();
@@ -116,13 +115,13 @@ fn a_transaction_that_fails_has_changed_nothing() {
     assert!(told.contains(" db=0 "), "{told}");
     client.ask(
         "mset a 8 b 9\r\ndel a b\r\nrename a c\r\n",
-        &"-ERR no room\r\n".repeat(3),
+        &format!("-ERR {why}\r\n").repeat(3),
     );
     client.ask(
         "mget a b c\r\ndbsize\r\n",
         "*3\r\n$1\r\n1\r\n$1\r\n2\r\n$-1\r\n:2\r\n",
     );
-    client.ask("flushdb\r\ndbsize\r\n", "-ERR no room\r\n:2\r\n");
+    client.ask("flushdb\r\ndbsize\r\n", &format!("-ERR {why}\r\n:2\r\n"));
     // A key too many for its length: none of them is set.
     let long = "k".repeat(65_536);
     client.ask(

@@ -12,10 +12,10 @@ pub fn set_up() -> Option<GiveBack> {
     // By itself glibc would raise this with each large allocation that is freed, up to 32 MiB, and keep what is below.
     // SAFETY: `mallopt` may be called at any time, from any thread, and this parameter takes any number up to 32 MiB.
     unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED) };
-    Some(std::sync::Arc::new(|| {
+    Some(|| {
         // SAFETY: `malloc_trim` may be called at any time, from any thread: it gives back pages without a byte in use.
         unsafe { libc::malloc_trim(0) };
-    }))
+    })
 }
 
 /// Does nothing: this allocator is not known.

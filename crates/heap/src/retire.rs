@@ -1,0 +1,157 @@
+//! Retiring objects: they are free again when their guards are gone, or when recovery says so ([`aside`](crate::aside)).
+
+use crate::aside::{Retired, Stage};
+use crate::exact::Site;
+use crate::page::lock;
+use crate::space::Space;
+use crate::{Error, Guard};
+use pmem::Offset;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Chunks retired under one guard.
+const RETIRE_BATCH: usize = 256;
+
+impl Space {
+    /// Takes an object out of use: see [`Heap::retire`](crate::Heap::retire).
+    #[inline]
+    pub(crate) fn retire(self: &Arc<Self>, guard: &Guard, offset: Offset, len: usize, site: Site) {
+        let retired = (offset, len, site);
+        if !self.aside.matters.load(Ordering::Acquire) || self.is_freed_after_guards(retired) {
+            self.free_after_guards(guard, retired);
+        }
+    }
+
+    #[inline]
+    fn free_after_guards(self: &Arc<Self>, guard: &Guard, retired: Retired) {
+        let (space, (offset, ..)) = (Arc::clone(self), retired);
+        match self.reuse {
+            None => guard.defer(move || space.free(offset)),
+            Some(_) => guard.defer_exactly(move || space.free_and_tell(retired)),
+        }
+    }
+
+    /// Frees an object, where memory serves again at once.
+    pub(crate) fn free_and_tell(&self, (offset, len, site): Retired) {
+        self.free(offset);
+        if let Some(reuse) = &self.reuse {
+            reuse.was_freed(offset, len, site);
+        }
+    }
+
+    /// Whether a retirement beside recovery is freed when its guards are gone. If not, recovery sees to it.
+    #[cold]
+    fn is_freed_after_guards(&self, (offset, len, site): Retired) -> bool {
+        match &mut *lock(&self.aside.stage) {
+            Stage::BeforeTrace => !self.old_pages().contains(&self.page_of(offset.get())),
+            Stage::Tracing(kept) => {
+                kept.push((offset, len, site));
+                false
+            }
+            Stage::Settling(wrong) => {
+                if let Err(error) = self.mark(offset, len as u64) {
+                    wrong.get_or_insert(error);
+                }
+                true
+            }
+            Stage::Swept => true,
+        }
+    }
+
+    /// The trace is about to read the roots: from here on all that is retired is kept.
+    pub(crate) fn trace_begins(&self) {
+        self.aside.enter(Stage::Tracing(Vec::new()));
+    }
+
+    /// The trace has ended: what was kept is marked and freed when its guards are gone, and so is what is retired from
+    /// here on.
+    ///
+    /// # Errors
+    ///
+    /// Where what was kept could not be marked. All of it is freed later even so.
+    pub(crate) fn trace_ended(self: &Arc<Self>) -> Result<(), Error> {
+        let kept = self.aside.enter(Stage::Settling(None));
+        self.release(kept, |offset, len| self.mark(offset, len as u64).map(drop))
+    }
+
+    /// Recovery has settled and is about to sweep: retirement is as usual from here on.
+    ///
+    /// # Errors
+    ///
+    /// Where something retired since the trace ended could not be marked.
+    pub(crate) fn sweep_begins(&self) -> Result<(), Error> {
+        let before = self.aside.enter(Stage::Swept);
+        self.aside.matters.store(false, Ordering::Release);
+        match before {
+            Stage::Settling(Some(wrong)) => Err(wrong),
+            _ => Ok(()),
+        }
+    }
+
+    /// Recovery has failed or was stopped: what is old stays, as nothing of it is swept; what is new can serve again.
+    pub(crate) fn nothing_is_swept(self: &Arc<Self>) {
+        let kept = self.aside.enter(Stage::Swept);
+        self.aside.matters.store(false, Ordering::Release);
+        let _ = self.release(kept, |_, _| Ok(()));
+    }
+
+    /// Frees what a stage has kept when its guards are gone, each object after a call of `mark`; the first error of
+    /// these.
+    fn release(
+        self: &Arc<Self>,
+        stage: Stage,
+        mark: impl Fn(Offset, usize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Stage::Tracing(kept) = stage else {
+            return Ok(());
+        };
+        let mut marked = Ok(());
+        for some in kept.chunks(RETIRE_BATCH) {
+            let guard = crate::pin();
+            for &(offset, len, site) in some {
+                marked = marked.and_then(|()| mark(offset, len));
+                self.free_after_guards(&guard, (offset, len, site));
+            }
+        }
+        marked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Heap, footprint};
+    use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
+
+    /// An object that was retired while the trace ran is marked when the trace has ended: the sweep must not free it as
+    /// well.
+    #[test]
+    fn what_the_trace_has_missed_is_marked() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let open = || -> Result<Heap<Hardware>, Box<dyn std::error::Error>> {
+            let path = folder.path().join("pool");
+            let pool = Pool::open_or_create(path, &PoolOptions::default(), Hardware::detect())?;
+            Ok(Heap::new(pool)?)
+        };
+        let heap = open()?;
+        let offset = persist_scope(heap.media(), Purpose::Node, |batch| {
+            let draft = heap.draft(PWord::new(1), 50, &batch)?;
+            let offset = draft.offset();
+            std::mem::forget(draft);
+            Ok::<_, Error>(offset)
+        })?;
+        drop(heap);
+
+        let heap = open()?;
+        let space = &heap.inner.space;
+        let len = footprint::<PWord>(50).ok_or("too long")?;
+        space.trace_begins();
+        // It keeps the object from being freed.
+        let guard = crate::pin();
+        space.retire(&guard, offset, len, std::panic::Location::caller());
+        space.trace_ended()?;
+        let is_new = space.mark(offset, len as u64)?;
+        assert!(!is_new, "the end of the trace has not marked it");
+        Ok(())
+    }
+}

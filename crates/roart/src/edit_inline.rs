@@ -1,0 +1,242 @@
+//! Writes into inline leaf arrays.
+
+use crate::Variant;
+use crate::array::MOST;
+use crate::inline::word::KeyWord;
+use crate::inline::{Entry, Fill, Image, InlineRef, Spot};
+use crate::locate::Place;
+use crate::subtree::{Built, Member, pair_of, shared_by};
+use crate::writer::{Writer, none_removed};
+use art::{damaged, no_memory};
+use heap::Error;
+use index::{Action, Edit, Value};
+use pmem::{Locked, Media, Purpose, persist_scope};
+
+/// At most this many keys, one of which is not short, go from an inline leaf array into a leaf array.
+const CONVERT: usize = MOST / 2;
+
+/// What is written to, locked, and the first byte of all its keys.
+struct Target<'p, 'g, M: Media> {
+    place: &'p Place<'g>,
+    array: InlineRef<'g>,
+    locked: Locked<'g, M>,
+    first: u8,
+}
+
+impl<M: Media, V: Variant> Writer<'_, M, V> {
+    /// The key's slot holds an inline leaf array.
+    pub(crate) fn edit_inline(
+        &self,
+        place: &Place<'_>,
+        edit: &mut dyn Edit,
+    ) -> Result<Option<Action>, Error> {
+        let media = self.heap.media();
+        let Some(&first) = self.key.first().filter(|_| V::INLINE) else {
+            return Err(damaged("link's kind", place.link).into());
+        };
+        let array = InlineRef::at(self.heap, place.link)?;
+        let word = KeyWord::of(self.key);
+        if let Some(word) = word {
+            array.prefetch_home(word);
+        }
+        let Ok(locked) = array.lock(self.heap)? else {
+            return Ok(None);
+        };
+        if !self.is_in_place(place) {
+            return Ok(None);
+        }
+        array.check_shape(place.link, self.heap)?;
+        let spot = word.map(|word| (word, array.spot(word, media)));
+        let target = Target {
+            place,
+            array,
+            locked,
+            first,
+        };
+        if let Some((word, Spot::Taken(entry))) = spot
+            && entry.stored(media) == Some((word, true))
+        {
+            let value = Value::Word(entry.value(media).to_le_bytes());
+            let action = edit.decide(Some(&value));
+            match action {
+                Action::Keep => {}
+                Action::Remove => self.remove_inline(target, entry, word)?,
+                Action::Put => match pair_of(self.key, edit.value()) {
+                    Some((_, value)) => entry.update::<V::Publish, M>(word, value, media),
+                    None => self.rebuild_inline(target, Some(word), edit.value())?,
+                },
+            }
+            return Ok(Some(action));
+        }
+        if !self.has_passed_rightly()? {
+            return Ok(None);
+        }
+        let action = edit.decide(None);
+        if action != Action::Put {
+            return Ok(Some(none_removed(action)));
+        }
+        let (word, entry) = match spot {
+            Some((word, Spot::Taken(entry))) => (word, entry),
+            Some((word, Spot::Free(entry))) if array.takes(word, place.level + 1, media) => (word, entry),
+            _ => {
+                self.rebuild_inline(target, None, edit.value())?;
+                return Ok(Some(action));
+            }
+        };
+        match pair_of(self.key, edit.value()) {
+            Some((_, value)) => {
+                entry.insert::<V::Publish, M>(word, value, media);
+                array.note(1, self.heap);
+            }
+            None => self.rebuild_inline(target, None, edit.value())?,
+        }
+        Ok(Some(action))
+    }
+
+    /// Replaces the array, without the key `replaced`, by what holds the new key too: a larger one, or a
+    /// smaller one if many entries are of removed keys; a node above it, if the key parts from all the
+    /// others; else leaf arrays or smaller ones below a node. 2 fences.
+    fn rebuild_inline(
+        &self,
+        target: Target<'_, '_, M>,
+        replaced: Option<KeyWord>,
+        value: &[u8],
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        let Target {
+            place,
+            array,
+            locked,
+            first,
+        } = target;
+        let shape = array.shape;
+        let mut pairs = Vec::with_capacity(shape.capacity() + 1);
+        let mut used = 0;
+        for entry in array.entries() {
+            if let Some((word, present)) = entry.stored(media) {
+                used += 1;
+                if present && Some(word) != replaced {
+                    add_pair(&mut pairs, (word, entry.value(media)));
+                }
+            }
+        }
+        let others = pairs.len();
+        let mut members: Vec<Member<'_>> = Vec::new();
+        let short = pair_of(self.key, value);
+        if let Some(new) = short {
+            add_pair(&mut pairs, new);
+            let least = if !array.takes(new.0, place.level + 1, media) {
+                0
+            } else if (used - others) * 8 < shape.capacity() {
+                // Else the next key would find as little room.
+                shape.class + 1
+            } else {
+                shape.class
+            };
+            if let Some(image) = Image::of(&pairs, least, Fill::Tight) {
+                self.publish_image(place, &image)?;
+                locked.retire();
+                self.retire(place.link, shape.size());
+                return Ok(());
+            }
+            pairs.retain(|(word, _)| *word != new.0);
+        }
+        members.extend(
+            pairs
+                .into_iter()
+                .map(|(word, value)| Member::Pair(first, word, value)),
+        );
+        members.push(Member::New(self.key, value));
+        let level = shared_by(&members);
+        let stays = replaced.is_none() && others > 0 && level < usize::from(shape.from);
+        let parent = self.lock_parent(place.link)?;
+        let depth = parent.level + 1;
+        let mut built = Built::default();
+        let done = persist_scope(media, Purpose::Node, |batch| {
+            let top = if stays {
+                self.draft_beside(
+                    &batch,
+                    depth,
+                    &self.key[..level],
+                    place.link,
+                    &members,
+                    &mut built,
+                )?
+            } else if members.len() == 1 {
+                self.draft_subtree(&batch, depth, members, &mut built)?
+            } else if short.is_none() && members.len() <= CONVERT {
+                self.draft_leaves(&batch, members, &mut built)?
+            } else {
+                self.draft_over(&batch, depth, level, members, &mut built)?
+            };
+            self.publish_top(&parent, top, batch);
+            Ok(())
+        });
+        drop(parent);
+        built.settle(self, done.is_ok());
+        if done.is_ok() && !stays {
+            locked.retire();
+            self.retire(place.link, shape.size());
+        }
+        done
+    }
+
+    /// Swings the slot of the place's array, which is locked, to another one.
+    fn publish_image(&self, place: &Place<'_>, image: &Image) -> Result<(), Error> {
+        let parent = self.lock_parent(place.link)?;
+        persist_scope(self.heap.media(), Purpose::Node, |batch| {
+            let top = self.draft_image(&batch, image, &[], &mut Built::default())?;
+            self.publish_top(&parent, top, batch);
+            Ok(())
+        })
+    }
+
+    /// Removes a key that is present. 1 write-back, 1 fence; a smaller array, if few keys are left, costs its
+    /// lines, the slot's, and 2 fences.
+    fn remove_inline(&self, target: Target<'_, '_, M>, entry: &Entry, word: KeyWord) -> Result<(), Error> {
+        let media = self.heap.media();
+        let Target {
+            place, array, locked, ..
+        } = target;
+        let shape = array.shape;
+        let left = array.present(self.heap)?.saturating_sub(1);
+        if left == 0 {
+            let parent = self.lock_parent(place.link)?;
+            let above = Place {
+                node: parent.node,
+                at: parent.at,
+                level: parent.level,
+                link: parent.link,
+                parting: None,
+            };
+            self.remove_child(&above, parent.locked, parent.slot, (parent.link, shape.size()))?;
+            locked.retire();
+            return Ok(());
+        }
+        // Not each time that few are left: keys may lie too close together for a smaller array.
+        if left * 8 <= shape.capacity() && left.is_power_of_two() {
+            let mut pairs = Vec::with_capacity(left);
+            for pair in array.pairs(media).filter(|(other, _)| *other != word) {
+                add_pair(&mut pairs, pair);
+            }
+            let image = Image::of(&pairs, 0, Fill::Loose).filter(|image| image.shape.class < shape.class);
+            if let Some(image) = image
+                && !no_memory(self.publish_image(place, &image))?
+            {
+                locked.retire();
+                self.retire(place.link, shape.size());
+                return Ok(());
+            }
+        }
+        entry.remove::<V::Publish, M>(word, media);
+        array.note(-1, self.heap);
+        drop(locked);
+        Ok(())
+    }
+}
+
+/// Adds a pair to others that ascend, mostly behind them.
+fn add_pair(pairs: &mut Vec<(KeyWord, u64)>, pair: (KeyWord, u64)) {
+    let above = pairs.iter().rev().take_while(|(key, _)| *key > pair.0).count();
+    pairs.insert(pairs.len() - above, pair);
+}

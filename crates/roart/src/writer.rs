@@ -1,0 +1,43 @@
+//! What a write has at hand. What it does: `locate`, `write`, `edit_inline`, and for what they build, `subtree`.
+
+use crate::node::Node;
+use crate::{Roart, Variant};
+use art::{LONG_SKIP, damaged};
+use heap::{Access, Error, Guard};
+use index::Action;
+use pmem::{Link, Media};
+use std::cell::Cell;
+
+/// One write.
+pub(crate) struct Writer<'g, M: Media, V: Variant> {
+    pub(crate) index: &'g Roart<M, V>,
+    pub(crate) heap: &'g Access<M>,
+    pub(crate) guard: &'g Guard,
+    pub(crate) key: &'g [u8],
+    /// A node that a walk of a read for the key has come to under this guard, and how deep that walk was: the first walk
+    /// begins there.
+    pub(crate) above: Cell<Option<(Link, usize)>>,
+    /// Whether the walk has begun there, and so has not compared the bytes above.
+    pub(crate) begun_below: Cell<bool>,
+    /// The lowest node that the walk has come to without comparing all bytes, and its level.
+    pub(crate) passed: Cell<Option<(Node<'g>, usize)>>,
+    /// Whether a walk compares all bytes.
+    pub(crate) looks: Cell<bool>,
+}
+
+/// An edit that removes an absent key keeps things as they are.
+pub(crate) fn none_removed(action: Action) -> Action {
+    if action == Action::Remove {
+        Action::Keep
+    } else {
+        action
+    }
+}
+
+/// The aux of a link from a node at level `from` to one at level `to`, which is where `link` leads or will.
+pub(crate) fn skip_between(from: usize, to: usize, link: Link) -> Result<u8, Error> {
+    match to.checked_sub(from + 1) {
+        Some(skip) => Ok(u8::try_from(skip).unwrap_or(LONG_SKIP)),
+        None => Err(damaged("node's level", link).into()),
+    }
+}

@@ -1,0 +1,112 @@
+//! How often keys were asked for lately, roughly: a sketch of fixed size (TinyLFU's, a count-min sketch that ages).
+//!
+//! A key's hash chooses a line of the processor's caches, and four counters of four bits in it; its estimate is the
+//! least of the four. Each line ages by itself: when enough was counted there, all its counters are halved.
+//!
+//! Not persistent, and not exact: threads that count in one line at one moment may lose a count.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Words of counters in a line; the last word says how much was counted.
+const WORDS: usize = 7;
+const COUNTERS: u64 = WORDS as u64 * 16;
+const MOST: u64 = 15;
+
+/// A line is halved when this much was counted in it: some seven times for each item that a line is for.
+const AGE: u64 = 100;
+
+/// Bytes of items for which there is a line, of 64 bytes.
+const BYTES_A_LINE: u64 = 4096;
+const FEWEST: u64 = 1 << 10;
+const MOST_LINES: u64 = 1 << 20;
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line {
+    counters: [AtomicU64; WORDS],
+    counted: AtomicU64,
+}
+
+/// The sketch.
+#[derive(Debug)]
+pub struct Sketch(Box<[Line]>);
+
+impl Sketch {
+    /// A sketch for this many bytes of items: 64 bytes for each 4 KiB, at least 64 KiB and at most 64 MiB.
+    pub fn new(bytes: u64) -> Sketch {
+        let lines = (bytes / BYTES_A_LINE).clamp(FEWEST, MOST_LINES);
+        Sketch((0..lines).map(|_| Line::default()).collect())
+    }
+
+    fn line(&self, hash: u64) -> &Line {
+        let place = (u128::from(hash) * self.0.len() as u128) >> 64;
+        &self.0[place as usize]
+    }
+
+    /// Counts that the key of this hash was asked for.
+    pub fn count(&self, hash: u64) {
+        let line = self.line(hash);
+        let mut grown = false;
+        for place in places(hash) {
+            let (word, shift) = (&line.counters[place / 16], place % 16 * 4);
+            let old = word.load(Relaxed);
+            if old >> shift & MOST < MOST {
+                let new = old + (1 << shift);
+                // Whoever was faster counts.
+                grown |= word.compare_exchange(old, new, Relaxed, Relaxed).is_ok();
+            }
+        }
+        // What cannot grow ages nobody.
+        if grown && line.counted.fetch_add(1, Relaxed) + 1 == AGE {
+            for word in &line.counters {
+                word.store(word.load(Relaxed) >> 1 & 0x7777_7777_7777_7777, Relaxed);
+            }
+            line.counted.store(AGE / 2, Relaxed);
+        }
+    }
+
+    /// How often the key of this hash was asked for, up to 15.
+    pub fn estimate(&self, hash: u64) -> u64 {
+        let line = self.line(hash);
+        let counts =
+            places(hash).map(|place| line.counters[place / 16].load(Relaxed) >> (place % 16 * 4) & MOST);
+        counts.into_iter().min().unwrap_or(0)
+    }
+}
+
+/// A hash's counters in its line.
+fn places(hash: u64) -> [usize; 4] {
+    // The upper bits have chosen the line.
+    let mut bits = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits ^= bits >> 29;
+    std::array::from_fn(|i| (((bits >> (i * 14) & 0x3fff) * COUNTERS) >> 14) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::access::hash;
+
+    /// Keys that are asked for often are told from those that are asked for once, among many; and what is no longer
+    /// asked for is forgotten.
+    #[test]
+    fn the_frequent_are_told_from_the_rare() {
+        let sketch = Sketch::new(0);
+        let key = |i: u64| hash(&i.to_le_bytes());
+        for turn in 0..10 {
+            (0..1000).for_each(|i| sketch.count(key(i)));
+            (0..500).for_each(|i| sketch.count(key(1_000_000 + turn * 500 + i)));
+        }
+        let frequent = (0..1000).filter(|&i| sketch.estimate(key(i)) >= 5).count();
+        let rare = (0..5000)
+            .filter(|&i| sketch.estimate(key(1_000_000 + i)) >= 5)
+            .count();
+        assert!(frequent > 950, "{frequent} of 1000");
+        assert!(rare < 250, "{rare} of 5000");
+        for turn in 0..400 {
+            (0..1000).for_each(|i| sketch.count(key(2_000_000 + (turn * 1000 + i) % 7000)));
+        }
+        let still = (0..1000).filter(|&i| sketch.estimate(key(i)) >= 8).count();
+        assert!(still < 500, "{still} of 1000 are not forgotten");
+    }
+}

@@ -1,0 +1,243 @@
+//! The memcached commands' meaning, over any index.
+//!
+//! I1 Every change of an item is one edit of its key: atomic, and durable when the call returns.
+//! I2 A dead item (expired, or older than a `flush_all`) is absent for everyone. Whoever meets it may remove it, by an
+//!    edit that looks again.
+//! I3 In a transaction, edits are kept back until it is committed, and what is kept beside the index (the record, the
+//!    count) is as it was before if it is not.
+//! I4 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
+//!
+//! Here: what a store is, and an edit of one item. Beside it: memcached's classic commands (`classic`), items stored together
+//! (`puts`), reading (`reads`), removing (`removal`, `evict`), what the record keeps (`recorded`), transactions (`transact`).
+//! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
+
+pub mod classic;
+mod count;
+mod edit;
+mod evict;
+mod pending;
+mod puts;
+mod reads;
+mod recorded;
+mod removal;
+mod seen;
+#[cfg(test)]
+pub mod tests;
+mod transact;
+mod usage;
+mod walk;
+
+use crate::Error;
+use crate::items::item::{Header, Item};
+use crate::items::record::{self, Record};
+use count::Count;
+use edit::Change;
+use index::{Action, Direction, Edit, Guard, Index};
+use pending::Pending;
+pub use recorded::ENOUGH;
+use seen::Removed;
+pub use seen::Seen;
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+pub use transact::Before;
+pub use usage::Usage;
+use wollemi::{Map, Overlay};
+
+/// The most keys that are looked up, or stored, together.
+pub const BATCH: usize = 64;
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done.
+    Done,
+    /// Done; the number it left.
+    Number(u64),
+    /// The condition of `add`, `replace`, `append` or `prepend` does not hold, or the whole would be too large.
+    NotStored,
+    /// The item has changed since the client saw its unique.
+    Exists,
+    /// No such item.
+    NotFound,
+    /// The value is no number.
+    NotNumber,
+}
+
+/// What an edit decides, and what it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision<T> {
+    /// Leave the item as it is.
+    Keep(T),
+    /// Put what was filled in.
+    Put(T),
+    /// Remove the item.
+    Remove(T),
+}
+
+/// Why a request failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The index failed.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+    /// The key's value is not one that this server has written.
+    #[error("the value was not written by this server")]
+    Foreign,
+    /// The items take as much as they may.
+    #[error("out of memory storing object")]
+    NoRoom,
+}
+
+/// The items in an index.
+pub struct Store {
+    items: Pending,
+    /// The largest value, in bytes. It may change.
+    largest: Arc<AtomicUsize>,
+    /// The next unique, and the one of the first edit.
+    next: AtomicU64,
+    first: u64,
+    /// As in the record, for those who only look.
+    reserved: AtomicU64,
+    flushed: AtomicU64,
+    flush_at: AtomicU64,
+    /// The record as it is stored.
+    record: Mutex<Record>,
+    count: Count,
+    usage: Arc<Usage>,
+    removed: Removed,
+}
+
+impl Store {
+    /// The items in `map`, which is empty or has been written by a store. What they take counts into `usage`. While a
+    /// transaction runs, their changes are kept back in `overlay`.
+    pub fn open(
+        map: Map,
+        overlay: Arc<Mutex<Overlay>>,
+        largest: Arc<AtomicUsize>,
+        usage: Arc<Usage>,
+        now: u64,
+    ) -> Result<Store, Error> {
+        let items = Pending::new(map, overlay);
+        let record = {
+            let guard = heap::pin();
+            match items.index().get(record::KEY, &guard)? {
+                Some(value) => Record::read(&value)?,
+                None if is_empty(items.index(), &guard)? => Record::FIRST,
+                None => return Err(Error::NotOurs),
+            }
+        };
+        let next = record.reserved;
+        let store = Store {
+            items,
+            largest,
+            next: AtomicU64::new(next),
+            first: next,
+            reserved: AtomicU64::new(next),
+            flushed: AtomicU64::new(record.flushed),
+            flush_at: AtomicU64::new(record.flush_at),
+            record: Mutex::new(record),
+            count: Count::new(usage.clone()),
+            usage,
+            removed: Removed::new(),
+        };
+        store.reserve()?;
+        store.tick(now)?;
+        Ok(store)
+    }
+
+    /// How many edits there were since it was opened, those that changed nothing included.
+    pub fn edits(&self) -> u64 {
+        self.next.load(Ordering::Relaxed) - self.first
+    }
+
+    /// How many items there are, dead ones that nobody has met included; and whether that is exact, as it is once
+    /// [`count_on`](Store::count_on) has said so.
+    pub fn items(&self) -> (u64, bool) {
+        self.count.get()
+    }
+
+    /// How many keys its map has, the record's and those of dead items included, as far as they are counted.
+    pub fn keys(&self) -> u64 {
+        self.count.keys() + 1
+    }
+
+    /// Counts the next items, at most `limit`; whether all are counted.
+    pub fn count_on(&self, limit: usize) -> Result<bool, Failure> {
+        Ok(self
+            .count
+            .step(self.items.index(), limit, &|value| self.holds_flushed(value))?)
+    }
+
+    /// Whether the item in a value is older than a flush.
+    fn holds_flushed(&self, value: &[u8]) -> bool {
+        Item::read(value).is_some_and(|item| self.is_flushed(&item.header))
+    }
+
+    #[inline]
+    fn is_flushed(&self, header: &Header) -> bool {
+        header.unique < self.flushed.load(Ordering::Acquire)
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+        self.count
+            .edit(&self.items, key, edit, &|value| self.holds_flushed(value))
+    }
+
+    #[inline]
+    fn is_dead(&self, header: &Header, now: u64) -> bool {
+        self.is_flushed(header) || (header.expiry != 0 && header.expiry <= now)
+    }
+
+    /// One edit of an item. `rule` is given the live item and a new unique, and decides; what it puts it fills into its
+    /// last argument, where the value still is when this returns.
+    pub fn change<T>(
+        &self,
+        key: &[u8],
+        now: u64,
+        scratch: &mut Vec<u8>,
+        rule: impl FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
+    ) -> Result<T, Failure> {
+        self.reserve_if_few()?;
+        let mut change = Change {
+            store: self,
+            now,
+            put: scratch,
+            rule,
+            old: None,
+            outcome: None,
+        };
+        let action = self.edit(key, &mut change)?;
+        let old = change.old;
+        let outcome = change.outcome.ok_or(Failure::Foreign)?;
+        match (action, old) {
+            (Action::Put, _) => self.usage.note(key),
+            (Action::Remove, Some(unique)) => self.removed.note(key, unique),
+            (Action::Remove | Action::Keep, _) => {}
+        }
+        Ok(outcome)
+    }
+}
+
+fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {
+    let mut empty = true;
+    index.scan(
+        Bound::Unbounded,
+        Bound::Unbounded,
+        Direction::Forward,
+        guard,
+        &mut |_, _| {
+            empty = false;
+            ControlFlow::Break(())
+        },
+    )?;
+    Ok(empty)
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("record", &self.lock())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,66 @@
+//! The edits of items: what looks at an item, and changes it, under the lock on its key.
+
+use super::{Decision, Store};
+use crate::items::item::Item;
+use index::{Action, Edit};
+use std::sync::atomic::Ordering;
+
+/// Removes a key if its value is such; asked at each decision, also where there is no value.
+pub struct Remove<F>(pub F);
+
+impl<F: FnMut(Option<&[u8]>) -> bool> Edit for Remove<F> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        if (self.0)(current) {
+            Action::Remove
+        } else {
+            Action::Keep
+        }
+    }
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+}
+
+/// The edit of [`Store::change`].
+pub struct Change<'s, R, T> {
+    pub store: &'s Store,
+    /// The millisecond it is.
+    pub now: u64,
+    /// Where the value to put is made.
+    pub put: &'s mut Vec<u8>,
+    /// Given the live item and a new unique, fills the value to put, or says why there is none.
+    pub rule: R,
+    /// The unique of the item that was there, dead or alive.
+    pub old: Option<u64>,
+    /// What came of it; `None` where the value is no item.
+    pub outcome: Option<T>,
+}
+
+impl<R, T> Edit for Change<'_, R, T>
+where
+    R: FnMut(Option<Item<'_>>, u64, &mut Vec<u8>) -> Decision<T>,
+{
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let old = match current.map(Item::read) {
+            Some(None) => return Action::Keep,
+            Some(Some(item)) => Some(item),
+            None => None,
+        };
+        self.old = old.map(|item| item.header.unique);
+        let live = old.filter(|item| !self.store.is_dead(&item.header, self.now));
+        let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
+        let (action, outcome) = match (self.rule)(live, unique, self.put) {
+            Decision::Put(outcome) => (Action::Put, outcome),
+            Decision::Remove(outcome) => (Action::Remove, outcome),
+            // Whoever meets a dead item removes it.
+            Decision::Keep(outcome) if live.is_none() => (Action::Remove, outcome),
+            Decision::Keep(outcome) => (Action::Keep, outcome),
+        };
+        self.outcome = Some(outcome);
+        action
+    }
+
+    fn value(&self) -> &[u8] {
+        self.put
+    }
+}

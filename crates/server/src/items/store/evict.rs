@@ -1,0 +1,65 @@
+//! Removing what is asked for least.
+
+use super::edit::Remove;
+use super::{Failure, Store, walk};
+use crate::items::item::Item;
+use index::Action;
+
+/// What a step has removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// Live items.
+    pub evicted: u64,
+    /// Dead ones.
+    pub dead: u64,
+}
+
+impl Store {
+    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there are
+    /// none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells how many
+    /// keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again. Called
+    /// in no transaction. After an error of the walk `cursor` is at the beginning too, and what it has met until then goes all
+    /// the same.
+    pub fn evict(
+        &self,
+        cursor: &mut Vec<u8>,
+        limit: usize,
+        live_too: bool,
+        now: u64,
+    ) -> Result<(usize, Gone), Failure> {
+        let (mut dead, mut live) = (Vec::new(), Vec::new());
+        let seen = walk::step(self.items.index(), cursor, limit, |key, value| {
+            match Item::read(value) {
+                Some(item) if !self.is_dead(&item.header, now) => {
+                    let rank = (self.usage.frequency(key), item.header.unique);
+                    live.push((rank, key.to_vec()));
+                }
+                Some(_) => dead.push(key.to_vec()),
+                // Not ours: requests will say so.
+                None => {}
+            }
+        });
+        let mut gone = Gone::default();
+        for key in &dead {
+            gone.dead += u64::from(self.bury(key, now)?);
+        }
+        if gone.dead > 0 || !live_too {
+            return Ok((seen?, gone));
+        }
+        live.sort_unstable();
+        live.truncate(live.len().div_ceil(4));
+        for ((_, unique), key) in &live {
+            // What has been stored again meanwhile stays.
+            let is_same = |value: Option<&[u8]>| {
+                value
+                    .and_then(Item::read)
+                    .is_some_and(|item| item.header.unique == *unique)
+            };
+            if self.edit(key, &mut Remove(is_same))? == Action::Remove {
+                self.removed.note(key, *unique);
+                gone.evicted += 1;
+            }
+        }
+        Ok((seen?, gone))
+    }
+}

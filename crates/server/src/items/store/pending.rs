@@ -1,0 +1,86 @@
+//! The map under a store, and what a transaction has changed and not yet committed.
+//!
+//! While a transaction runs, edits are kept back in an [`Overlay`], which the stores of all databases share, and reads
+//! look there first. Nobody else acts then (the databases' gate), so what is kept back is seen by the transaction alone.
+
+use index::{Action, Direction, Edit, Error, Guard, Index};
+use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use wollemi::{Map, Overlay, Visit};
+
+/// A map, and what is kept back from it.
+pub struct Pending {
+    map: Map,
+    index: Arc<dyn Index>,
+    /// Whether edits are kept back. Changes only while nobody else acts.
+    on: AtomicBool,
+    overlay: Arc<Mutex<Overlay>>,
+}
+
+impl Pending {
+    pub fn new(map: Map, overlay: Arc<Mutex<Overlay>>) -> Pending {
+        Pending {
+            index: map.index(),
+            map,
+            on: AtomicBool::new(false),
+            overlay,
+        }
+    }
+
+    /// The index itself, for who is in no transaction.
+    pub fn index(&self) -> &dyn Index {
+        &*self.index
+    }
+
+    /// Whether a transaction runs.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// Keeps edits back from now on, or no longer.
+    pub fn keep_back(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    // Each change of it is one insert: it is whole whatever panicked.
+    fn overlay(&self) -> MutexGuard<'_, Overlay> {
+        self.overlay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Shows a key's value.
+    pub fn read<T>(&self, key: &[u8], show: impl FnOnce(Option<&[u8]>) -> T) -> Result<T, Error> {
+        if self.is_on() {
+            return self.overlay().read(&self.map, key, show);
+        }
+        let guard = heap::pin();
+        Ok(show(self.index.get(key, &guard)?.as_deref()))
+    }
+
+    /// Carries out an edit, or keeps it back.
+    pub fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        match self.is_on() {
+            true => self.overlay().edit(&self.map, key, edit),
+            false => self.index.write(key, edit),
+        }
+    }
+
+    /// Visits the keys between the bounds in order, until told to break.
+    pub fn scan(
+        &self,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        guard: &Guard,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), Error> {
+        if self.is_on() {
+            let overlay = self.overlay();
+            return overlay.scan(&self.map, (lower, upper), direction, guard, visit);
+        }
+        self.index
+            .scan(lower, upper, direction, guard, &mut |key, value| {
+                visit(key, &value)
+            })
+    }
+}

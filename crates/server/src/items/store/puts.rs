@@ -1,0 +1,111 @@
+//! Items stored whatever is there, several together: what their edits look at is fetched side by side, and most become durable
+//! together.
+
+use super::count::Counting;
+use super::{Failure, Store};
+use crate::items::item::Item;
+use index::{Action, Edit, Edits, Error};
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
+impl Store {
+    /// Stores an item under each of these keys, in their order, each by an edit of its own. `fill` makes the value of the
+    /// `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` is told what came of
+    /// each when all are done.
+    pub fn put_many(
+        &self,
+        keys: &[&[u8]],
+        scratch: &mut Vec<u8>,
+        fill: impl FnMut(usize, u64, &mut Vec<u8>),
+        mut done: impl FnMut(usize, Result<(), Failure>),
+    ) -> Result<(), Failure> {
+        self.reserve_if_few()?;
+        let mut group = Group {
+            store: self,
+            keys,
+            counting: self.count.hold(),
+            value: scratch,
+            fill,
+            failed: Vec::new(),
+            i: 0,
+            before: None,
+            present: false,
+            foreign: false,
+        };
+        self.items.index().write_many(keys, &mut group);
+        let mut failed = group.failed.into_iter().peekable();
+        for i in 0..keys.len() {
+            let failed = failed.next_if(|(at, _)| *at == i);
+            done(i, failed.map_or(Ok(()), |(_, failure)| Err(failure)));
+        }
+        Ok(())
+    }
+}
+
+struct Group<'p, F> {
+    store: &'p Store,
+    keys: &'p [&'p [u8]],
+    counting: Counting<'p>,
+    /// Where the value to put is made.
+    value: &'p mut Vec<u8>,
+    fill: F,
+    /// Which were not stored, and why.
+    failed: Vec<(usize, Failure)>,
+    /// Whose turn it is.
+    i: usize,
+    /// The length of what was there.
+    before: Option<usize>,
+    /// Whether that was not flushed.
+    present: bool,
+    /// Whether that was no item.
+    foreign: bool,
+}
+
+impl<F> Edit for Group<'_, F>
+where
+    F: FnMut(usize, u64, &mut Vec<u8>),
+{
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let old = current.map(Item::read);
+        self.before = current.map(<[u8]>::len);
+        self.present = matches!(old, Some(Some(old)) if !self.store.is_flushed(&old.header));
+        self.foreign = matches!(old, Some(None));
+        if self.foreign {
+            return Action::Keep;
+        }
+        let unique = self.store.next.fetch_add(1, Ordering::SeqCst);
+        (self.fill)(self.i, unique, self.value);
+        Action::Put
+    }
+
+    fn value(&self) -> &[u8] {
+        self.value
+    }
+}
+
+impl<F> Edits for Group<'_, F>
+where
+    F: FnMut(usize, u64, &mut Vec<u8>),
+{
+    fn edit(&mut self, i: usize) -> &mut dyn Edit {
+        self.i = i;
+        self
+    }
+
+    fn done(&mut self, i: usize, done: Result<Action, Error>) -> ControlFlow<()> {
+        match done {
+            Ok(action) => {
+                let key = self.keys[i];
+                let after = self.value.len();
+                self.counting
+                    .note(key, (self.present, self.before), action, after);
+                match self.foreign {
+                    true => self.failed.push((i, Failure::Foreign)),
+                    false => self.store.usage.note(key),
+                }
+            }
+            Err(error) => self.failed.push((i, error.into())),
+        }
+        ControlFlow::Continue(())
+    }
+}

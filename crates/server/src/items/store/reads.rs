@@ -1,0 +1,86 @@
+//! Reading items.
+
+use super::{Failure, Store};
+use crate::items::item::Item;
+use crate::items::record;
+use index::{Direction, Guard, Value};
+use std::ops::{Bound, ControlFlow};
+
+/// What a scan calls for each key in order, with its item unless it is dead.
+pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
+
+impl Store {
+    /// Shows an item, if it is there: as the transaction would have it, where one runs.
+    pub fn read<T>(
+        &self,
+        key: &[u8],
+        now: u64,
+        show: impl FnOnce(&Item<'_>) -> T,
+    ) -> Result<Option<T>, Failure> {
+        self.items.read(key, |value| {
+            let Some(value) = value else { return Ok(None) };
+            let item = Item::read(value).ok_or(Failure::Foreign)?;
+            Ok((!self.is_dead(&item.header, now)).then(|| {
+                self.usage.note(key);
+                show(&item)
+            }))
+        })?
+    }
+
+    /// Reads items, in no transaction: `found[i]` is filled for each key that is there. Dead items' keys go to `dead`.
+    pub fn get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        now: u64,
+        guard: &'g Guard,
+        dead: &mut Vec<usize>,
+        found: &mut [Option<Value<'g>>],
+    ) -> Result<(), Failure> {
+        if let [key] = keys {
+            found[0] = self.items.index().get(key, guard)?;
+        } else {
+            self.items
+                .index()
+                .multi_get(keys, guard, &mut |i, value| found[i] = value)?;
+        }
+        for (i, slot) in found.iter_mut().enumerate() {
+            if let Some(value) = slot {
+                let item = Item::read(value).ok_or(Failure::Foreign)?;
+                if self.is_dead(&item.header, now) {
+                    *slot = None;
+                    dead.push(i);
+                } else {
+                    self.usage.note(keys[i]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings what edits of these keys will look at into the cache, as [`Index::fetch`] does.
+    pub fn fetch(&self, keys: &[&[u8]]) {
+        self.items.index().fetch(keys, &heap::pin());
+    }
+
+    /// Visits items between the bounds, in order, until told to break; dead ones are shown as `None`.
+    pub fn scan(
+        &self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        now: u64,
+        guard: &Guard,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), index::Error> {
+        // The record's key comes first, and is no item's.
+        let lower = match lower {
+            Bound::Unbounded | Bound::Included([]) => Bound::Excluded(record::KEY),
+            lower => lower,
+        };
+        self.items
+            .scan((lower, upper), direction, guard, &mut |key, value| {
+                let item = Item::read(value).filter(|item| !self.is_dead(&item.header, now));
+                visit(key, item.as_ref())
+            })
+    }
+}

@@ -1,0 +1,71 @@
+//! Removing items: those that clients delete, and dead ones.
+
+use super::edit::Remove;
+use super::{Failure, Outcome, Store, walk};
+use crate::items::item::Item;
+
+/// What a step of the sweep has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Keys looked at.
+    pub seen: usize,
+    /// Dead items removed.
+    pub removed: usize,
+}
+
+impl Store {
+    /// Removes the item if it is dead; whether it was.
+    pub fn bury(&self, key: &[u8], now: u64) -> Result<bool, Failure> {
+        let mut dead = None;
+        let mut edit = Remove(|value: Option<&[u8]>| {
+            let item = value.and_then(Item::read);
+            dead = item.filter(|item| self.is_dead(&item.header, now)).map(unique);
+            dead.is_some()
+        });
+        self.edit(key, &mut edit)?;
+        if let Some(unique) = dead {
+            self.removed.note(key, unique);
+        }
+        Ok(dead.is_some())
+    }
+
+    /// Removes the item.
+    pub fn delete(&self, key: &[u8], now: u64) -> Result<Outcome, Failure> {
+        let (mut outcome, mut removed) = (Outcome::NotFound, None);
+        let mut edit = Remove(|value: Option<&[u8]>| {
+            // Asked again, it answers anew.
+            let item = value.and_then(Item::read);
+            let is_live = value.is_some() && !item.is_some_and(|item| self.is_dead(&item.header, now));
+            outcome = if is_live { Outcome::Done } else { Outcome::NotFound };
+            removed = item.map(unique);
+            value.is_some()
+        });
+        self.edit(key, &mut edit)?;
+        if let Some(unique) = removed {
+            self.removed.note(key, unique);
+        }
+        Ok(outcome)
+    }
+
+    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
+    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again. It is so too after an error of the
+    /// walk, before which the dead items that it has met are removed.
+    pub fn sweep(&self, cursor: &mut Vec<u8>, limit: usize, now: u64) -> Result<Swept, Failure> {
+        let mut dead: Vec<Vec<u8>> = Vec::new();
+        // The record's key comes first, and is never above the bound.
+        let seen = walk::step(self.items.index(), cursor, limit, |key, value| {
+            if Item::read(value).is_some_and(|item| self.is_dead(&item.header, now)) {
+                dead.push(key.to_vec());
+            }
+        });
+        let mut removed = 0;
+        for key in &dead {
+            removed += usize::from(self.bury(key, now)?);
+        }
+        Ok(Swept { seen: seen?, removed })
+    }
+}
+
+fn unique(item: Item<'_>) -> u64 {
+    item.header.unique
+}

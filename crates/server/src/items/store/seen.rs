@@ -1,0 +1,160 @@
+//! Whether a key is as somebody has seen it: what `WATCH` needs.
+//!
+//! I1 A look takes a unique inside an edit that keeps a live item and removes a dead one: whatever the key is given later
+//!    has a larger one.
+//! I2 Who removes an item notes its unique, with those of other keys of the same hash.
+//!
+//! So a key that had an item is as it was if it has that item, and it is alive. One that had none is as it was if it has
+//! none, not even a dead one, and none with a larger unique was removed; of the same hash, that is: it may seem changed
+//! because another key was given an item meanwhile, and lost it.
+
+use super::{Decision, Failure, Store};
+use crate::items::item::Item;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots for the uniques of removed items.
+const SLOTS: usize = 1 << 12;
+
+/// The largest unique of the items that were removed since the start, by the hash of their keys.
+pub struct Removed(Vec<AtomicU64>);
+
+impl Removed {
+    pub fn new() -> Removed {
+        Removed((0..SLOTS).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Notes that the key's item of this unique was removed.
+    pub fn note(&self, key: &[u8], unique: u64) {
+        self.slot(key).fetch_max(unique, Ordering::Release);
+    }
+
+    fn largest(&self, key: &[u8]) -> u64 {
+        self.slot(key).load(Ordering::Acquire)
+    }
+
+    fn slot(&self, key: &[u8]) -> &AtomicU64 {
+        &self.0[crate::items::access::hash(key) as usize % SLOTS]
+    }
+}
+
+/// A key as it was.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen {
+    /// The unique of its live item.
+    item: Option<u64>,
+    /// The unique that the look took.
+    at: u64,
+}
+
+impl Store {
+    /// Looks at a key, in no transaction.
+    pub fn see(&self, key: &[u8], now: u64) -> Result<Seen, Failure> {
+        self.change(key, now, &mut Vec::new(), |item, at, _| {
+            let item = item.map(|item| item.header.unique);
+            Decision::Keep(Seen { item, at })
+        })
+    }
+
+    /// Whether the key is as it was seen. Nobody edits meanwhile.
+    pub fn is_as_seen(&self, key: &[u8], seen: Seen, now: u64) -> Result<bool, Failure> {
+        self.items.read(key, |value| {
+            let Some(value) = value else {
+                return Ok(seen.item.is_none() && self.removed.largest(key) < seen.at);
+            };
+            let Item { header, .. } = Item::read(value).ok_or(Failure::Foreign)?;
+            Ok(seen.item == Some(header.unique) && !self.is_dead(&header, now))
+        })?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{NOW, open, set};
+    use super::*;
+    use index::model::Model;
+
+    /// A store without items, and what was seen of the key in it.
+    fn absent() -> (Store, Seen) {
+        let store = open(&Model::new(), NOW);
+        let seen = store.see(b"key", NOW).expect("the model does not fail");
+        assert!(is_as(&store, seen, NOW));
+        (store, seen)
+    }
+
+    fn is_as(store: &Store, seen: Seen, now: u64) -> bool {
+        store
+            .is_as_seen(b"key", seen, now)
+            .expect("the model does not fail")
+    }
+
+    fn flush(store: &Store) {
+        store.flush(None).expect("the model does not fail");
+    }
+
+    /// Swept away is what died.
+    fn sweep(store: &Store, now: u64) -> usize {
+        let swept = store.sweep(&mut Vec::new(), 100, now);
+        swept.expect("the model does not fail").removed
+    }
+
+    /// An absent key that was there meanwhile has changed, whatever became of its item.
+    #[test]
+    fn a_key_that_came_and_went_has_changed() {
+        let (store, seen) = absent();
+        set(&store, "key", "x", 0);
+        assert!(!is_as(&store, seen, NOW));
+        store.delete(b"key", NOW).expect("the model does not fail");
+        assert!(!is_as(&store, seen, NOW), "deleted");
+
+        let (store, seen) = absent();
+        set(&store, "key", "x", 0);
+        flush(&store);
+        assert!(!is_as(&store, seen, NOW), "flushed");
+        assert_eq!(sweep(&store, NOW), 1);
+        assert!(!is_as(&store, seen, NOW), "flushed and swept");
+
+        let (store, seen) = absent();
+        set(&store, "key", "x", NOW + 1);
+        assert!(!is_as(&store, seen, NOW + 1), "expired");
+        assert_eq!(sweep(&store, NOW + 1), 1);
+        assert!(!is_as(&store, seen, NOW + 1), "expired and swept");
+
+        let (store, seen) = absent();
+        set(&store, "key", "x", 0);
+        let (_, gone) = store
+            .evict(&mut Vec::new(), 100, true, NOW)
+            .expect("the model does not fail");
+        assert_eq!(gone.evicted, 1);
+        assert!(!is_as(&store, seen, NOW), "evicted");
+    }
+
+    /// What was dead when it was seen is absent: that somebody meets it, or flushes, changes nothing.
+    #[test]
+    fn a_key_that_was_dead_stays_absent() {
+        let (store, _) = absent();
+        set(&store, "key", "x", NOW + 1);
+        set(&store, "other", "x", NOW + 1);
+        let seen = store.see(b"key", NOW + 1).expect("the model does not fail");
+        assert!(is_as(&store, seen, NOW + 1));
+        assert_eq!(sweep(&store, NOW + 1), 1);
+        flush(&store);
+        assert!(is_as(&store, seen, NOW + 1));
+    }
+
+    /// A live item is as it was until it is replaced, by its like too, flushed or expired.
+    #[test]
+    fn an_item_is_as_it_was_until_it_is_touched() {
+        let (store, _) = absent();
+        let see = |now| store.see(b"key", now).expect("the model does not fail");
+        set(&store, "key", "x", 0);
+        let seen = see(NOW);
+        assert!(is_as(&store, seen, NOW));
+        set(&store, "key", "x", NOW + 2);
+        assert!(!is_as(&store, seen, NOW));
+        let seen = see(NOW);
+        assert!(is_as(&store, seen, NOW + 1));
+        assert!(!is_as(&store, seen, NOW + 2));
+        flush(&store);
+        assert!(!is_as(&store, seen, NOW));
+    }
+}

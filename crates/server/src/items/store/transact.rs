@@ -1,0 +1,36 @@
+//! Transactions: edits that are kept back until all of them are committed.
+
+use super::{Store, count};
+use crate::items::record::Record;
+
+/// What is kept beside the index, as it was before a transaction.
+pub struct Before {
+    record: Record,
+    count: count::Saved,
+}
+
+impl Store {
+    /// Keeps edits back from now on. Nobody else acts until the transaction ends.
+    pub fn begin(&self) -> Before {
+        self.items.keep_back(true);
+        Before {
+            record: *self.lock(),
+            count: self.count.save(),
+        }
+    }
+
+    /// Whether a transaction runs.
+    #[inline]
+    pub fn in_transaction(&self) -> bool {
+        self.items.is_on()
+    }
+
+    /// Ends the transaction. If it was not committed, all is as it was `before`.
+    pub fn end(&self, before: Before, committed: bool) {
+        self.items.keep_back(false);
+        if !committed {
+            self.adopt(&mut self.lock(), before.record);
+            self.count.restore(before.count);
+        }
+    }
+}

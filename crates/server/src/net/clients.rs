@@ -1,0 +1,230 @@
+//! The connections that are open: how many, who they are, and a way to end one.
+
+use crate::net::dialect::Dialect;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tokio::sync::Notify;
+
+/// Who a client is that does not say so.
+pub const DEFAULT: &[u8] = b"default";
+
+/// One open connection, as others see it.
+#[derive(Debug)]
+pub struct Client {
+    /// Given once, in order, from 1.
+    pub id: u64,
+    pub protocol: &'static Dialect,
+    /// The client's address.
+    pub peer: String,
+    /// The address it came to.
+    pub local: String,
+    since: Instant,
+    /// When it last sent something, in milliseconds after `since`.
+    active: AtomicU64,
+    killed: AtomicBool,
+    told: Notify,
+    /// Its [`State`].
+    state: AtomicU8,
+    /// The number of its last command, counted from 1. Only Redis clients have one.
+    command: AtomicUsize,
+    known: Mutex<Known>,
+}
+
+/// What its connection is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing has come yet.
+    New,
+    /// It waits for a line.
+    Reading,
+    /// It waits for data whose length it knows.
+    ReadingData,
+    /// Its requests are answered.
+    Parsing,
+    /// It sends answers.
+    Writing,
+}
+
+impl State {
+    /// What memcached calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::New => "conn_new_cmd",
+            State::Reading => "conn_read",
+            State::ReadingData => "conn_nread",
+            State::Parsing => "conn_parse_cmd",
+            State::Writing => "conn_mwrite",
+        }
+    }
+}
+
+/// What a client has told of itself, and where it stands. Only Redis clients do.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// As whom it has come in; `None`: it has not said so.
+    pub user: Option<Vec<u8>>,
+    pub name: String,
+    pub lib_name: String,
+    pub lib_version: String,
+    pub db: usize,
+    /// Whether it speaks RESP3.
+    pub three: bool,
+    /// How many commands wait for `EXEC`; `None`: it is in no transaction.
+    pub queued: Option<usize>,
+}
+
+impl Known {
+    /// The user that it is, by name.
+    pub fn user(&self) -> &[u8] {
+        self.user.as_deref().unwrap_or(DEFAULT)
+    }
+}
+
+impl Client {
+    /// What is known of it.
+    pub fn known(&self) -> Known {
+        self.lock().clone()
+    }
+
+    /// Changes what is known of it.
+    pub fn know(&self, change: impl FnOnce(&mut Known)) {
+        change(&mut self.lock());
+    }
+
+    /// Notes the number of the command that it has sent, those of subcommands included.
+    pub fn note_command(&self, number: usize) {
+        self.command.store(number + 1, Ordering::Relaxed);
+    }
+
+    /// The number of the last command that it has sent.
+    pub fn command(&self) -> Option<usize> {
+        self.command.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Each change is an assignment.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whole seconds since it came.
+    pub fn age(&self) -> u64 {
+        self.since.elapsed().as_secs()
+    }
+
+    /// Whole seconds since it last sent something.
+    pub fn idle(&self) -> u64 {
+        let since = self.since.elapsed().as_millis() as u64;
+        since.saturating_sub(self.active.load(Ordering::Relaxed)) / 1000
+    }
+
+    /// Notes what its connection is about.
+    pub fn note_state(&self, state: State) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    /// What its connection is about.
+    pub fn state(&self) -> State {
+        use State::{New, Parsing, Reading, ReadingData, Writing};
+        let state = self.state.load(Ordering::Relaxed);
+        let mut all = [New, Reading, ReadingData, Parsing, Writing].into_iter();
+        all.find(|one| *one as u8 == state).unwrap_or(New)
+    }
+
+    /// Notes that it has sent something.
+    pub fn note(&self) {
+        self.active
+            .store(self.since.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Ends the connection, after the turn it may be in.
+    pub fn kill(&self) {
+        self.killed.store(true, Ordering::Release);
+        self.told.notify_one();
+    }
+
+    /// Whether it was told to end.
+    pub fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is told to end.
+    pub async fn killed(&self) {
+        while !self.is_killed() {
+            self.told.notified().await;
+        }
+    }
+}
+
+/// All open connections.
+#[derive(Debug, Default)]
+pub struct Clients {
+    last: AtomicU64,
+    count: AtomicUsize,
+    open: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// Lets a connection in, unless `most` are open.
+    pub fn enter(
+        clients: &Arc<Clients>,
+        most: usize,
+        protocol: &'static Dialect,
+        names: (String, String),
+    ) -> Option<Open> {
+        let room = |open: usize| (open < most).then_some(open + 1);
+        clients
+            .count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, room)
+            .ok()?;
+        let (peer, local) = names;
+        let client = Arc::new(Client {
+            id: clients.last.fetch_add(1, Ordering::Relaxed) + 1,
+            protocol,
+            peer,
+            local,
+            since: Instant::now(),
+            active: AtomicU64::new(0),
+            killed: AtomicBool::new(false),
+            told: Notify::new(),
+            state: AtomicU8::new(State::New as u8),
+            command: AtomicUsize::new(0),
+            known: Mutex::default(),
+        });
+        clients.lock().insert(client.id, client.clone());
+        Some(Open {
+            clients: clients.clone(),
+            client,
+        })
+    }
+
+    /// How many are open.
+    pub fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Those that are open, in the order they came.
+    pub fn all(&self) -> Vec<Arc<Client>> {
+        self.lock().values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        // Each change is one insert or remove.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An open connection, while it is counted.
+#[derive(Debug)]
+pub struct Open {
+    clients: Arc<Clients>,
+    pub client: Arc<Client>,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.clients.lock().remove(&self.client.id);
+        self.clients.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}

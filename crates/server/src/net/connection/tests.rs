@@ -1,0 +1,293 @@
+//! Connections that are polled by hand, in an order that the test chooses.
+
+use super::*;
+use crate::counters;
+use crate::net::clients::{Clients, Open};
+use crate::net::shutdown::Shutdown;
+use crate::ops::config::Config;
+use crate::ops::shared::Shared;
+use crate::ops::shared::Worker;
+use crate::proto::{DIALECTS, Session, redis};
+use std::pin::Pin;
+use std::task::{Context, Waker};
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
+use tokio::runtime::Runtime;
+use wollemi::Db;
+
+/// A client that takes nothing.
+struct Deaf;
+
+impl AsyncRead for Deaf {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+impl AsyncWrite for Deaf {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime")
+}
+
+/// A client that takes nothing does not keep a connection from its end.
+#[test]
+fn the_end_of_a_connection_comes() {
+    let ended = runtime().block_on(part(&mut Deaf));
+    assert_eq!(ended.map_err(|error| error.kind()), Err(io::ErrorKind::TimedOut));
+}
+
+/// Connections of a crowd, and commands that each sends at once.
+const CLIENTS: usize = 8;
+const COMMANDS: usize = 64;
+
+/// A connection, polled by hand, and its client.
+struct Served {
+    open: Rc<Open>,
+    /// The client's end.
+    socket: DuplexStream,
+    serving: Option<Pin<Box<dyn Future<Output = io::Result<()>>>>>,
+    /// How often the client has counted.
+    counted: usize,
+}
+
+/// Clients of one worker. Each counts a key of its own, so that its answers tell their order.
+struct Crowd {
+    worker: Rc<Worker>,
+    shutdown: Shutdown,
+    clients: Vec<Served>,
+}
+
+impl Crowd {
+    /// Connections that are waiting for their clients; `space` bytes of answers fit between the two.
+    fn new(space: usize) -> Crowd {
+        let one = Config {
+            threads: 1,
+            ..Config::default()
+        };
+        let shared = Shared::open(one, &Db::anonymous().expect("memory"), &DIALECTS).expect("it is empty");
+        let worker = Rc::new(Worker::new(Arc::new(shared), 0));
+        let shutdown = Shutdown::new();
+        let clients = (0..CLIENTS).map(|_| Served::new(&worker, &shutdown, space));
+        let clients = clients.collect();
+        let mut crowd = Crowd {
+            worker,
+            shutdown,
+            clients,
+        };
+        crowd.poll(0..CLIENTS);
+        crowd
+    }
+
+    /// Gives each of these a turn.
+    fn poll(&mut self, which: std::ops::Range<usize>) {
+        self.clients[which].iter_mut().for_each(Served::poll);
+    }
+
+    /// Each sends its commands.
+    fn send(&mut self) {
+        for (i, client) in self.clients.iter_mut().enumerate() {
+            assert!(client.send(&count(i).repeat(COMMANDS)));
+        }
+    }
+
+    /// Commands carried out so far.
+    fn commands(&self) -> u64 {
+        let sums = counters::sums(self.worker.net.counters.iter());
+        sums[Counter::Commands as usize].1
+    }
+
+    /// All have sent; those before `amid` have had a turn, as members of a crowd: their answers are made, and none is
+    /// sent.
+    fn amid(amid: usize) -> Crowd {
+        let mut crowd = Crowd::new(1 << 16);
+        crowd.send();
+        crowd.poll(0..amid);
+        assert_eq!(crowd.commands(), (amid * COMMANDS) as u64);
+        for client in &mut crowd.clients {
+            assert_eq!(client.received(), b"");
+        }
+        crowd
+    }
+}
+
+fn count(client: usize) -> String {
+    format!("*2\r\n$4\r\nINCR\r\n$1\r\n{client}\r\n")
+}
+
+impl Served {
+    fn new(worker: &Rc<Worker>, shutdown: &Shutdown, space: usize) -> Served {
+        let names = ("a client".to_owned(), "a server".to_owned());
+        let clients = &worker.net.clients;
+        let open = Clients::enter(clients, CLIENTS, &redis::DIALECT, names);
+        let open = Rc::new(open.expect("there is room"));
+        let (socket, mut stream) = tokio::io::duplex(space);
+        let (worker, stop, served) = (worker.clone(), shutdown.subscribe(), open.clone());
+        Served {
+            open,
+            socket,
+            serving: Some(Box::pin(async move {
+                let client = &served.client;
+                let mut protocol = Session::begin(&worker, client.clone());
+                serve(&mut stream, &mut protocol, client, &worker, stop).await
+            })),
+            counted: 0,
+        }
+    }
+
+    /// Lets the connection go on until it waits.
+    fn poll(&mut self) {
+        let context = &mut Context::from_waker(Waker::noop());
+        if let Some(serving) = &mut self.serving
+            && serving.as_mut().poll(context).is_ready()
+        {
+            self.serving = None;
+        }
+    }
+
+    /// Sends all of this, if there is space for any; whether there was.
+    fn send(&mut self, commands: &str) -> bool {
+        let context = &mut Context::from_waker(Waker::noop());
+        match Pin::new(&mut self.socket).poll_write(context, commands.as_bytes()) {
+            Poll::Ready(sent) => {
+                assert_eq!(sent.expect("it is open"), commands.len());
+                true
+            }
+            Poll::Pending => false,
+        }
+    }
+
+    /// What has been sent to the client and not been taken yet.
+    fn received(&mut self) -> Vec<u8> {
+        let mut received = Vec::with_capacity(1 << 12);
+        let context = &mut Context::from_waker(Waker::noop());
+        while let Poll::Ready(taken) = poll_take(&mut self.socket, &mut received, context)
+            && taken.expect("no failure").is_some()
+        {
+            received.reserve(1 << 12);
+        }
+        received
+    }
+
+    /// The client has received this many answers more, and nothing else.
+    #[track_caller]
+    fn expect(&mut self, answers: usize) {
+        let numbers = self.counted + 1..=self.counted + answers;
+        let expected: String = numbers.map(|number| format!(":{number}\r\n")).collect();
+        assert_eq!(String::from_utf8_lossy(&self.received()), expected);
+        self.counted += answers;
+    }
+}
+
+/// A crowd's answers are made before any is sent, turn after turn, and all come, in order.
+#[test]
+fn a_crowd_is_answered_in_order() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let mut crowd = Crowd::amid(CLIENTS);
+    crowd.poll(0..CLIENTS);
+    crowd
+        .clients
+        .iter_mut()
+        .for_each(|client| client.expect(COMMANDS));
+    crowd.send();
+    crowd.poll(0..CLIENTS);
+    crowd.clients.iter_mut().for_each(|client| client.expect(0));
+    crowd.poll(0..CLIENTS);
+    crowd
+        .clients
+        .iter_mut()
+        .for_each(|client| client.expect(COMMANDS));
+    // Who comes twice while nobody else does is no crowd.
+    let last = &mut crowd.clients[CLIENTS - 1];
+    assert!(last.send(&count(CLIENTS - 1).repeat(COMMANDS)));
+    last.poll();
+    last.expect(COMMANDS);
+}
+
+/// A server that is told to stop while a crowd's answers wait sends them, answers those whose turn has not come, and
+/// ends all connections.
+#[test]
+fn a_crowd_is_answered_before_the_stop() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    for amid in [0, 1, CLIENTS / 2, CLIENTS] {
+        let mut crowd = Crowd::amid(amid);
+        crowd.shutdown.stop();
+        for _ in 0..3 {
+            crowd.poll(0..CLIENTS);
+        }
+        for client in &mut crowd.clients {
+            client.expect(COMMANDS);
+            assert!(client.serving.is_none(), "the connection has ended");
+        }
+    }
+}
+
+/// Who is killed while its answers wait gets them, and the end; the others go on.
+#[test]
+fn who_is_killed_in_a_crowd_has_its_answers() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let mut crowd = Crowd::new(1 << 16);
+    let victims = [1, 5];
+    for (i, client) in crowd.clients.iter_mut().enumerate() {
+        assert!(client.send(&count(i).repeat(COMMANDS)));
+    }
+    crowd.poll(0..CLIENTS);
+    let killer = &mut crowd.clients[3];
+    killer.poll();
+    killer.expect(COMMANDS);
+    for victim in victims {
+        let id = crowd.clients[victim].open.client.id;
+        let killer = &mut crowd.clients[3];
+        assert!(killer.send(&format!("CLIENT KILL ID {id}\r\n")));
+        killer.poll();
+        assert_eq!(killer.received(), b":1\r\n");
+    }
+    crowd.poll(0..CLIENTS);
+    for (i, client) in crowd.clients.iter_mut().enumerate().filter(|(i, _)| *i != 3) {
+        client.expect(COMMANDS);
+        assert_eq!(client.serving.is_none(), victims.contains(&i));
+    }
+    let others = (0..CLIENTS).filter(|i| !victims.contains(i));
+    for i in others {
+        let client = &mut crowd.clients[i];
+        assert!(client.send(&count(i)));
+        client.poll();
+        client.expect(1);
+    }
+}
+
+/// Who is killed while it takes no answers has those for which there was space, in order, and the end.
+#[test]
+fn who_is_killed_without_listening_has_what_was_sent() {
+    let runtime = runtime();
+    let _within = runtime.enter();
+    let commands = count(0).repeat(COMMANDS);
+    let mut crowd = Crowd::new(commands.len());
+    let client = &mut crowd.clients[0];
+    let mut sent = 0;
+    while client.send(&commands) {
+        sent += COMMANDS;
+        client.poll();
+    }
+    client.open.client.kill();
+    client.poll();
+    assert!(client.serving.is_none(), "the connection has ended");
+    let received = String::from_utf8(client.received()).expect("text");
+    let answers: String = (1..=sent).map(|number| format!(":{number}\r\n")).collect();
+    assert_eq!(received, answers[..commands.len()]);
+}

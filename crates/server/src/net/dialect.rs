@@ -1,0 +1,22 @@
+//! What there is to say of a protocol before a client has said anything.
+
+/// A protocol, by its name and those of its commands.
+#[derive(Debug)]
+pub struct Dialect {
+    /// Its place among those that the server speaks.
+    pub place: usize,
+    /// What it is called.
+    pub name: &'static str,
+    /// What a client is told that comes when there are too many.
+    pub too_many: &'static [u8],
+    /// What the command of a number is called; numbers begin at 0.
+    pub command: fn(usize) -> Option<&'static str>,
+}
+
+impl PartialEq for Dialect {
+    fn eq(&self, other: &Dialect) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Dialect {}

@@ -1,0 +1,260 @@
+//! Listening and accepting: TCP and unix sockets, each of which every worker accepts from.
+//!
+//! A TCP address has one socket a worker (`SO_REUSEPORT`), and the kernel spreads the connections over them; a unix
+//! socket is shared. A connection stays with the worker that accepted it.
+
+use crate::Error;
+use crate::net::dialect::Dialect;
+use socket2::{Domain, Socket, Type};
+use std::future::Future;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 4096;
+
+/// Who may use a unix socket: its owner.
+const MODE: u32 = 0o700;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// An internet address and a port.
+    Tcp(SocketAddr),
+    /// The file of a unix socket. It is made, for its owner alone; one that nobody listens on is replaced.
+    Unix(PathBuf),
+}
+
+impl Address {
+    /// The address, if other machines can reach it.
+    pub(crate) fn remote(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Tcp(address) if !address.ip().to_canonical().is_loopback() => Some(*address),
+            _ => None,
+        }
+    }
+}
+
+impl From<SocketAddr> for Address {
+    fn from(address: SocketAddr) -> Address {
+        Address::Tcp(address)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Address::Tcp(address) => address.fmt(f),
+            Address::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// An address that is listened on, for all workers.
+#[derive(Debug)]
+pub struct Listening {
+    pub protocol: &'static Dialect,
+    /// With the port that was free where port 0 was asked for.
+    pub address: Address,
+    sockets: Vec<Bound>,
+    /// The file of a unix socket.
+    _file: Option<File>,
+}
+
+#[derive(Debug)]
+enum Bound {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+/// A unix socket's file, which goes with it.
+#[derive(Debug)]
+struct File(PathBuf);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // Where somebody else has removed it, there is nothing left to do.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Listening {
+    /// Listens on an address, for this number of workers.
+    pub fn bind(protocol: &'static Dialect, address: &Address, workers: usize) -> Result<Listening, Error> {
+        let bound = match address {
+            Address::Tcp(address) => tcp(*address, workers).map(|(address, sockets)| Listening {
+                protocol,
+                address: Address::Tcp(address),
+                sockets,
+                _file: None,
+            }),
+            Address::Unix(path) => unix(path, workers).map(|(file, sockets)| Listening {
+                protocol,
+                address: address.clone(),
+                sockets,
+                _file: Some(file),
+            }),
+        };
+        bound.map_err(|source| Error::Listen {
+            address: address.to_string(),
+            source,
+        })
+    }
+
+    /// The next worker's listener. Called within its runtime.
+    pub fn take(&mut self) -> io::Result<Listener> {
+        let socket = match self.sockets.pop() {
+            Some(Bound::Tcp(socket)) => Acceptor::Tcp(tokio::net::TcpListener::from_std(socket)?),
+            Some(Bound::Unix(socket)) => Acceptor::Unix(tokio::net::UnixListener::from_std(socket)?),
+            None => return Err(io::ErrorKind::NotFound.into()),
+        };
+        Ok(Listener {
+            protocol: self.protocol,
+            address: self.address.to_string(),
+            socket,
+        })
+    }
+}
+
+/// Listens on an address alone; with the port that was free where port 0 was asked for.
+pub fn one(address: SocketAddr) -> Result<(SocketAddr, TcpListener), Error> {
+    let bound = TcpListener::bind(address).and_then(|socket| {
+        socket.set_nonblocking(true)?;
+        Ok((socket.local_addr()?, socket))
+    });
+    bound.map_err(|source| Error::Listen {
+        address: address.to_string(),
+        source,
+    })
+}
+
+fn tcp(address: SocketAddr, workers: usize) -> io::Result<(SocketAddr, Vec<Bound>)> {
+    if address.port() != 0 {
+        // Sockets that share a port would also share it with another server: this one tells.
+        drop(TcpListener::bind(address)?);
+    }
+    let mut address = address;
+    let mut sockets = Vec::new();
+    for _ in 0..workers {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.set_reuse_port(true)?;
+        socket.set_nonblocking(true)?;
+        socket.bind(&address.into())?;
+        socket.listen(BACKLOG)?;
+        let socket = TcpListener::from(socket);
+        address = socket.local_addr()?;
+        sockets.push(Bound::Tcp(socket));
+    }
+    Ok((address, sockets))
+}
+
+fn unix(path: &Path, workers: usize) -> io::Result<(File, Vec<Bound>)> {
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    let refused = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).is_err_and(refused) {
+        // What a server that was killed has left. Any other failure may be somebody's who listens.
+        std::fs::remove_file(path)?;
+    }
+    let socket = UnixListener::bind(path)?;
+    let file = File(path.to_owned());
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(MODE))?;
+    socket.set_nonblocking(true)?;
+    let sockets = (0..workers)
+        .map(|_| socket.try_clone().map(Bound::Unix))
+        .collect::<Result<_, _>>()?;
+    Ok((file, sockets))
+}
+
+/// A worker's listener.
+pub struct Listener {
+    pub protocol: &'static Dialect,
+    address: String,
+    socket: Acceptor,
+}
+
+enum Acceptor {
+    Tcp(tokio::net::TcpListener),
+    Unix(tokio::net::UnixListener),
+}
+
+/// A connection that was accepted.
+pub struct Accepted {
+    pub protocol: &'static Dialect,
+    pub stream: Box<dyn Stream>,
+    /// Whether it came through a unix socket.
+    pub local: bool,
+    /// The client's address, and the one it came to.
+    pub names: (String, String),
+}
+
+/// Waits for the next connection on any of these.
+pub async fn accept(listeners: &[Listener]) -> io::Result<Accepted> {
+    std::future::poll_fn(|context| {
+        for listener in listeners {
+            if let Poll::Ready(accepted) = listener.poll_accept(context) {
+                return Poll::Ready(accepted);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+impl Listener {
+    fn poll_accept(&self, context: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        let (stream, peer): (Box<dyn Stream>, _) = match &self.socket {
+            Acceptor::Tcp(socket) => {
+                let (stream, peer) = std::task::ready!(socket.poll_accept(context))?;
+                // A client that is gone already is noticed when it is read from.
+                let _ = stream.set_nodelay(true);
+                (Box::new(stream), peer.to_string())
+            }
+            Acceptor::Unix(socket) => {
+                let (stream, _) = std::task::ready!(socket.poll_accept(context))?;
+                (Box::new(stream), format!("{}:0", self.address))
+            }
+        };
+        Poll::Ready(Ok(Accepted {
+            protocol: self.protocol,
+            stream,
+            local: matches!(self.socket, Acceptor::Unix(_)),
+            names: (peer, self.address.clone()),
+        }))
+    }
+}
+
+/// What a connection runs over.
+pub trait Stream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Stream for S {}
+
+/// Reads what has arrived behind `bytes`, as far as their capacity goes: how many bytes, or `None` at the end. Pending
+/// where there is nothing.
+pub fn poll_take(
+    stream: &mut dyn Stream,
+    bytes: &mut Vec<u8>,
+    context: &mut Context<'_>,
+) -> Poll<io::Result<Option<usize>>> {
+    let before = bytes.len();
+    while bytes.len() < bytes.capacity() {
+        let read = pin!(stream.read_buf(bytes)).poll(context);
+        let taken = bytes.len() - before;
+        match read {
+            // What came before the end is still answered.
+            Poll::Ready(Ok(0)) if taken > 0 => break,
+            Poll::Ready(Ok(0)) => return Poll::Ready(Ok(None)),
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+            Poll::Pending if taken > 0 => break,
+            Poll::Pending => return Poll::Pending,
+        }
+    }
+    Poll::Ready(Ok(Some(bytes.len() - before)))
+}

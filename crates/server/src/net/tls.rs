@@ -1,0 +1,84 @@
+//! Encryption: TLS 1.2 and 1.3 by rustls, on every internet address of a server that has a certificate.
+//!
+//! Not here: who the clients are, which passwords tell (`passwords`).
+
+use crate::Error;
+use crate::net::listen::Stream;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio_rustls::TlsAcceptor;
+
+/// How long a client may take to agree on keys.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a server encrypts its connections with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// A file with its certificate and those that vouch for it, in PEM.
+    pub certificate: PathBuf,
+    /// A file with the certificate's private key, in PEM.
+    pub key: PathBuf,
+}
+
+/// What encrypts connections: the files' contents, as they were when they were last read.
+pub struct Encryption {
+    tls: Tls,
+    acceptor: Mutex<TlsAcceptor>,
+}
+
+impl Encryption {
+    /// Reads the certificate and its key.
+    pub fn read(tls: Tls) -> Result<Encryption, Error> {
+        let acceptor = Mutex::new(acceptor(&tls)?);
+        Ok(Encryption { tls, acceptor })
+    }
+
+    /// Reads the files anew, for connections that come from now on. What is wrong with them changes nothing.
+    pub fn read_again(&self) -> Result<(), Error> {
+        let acceptor = acceptor(&self.tls)?;
+        *self.acceptor.lock().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        Ok(())
+    }
+
+    /// Agrees on keys with a client that has just come; why not, where that fails.
+    pub async fn begin(&self, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, std::io::Error> {
+        let acceptor = self
+            .acceptor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let agreed = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await;
+        let stream = agreed.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()))?;
+        Ok(Box::new(stream))
+    }
+}
+
+impl std::fmt::Debug for Encryption {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.tls.fmt(f)
+    }
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Error> {
+    let wrong = |path: &Path, why: &dyn std::fmt::Display| Error::Tls {
+        path: path.to_owned(),
+        why: why.to_string(),
+    };
+    let certificates = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| wrong(&tls.certificate, &error))?;
+    if certificates.is_empty() {
+        return Err(wrong(&tls.certificate, &"no certificate"));
+    }
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| wrong(&tls.key, &error))?;
+    let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map(|config| config.with_no_client_auth())
+        .and_then(|config| config.with_single_cert(certificates, key))
+        .map_err(|error| wrong(&tls.key, &error))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,253 @@
+//! Backups of all databases while clients are served: one at a time, each on a thread of its own.
+//!
+//! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each transaction
+//!    whole or not at all: the moment is taken while nobody acts alone. Of one that a transaction asks for it is after that.
+//! I2 No worker waits for a backup. Who asks with `SAVE` waits, and nobody else.
+//! I3 A server that has ended has no backup under way.
+//!
+//! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands (`redis::backup`).
+
+use crate::clock::now;
+use crate::items::databases::Databases;
+use crate::ops::copying::{Backup, BackupTo, Copying, Outcome};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// The backups of a server.
+pub struct Backups {
+    databases: Arc<Databases>,
+    /// What makes them.
+    backup: Option<Backup>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    to: Option<BackupTo>,
+    running: Option<Running>,
+    /// The thread of the last.
+    thread: Option<JoinHandle<()>>,
+    ended: bool,
+    done: Done,
+}
+
+#[derive(Clone, Debug)]
+struct Running {
+    since: Instant,
+    /// The edits before its moment.
+    edits: u64,
+    copying: Arc<Copying>,
+}
+
+/// What there is to say of the backups that have ended.
+#[derive(Clone, Debug)]
+pub struct Done {
+    /// How many there are.
+    pub made: u64,
+    /// How many failed.
+    pub failed: u64,
+    /// The second since 1970 at which the last was done; at first, that at which the server started.
+    pub time: u64,
+    /// Whether the last that was begun was done.
+    pub well: bool,
+    /// How long the last took.
+    pub took: Option<Duration>,
+    /// The edits before the last that was done.
+    edits: u64,
+}
+
+/// What there is to say of backups now.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub done: Done,
+    /// Edits since the last, those that changed nothing included.
+    pub edits: u64,
+    /// Since when one is under way.
+    pub running: Option<Duration>,
+    /// The entries of the databases at its moment, and how far it is; or else nothing.
+    pub total: u64,
+    pub entries: u64,
+    pub bytes: u64,
+    pub memory: u64,
+    /// Where it goes.
+    pub file: Option<PathBuf>,
+}
+
+impl Backups {
+    pub fn new(databases: Arc<Databases>, backup: Option<Backup>, to: Option<BackupTo>) -> Backups {
+        let inner = Inner {
+            to,
+            running: None,
+            thread: None,
+            ended: false,
+            done: Done {
+                made: 0,
+                failed: 0,
+                time: now() / 1000,
+                well: true,
+                took: None,
+                edits: 0,
+            },
+        };
+        Backups {
+            databases,
+            backup,
+            inner: Mutex::new(inner),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Each change is one or several assignments, none of which panics.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes where the next goes.
+    pub fn take(&self, to: Option<BackupTo>) {
+        self.lock().to = to;
+    }
+
+    /// What there is to say.
+    pub fn look(&self) -> Look {
+        let inner = self.lock();
+        let running = inner.running.as_ref();
+        let of = |count: fn(&Copying) -> &AtomicU64| {
+            running.map_or(0, |running| count(&running.copying).load(Relaxed))
+        };
+        Look {
+            edits: self.databases.edits().saturating_sub(inner.done.edits),
+            running: running.map(|running| running.since.elapsed()),
+            total: of(|copying| &copying.total),
+            entries: of(|copying| &copying.entries),
+            bytes: of(|copying| &copying.bytes),
+            memory: of(|copying| &copying.memory),
+            file: inner.to.as_ref().map(|to| to.file.clone()),
+            done: inner.done.clone(),
+        }
+    }
+
+    /// Begins a backup, of this moment, in which nobody acts alone, or else of a later one; who wants to know what comes of it
+    /// waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// There is one already, none can be made here, or the server ends: the error's text.
+    pub fn begin(self: &Arc<Backups>, now: bool) -> Result<oneshot::Receiver<Outcome>, String> {
+        let mut inner = self.lock();
+        let backup = self.backup.clone();
+        let backup = backup.ok_or("this server has nothing that makes backups")?;
+        let to = inner.to.clone().ok_or(
+            "no file for backups is set: start the server with --backup FILE, or set backup = \"FILE\" in its \
+             settings and send it SIGHUP",
+        )?;
+        if inner.running.is_some() {
+            return Err("Background save already in progress".into());
+        }
+        if inner.ended {
+            return Err("the server ends".into());
+        }
+        let running = Running {
+            since: Instant::now(),
+            edits: self.databases.edits(),
+            copying: Arc::default(),
+        };
+        let take = {
+            let (databases, copying, to) = (self.databases.clone(), running.copying.clone(), to.clone());
+            move || {
+                let moment = catch_unwind(AssertUnwindSafe(|| backup(&to)))
+                    .unwrap_or_else(|_| Err("the backup has panicked".into()))?;
+                copying.total.store(databases.keys(), Relaxed);
+                Ok::<_, String>(moment)
+            }
+        };
+        let moment = match now.then(&take).transpose() {
+            Ok(moment) => moment,
+            Err(why) => {
+                inner.done.failed += 1;
+                inner.done.well = false;
+                return Err(why);
+            }
+        };
+        let (tell, told) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("backup".into()).spawn({
+            let (backups, copying) = (self.clone(), running.copying.clone());
+            move || {
+                tracing::info!(file = %to.file.display(), "backup begun");
+                let made = catch_unwind(AssertUnwindSafe(|| {
+                    let moment = match moment {
+                        Some(moment) => moment,
+                        None => {
+                            let _shared = backups.databases.shared();
+                            take()?
+                        }
+                    };
+                    moment(&copying)
+                }));
+                let made = made.unwrap_or_else(|_| Err("the backup has panicked".into()));
+                backups.end(&made);
+                // Who has asked may be gone.
+                let _ = tell.send(made);
+            }
+        });
+        let thread = thread.map_err(|error| format!("no thread for the backup: {error}"))?;
+        if let Some(before) = inner.thread.replace(thread) {
+            // It has ended, but for its last step, and has told its panics.
+            let _ = before.join();
+        }
+        inner.running = Some(running);
+        Ok(told)
+    }
+
+    fn end(&self, made: &Outcome) {
+        let inner = &mut *self.lock();
+        let Some(running) = inner.running.take() else {
+            return;
+        };
+        let took = running.since.elapsed();
+        let (done, copying) = (&mut inner.done, &running.copying);
+        done.well = made.is_ok();
+        done.took = Some(took);
+        match made {
+            Ok(()) => {
+                done.made += 1;
+                done.time = now() / 1000;
+                done.edits = running.edits;
+                let (entries, bytes) = (copying.entries.load(Relaxed), copying.bytes.load(Relaxed));
+                tracing::info!(entries, bytes, seconds = took.as_secs_f64(), "backup done");
+            }
+            Err(why) => {
+                done.failed += 1;
+                tracing::error!(why, "backup failed, the one before stays");
+            }
+        }
+    }
+
+    /// Gives up the backup that is under way, and begins no more.
+    pub fn give_up(&self) {
+        let mut inner = self.lock();
+        inner.ended = true;
+        if let Some(running) = &inner.running {
+            running.copying.given_up.store(true, Relaxed);
+        }
+    }
+
+    /// Gives up the backup that is under way, and waits until it has ended.
+    pub fn wait(&self) {
+        self.give_up();
+        let thread = self.lock().thread.take();
+        if let Some(thread) = thread {
+            // Its panics have been caught, and told.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Backups {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.inner.fmt(f)
+    }
+}

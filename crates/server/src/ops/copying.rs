@@ -1,0 +1,51 @@
+//! Where backups go, and how far one is.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// Where backups go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupTo {
+    /// The file. A new one takes its place when it is whole and durable.
+    pub file: PathBuf,
+    /// The most bytes of memory that a backup may take for what clients change while it is written.
+    pub memory: u64,
+}
+
+/// Takes hold of what all maps hold at this moment, or says why that cannot be. It is called while no transaction runs,
+/// and shall not take long.
+pub type Backup = Arc<dyn Fn(&BackupTo) -> Result<Moment, String> + Send + Sync>;
+
+/// Writes what was taken hold of, while clients are served, and lets go of it; or says why it could not, and then has
+/// left the file that there was.
+pub type Moment = Box<dyn FnOnce(&Copying) -> Result<(), String> + Send>;
+
+/// A backup under way: how far it is, and whether it shall go on.
+#[derive(Debug, Default)]
+pub struct Copying {
+    /// Entries of the databases at its moment, as far as they are counted.
+    pub(crate) total: AtomicU64,
+    pub(crate) entries: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) memory: AtomicU64,
+    pub(crate) given_up: AtomicBool,
+}
+
+impl Copying {
+    /// Tells how far it is: entries and bytes written, and bytes of memory that it takes for what was changed since its
+    /// moment.
+    pub fn reached(&self, entries: u64, bytes: u64, memory: u64) {
+        self.entries.store(entries, Relaxed);
+        self.bytes.store(bytes, Relaxed);
+        self.memory.store(memory, Relaxed);
+    }
+
+    /// Whether the server ends: the backup is then to fail, soon, and to leave what there was.
+    pub fn is_given_up(&self) -> bool {
+        self.given_up.load(Relaxed)
+    }
+}
+
+/// What comes of a backup; or why none was made.
+pub type Outcome = Result<(), String>;

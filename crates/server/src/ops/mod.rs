@@ -1,0 +1,29 @@
+//! How the server is set up and watched, and what it does besides serving.
+//!
+//! | module      | what it holds                               |
+//! |-------------|---------------------------------------------|
+//! | `config`    | how the server is set up                    |
+//! | `shared`    | what all workers share                      |
+//! | `passwords` | who may come in                             |
+//! | `latency`   | how long commands take                      |
+//! | `slow`      | the commands that took long                 |
+//! | `seldom`    | what is told of requests that fail          |
+//! | `metric`    | one measurement                             |
+//! | `metrics`   | what is told to Prometheus, and how         |
+//! | `pool`      | what is told of the pool                    |
+//! | `copying`   | where backups go, and how far one is        |
+//! | `backup`    | backups while clients are served            |
+//! | `sweep`     | counting items, and removing dead ones      |
+
+pub mod backup;
+pub mod config;
+pub mod copying;
+pub mod latency;
+pub mod metric;
+pub mod metrics;
+pub mod passwords;
+pub mod pool;
+pub mod seldom;
+pub mod shared;
+pub mod slow;
+pub mod sweep;

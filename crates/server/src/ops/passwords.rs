@@ -1,0 +1,120 @@
+//! Who may come in: users and their passwords, from a file of `user:password` lines as memcached's `-Y` reads it.
+
+use crate::Error;
+use crate::net::clients::DEFAULT;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+
+/// The users. Without a file of them, everybody may come in. `Debug` shows the file's path alone.
+#[derive(Default)]
+pub struct Passwords {
+    path: Option<PathBuf>,
+    users: RwLock<Users>,
+}
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passwords")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Names and passwords.
+type Users = Vec<(Vec<u8>, Vec<u8>)>;
+
+impl Passwords {
+    /// Reads a file of passwords. Empty lines and lines that begin with `#` say nothing.
+    pub fn read(path: &Path) -> Result<Passwords, Error> {
+        Ok(Passwords {
+            users: RwLock::new(users(path)?),
+            path: Some(path.to_owned()),
+        })
+    }
+
+    /// Reads the file anew, if there is one, for who comes in from now on. What is wrong with it changes nothing.
+    pub fn read_again(&self) -> Result<(), Error> {
+        if let Some(path) = &self.path {
+            let users = users(path)?;
+            *self.users.write().unwrap_or_else(PoisonError::into_inner) = users;
+        }
+        Ok(())
+    }
+
+    fn users(&self) -> RwLockReadGuard<'_, Users> {
+        // The one change is an assignment.
+        self.users.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether clients need not say who they are.
+    pub fn none(&self) -> bool {
+        self.path.is_none()
+    }
+
+    /// Whether there is a user of this name, as `default` always is.
+    pub fn has(&self, user: &[u8]) -> bool {
+        user == DEFAULT || self.users().iter().any(|(name, _)| name == user)
+    }
+
+    /// Whether this is a user's password. Without users, any is one of the user `default`. Takes as long for a wrong
+    /// password as for a right one.
+    pub fn let_in(&self, user: &[u8], password: &[u8]) -> bool {
+        if self.none() {
+            return user == DEFAULT;
+        }
+        let mut found = false;
+        for (name, word) in self.users().iter() {
+            found |= same(name, user) & same(word, password);
+        }
+        found
+    }
+}
+
+fn users(path: &Path) -> Result<Users, Error> {
+    let wrong = |why: String| Error::Passwords {
+        path: path.to_owned(),
+        why,
+    };
+    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let mut users = Vec::new();
+    for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.is_empty() || line[0] == b'#' {
+            continue;
+        }
+        let colon = line.iter().position(|&byte| byte == b':');
+        let colon = colon.filter(|&colon| colon > 0 && colon + 1 < line.len());
+        let colon = colon.ok_or_else(|| wrong(format!("line {}: not 'user:password'", number + 1)))?;
+        users.push((line[..colon].to_vec(), line[colon + 1..].to_vec()));
+    }
+    match users.is_empty() {
+        true => Err(wrong("no users".to_owned())),
+        false => Ok(users),
+    }
+}
+
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    a.len() == b.len() && std::hint::black_box(differences) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What may end in a log has no password, nor who has one.
+    #[test]
+    fn passwords_are_not_shown() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("users");
+        std::fs::write(&path, "alice:secret\n").unwrap();
+        let passwords = Passwords::read(&path).unwrap();
+        assert!(passwords.let_in(b"alice", b"secret"));
+        let shown = format!("{passwords:?}");
+        assert!(shown.contains(path.to_str().unwrap()), "{shown}");
+        for secret in ["alice", "secret", &format!("{:?}", b"secret")] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What all workers share, and what each has to itself.
+
+use crate::Error;
+use crate::counters::{Counter, Counters};
+use crate::items::access::Access;
+use crate::items::cursors::Cursors;
+use crate::items::databases::Databases;
+use crate::items::memory::Memory;
+use crate::net::dialect::Dialect;
+use crate::net::lane::{Lane, Net};
+use crate::net::limits::Limits;
+use crate::net::tls::Encryption;
+use crate::ops::backup::Backups;
+use crate::ops::config::{Config, LARGEST_VALUE};
+use crate::ops::latency::{Command, Latencies};
+use crate::ops::passwords::Passwords;
+use crate::ops::slow::SlowLog;
+use std::cell::RefCell;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::{Duration, Instant};
+use wollemi::Db;
+
+/// What all workers share.
+#[derive(Debug)]
+pub struct Shared {
+    pub databases: Arc<Databases>,
+    pub net: Arc<Net>,
+    /// What is spoken, in the order of places.
+    pub dialects: &'static [&'static Dialect],
+    pub passwords: Passwords,
+    pub cursors: Cursors,
+    pub access: Access,
+    pub backups: Arc<Backups>,
+    pub config: Config,
+    /// How long commands took, for each worker.
+    pub latencies: Vec<Latencies>,
+    pub slow: SlowLog,
+    pub swept: AtomicU64,
+    pub started: Instant,
+}
+
+/// One worker: a thread that serves connections.
+#[derive(Debug)]
+pub struct Worker {
+    pub shared: Arc<Shared>,
+    lane: Lane,
+    /// Where values to put are made.
+    pub scratch: RefCell<Vec<u8>>,
+}
+
+impl Deref for Worker {
+    type Target = Lane;
+    fn deref(&self) -> &Lane {
+        &self.lane
+    }
+}
+
+impl Worker {
+    pub fn new(shared: Arc<Shared>, number: usize) -> Worker {
+        Worker {
+            lane: Lane::new(shared.net.clone(), number),
+            shared,
+            scratch: RefCell::default(),
+        }
+    }
+
+    /// Notes that a command came `times` times, and how long each took; whether that is slow.
+    #[inline]
+    pub fn took(&self, command: Command, took: Duration, times: u64) -> bool {
+        self.shared.latencies[self.number].note(command, took, times);
+        self.shared.slow.is_slow(took)
+    }
+
+    /// Counts a key that was looked up.
+    pub fn count_get(&self, found: bool) {
+        self.add(Counter::Gets, 1);
+        self.add(
+            match found {
+                true => Counter::GetHits,
+                false => Counter::GetMisses,
+            },
+            1,
+        );
+    }
+}
+
+impl Shared {
+    /// What a server of this configuration has, over the items in this database.
+    pub fn open(config: Config, db: &Db, dialects: &'static [&'static Dialect]) -> Result<Shared, Error> {
+        let passwords = match &config.passwords {
+            Some(path) => Passwords::read(path)?,
+            None => Passwords::default(),
+        };
+        let limits = Limits::default();
+        take_limits(&limits, &config);
+        let workers = config.workers();
+        let memory = Memory::new(config.memory_limit.unwrap_or(0), config.evicts);
+        let databases = Databases::open(db, &config.map, config.index, memory, limits.value_kept())?;
+        let databases = Arc::new(databases);
+        let encryption = config.tls.clone().map(Encryption::read).transpose()?;
+        let net = Net::new(limits, encryption, workers, config.drain_timeout);
+        let backups = Backups::new(databases.clone(), config.backup.clone(), config.backup_to.clone());
+        Ok(Shared {
+            databases,
+            net: Arc::new(net),
+            dialects,
+            slow: SlowLog::new(&config),
+            latencies: (0..workers).map(|_| Latencies::new(dialects)).collect(),
+            passwords,
+            cursors: Cursors::default(),
+            access: Access::default(),
+            backups: Arc::new(backups),
+            config,
+            swept: AtomicU64::new(0),
+            started: Instant::now(),
+        })
+    }
+
+    /// Takes over what of a configuration may change while the server runs.
+    pub fn take(&self, config: &Config) {
+        take_limits(&self.net.limits, config);
+        self.slow.take(config);
+        let memory = self.databases.memory();
+        memory.take_over(config.memory_limit.unwrap_or(0), config.evicts);
+        self.backups.take(config.backup_to.clone());
+    }
+
+    /// Begins to count anew.
+    pub fn reset_counts(&self) {
+        self.net.counters.iter().for_each(Counters::reset);
+        self.latencies.iter().for_each(Latencies::reset);
+    }
+}
+
+/// Takes over the limits of a configuration. Connections that are open hold to them from their next turn on.
+fn take_limits(limits: &Limits, config: &Config) {
+    limits.set_connections(config.max_connections);
+    limits.set_idle(config.idle_timeout);
+    limits.set_bulk(config.max_bulk.min(LARGEST_VALUE));
+    limits.set_value(config.max_value.min(LARGEST_VALUE));
+}

@@ -1,0 +1,115 @@
+//! How long requests took.
+
+use super::super::DIALECT;
+use super::super::parse::{Body, MetaVerb, Request};
+use super::Session;
+use crate::items::store::classic::Verb;
+use crate::ops::latency::Command;
+use std::time::Duration;
+
+/// The commands whose time is taken, in the order of their numbers.
+pub const NAMES: &[&str] = &[
+    "get",
+    "mg",
+    "gat",
+    "set",
+    "add",
+    "replace",
+    "append",
+    "prepend",
+    "cas",
+    "delete",
+    "incr",
+    "decr",
+    "touch",
+    "flush_all",
+    "mn",
+    "ms",
+    "md",
+    "ma",
+    "me",
+    "stats",
+    "version",
+    "verbosity",
+    "cache_memlimit",
+];
+
+/// The number of the command of this name.
+pub(super) const fn number(name: &str) -> usize {
+    let mut number = 0;
+    while !is(NAMES[number].as_bytes(), name.as_bytes()) {
+        number += 1;
+    }
+    number
+}
+
+const fn is(one: &[u8], other: &[u8]) -> bool {
+    let mut i = 0;
+    while i < one.len() && i < other.len() && one[i] == other[i] {
+        i += 1;
+    }
+    i == one.len() && i == other.len()
+}
+
+impl Session {
+    /// Notes what a request that is answered has taken. What is no request is not timed.
+    pub(in super::super) fn timed(&self, request: &Request<'_>, now: u64) {
+        let number = match request {
+            Request::Get { .. } => const { number("get") },
+            Request::GetAndTouch { .. } => const { number("gat") },
+            Request::Store { body, .. } | Request::TooLarge(body) => match body {
+                Body::Set { .. } => const { number("set") },
+                Body::Classic { verb, .. } => match verb {
+                    Verb::Add => const { number("add") },
+                    Verb::Replace => const { number("replace") },
+                    Verb::Append => const { number("append") },
+                    Verb::Prepend => const { number("prepend") },
+                    Verb::Cas(_) => const { number("cas") },
+                },
+                Body::Meta(_) => const { number("ms") },
+            },
+            Request::Delete { .. } => const { number("delete") },
+            Request::Count { up: true, .. } => const { number("incr") },
+            Request::Count { up: false, .. } => const { number("decr") },
+            Request::Touch { .. } => const { number("touch") },
+            Request::FlushAll { .. } => const { number("flush_all") },
+            Request::MetaNothing => const { number("mn") },
+            Request::Meta(meta) => match meta.verb {
+                MetaVerb::Get => const { number("mg") },
+                MetaVerb::Set => const { number("ms") },
+                MetaVerb::Delete => const { number("md") },
+                MetaVerb::Count => const { number("ma") },
+            },
+            Request::MetaDebug { .. } => const { number("me") },
+            Request::Stats { .. } => const { number("stats") },
+            Request::Version => const { number("version") },
+            Request::Verbosity => const { number("verbosity") },
+            Request::MemoryLimit(_) => const { number("cache_memlimit") },
+            Request::Quit | Request::Wrong(_) | Request::Http | Request::LineTooLong => return,
+        };
+        self.timed_as(number, self.worker.lap(), 1, now, || {
+            request.key().into_iter().collect()
+        });
+    }
+
+    /// Notes what commands of one name that came together have taken; `keys` are those that the slow log shows.
+    pub(super) fn timed_as<'k>(
+        &self,
+        number: usize,
+        took: Duration,
+        times: u64,
+        now: u64,
+        keys: impl FnOnce() -> Vec<&'k [u8]>,
+    ) {
+        let command = Command {
+            protocol: &DIALECT,
+            number,
+        };
+        if times > 0 && self.worker.took(command, took, times) {
+            let mut words = keys();
+            words.insert(0, NAMES[number].as_bytes());
+            let slow = &self.shared().slow;
+            slow.note(command, took, now, &self.client, words.into_iter());
+        }
+    }
+}

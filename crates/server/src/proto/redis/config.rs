@@ -1,0 +1,237 @@
+//! `CONFIG`: what there is to tell of the configuration, and what of it may change while the server runs.
+
+use super::backup;
+use super::command::no_subcommand;
+use super::context::{Context, Done, SYNTAX, Wrong};
+use super::glob;
+use super::help::help;
+use super::parse::Args;
+use crate::items::databases;
+use crate::items::number;
+use crate::net::files;
+use crate::net::listen::Address;
+use crate::ops::shared::Shared;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+pub fn config(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    match args.get(1).to_ascii_lowercase().as_slice() {
+        b"get" => {
+            let all = parameters(context);
+            let fits = |name: &str| {
+                args.from(2)
+                    .any(|pattern| glob::fits(&pattern.to_ascii_lowercase(), name.as_bytes()))
+            };
+            let wanted: Vec<_> = all.iter().filter(|(name, _)| fits(name)).collect();
+            context.reply.map(wanted.len());
+            for (name, value) in wanted {
+                context.reply.bulk(name.as_bytes());
+                context.reply.bulk(value.as_bytes());
+            }
+        }
+        b"set" if args.len().is_multiple_of(2) => {
+            let mut named = Vec::new();
+            for name in args.from(2).step_by(2) {
+                let known = changeable(context, name)?;
+                if named.contains(&known) {
+                    return Err(refused(name, "duplicate parameter"));
+                }
+                named.push(known);
+            }
+            // All of them or none.
+            for apply in [false, true] {
+                for (name, i) in named.iter().zip((2..).step_by(2)) {
+                    set(context, name, args.get(i), args.get(i + 1), apply)?;
+                }
+            }
+            context.reply.ok();
+        }
+        b"set" => return Err(SYNTAX.into()),
+        b"resetstat" => {
+            context.shared().reset_counts();
+            context.reply.ok();
+        }
+        b"help" => help(context, "config")?,
+        b"rewrite" => return Err("ERR The server is running without a config file".into()),
+        _ => return Err(no_subcommand("config", args)),
+    }
+    Ok(())
+}
+
+fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
+    let shared = context.shared();
+    let tcp = tcp(&shared.config.redis);
+    let unix = shared.config.redis.iter().find_map(|address| match address {
+        Address::Unix(path) => Some(path.display().to_string()),
+        Address::Tcp(_) => None,
+    });
+    let bound: Vec<_> = tcp.map(|address| address.ip().to_string()).collect();
+    let limits = &shared.net.limits;
+    let memory = shared.databases.memory();
+    let (folder, file) = backup::place(context);
+    vec![
+        ("appendonly", "yes".to_owned()),
+        ("bind", bound.join(" ")),
+        ("databases", databases::COUNT.to_string()),
+        ("dbfilename", file),
+        ("dir", folder),
+        ("io-threads", shared.net.workers().to_string()),
+        ("maxclients", limits.connections().to_string()),
+        ("maxmemory", memory.limit().to_string()),
+        ("maxmemory-policy", policy(memory.evicts()).to_owned()),
+        ("port", port(&shared.config.redis).to_string()),
+        ("proto-max-bulk-len", limits.bulk().to_string()),
+        ("save", String::new()),
+        ("slowlog-log-slower-than", shared.slow.threshold().to_string()),
+        ("slowlog-max-len", shared.slow.length().to_string()),
+        (
+            "timeout",
+            limits.idle().map_or(0, |idle| idle.as_secs()).to_string(),
+        ),
+        ("unixsocket", unix.unwrap_or_default()),
+    ]
+}
+
+fn tcp(addresses: &[Address]) -> impl Iterator<Item = SocketAddr> {
+    addresses.iter().filter_map(|address| match address {
+        Address::Tcp(address) => Some(*address),
+        Address::Unix(_) => None,
+    })
+}
+
+/// The first port of these; 0: none.
+pub fn port(addresses: &[Address]) -> u16 {
+    tcp(addresses).next().map_or(0, |address| address.port())
+}
+
+/// What Redis calls the two ways to keep the limit.
+pub fn policy(evicts: bool) -> &'static str {
+    match evicts {
+        true => "allkeys-lfu",
+        false => "noeviction",
+    }
+}
+
+/// A number of bytes as Redis takes it: `100`, `1k` (1000), `1kb` (1024), and so on.
+fn bytes(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?.to_ascii_lowercase();
+    let unit = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit);
+    let unit = match unit {
+        "" | "b" => 1,
+        "k" => 1000,
+        "kb" => 1 << 10,
+        "m" => 1_000_000,
+        "mb" => 1 << 20,
+        "g" => 1_000_000_000,
+        "gb" => 1 << 30,
+        _ => return None,
+    };
+    let number = match number {
+        "" => 0, // There as here.
+        number => number.parse::<u64>().ok()?,
+    };
+    number.checked_mul(unit)
+}
+
+fn refused(name: &[u8], why: &str) -> Wrong {
+    let name = String::from_utf8_lossy(name);
+    Wrong(format!(
+        "ERR CONFIG SET failed (possibly related to argument '{name}') - {why}"
+    ))
+}
+
+/// The parameters that can be changed.
+const CHANGEABLE: [&str; 7] = [
+    "maxclients",
+    "maxmemory",
+    "maxmemory-policy",
+    "proto-max-bulk-len",
+    "slowlog-log-slower-than",
+    "slowlog-max-len",
+    "timeout",
+];
+
+/// The parameter of this name, which can be changed.
+fn changeable(context: &Context<'_>, name: &[u8]) -> Result<&'static str, Wrong> {
+    let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+    if let Some(known) = CHANGEABLE.into_iter().find(|known| is(known)) {
+        return Ok(known);
+    }
+    if parameters(context).iter().any(|(known, _)| is(known)) {
+        return Err(refused(name, "can't set immutable config"));
+    }
+    let shown = String::from_utf8_lossy(name);
+    Err(Wrong(format!(
+        "ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"
+    )))
+}
+
+/// Checks a value for the parameter `known`, which the client has called `name`, and applies it.
+fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: bool) -> Done {
+    let refused = |why: &str| refused(name, why);
+    let within = |bounds: RangeInclusive<i64>| {
+        let number =
+            number::strict(value).ok_or_else(|| refused("argument couldn't be parsed into an integer"))?;
+        let (least, most) = (bounds.start(), bounds.end());
+        match bounds.contains(&number) {
+            true => Ok(number),
+            false => Err(refused(&format!(
+                "argument must be between {least} and {most} inclusive"
+            ))),
+        }
+    };
+    let change: Box<dyn Fn(&Shared)> = match known {
+        "maxclients" => {
+            let most = within(1..=i64::from(u32::MAX))? as usize;
+            Box::new(move |shared| {
+                files::allow(most);
+                shared.net.limits.set_connections(most);
+            })
+        }
+        "maxmemory" => {
+            let limit = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
+            Box::new(move |shared| shared.databases.memory().set_limit(limit))
+        }
+        "maxmemory-policy" => {
+            let known = [false, true];
+            let named = known
+                .into_iter()
+                .find(|&evicts| value.eq_ignore_ascii_case(policy(evicts).as_bytes()));
+            let evicts = named.ok_or_else(|| {
+                refused("argument(s) must be one of the following: allkeys-lfu, noeviction")
+            })?;
+            Box::new(move |shared| shared.databases.memory().set_evicts(evicts))
+        }
+        "timeout" => {
+            let idle = within(0..=i64::from(i32::MAX))?;
+            let idle = (idle > 0).then(|| Duration::from_secs(idle.unsigned_abs()));
+            Box::new(move |shared| shared.net.limits.set_idle(idle))
+        }
+        "proto-max-bulk-len" => {
+            let bounds = 1 << 20..=crate::ops::config::LARGEST_VALUE as u64;
+            let most = bytes(value).ok_or_else(|| refused("argument must be a memory value"))?;
+            if !bounds.contains(&most) {
+                let (least, most) = (bounds.start(), bounds.end());
+                return Err(refused(&format!(
+                    "argument must be between {least} and {most} inclusive"
+                )));
+            }
+            Box::new(move |shared| shared.net.limits.set_bulk(most as usize))
+        }
+        "slowlog-log-slower-than" => {
+            let micros = within(-1..=i64::MAX)?;
+            Box::new(move |shared| shared.slow.set_threshold(micros))
+        }
+        "slowlog-max-len" => {
+            let most = within(0..=i64::MAX)? as usize;
+            Box::new(move |shared| shared.slow.set_length(most))
+        }
+        _ => return Err(refused("can't set immutable config")),
+    };
+    if apply {
+        change(context.shared());
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! When keys expire, and the commands about it.
+
+use super::context::{Context, Done, NOT_INTEGER, Wrong, retimed};
+use super::parse::Args;
+use crate::items::number;
+use crate::items::store::Decision;
+
+/// The millisecond since 1970 that a time in this unit (`EX`, `PX`, `EXAT`, `PXAT`) means; it is above zero.
+pub fn positive(unit: &[u8], time: &[u8], now: u64, command: &str) -> Result<u64, Wrong> {
+    let time = number::strict(time).ok_or(NOT_INTEGER)?;
+    let at = match time > 0 {
+        true => at(unit, time, now),
+        false => None,
+    };
+    at.and_then(|at| u64::try_from(at).ok())
+        .ok_or_else(|| invalid(command))
+}
+
+/// The millisecond since 1970, be it below zero; `None` where it is out of range.
+fn at(unit: &[u8], time: i64, now: u64) -> Option<i64> {
+    let seconds = matches!(unit, b"EX" | b"EXAT");
+    let time = if seconds { time.checked_mul(1000)? } else { time };
+    match unit {
+        b"EX" | b"PX" => time.checked_add(i64::try_from(now).ok()?),
+        _ => Some(time),
+    }
+}
+
+fn invalid(command: &str) -> Wrong {
+    Wrong(format!("ERR invalid expire time in '{command}' command"))
+}
+
+pub fn expire(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set(context, args, b"EX", "expire")
+}
+
+pub fn pexpire(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set(context, args, b"PX", "pexpire")
+}
+
+pub fn expireat(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set(context, args, b"EXAT", "expireat")
+}
+
+pub fn pexpireat(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    set(context, args, b"PXAT", "pexpireat")
+}
+
+/// On which of the times that a key has a new one is set.
+#[derive(Default)]
+struct When {
+    none: bool,
+    some: bool,
+    later: bool,
+    earlier: bool,
+}
+
+impl When {
+    fn read(args: Args<'_>) -> Result<When, Wrong> {
+        let mut when = When::default();
+        for word in args.from(3) {
+            match word.to_ascii_uppercase().as_slice() {
+                b"NX" => when.none = true,
+                b"XX" => when.some = true,
+                b"GT" => when.later = true,
+                b"LT" => when.earlier = true,
+                _ => {
+                    let word = String::from_utf8_lossy(word);
+                    return Err(Wrong(format!("ERR Unsupported option {word}")));
+                }
+            }
+        }
+        if when.none && (when.some || when.later || when.earlier) {
+            return Err("ERR NX and XX, GT or LT options at the same time are not compatible".into());
+        }
+        if when.later && when.earlier {
+            return Err("ERR GT and LT options at the same time are not compatible".into());
+        }
+        Ok(when)
+    }
+
+    /// Whether a key that has the time `old` (0: none) gets the time `new`.
+    fn allows(&self, old: u64, new: i64) -> bool {
+        let (old, has) = (i64::try_from(old).unwrap_or(i64::MAX), old != 0);
+        !(self.none && has
+            || self.some && !has
+            || self.later && (!has || new <= old)
+            || self.earlier && has && new >= old)
+    }
+}
+
+fn set(context: &mut Context<'_>, args: Args<'_>, unit: &[u8], command: &str) -> Done {
+    let now = context.now;
+    let when = When::read(args)?;
+    let time = number::strict(args.get(2)).ok_or(NOT_INTEGER)?;
+    let at = at(unit, time, now).ok_or_else(|| invalid(command))?;
+    let done = context.change(args.get(1), |old, unique, put| {
+        let Some(old) = old.filter(|old| when.allows(old.header.expiry, at)) else {
+            return Decision::Keep(false);
+        };
+        let expiry = u64::try_from(at).unwrap_or(0);
+        if expiry <= now {
+            return Decision::Remove(true);
+        }
+        retimed(unique, expiry, &old, put);
+        Decision::Put(true)
+    })?;
+    context.reply.int(done.into());
+    Ok(())
+}
+
+pub fn persist(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let done = context.change(args.get(1), |old, unique, put| {
+        let Some(old) = old.filter(|old| old.header.expiry != 0) else {
+            return Decision::Keep(false);
+        };
+        retimed(unique, 0, &old, put);
+        Decision::Put(true)
+    })?;
+    context.reply.int(done.into());
+    Ok(())
+}
+
+pub fn ttl(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    tell(context, args, |expiry, now| {
+        expiry.saturating_sub(now).saturating_add(500) / 1000
+    })
+}
+
+pub fn pttl(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    tell(context, args, u64::saturating_sub)
+}
+
+pub fn expiretime(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    tell(context, args, |expiry, _| expiry.saturating_add(500) / 1000)
+}
+
+pub fn pexpiretime(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    tell(context, args, |expiry, _| expiry)
+}
+
+/// Replies -2 where there is no such key, -1 where it has no time.
+fn tell(context: &mut Context<'_>, args: Args<'_>, show: fn(u64, u64) -> u64) -> Done {
+    let expiry = context.read(args.get(1), |item| item.header.expiry)?;
+    let told = match expiry {
+        None => -2,
+        Some(0) => -1,
+        Some(expiry) => i64::try_from(show(expiry, context.now)).unwrap_or(i64::MAX),
+    };
+    context.reply.int(told);
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! Commands that walk keys in order.
+
+use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
+use super::glob;
+use super::parse::Args;
+use super::random::{self, Picked, Random};
+use super::walk::{Listing, TURN, Walk, walk};
+use crate::items::number;
+use index::{Direction, behind, prefix_bounds};
+use std::hash::{BuildHasher, RandomState};
+use std::ops::{Bound, ControlFlow};
+
+/// A `SCAN` ends early, as it may, once the keys it has found are this long together, in bytes.
+const SCANNED: usize = 1 << 20;
+
+/// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
+pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let cursor = match args.get(1) {
+        b"" => Some(0), // There as here.
+        text => number::unsigned(text),
+    };
+    let cursor = cursor.ok_or("ERR invalid cursor")?;
+    let (mut pattern, mut count, mut strings): (&[u8], usize, bool) = (b"*", 10, true);
+    let mut i = 2;
+    while i < args.len() {
+        let value = args.get(i + 1);
+        match args.get(i).to_ascii_uppercase().as_slice() {
+            _ if i + 1 >= args.len() => return Err(SYNTAX.into()),
+            b"MATCH" => pattern = value,
+            b"COUNT" => {
+                let wanted = number::strict(value).ok_or(NOT_INTEGER)?;
+                count = usize::try_from(wanted)
+                    .ok()
+                    .filter(|&count| count > 0)
+                    .ok_or(SYNTAX)?;
+            }
+            b"TYPE" => strings = value.eq_ignore_ascii_case(b"string"),
+            _ => return Err(SYNTAX.into()),
+        }
+        i += 2;
+    }
+    let (lower, upper) = prefix_bounds(glob::prefix(pattern));
+    let lower = match cursor {
+        0 => lower,
+        cursor => Bound::Excluded(
+            context
+                .shared()
+                .cursors
+                .place(cursor)
+                .ok_or("ERR invalid cursor")?,
+        ),
+    };
+    let (mut keys, mut seen, mut bytes, mut last) = (Vec::new(), 0, 0, None);
+    let begin = lower.clone();
+    let bounds = &mut (lower, upper);
+    let ended = walk(context, bounds, Direction::Forward, TURN, &mut |key, _| {
+        seen += 1;
+        if strings && glob::fits(pattern, key) {
+            bytes += key.len();
+            keys.push(key.to_vec());
+        }
+        if seen < count && bytes < SCANNED {
+            return ControlFlow::Continue(());
+        }
+        last = Some(key.to_vec());
+        ControlFlow::Break(())
+    })?;
+    if !ended && let (Bound::Excluded(place), _) = bounds {
+        // The turn has ended at this key, which may be dead.
+        last = Some(std::mem::take(place));
+    }
+    if let Some(last) = &last {
+        // Or the client would go round for ever in a damaged pool.
+        behind(last, begin.as_ref().map(Vec::as_slice), Direction::Forward)?;
+    }
+    let next = context.shared().cursors.gone_on(cursor, last);
+    context.reply.array(2);
+    context.reply.bulk(next.to_string().as_bytes());
+    context.reply.array(keys.len());
+    keys.iter().for_each(|key| context.reply.bulk(key));
+    Ok(())
+}
+
+/// `KEYS pattern`.
+pub fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let pattern = args.get(1);
+    let bounds = prefix_bounds(glob::prefix(pattern));
+    let listing = Listing {
+        pattern: Some(pattern.to_vec()),
+        ..Listing::default()
+    };
+    Walk::new(context, vec![bounds], listing).go_on(context)
+}
+
+impl Listing {
+    /// Reads `[REV] [LIMIT n] [WITHVALUES]`, from the `i`th argument on.
+    fn read(args: Args<'_>, mut i: usize) -> Result<Listing, Wrong> {
+        let mut listing = Listing::default();
+        while i < args.len() {
+            match args.get(i).to_ascii_uppercase().as_slice() {
+                b"REV" => listing.direction = Direction::Reverse,
+                b"WITHVALUES" => listing.values = true,
+                b"LIMIT" if i + 1 < args.len() => {
+                    i += 1;
+                    let limit = number::strict(args.get(i)).ok_or(NOT_INTEGER)?;
+                    // Below zero there is none, as in ZRANGEBYLEX.
+                    listing.limit = usize::try_from(limit).unwrap_or(usize::MAX);
+                }
+                _ => return Err(SYNTAX.into()),
+            }
+            i += 1;
+        }
+        Ok(listing)
+    }
+}
+
+/// `KRANGE start end [REV] [LIMIT n] [WITHVALUES]`.
+pub fn krange(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let listing = Listing::read(args, 3)?;
+    let (low, high) = match listing.direction {
+        Direction::Forward => (args.get(1), args.get(2)),
+        Direction::Reverse => (args.get(2), args.get(1)),
+    };
+    let (lower, upper) = (bound(low)?, bound(high)?);
+    let ordered = !matches!((low, high), (b"+", _) | (_, b"-"));
+    // Behind the last key there is nothing, nor is there before the first.
+    let nothing = || (Bound::Excluded(Vec::new()), Bound::Included(Vec::new()));
+    let bounds = if ordered { (lower, upper) } else { nothing() };
+    Walk::new(context, vec![bounds], listing).go_on(context)
+}
+
+/// `KPREFIX prefix [REV] [LIMIT n] [WITHVALUES]`.
+pub fn kprefix(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    let listing = Listing::read(args, 2)?;
+    Walk::new(context, vec![prefix_bounds(args.get(1))], listing).go_on(context)
+}
+
+/// A bound as ZRANGEBYLEX takes it: `-`, `+`, `[key` or `(key`.
+fn bound(text: &[u8]) -> Result<Bound<Vec<u8>>, Wrong> {
+    Ok(match text {
+        b"-" | b"+" => Bound::Unbounded,
+        [b'[', key @ ..] => Bound::Included(key.to_vec()),
+        [b'(', key @ ..] => Bound::Excluded(key.to_vec()),
+        _ => return Err("ERR min or max not valid string range item".into()),
+    })
+}
+
+/// `RANDOMKEY`: see [`random`].
+pub fn randomkey(context: &mut Context<'_>, _: Args<'_>) -> Done {
+    let count = context.state.store.keys();
+    let mut random = Random::new(RandomState::new().hash_one(context.now));
+    let from = match random::pick(&Live(context), count, &mut random)? {
+        Picked::Key(key) => {
+            context.reply.bulk(&key);
+            return Ok(());
+        }
+        Picked::Nothing => {
+            context.reply.null();
+            return Ok(());
+        }
+        Picked::NoneOf(dead) => dead,
+    };
+    // Nearly all are dead: the next one that is not, behind the last, or else before it.
+    let behind = (Bound::Excluded(from.clone()), Bound::Unbounded);
+    let before = (Bound::Unbounded, Bound::Excluded(from));
+    let listing = Listing {
+        lone: true,
+        limit: 1,
+        ..Listing::default()
+    };
+    Walk::new(context, vec![behind, before], listing).go_on(context)
+}
+
+/// The keys of the database, of which live ones may be taken.
+struct Live<'l, 'c>(&'l Context<'c>);
+
+impl random::Keys for Live<'_, '_> {
+    type Error = Wrong;
+
+    fn end(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, last: bool) -> Result<Option<Vec<u8>>, Wrong> {
+        let direction = match last {
+            false => Direction::Forward,
+            true => Direction::Reverse,
+        };
+        let mut end = None;
+        let store = &self.0.state.store;
+        store.scan(
+            lower,
+            upper,
+            direction,
+            self.0.now,
+            &heap::pin(),
+            &mut |key, _| {
+                end = Some(key.to_vec());
+                ControlFlow::Break(())
+            },
+        )?;
+        Ok(end)
+    }
+
+    fn may_take(&self, key: &[u8]) -> Result<bool, Wrong> {
+        // A look that does not count as asking for it.
+        let (only, mut live) = (Bound::Included(key), false);
+        let store = &self.0.state.store;
+        store.scan(
+            only,
+            only,
+            Direction::Forward,
+            self.0.now,
+            &heap::pin(),
+            &mut |_, item| {
+                live = item.is_some();
+                ControlFlow::Break(())
+            },
+        )?;
+        Ok(live)
+    }
+}
