@@ -67,16 +67,11 @@ impl Exercise {
     }
 
     fn start(&self, random: &mut Random) -> Result<Server, String> {
-        // A server that looks for no unused space cannot start over a full pool.
-        let recovery_threads = match self.max_size {
-            Some(_) => random.pick(&[1, 2, 4]),
-            None => random.pick(&[0, 1, 2, 4]),
-        };
         let mut arguments = vec![
             "--index".to_owned(),
             self.kind.name().to_owned(),
             "--recovery-threads".to_owned(),
-            recovery_threads.to_string(),
+            random.pick(&[1, 2, 4]).to_string(),
             "--threads".to_owned(),
             random.pick(&[1, 2, 3]).to_string(),
         ];
