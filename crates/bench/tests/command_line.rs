@@ -206,6 +206,10 @@ fn figures_write_a_page_once(directory: &Path) {
     let page = std::fs::read_to_string(directory.join("index.html")).expect("the page");
     assert!(page.contains("<svg") && page.contains("WORT Fig. 7") && !page.contains("src="));
     assert!(page.contains("A miss took") && !page.contains("Not calibrated"));
+    let summary = std::fs::read_to_string(directory.join("summary.md")).expect("the table");
+    assert!(
+        summary.contains("| **WORT Fig. 7") && summary.contains("| inserts, wort: clustered to dense | 1.5 ")
+    );
     let cells = || std::fs::read(directory.join("cells.jsonl")).expect("what was run");
     let before = cells();
     assert_eq!(objects(line, &[directory]), figures);

@@ -161,7 +161,7 @@ fn a_server_that_cannot_serve_says_why() {
         pool.run(["serve", threads, "100000000"])
             .fails(2, &[threads, "not in"]);
     }
-    for none in ["--threads", "--max-connections"] {
+    for none in ["--threads", "--recovery-threads", "--max-connections"] {
         pool.run(["serve", none, "0"]).fails(2, &[none, "not in"]);
     }
     pool.ok(["put", "k", "v"]);

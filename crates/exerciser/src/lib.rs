@@ -11,20 +11,26 @@
 //! | `truth` | what a thread knows of them |
 //! | `op` | the calls, drawn by chance, and what each changes |
 //! | `worker` | carrying calls out, comparing their answers |
+//! | `api` | which functions each call uses |
 //! | `round` | opening, threads, comparison, end |
 //! | `ledger` | what a process that is killed has acknowledged |
+//! | `server` | the same of the server, which users ask over its protocols |
 //!
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
 //! machine's affair: a seed that has failed is likely to fail again, but need not.
 
+mod api;
+mod calls;
 mod keys;
 mod ledger;
 mod op;
 mod random;
 mod round;
+mod server;
 mod truth;
 mod worker;
 
+pub use crate::calls::Calls;
 use crate::random::Random;
 use crate::round::{End, Exercise};
 use std::path::{Path, PathBuf};
@@ -53,10 +59,13 @@ pub struct Settings {
     /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there
     /// are none.
     pub child: Option<fn(&str) -> Command>,
+    /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads` are
+    /// then its users, up to one fewer, and `child` does not matter.
+    pub server: Option<PathBuf>,
 }
 
 /// What was done.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
     /// Calls whose answers were compared.
     pub calls: u64,
@@ -70,6 +79,8 @@ pub struct Report {
     pub kills: u64,
     /// Time taken, in seconds.
     pub seconds: f64,
+    /// How often each function, or each command of the server, was called and has answered.
+    pub called: Calls,
 }
 
 /// An answer that is not as it must be, or a pool that is not in order.
@@ -92,6 +103,9 @@ pub struct Failure {
 ///
 /// The first failure.
 pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Report, Failure> {
+    if let Some(program) = &settings.server {
+        return server::run(settings, program, progress);
+    }
     let started = Instant::now();
     let mut report = Report::default();
     let goes_on = |report: &Report| report.calls < settings.calls && started.elapsed() < settings.budget;
@@ -131,6 +145,7 @@ pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Rep
             report.openings += 1;
             report.calls += done.calls;
             report.refused += done.refused;
+            report.called.join(&done.called);
             report.seconds = started.elapsed().as_secs_f64();
             progress(&report);
             if !goes_on(&report) {

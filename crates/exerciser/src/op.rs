@@ -80,6 +80,8 @@ pub(crate) enum Op {
     Backup,
     /// Watches a private map, or compares what the watch has told.
     Watch(usize),
+    /// What is called more seldom.
+    Seldom(Seldom),
     Create(usize),
     Drop(usize),
     Count(usize),
@@ -89,6 +91,33 @@ pub(crate) enum Op {
     GiveBack,
     Recover,
     WaitRecovered,
+}
+
+/// Calls that few programs make. A map's number comes first, then a key's.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seldom {
+    /// What a map, and the database, tell of themselves.
+    About(usize),
+    /// Both ends of a private map, and a walk over all of it.
+    Ends(usize),
+    /// Takes the first entry of a private map, or the last.
+    Pop(usize, bool),
+    /// An edit by a closure.
+    Edit(usize, usize, Option<Val>),
+    /// Borrowed reads of several keys, of a prefix, and after another pin.
+    Borrowed(usize, usize),
+    /// Views of the snapshot held, from one key to another.
+    Views(usize, usize, usize),
+    /// Puts a key, if it is absent, in a transaction begun and committed by hand; or else by one that is tried so often.
+    Transaction(usize, usize, Val, bool),
+    /// Puts a key of a private map and waits until a watch tells of it.
+    Wait(usize, usize, Val),
+    /// Entries of an expiring map between two keys.
+    Alive(usize, usize, usize),
+    /// A transaction that gives an entry of an expiring map another value, or removes it.
+    Relive(usize, usize, Option<Val>),
+    /// A map of numbers.
+    Typed,
 }
 
 /// Draws the calls of a thread.
@@ -221,6 +250,7 @@ impl Drawer {
             94_540..96_500 => Op::ReadSnapshot(slot, n),
             96_500..96_540 => Op::DropSnapshot,
             96_540..96_542 => Op::Backup,
+            96_542..96_800 => Op::Seldom(self.seldom(plan, truth, slot, n)),
             96_980..97_000 => Op::Watch(self.private(plan)),
             97_000..97_002 => {
                 let slot = self.private(plan);
@@ -239,6 +269,28 @@ impl Drawer {
             98_102..98_110 => Op::Recover,
             98_110..98_120 => Op::WaitRecovered,
             _ => Op::Read(slot, n, Reading::Get),
+        }
+    }
+
+    fn seldom(&mut self, plan: &Plan, truth: &Truth, slot: usize, n: usize) -> Seldom {
+        let private = self.private(plan);
+        let last = (n + self.random.index(60)).min(truth.maps[slot].values.len() - 1);
+        let is_private = truth.maps[private].exists;
+        match (self.random.below(10), plan.maps[slot].role) {
+            (0, _) if is_private => Seldom::Ends(private),
+            (1, _) if is_private => Seldom::Pop(private, self.random.one_in(2)),
+            (2, _) if is_private => {
+                let key = self.random.index(truth.maps[private].values.len());
+                Seldom::Wait(private, key, self.value())
+            }
+            (3, Role::Expiring) => Seldom::Alive(slot, n, last),
+            (4, Role::Expiring) => Seldom::Relive(slot, n, self.maybe()),
+            (3, _) => Seldom::Edit(slot, n, self.maybe()),
+            (4, _) => Seldom::Transaction(slot, n, self.value(), self.random.one_in(2)),
+            (5, _) => Seldom::Borrowed(slot, n),
+            (6 | 7, _) => Seldom::Views(slot, n, last),
+            (8, _) => Seldom::Typed,
+            _ => Seldom::About(slot),
         }
     }
 
@@ -374,11 +426,28 @@ impl Op {
                 effects.atomic = true;
                 effects.values.clone_from(changes);
             }
+            &Op::Seldom(seldom) => effects.values.extend(seldom.effect(truth)),
             &Op::Create(slot) => effects.map = Some((slot, true)),
             &Op::Drop(slot) => effects.map = Some((slot, false)),
             _ => {}
         }
         effects
+    }
+}
+
+impl Seldom {
+    /// The key that it changes, and what that holds afterwards.
+    fn effect(self, truth: &Truth) -> Option<(usize, usize, Option<Val>)> {
+        match self {
+            Seldom::Pop(slot, last) => truth.end(slot, last).map(|(n, _)| (slot, n, None)),
+            Seldom::Edit(slot, n, new) | Seldom::Relive(slot, n, new) => Some((slot, n, new)),
+            Seldom::Transaction(slot, n, new, _) => {
+                let old = truth.value(slot, n);
+                Some((slot, n, old.or(Some(new))))
+            }
+            Seldom::Wait(slot, n, new) => Some((slot, n, Some(new))),
+            _ => None,
+        }
     }
 }
 

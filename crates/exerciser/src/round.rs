@@ -1,5 +1,7 @@
 //! A round: the pool is opened, threads call it, and what it holds afterwards is compared.
 
+use crate::api;
+use crate::calls::Calls;
 use crate::keys::owner;
 use crate::ledger::{Ledger, Written};
 use crate::op::{Drawer, Op};
@@ -32,10 +34,12 @@ pub(crate) struct Exercise {
 }
 
 /// What a round has done.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
     pub calls: u64,
     pub refused: u64,
+    /// The functions that were called and have answered.
+    pub called: Calls,
 }
 
 /// How a round ends.
@@ -80,7 +84,11 @@ impl Exercise {
         let random = &mut Random::new(self.plan.seed, 3 << 32 | round);
         let options = Options::new()
             .page_size(self.page_size)
-            .recovery_threads(random.pick(&[0, 1, 1, 2, 4]));
+            .recovery_threads(random.pick(&[0, 1, 1, 2, 4]))
+            .huge_pages(random.one_in(2))
+            .index(self.plan.maps[0].kind)
+            .lock_wait(Duration::from_secs(2))
+            .create(round == 0);
         match self.max_size {
             Some(bytes) => options.max_size(bytes),
             None => options,
@@ -106,15 +114,28 @@ impl Exercise {
                 self.settle(&db, thread, &op, &effects)?;
             }
         }
-        let done = self.call(&db, round, calls, &|_| Ok(None))?;
+        let mut done = self.call(&db, round, calls, &|_| Ok(None))?;
         self.compare(&db)?;
+        done.called.join_all(api::ROUND);
         if round.is_multiple_of(2) {
+            done.called.join_all(api::CHECKED);
             let check = db.check().map_err(opening)?;
             if !check.is_clean() {
                 return Err(format!("check finds: {check:?}"));
             }
         }
         self.end(db, end)?;
+        done.called.join_all(match end {
+            End::Close => &[],
+            End::Copy => api::COPIED,
+            End::Restore => api::RESTORED,
+        });
+        if round % 4 == 1 {
+            let db = self.options(round).read_only(true).open(self.path());
+            self.compare(&db.map_err(opening)?)
+                .map_err(|wrong| format!("opened to be read: {wrong}"))?;
+            done.called.join_all(api::READ_ONLY);
+        }
         Ok(done)
     }
 
@@ -130,7 +151,8 @@ impl Exercise {
         let sweeper = self.sweeper(db, round).map_err(opening)?;
         let (plan, keys, bounded) = (&self.plan, &self.keys, self.max_size.is_some());
         let (stop, refused, made) = (&stop, &refused, &made);
-        let run = move |thread: usize, truth: &mut Truth| -> Result<(), Wrong> {
+        let run = move |thread: usize, truth: &mut Truth| -> Result<Calls, Wrong> {
+            let mut called = Calls::default();
             let mut ledger = ledger(thread).map_err(|error| error.to_string())?;
             let mut drawer = Drawer::new(plan.seed, round, thread);
             let mut worker = Worker::new(db, plan, thread, &keys[thread], bounded);
@@ -147,9 +169,12 @@ impl Exercise {
                 }
                 refused.fetch_add(u64::from(outcome != Outcome::Done), Relaxed);
                 truth.apply(&of_outcome(effects, outcome));
+                if outcome == Outcome::Done {
+                    called.join_all(api::functions(&op, |slot| plan.maps[slot].role));
+                }
                 made.fetch_add(1, Relaxed);
             }
-            Ok(())
+            Ok(called)
         };
         let answers: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = self
@@ -160,13 +185,19 @@ impl Exercise {
                 .collect();
             threads.into_iter().map(|thread| thread.join()).collect()
         });
-        drop(sweeper);
+        let mut called = Calls::default();
+        if let Some(sweeper) = sweeper {
+            // How many entries come to their end meanwhile depends on the clock.
+            let _ = sweeper.removed();
+            called.join_all(api::SWEPT);
+        }
         for answer in answers {
-            answer.map_err(|_| "a thread panicked".to_owned())??;
+            called.join(&answer.map_err(|_| "a thread panicked".to_owned())??);
         }
         Ok(Done {
             calls: made.load(Relaxed),
             refused: refused.load(Relaxed),
+            called,
         })
     }
 

@@ -162,6 +162,16 @@ impl Truth {
         self.maps[slot].values[n]
     }
 
+    /// The first key of a map that holds anything, or the last, and what it holds.
+    pub fn end(&self, slot: usize, last: bool) -> Option<(usize, Val)> {
+        let mut held = self.maps[slot]
+            .values
+            .iter()
+            .enumerate()
+            .filter_map(|(n, value)| Some((n, (*value)?)));
+        if last { held.next_back() } else { held.next() }
+    }
+
     pub fn apply(&mut self, effects: &Effects) {
         for &(slot, n, value) in &effects.values {
             self.maps[slot].values[n] = value;

@@ -1,8 +1,10 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
-//! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches.
+//! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches, `seldom` what few
+//! programs call.
 
 mod atomic;
+mod seldom;
 mod views;
 
 use crate::keys::owner;
@@ -13,7 +15,7 @@ use std::fmt::Debug;
 use std::ops::{Bound, ControlFlow};
 use std::time::Duration;
 use wollemi::{
-    Action, Db, Edit, Error, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, WithLife,
+    Action, Db, Edit, Entry, Error, Expiring, HeapError, IndexError, Map, RecoveryState, Snapshot, WithLife,
 };
 
 /// Entries that a scan by a prefix reads at most.
@@ -254,6 +256,7 @@ impl<'d> Worker<'d> {
                 None
             }
             Op::Backup => self.backup()?,
+            &Op::Seldom(seldom) => self.seldom(seldom, truth)?,
             &Op::Watch(slot) if truth.maps[slot].exists => self.watch(slot, truth)?,
             &Op::Create(slot) => {
                 self.map(slot)?;
@@ -489,8 +492,19 @@ impl<'d> Worker<'d> {
         if !ordered {
             return Ok(Some("keys out of order".into()));
         }
+        self.judge_entries(slot, &found, expected)
+    }
+
+    /// Compares what was read of a range, as far as it is this thread's, with what must be there.
+    fn judge_entries(
+        &mut self,
+        slot: usize,
+        found: &[Entry],
+        expected: Vec<(&Vec<u8>, Val)>,
+    ) -> Result<Option<Wrong>, Error> {
+        let map = self.map(slot)?;
         let mut expected = expected.into_iter();
-        for (key, value) in &found {
+        for (key, value) in found {
             if owner(key) != Some(self.thread) {
                 continue;
             }

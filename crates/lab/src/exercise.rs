@@ -8,6 +8,7 @@ use crate::exit::{Failure, Outcome};
 use exerciser::{MAX_THREADS, Report, Settings};
 use indexes::IndexKind;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Command;
@@ -38,8 +39,12 @@ pub struct Args {
     /// Where the pools are made [default: a new directory among the temporary ones]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Exercise the server instead, which users ask over memcached's and Redis's protocols: `serve` of the `wollemi` beside
+    /// this program, or of the program given
+    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
+    server: Option<Option<PathBuf>>,
     /// End no round by killing a process
-    #[arg(long)]
+    #[arg(long, conflicts_with = "server")]
     no_kills: bool,
     /// Report as JSON, one object
     #[arg(long)]
@@ -47,6 +52,12 @@ pub struct Args {
     /// The round of a process that is going to be killed
     #[arg(long, hide = true, value_name = "ROUND")]
     be_killed: Option<String>,
+}
+
+/// The program that has `serve`: beside this one.
+fn wollemi() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.with_file_name("wollemi")
 }
 
 /// The process that carries out a round until it is killed: this program.
@@ -91,6 +102,7 @@ impl Args {
             calls: self.calls,
             directory,
             child: (!self.no_kills).then_some(child),
+            server: self.server.clone().map(|program| program.unwrap_or_else(wollemi)),
         };
         let bar = ProgressBar::new(self.budget.as_secs());
         bar.set_style(
@@ -126,9 +138,10 @@ impl Args {
                 } else {
                     let (index, threads, seed) = (&self.index, self.threads, failure.seed);
                     writeln!(out, "{failure}")?;
+                    let server = self.server.as_ref().map_or("", |_| " --server");
                     writeln!(
                         out,
-                        "again: wollemi-lab exercise --index {index} --threads {threads} --seed {seed}"
+                        "again: wollemi-lab exercise{server} --index {index} --threads {threads} --seed {seed}"
                     )?;
                 }
                 out.flush()?;
@@ -138,18 +151,20 @@ impl Args {
     }
 
     fn print(&self, out: &mut impl Write, report: &Report) -> std::io::Result<()> {
-        let &Report {
+        let Report {
             calls,
             refused,
             pools,
             openings,
             kills,
             seconds,
+            called,
         } = report;
         if self.json {
             let report = serde_json::json!({
                 "index": self.index, "seed": self.seed, "calls": calls, "refused": refused, "pools": pools,
                 "openings": openings, "kills": kills, "seconds": seconds,
+                "called": called.iter().collect::<BTreeMap<_, _>>(),
             });
             writeln!(out, "{report}")?;
         } else {
@@ -157,8 +172,8 @@ impl Args {
                 out,
                 "{} calls ({} refused for want of room or because a map was in use), {pools} pools, {openings} openings, \
                  {kills} kills in {seconds:.1} s: every answer right",
-                HumanCount(calls),
-                HumanCount(refused),
+                HumanCount(*calls),
+                HumanCount(*refused),
             )?;
         }
         out.flush()

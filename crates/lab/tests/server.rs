@@ -2,26 +2,9 @@
 
 mod common;
 
-use common::Lab;
+use common::{Lab, wollemi};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::path::PathBuf;
-use std::process::Command;
-
-/// The program that is measured, beside the one under test. Where only this crate's tests are built, it is built first.
-fn wollemi() -> PathBuf {
-    let lab = PathBuf::from(env!("CARGO_BIN_EXE_wollemi-lab"));
-    let program = lab.with_file_name("wollemi");
-    if !program.exists() {
-        let target = lab.ancestors().nth(2).expect("a build directory");
-        let mut build = Command::new(env!("CARGO"));
-        build
-            .args(["build", "-p", "wollemi-cli", "--target-dir"])
-            .arg(target);
-        assert!(build.status().expect("cargo").success(), "{build:?}");
-    }
-    program
-}
 
 /// What it says of servers that are not there, and its records.
 fn measure(more: &[&str]) -> (String, Vec<Value>) {

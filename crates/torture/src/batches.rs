@@ -1,9 +1,12 @@
 //! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held by
 //! different indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
 
+mod draw;
 mod live;
 
-use crashtest::{Crash, Depth, History, Random, Subject, Verdict};
+use crashtest::{Crash, Depth, Random, Subject, Verdict};
+pub use draw::history;
+use draw::{entries, op, place};
 pub use live::Live;
 use live::{COMES_AND_GOES, ENDING, is_full};
 use pmem::Pool;
@@ -38,8 +41,30 @@ pub enum Op {
     Touch(Vec<u8>, Life),
     /// Remove what has ended.
     Sweep,
+    /// Give a key a value: of two such, the first only if it is absent, the second only if it is there.
+    Insert(Place, Vec<u8>),
+    /// See [`Insert`](Op::Insert).
+    Update(Place, Vec<u8>),
+    /// Give a key the value that a function makes of what it holds.
+    Edit(Place),
+    /// Give a key a value; those that follow each other in a map are one call.
+    Load(Place, Vec<u8>),
+    /// Take a map's first entry, or its last.
+    Pop(u8, bool),
+    /// One key, by a thread that is told of the change.
+    Watched(Entry),
+    /// Read the entries of a map from a key on, in this order or from the end.
+    Range(Place, bool),
+    /// Read a map's first entry and its last.
+    Ends(u8),
+    /// Make the map that comes and goes, held by the index of this number, if it is not there.
+    Make(usize),
     /// Drop the map that comes and goes.
     Drop,
+    /// Recover, or wait until another thread has.
+    Recover,
+    /// Give the file's unused space back.
+    GiveBack,
     /// Read the two maps of the batches in a snapshot.
     Snapshot,
 }
@@ -62,6 +87,8 @@ pub enum Answer {
     Done(bool),
     /// What was read.
     Value(Option<Vec<u8>>),
+    /// Entries that were read or taken.
+    Entries(Vec<(Vec<u8>, Vec<u8>)>),
     /// What a snapshot shows.
     Shown(State),
     /// What a transaction has seen.
@@ -70,6 +97,8 @@ pub enum Answer {
     Full,
     /// A snapshot keeps the map from being dropped; nothing was changed.
     InUse,
+    /// Other threads have changed the map's end again and again; nothing was changed.
+    Conflict,
 }
 
 /// What a transaction has seen: the values of keys, and the entries of a map before its changes and after them.
@@ -121,12 +150,31 @@ impl Subject for Batches {
         match live.apply(op) {
             Err(error) if is_full(&error) && live.is_tight() => Ok(Answer::Full),
             Err(wollemi::Error::MapInUse(_)) => Ok(Answer::InUse),
+            Err(wollemi::Error::Conflict { .. }) if matches!(op, Op::Pop(..)) => Ok(Answer::Conflict),
             done => done.map_err(|error| error.to_string()),
         }
     }
 
     fn is_refusal(&self, answer: &Answer) -> bool {
-        matches!(answer, Answer::Full | Answer::InUse)
+        matches!(answer, Answer::Full | Answer::InUse | Answer::Conflict)
+    }
+
+    fn goes_with(&self, ops: &[&Op], next: &Op) -> bool {
+        let Op::Load((map, _), _) = next else { return false };
+        ops.iter()
+            .all(|op| matches!(op, Op::Load((of, _), _) if of == map))
+    }
+
+    fn keeps_order(&self, _: &Op, _: &Op) -> bool {
+        true
+    }
+
+    fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
+        // Where there is no room, some of it is done: then each by itself.
+        if live.is_tight() {
+            return ops.iter().map(|op| self.apply(live, op)).collect();
+        }
+        live.load(ops).map_err(|error| error.to_string())
     }
 
     fn check_end(&self, live: &Live) -> Result<(), String> {
@@ -141,7 +189,40 @@ impl Subject for Batches {
 
     fn specify(&self, state: &mut State, op: &Op) -> Answer {
         match op {
-            Op::Write(entry) => Answer::Done(set(state, entry)),
+            Op::Write(entry) | Op::Watched(entry) => Answer::Done(set(state, entry)),
+            Op::Insert(place, value) => {
+                let absent = !state.contains_key(place);
+                if absent {
+                    state.insert(place.clone(), value.clone());
+                }
+                Answer::Done(absent)
+            }
+            Op::Update(place, value) => Answer::Done(match state.get_mut(place) {
+                Some(held) => {
+                    held.clone_from(value);
+                    true
+                }
+                None => false,
+            }),
+            Op::Edit(place) => {
+                let new = edited(state.get(place).map(Vec::as_slice));
+                set(state, &(place.clone(), new.clone()));
+                Answer::Value(new)
+            }
+            Op::Load(place, value) => Answer::Done(set(state, &(place.clone(), Some(value.clone())))),
+            Op::Pop(map, last) => {
+                let entry = end_of(state, *map, *last);
+                entry
+                    .iter()
+                    .for_each(|(key, _)| _ = state.remove(&(*map, key.clone())));
+                Answer::Entries(entry.into_iter().collect())
+            }
+            Op::Range(from, reverse) => Answer::Entries(range_of(state, Some(&(from.clone(), *reverse)))),
+            Op::Ends(map) => {
+                let ends = [end_of(state, *map, false), end_of(state, *map, true)];
+                Answer::Entries(ends.into_iter().flatten().collect())
+            }
+            Op::Make(_) | Op::Recover | Op::GiveBack => Answer::Done(true),
             Op::Batch(_, Some((place, value))) if state.get(place) != value.as_ref() => Answer::Done(false),
             Op::Batch(changes, _) => {
                 changes.iter().for_each(|entry| _ = set(state, entry));
@@ -248,7 +329,7 @@ impl Subject for Batches {
         vec![
             Op::Get(place.clone()),
             Op::Write((place, value)),
-            op(random, true),
+            op(random, false),
         ]
     }
 }
@@ -266,6 +347,19 @@ fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u
         entries.reverse();
     }
     entries
+}
+
+/// The first entry of a map, or the last.
+fn end_of(state: &State, map: u8, last: bool) -> Option<(Vec<u8>, Vec<u8>)> {
+    range_of(state, Some(&((map, Vec::new()), last)))
+        .into_iter()
+        .next()
+}
+
+/// What an edit makes of what a key holds: something longer, and nothing of what is long.
+fn edited(old: Option<&[u8]>) -> Option<Vec<u8>> {
+    let old = old.unwrap_or_default();
+    (old.len() < 30).then(|| [old, b"and more"].concat())
 }
 
 /// Gives a key of the map whose entries end a value and a life.
@@ -286,124 +380,5 @@ fn set(state: &mut State, (place, value): &Entry) -> bool {
             true
         }
         None => state.remove(place).is_some(),
-    }
-}
-
-fn place(random: &mut Random) -> Place {
-    let len = random.below(3) as usize;
-    (random.below(2) as u8, vec![random.below(5) as u8; len])
-}
-
-fn entry(random: &mut Random) -> Entry {
-    let place = place(random);
-    let len = match random.below(10) {
-        0..3 => return (place, None),
-        3..7 => 8,
-        _ => random.below(40) as usize,
-    };
-    (place, Some(vec![random.below(256) as u8; len]))
-}
-
-fn entries(random: &mut Random) -> Vec<Entry> {
-    (0..1 + random.below(5)).map(|_| entry(random)).collect()
-}
-
-fn transaction(random: &mut Random) -> Op {
-    let places = (0..random.below(3)).map(|_| place(random)).collect();
-    let range = (random.below(3) == 0).then(|| (place(random), random.below(2) == 0));
-    let changes = match random.below(4) {
-        0 => Vec::new(),
-        _ => entries(random),
-    };
-    Op::Transaction(places, range, changes)
-}
-
-fn op(random: &mut Random, reads: bool) -> Op {
-    match random.below(16) {
-        0 => {
-            let entry = entry(random);
-            let expected = match random.below(3) {
-                0 => None,
-                _ => self::entry(random).1,
-            };
-            Op::Swap(entry, expected)
-        }
-        1 if reads => Op::Get(place(random)),
-        1 | 2 => Op::Write(entry(random)),
-        3 => Op::Batch(entries(random), Some((place(random), None))),
-        4 => other(random),
-        5 => of_ending(random),
-        6 => Op::Snapshot,
-        7..11 => transaction(random),
-        _ => Op::Batch(entries(random), None),
-    }
-}
-
-/// Of the map that comes and goes.
-fn other(random: &mut Random) -> Op {
-    let ((_, key), value) = entry(random);
-    let place = (COMES_AND_GOES, key);
-    match random.below(6) {
-        0 => Op::Drop,
-        1 => Op::Get(place),
-        _ => Op::Write((place, value)),
-    }
-}
-
-/// Of the map whose entries end.
-fn of_ending(random: &mut Random) -> Op {
-    let ((_, key), value) = entry(random);
-    let life = *random.pick(&[Life::Over, Life::Long, Life::Endless]);
-    match (random.below(6), value) {
-        (0, _) => Op::Get((ENDING, key)),
-        (1, _) => Op::Touch(key, life),
-        (2, _) => Op::Sweep,
-        (3, value) => Op::Write(((ENDING, key), value)),
-        (4, Some(value)) => Op::Add(key, value, life),
-        (_, value) => Op::Put(key, value.unwrap_or_default(), life),
-    }
-}
-
-/// Keys of the map that comes and goes, before a history that is opened again.
-const KEYS: u64 = 40;
-
-/// Bytes of a pool that is to be full soon: the least, and what may come to it.
-const LITTLE: u64 = 14 << 16;
-const MORE: u64 = 12;
-
-/// Threads read the maps of the batches in transactions and snapshots only: while a batch is carried out, other readers
-/// see some of it.
-///
-/// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
-/// recovery; one in five has little room.
-pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
-    let mut random = Random(seed);
-    let reopened = seed % 3 == 2;
-    let mut all = Vec::new();
-    if reopened {
-        let keys = random.below(KEYS);
-        all.extend((0..keys).map(|number| {
-            let place = (COMES_AND_GOES, vec![number as u8; 1 + number as usize % 3]);
-            let value = entry(&mut random).1.unwrap_or_else(|| vec![1; 20]);
-            Op::Write((place, Some(value)))
-        }));
-        all.extend((0..random.below(10)).map(|_| op(&mut random, true)));
-    }
-    let prepared = all.len();
-    all.extend((0..ops).map(|_| op(&mut random, threads == 1)));
-    if reopened {
-        let at = prepared + random.below(6) as usize;
-        all.insert(at.min(all.len()), Op::Drop);
-    }
-    History {
-        seed,
-        ops: all,
-        prepared: prepared as u32,
-        threads,
-        reopened,
-        room: match seed % 5 {
-            3 => LITTLE + (random.below(MORE) << 16),
-            _ => u64::MAX,
-        },
     }
 }

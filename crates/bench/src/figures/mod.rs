@@ -117,6 +117,7 @@ pub fn run(args: &FiguresArgs) -> Result<(), Error> {
     let json = serde_json::json!({ "conditions": &conditions, "figures": &drawn });
     write("figures.json", &serde_json::to_string_pretty(&json)?)?;
     write("index.html", &page::render(&conditions, &drawn, against.as_ref()))?;
+    write("summary.md", &page::summary(&conditions, &drawn))?;
     if let Some(against) = &against {
         write("against.json", &serde_json::to_string_pretty(against)?)?;
     }

@@ -20,10 +20,9 @@ use std::io::{self, BufWriter, StdoutLock};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-#[expect(clippy::large_enum_variant, reason = "there is one, parsed at the start")]
 pub enum Command {
     /// Serve the pool to memcached and Redis clients until SIGTERM or SIGINT
-    Serve(InPool<serve::Args>),
+    Serve(Box<InPool<serve::Args>>),
     /// Write the value of a key to the standard output, exactly as it is (on a terminal, end its line)
     Get(InPool<point::Get>),
     /// Give a key a value, from the command line or the standard input

@@ -94,7 +94,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = from_one_to(server::MAX_THREADS))]
     threads: Option<usize>,
     /// Threads that look for unused space in the background after the start
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to(256))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = from_one_to(256))]
     recovery_threads: usize,
     /// Tell metrics to Prometheus, and to `wollemi top`, at this address
     #[arg(long, value_name = "HOST:PORT", value_parser = listen_on)]
@@ -140,11 +140,6 @@ fn listen_on(text: &str) -> Result<Addresses, String> {
 /// Reads a number that is not zero.
 fn from_one_to(most: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(1..=most as u64)
-}
-
-/// Reads a number of threads.
-fn up_to(most: usize) -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(..=most as u64)
 }
 
 /// Serves, or shows the settings, as the command line, the environment and the file of settings say.

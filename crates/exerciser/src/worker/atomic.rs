@@ -43,7 +43,9 @@ impl Worker<'_> {
             batch.expect(&map, &self.keys[slot][n], value);
         }
         let holds = expected.iter().all(|&(_, _, right)| right);
-        Ok(same("commit", batch.commit()?, holds))
+        let about = same("len", batch.len(), changes.len())
+            .and_then(|()| same("is_empty", batch.is_empty(), changes.is_empty()));
+        Ok(about.and(same("commit", batch.commit()?, holds)))
     }
 
     /// Carries out a transaction: what it reads before its changes is what there is, and afterwards what it has made of

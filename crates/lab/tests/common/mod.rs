@@ -8,7 +8,7 @@ mod run;
 pub use run::{Run, text};
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -45,4 +45,19 @@ impl Lab {
     pub fn ok<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Vec<u8> {
         self.run(args).ok()
     }
+}
+
+/// The program that has the server, beside the one under test. Where only this crate's tests are built, it is built first.
+pub fn wollemi() -> PathBuf {
+    let lab = PathBuf::from(env!("CARGO_BIN_EXE_wollemi-lab"));
+    let program = lab.with_file_name("wollemi");
+    if !program.exists() {
+        let target = lab.ancestors().nth(2).expect("a build directory");
+        let mut build = Command::new(env!("CARGO"));
+        build
+            .args(["build", "-p", "wollemi-cli", "--target-dir"])
+            .arg(target);
+        assert!(build.status().expect("cargo").success(), "{build:?}");
+    }
+    program
 }

@@ -1,13 +1,13 @@
 //! The database in use: its maps, and how operations are carried out.
 
-use super::{Answer, Entry, Life, Op, Place, Seen, State};
+use super::{Answer, Entry, Life, Op, Place, Seen, State, edited};
 use crashtest::Crash;
 use crashtest::on_heap::may_be_full;
 use pmem::{Media, Pool};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use wollemi::{
-    Db, Error, Expiring, HeapError, IndexError, IndexKind, Map, Options, Retry, Transaction, Watch,
+    Db, Error, Event, Expiring, HeapError, IndexError, IndexKind, Map, Options, Retry, Transaction, Watch,
 };
 
 /// The number of the map that comes and goes; those of the batches are below.
@@ -27,6 +27,9 @@ const NAMES: [(&str, IndexKind); 3] = [
 ];
 
 const OTHER: (&str, IndexKind) = ("comes and goes", IndexKind::Roart);
+
+/// What may hold it: the indexes of the other maps, so that no further one's persists are hunted here.
+pub(super) const KINDS: [IndexKind; 3] = [IndexKind::Roart, IndexKind::Part, IndexKind::Woart];
 
 /// The database in use.
 pub struct Live {
@@ -178,7 +181,7 @@ impl Live {
                     let map = self.db.find_map(OTHER.0)?;
                     return map.map_or(Ok(false), |map| map.remove(key));
                 };
-                self.db.map_with(OTHER.0, OTHER.1)?.upsert(key, value)?;
+                self.make(OTHER.1)?.upsert(key, value)?;
                 Ok(true)
             }
             (ENDING, Some(value)) => self.ending().upsert(key, value, None).map(|()| true),
@@ -186,6 +189,42 @@ impl Live {
             (map, Some(value)) => self.maps[usize::from(map)].upsert(key, value).map(|()| true),
             (map, None) => self.maps[usize::from(map)].remove(key),
         }
+    }
+
+    /// The map that comes and goes; it is made, held by this index, if it is not there. The caller uses the table.
+    fn make(&self, kind: IndexKind) -> Result<Map, Error> {
+        match self.db.find_map(OTHER.0)? {
+            Some(map) => Ok(map),
+            None => self.db.map_with(OTHER.0, kind),
+        }
+    }
+
+    /// Several keys of a map in one call.
+    pub(super) fn load(&self, ops: &[&Op]) -> Result<Vec<Answer>, Error> {
+        let (mut of, mut entries) = (0, Vec::new());
+        for op in ops {
+            if let Op::Load((map, key), value) = op {
+                of = usize::from(*map);
+                entries.push((key, value));
+            }
+        }
+        let loaded = self.maps[of].load(entries)?;
+        Ok(vec![Answer::Done(loaded == ops.len() as u64); ops.len()])
+    }
+
+    /// Changes a key, and whether it was changed; the watch of it is told so.
+    fn watched(&self, (map, key): &Place, value: Option<&[u8]>) -> Result<bool, Error> {
+        let mut watch = self.maps[usize::from(*map)].watch(key, 1000)?;
+        let changed = self.write(*map, key, value)?;
+        let told = std::iter::from_fn(|| watch.try_next()).any(|event| match event {
+            Event::Changed { key: of, value: to } => of == *key && to.as_deref() == value,
+            Event::Missed(_) => false,
+        });
+        assert!(
+            told || !changed,
+            "a watch is not told of a change that was acknowledged"
+        );
+        Ok(changed)
     }
 
     fn get(&self, map: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
@@ -220,6 +259,40 @@ impl Live {
             Op::Touch(key, life) => Answer::Done(self.ending().touch(key, life.duration())?),
             Op::Sweep => {
                 self.ending().sweep(&mut None, usize::MAX)?;
+                Answer::Done(true)
+            }
+            Op::Insert((map, key), value) => Answer::Done(self.maps[usize::from(*map)].insert(key, value)?),
+            Op::Update((map, key), value) => Answer::Done(self.maps[usize::from(*map)].update(key, value)?),
+            Op::Edit((map, key)) => Answer::Value(self.maps[usize::from(*map)].edit_with(key, edited)?),
+            Op::Load((map, key), value) => {
+                Answer::Done(self.maps[usize::from(*map)].load([(key, value)])? == 1)
+            }
+            Op::Pop(map, last) => {
+                let map = &self.maps[usize::from(*map)];
+                let entry = if *last { map.pop_last()? } else { map.pop_first()? };
+                Answer::Entries(entry.into_iter().collect())
+            }
+            Op::Watched((place, value)) => Answer::Done(self.watched(place, value.as_deref())?),
+            Op::Range((map, from), reverse) => {
+                let entries = self.maps[usize::from(*map)].range(&from[..]..);
+                Answer::Entries(match reverse {
+                    true => entries.rev().collect::<Result<_, _>>()?,
+                    false => entries.collect::<Result<_, _>>()?,
+                })
+            }
+            Op::Ends(map) => {
+                let map = &self.maps[usize::from(*map)];
+                Answer::Entries([map.first()?, map.last()?].into_iter().flatten().collect())
+            }
+            Op::Make(kind) => {
+                let _table = self.use_table();
+                self.make(KINDS[*kind])?;
+                Answer::Done(true)
+            }
+            Op::Recover => Answer::Done(self.db.recover().state == wollemi::RecoveryState::Done),
+            Op::GiveBack => {
+                self.db.recover();
+                self.db.give_back()?;
                 Answer::Done(true)
             }
             Op::Drop => {

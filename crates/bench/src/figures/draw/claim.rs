@@ -55,6 +55,17 @@ pub enum Verdict {
     CannotBeTold,
 }
 
+impl Verdict {
+    /// In a table.
+    pub fn word(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "agrees",
+            Verdict::Differs => "differs",
+            Verdict::CannotBeTold => "cannot be told",
+        }
+    }
+}
+
 impl DrawnClaim {
     /// With what the runs gave.
     pub fn new(claim: &Claim, panel: &Panel, kept: &Kept) -> DrawnClaim {
@@ -167,7 +178,7 @@ mod tests {
     use super::*;
     use crate::figures::build::Build;
     use crate::figures::cell::{Cell, Outcome};
-    use crate::figures::plan::{Measure, Point, Said, claim};
+    use crate::figures::plan::{Measure, Point, Said};
     use crate::figures::svg::Shape;
 
     const INTERVAL: fn(f64, f64) -> Interval = |low, high| Interval { low, high };
@@ -249,10 +260,10 @@ mod tests {
         let kept = kept(directory.path());
         let panel = panel(Measure::Mops);
         let drawn = |claim| DrawnClaim::new(&claim, &panel, &kept);
-        let series = drawn(claim::ratio(0, "x", ("a", "b"), "2", "", ""));
+        let series = drawn(Claim::of(0, "x", "a", Some(("b", "x")), "2"));
         assert_eq!(series.what, "panel, x: a to b");
         assert_eq!(series.verdict, Some(Verdict::Agrees));
-        let places = drawn(claim::between(0, ("y", "x"), "a", "2", "", ""));
+        let places = drawn(Claim::of(0, "y", "a", Some(("a", "x")), "2"));
         assert_eq!(places.what, "panel, a: y to x");
         assert_eq!(places.verdict, Some(Verdict::CannotBeTold));
         let ratio = |drawn: &DrawnClaim| match drawn.ours {
@@ -285,7 +296,7 @@ mod tests {
                 shape,
                 ..panel(Measure::Mops)
             };
-            let claim = claim::ratio(0, "x", ("a", "b"), Said::UpTo("2"), "", "");
+            let claim = Claim::of(0, "x", "a", Some(("b", "x")), "up to 2");
             let drawn = DrawnClaim::new(&claim, &panel, &kept);
             assert_eq!(drawn.what, what);
             assert!(matches!(drawn.ours, Some(Ours::Ratio { ratio, .. }) if (ratio - expected).abs() < 1e-9));
@@ -298,7 +309,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let kept = kept(directory.path());
         let verdict = |measure, place, paper: &'static str| {
-            let claim = claim::value(0, place, "a", paper, "", "");
+            let claim = Claim::of(0, place, "a", None, paper);
             DrawnClaim::new(&claim, &panel(measure), &kept).verdict
         };
         let count = Measure::Field("fences");

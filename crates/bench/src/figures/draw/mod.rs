@@ -123,7 +123,7 @@ impl Calibration {
 mod tests {
     use super::*;
     use crate::figures::cell::Cell;
-    use crate::figures::plan::{Measure, Panel, Point, claim};
+    use crate::figures::plan::{Measure, Panel, Point};
     use crate::figures::svg::Shape;
 
     /// A panel of counters that no run had is left out, and what the paper says of it; a figure says in how many rounds and with what it was measured, and where
@@ -176,8 +176,8 @@ mod tests {
                     panel(Measure::Path(&["hardware_per_op", "cycles"])),
                 ],
                 claims: vec![
-                    claim::ratio(0, "place", ("a", "b"), "2", "", ""),
-                    claim::value(1, "place", "a", "2", "", ""),
+                    Claim::of(0, "place", "a", Some(("b", "place")), "2"),
+                    Claim::of(1, "place", "a", None, "2"),
                 ],
                 differs: "",
             },

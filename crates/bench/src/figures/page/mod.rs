@@ -1,6 +1,7 @@
-//! The page: one HTML file that needs nothing else.
+//! The page: one HTML file that needs nothing else; and for documents, one table of it (`summary`).
 
 mod names;
+mod summary;
 mod tables;
 
 use super::Conditions;
@@ -9,6 +10,7 @@ use super::build::Build;
 use super::draw::{Calibration, Drawn};
 use super::svg::{DRIFTED, escape, short};
 use std::fmt::Write;
+pub use summary::summary;
 use tables::{claims, outside, overview, with_spread};
 
 const STYLE: &str = "

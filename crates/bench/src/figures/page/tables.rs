@@ -93,7 +93,8 @@ pub fn claims(page: &mut String, figure: &Drawn) {
     page.push_str("</table></div>\n");
 }
 
-fn beside(ours: &Ours) -> String {
+/// What the runs gave, beside a paper's number.
+pub fn beside(ours: &Ours) -> String {
     match ours {
         Ours::Value(summary) => with_spread(summary),
         Ours::Ratio { ratio, stated } => match plus_minus(*stated) {
@@ -105,9 +106,14 @@ fn beside(ours: &Ours) -> String {
 
 fn verdict(claim: &DrawnClaim) -> String {
     match claim.verdict {
-        Some(Verdict::Agrees) => "<td class=\"verdict\">agrees</td>".into(),
-        Some(Verdict::Differs) => format!("<td class=\"differs\">differs: {}</td>", escape(claim.why)),
-        Some(Verdict::CannotBeTold) => "<td class=\"verdict\">cannot be told</td>".into(),
+        Some(word @ Verdict::Differs) => {
+            format!(
+                "<td class=\"differs\">{}: {}</td>",
+                word.word(),
+                escape(claim.why)
+            )
+        }
+        Some(word) => format!("<td class=\"verdict\">{}</td>", word.word()),
         None => "<td></td>".into(),
     }
 }

@@ -38,13 +38,19 @@ pub enum Said {
     UpTo(&'static str),
 }
 
-impl From<&'static str> for Said {
-    fn from(number: &'static str) -> Said {
-        Said::Number(number)
-    }
-}
-
 impl Said {
+    /// What `papers.toml` says: `1.3`, `2.5/2.1`, `1.1..1.3`, `up to 1.3`.
+    pub fn read(says: &'static str) -> Said {
+        if let Some(most) = says.strip_prefix("up to ") {
+            return Said::UpTo(most);
+        }
+        match (says.split_once(".."), says.split_once('/')) {
+            (Some((least, most)), _) => Said::Range(least, most),
+            (_, Some((over, under))) => Said::Over(over, under),
+            _ => Said::Number(says),
+        }
+    }
+
     /// Where the number can lie that was rounded to this.
     pub fn interval(self) -> Interval {
         match self {
@@ -92,61 +98,28 @@ fn half_a_digit(number: &str) -> f64 {
     0.5 * 0.1f64.powi(i32::try_from(digits).unwrap_or(i32::MAX))
 }
 
-/// A ratio between series that a paper gives.
-pub fn ratio(
-    panel: usize,
-    place: &str,
-    (over, under): (&'static str, &'static str),
-    paper: impl Into<Said>,
-    source: &'static str,
-    why: &'static str,
-) -> Claim {
-    Claim {
-        to: Some(At {
-            series: under,
-            place: place.into(),
-        }),
-        ..value(panel, place, over, paper, source, why)
-    }
-}
-
-/// A ratio between places that a paper gives of a series.
-pub fn between(
-    panel: usize,
-    (place, to): (&str, &str),
-    series: &'static str,
-    paper: impl Into<Said>,
-    source: &'static str,
-    why: &'static str,
-) -> Claim {
-    Claim {
-        to: Some(At {
-            series,
-            place: to.into(),
-        }),
-        ..value(panel, place, series, paper, source, why)
-    }
-}
-
-/// A value that a paper gives.
-pub fn value(
-    panel: usize,
-    place: &str,
-    series: &'static str,
-    paper: impl Into<Said>,
-    source: &'static str,
-    why: &'static str,
-) -> Claim {
-    Claim {
-        panel,
-        of: At {
+#[cfg(test)]
+impl Claim {
+    /// A paper says this of a series at a place, or of its ratio to another.
+    pub fn of(
+        panel: usize,
+        place: &str,
+        series: &'static str,
+        to: Option<(&'static str, &str)>,
+        says: &'static str,
+    ) -> Claim {
+        let at = |series, place: &str| At {
             series,
             place: place.into(),
-        },
-        to: None,
-        paper: paper.into(),
-        source,
-        why,
+        };
+        Claim {
+            panel,
+            of: at(series, place),
+            to: to.map(|(series, place)| at(series, place)),
+            paper: Said::read(says),
+            source: "",
+            why: "",
+        }
     }
 }
 
@@ -158,15 +131,16 @@ mod tests {
     #[test]
     fn numbers_are_as_exact_as_their_digits() {
         for (said, shown, low, high) in [
-            (Said::Number("3"), "3", 2.5, 3.5),
-            (Said::Number("5.0"), "5.0", 4.95, 5.05),
-            (Said::Number("17.0"), "17.0", 16.95, 17.05),
-            (Said::Number("2.50"), "2.50", 2.495, 2.505),
-            (Said::Number("2.562"), "2.562", 2.5615, 2.5625),
-            (Said::Over("1.2", "1.5"), "0.80", 1.15 / 1.55, 1.25 / 1.45),
-            (Said::Range("1.65", "2"), "1.65–2", 1.645, 2.5),
-            (Said::UpTo("2.19"), "up to 2.19", 2.185, 2.195),
+            ("3", "3", 2.5, 3.5),
+            ("5.0", "5.0", 4.95, 5.05),
+            ("17.0", "17.0", 16.95, 17.05),
+            ("2.50", "2.50", 2.495, 2.505),
+            ("2.562", "2.562", 2.5615, 2.5625),
+            ("1.2/1.5", "0.80", 1.15 / 1.55, 1.25 / 1.45),
+            ("1.65..2", "1.65–2", 1.645, 2.5),
+            ("up to 2.19", "up to 2.19", 2.185, 2.195),
         ] {
+            let said = Said::read(said);
             assert_eq!(said.to_string(), shown);
             let Interval { low: from, high: to } = said.interval();
             assert!((from - low).abs() < 1e-9 && (to - high).abs() < 1e-9, "{said:?}");

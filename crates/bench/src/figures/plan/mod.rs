@@ -1,9 +1,11 @@
 //! What the papers plot, as runs of ours: which cells, which of their numbers, and what the paper says beside them.
 //!
+//! What is said of a figure, and each number that a paper gives, is in `papers.toml` (`words`).
+//!
 //! Indexes come from the list of indexes: a figure shows all that are no ablations, and the ablations where they are
 //! what the figure is about.
 
-pub mod claim;
+mod claim;
 mod dptree;
 mod figure;
 mod maker;
@@ -11,13 +13,13 @@ mod measure;
 mod ours;
 mod recipe;
 mod roart;
+mod words;
 mod wort;
 
 pub use claim::{At, Claim, Said};
 pub use figure::{Figure, Panel, Point, Scale};
 pub use measure::Measure;
 
-use claim::{between, ratio, value};
 use indexes::IndexKind;
 use maker::Maker;
 use measure::{CACHE_MISSES, HARDWARE, MICROS, MOPS};
@@ -49,12 +51,6 @@ pub fn figures(scale: Scale, cores: usize) -> Vec<Figure> {
     figures.extend(dptree::figures(&maker));
     figures
 }
-
-/// Why counts of misses may differ.
-const OTHER_CACHE: &str = "Another last-level cache, which holds a larger part of fewer keys.";
-
-const OTHER_MEMORY: &str = "The paper ran on Optane with many cores; here it is DRAM, where fences cost less beside \
-    misses, and as many threads as there are cores.";
 
 #[cfg(test)]
 mod tests {

@@ -1,17 +1,7 @@
 //! What RECIPE plots (SOSP 2019, §7).
 
-use super::{
-    CACHE_MISSES, Figure, MOPS, Maker, Measure, OTHER_CACHE, OTHER_MEMORY, Said, chain, ratio, shown, value,
-};
+use super::{CACHE_MISSES, Figure, MOPS, Maker, Measure, chain, shown};
 use indexes::IndexKind;
-
-const WHOLE: &str = "The paper rounds to whole numbers. An insert takes 2 or 3 of each here, by the node's size, and 4 where \
-    a node is put above another; copies write back each of their lines.";
-const FOUR: &str = "The paper does not say what the fourth fence is for. Here an insert's fences depend on nodes alone, not \
-    on the key's length: 2 or 3, and 4 where a node is put above another.";
-
-const LOCKED: &str = "The paper puts a lock around all of WOART; here one is around its writers alone, and there are as many threads \
-    as cores instead of 16.";
 
 pub fn figures(maker: &Maker) -> Vec<Figure> {
     let threads = maker.threads(16);
@@ -33,32 +23,10 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
     let misses = |title: &str, kind: &str| {
         maker.workloads(title, shown(), ycsb, &more(kind), "per operation", CACHE_MISSES.1)
     };
-    let missed = |panel, counts: [&'static str; 5], source| {
-        let counts = ycsb.iter().zip(counts);
-        counts.map(move |(workload, count)| value(panel, workload, "part", count, source, OTHER_CACHE))
-    };
-    // Scans have a panel of their own.
-    let beside_woart = ycsb.iter().zip([0, 0, 0, 0, 1]).map(|(workload, panel)| {
-        let paper = Said::Range("2", "20");
-        ratio(
-            panel,
-            workload,
-            ("part", "woart"),
-            paper,
-            "§7.3, multi-threaded",
-            LOCKED,
-        )
-    });
     vec![
-        Figure {
-            id: "recipe-4",
-            title: "RECIPE Fig. 4: YCSB on ordered indexes, 8-byte and 24-byte keys",
-            ours: false,
-            paper: "16 threads, 64 M keys. Write-backs and fences an insert: P-ART 3 and 3 (integers), 3 and 4 (strings), \
-                FAST&FAIR 7 and 8, P-BwTree 7 and 4, P-Masstree 3 and 5, P-HOT 7 and 5. The paper does not count \
-                what its allocator persists. P-ART's last-level cache misses, load, A, B, C, E: 4, 4, 4, 4, 12 \
-                (integers), 4, 5, 5, 5, 22 (strings). P-ART is 2 to 20 times WOART; tries are only about 20% slower with strings.",
-            panels: chain(
+        maker.figure(
+            "recipe-4",
+            chain(
                 times,
                 [
                     counts(
@@ -77,25 +45,10 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     misses("(d) cache misses an operation, string keys", "ycsb"),
                 ],
             ),
-            claims: chain(
-                vec![
-                    value(4, "load", "part", "3", "Fig. 4c", WHOLE),
-                    value(5, "load", "part", "3", "Fig. 4c", WHOLE),
-                    value(6, "load", "part", "3", "Fig. 4d", WHOLE),
-                    value(7, "load", "part", "4", "Fig. 4d", FOUR),
-                ],
-                beside_woart
-                    .chain(missed(8, ["4", "4", "4", "4", "12"], "Fig. 4c"))
-                    .chain(missed(9, ["4", "5", "5", "5", "22"], "Fig. 4d")),
-            ),
-            differs: OTHER_MEMORY,
-        },
-        Figure {
-            id: "recipe-5",
-            title: "RECIPE Fig. 5 and Table 4: YCSB on hash tables",
-            ours: false,
-            paper: "Write-backs and fences an insert: P-CLHT 1.5 and 2.5, CCEH 2.3 and 3.0, Level hashing 3.7 and 5.8.",
-            panels: vec![
+        ),
+        maker.figure(
+            "recipe-5",
+            vec![
                 maker.workloads(
                     "integer keys, for the tables among the indexes",
                     IndexKind::ALL
@@ -108,8 +61,6 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
                     MOPS.1,
                 ),
             ],
-            claims: vec![],
-            differs: "Empty as long as no hash table is among the indexes.",
-        },
+        ),
     ]
 }

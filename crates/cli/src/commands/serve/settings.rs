@@ -142,12 +142,15 @@ impl Settings {
         match Cli::from_arg_matches(&matches).map_err(|error| wrong(&error))? {
             Cli {
                 before,
-                command: Subcommand::Serve(InPool { args, context }),
-            } => Ok(Settings {
-                args,
-                context: context.after(before),
-                all,
-            }),
+                command: Subcommand::Serve(serve),
+            } => {
+                let InPool { args, context } = *serve;
+                Ok(Settings {
+                    args,
+                    context: context.after(before),
+                    all,
+                })
+            }
             _ => Err(Failure::Usage("only `serve` has settings".into())),
         }
     }

@@ -79,19 +79,5 @@ pub fn figure(maker: &Maker) -> Figure {
                 ),
             ]
         });
-    Figure {
-        id: "limit",
-        title: "The limit: lookups beside what this memory allows",
-        ours: true,
-        paper: "A lookup's bounds are the cold lines on its path times what a miss takes here, one after \
-            the other or overlapped as independent misses are; no index larger than the caches does with less than one \
-            cold line.",
-        panels: panels.collect(),
-        claims: vec![],
-        differs: "One thread. Independent lookups overlap in the processor, so that a loop can take less than its path's \
-            lines one after the other, never less than overlapped. Lines outside of the pool are not seen: DPTree's inner nodes \
-            and what an index keeps in DRAM. Misses are measured over as many bytes as the pool has, so that the third-level cache \
-            serves as large a part of them as of lookups; where it can hold most of a pool, the bounds are that cache's and \
-            not the memory's.",
-    }
+    maker.figure("limit", panels.collect())
 }

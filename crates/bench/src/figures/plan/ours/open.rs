@@ -47,13 +47,5 @@ pub fn figure(maker: &Maker) -> Figure {
                 ),
             ]
         });
-    Figure {
-        id: "open",
-        title: "Restart: from opening a pool to its first answer, by keys",
-        ours: true,
-        paper: "Opening must not depend on the number of keys. DPTree's does: it reads two lines of each leaf, and replays its log.",
-        panels: panels.collect(),
-        claims: vec![],
-        differs: "The file lies in the page cache; from a disk the pages touched come first.",
-    }
+    maker.figure("open", panels.collect())
 }

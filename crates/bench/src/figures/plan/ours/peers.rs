@@ -56,13 +56,9 @@ pub fn figure(maker: &Maker) -> Figure {
     let memory =
         |kind| -> Vec<&'static str> { peers::in_memory(kind).into_iter().map(|(name, _)| name).collect() };
     let durable = || -> Vec<&'static str> { peers::DURABLE.iter().map(|peer| peer.name).collect() };
-    Figure {
-        id: "peers",
-        title: "Lookups, inserts and scans beside what people use today",
-        ours: true,
-        paper: "Maps in memory issue no write-back and no fence; ours issues all. What the others \
-            promise when an operation returns is near to our level process: see docs/benchmarks.md.",
-        panels: [
+    maker.figure(
+        "peers",
+        [
             panels(
                 &of(keys, "8 random bytes, in memory"),
                 "memory",
@@ -89,8 +85,5 @@ pub fn figure(maker: &Maker) -> Figure {
             ),
         ]
         .concat(),
-        claims: vec![],
-        differs: "One thread; all in one process, in turn, with the same keys. An insert of ours tells whether the key was there; those of fjall, \
-            LMDB, RocksDB and crossbeam-skiplist do not.",
-    }
+    )
 }

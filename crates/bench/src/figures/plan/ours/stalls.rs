@@ -26,13 +26,9 @@ pub fn figure(maker: &Maker) -> Figure {
             .into(),
         runs: 1,
     };
-    Figure {
-        id: "stalls",
-        title: "Stalls: merges and recovery over time",
-        ours: true,
-        paper: "DPTree merges its buffer tree in the background when that holds a tenth of the base \
-            tree's keys; both indexes recover in the background after a kill.",
-        panels: vec![
+    maker.figure(
+        "stalls",
+        vec![
             panel(
                 "inserts, while DPTree merges",
                 &|index| maker.run(index, "insert", keys, &format!("--rate {RATE} --no-counts")),
@@ -44,9 +40,5 @@ pub fn figure(maker: &Maker) -> Figure {
                 ("after", "kill"),
             ),
         ],
-        claims: vec![],
-        differs: "One thread. Inserts are due at a fixed rate, and each call counts from when it was due, so that a stall \
-            shows in all that it held up; beside recovery, calls follow each other and each is timed. Plots are of the first \
-            round. On two cores a merge or a recovery takes one of them.",
-    }
+    )
 }

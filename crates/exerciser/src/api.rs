@@ -1,0 +1,198 @@
+//! Which public functions of the database each call uses.
+//!
+//! A test holds this against the sources of the database, so that a function that nothing calls is known.
+
+use crate::op::{Op, Reading, Scanning, Seldom, Write};
+use crate::truth::Role;
+
+/// What each round uses, to open, to compare and to end.
+pub(crate) const ROUND: &[&str] = &[
+    "Options::new",
+    "Options::page_size",
+    "Options::max_size",
+    "Options::recovery_threads",
+    "Options::huge_pages",
+    "Options::index",
+    "Options::create",
+    "Options::lock_wait",
+    "Options::open",
+    "Db::find_map",
+    "Map::reader",
+    "Reader::visit",
+    "Expiring::new",
+    "Expiring::read",
+];
+
+/// What the rounds use that check the pool.
+pub(crate) const CHECKED: &[&str] = &["Db::check", "Check::is_clean"];
+
+/// What the rounds use that are compared once more, opened to be read.
+pub(crate) const READ_ONLY: &[&str] = &["Options::read_only"];
+
+/// What the rounds use in which a thread of the database sweeps.
+pub(crate) const SWEPT: &[&str] = &["Expiring::sweeper", "Sweeper::removed"];
+
+/// What a round uses that ends by copying the pool.
+pub(crate) const COPIED: &[&str] = &["Db::copy_from", "Db::snapshot"];
+
+/// What a round uses that ends by restoring it.
+pub(crate) const RESTORED: &[&str] = &["Snapshot::backup", "Db::restore", "Db::snapshot"];
+
+/// What a call uses of a map with this role.
+pub(crate) fn functions(op: &Op, role: impl Fn(usize) -> Role) -> &'static [&'static str] {
+    let is_expiring = |slot: usize| role(slot) == Role::Expiring;
+    match *op {
+        Op::Read(slot, _, Reading::Get) if is_expiring(slot) => &["Expiring::get"],
+        Op::Read(slot, _, Reading::Contains) if is_expiring(slot) => &[],
+        Op::Read(_, _, how) => match how {
+            Reading::Get => &["Map::get"],
+            Reading::Contains => &["Map::contains"],
+            Reading::Borrowed => &["Map::reader", "Reader::get"],
+            Reading::Several => &["Map::multi_get"],
+        },
+        Op::Write(slot, _, write) if is_expiring(slot) => match write {
+            Write::Insert(_) => &["Expiring::insert"],
+            Write::Upsert(_) | Write::Update(_) | Write::Expired(_) => &["Expiring::upsert"],
+            Write::Remove => &["Expiring::remove"],
+            Write::Touch(_) => &["Expiring::touch"],
+            Write::CompareAndSwap { .. } | Write::Edit(_) => &[],
+        },
+        Op::Write(_, _, write) => match write {
+            Write::Insert(_) => &["Map::insert"],
+            Write::Upsert(_) => &["Map::upsert"],
+            Write::Update(_) => &["Map::update"],
+            Write::Remove => &["Map::remove"],
+            Write::CompareAndSwap { .. } => &["Map::compare_and_swap"],
+            Write::Edit(_) => &["Map::edit"],
+            Write::Touch(_) | Write::Expired(_) => &[],
+        },
+        Op::Load { slot, .. } if is_expiring(slot) => &["Map::load", "Expiring::bytes"],
+        Op::Load { .. } => &["Map::load"],
+        Op::Batch { .. } => &[
+            "Db::batch",
+            "Batch::upsert",
+            "Batch::remove",
+            "Batch::expect",
+            "Batch::len",
+            "Batch::is_empty",
+            "Batch::commit",
+        ],
+        Op::Transaction(ref body) if body.commits => &[
+            "Db::transact",
+            "Transaction::get",
+            "Transaction::upsert",
+            "Transaction::remove",
+            "Transaction::range",
+        ],
+        Op::Transaction(_) => &["Db::begin"],
+        Op::Scan { how, .. } => match how {
+            Scanning::Copied => &["Map::range"],
+            Scanning::Borrowed => &["Map::reader", "Reader::range"],
+            Scanning::Visited => &["Map::reader", "Reader::visit"],
+            Scanning::Prefix => &["Map::prefix"],
+        },
+        Op::Snapshot(Some(_)) => &["Db::snapshot_within"],
+        Op::Snapshot(None) => &["Db::snapshot"],
+        Op::ReadSnapshot(..) => &["Snapshot::find_view", "View::get"],
+        Op::Backup => &["Snapshot::backup", "Db::anonymous", "Db::restore"],
+        Op::Watch(_) => &["Map::watch", "Watch::try_next"],
+        Op::Seldom(seldom) => of_seldom(seldom),
+        Op::Create(_) => &["Db::map_with"],
+        Op::Drop(_) => &["Db::drop_map"],
+        Op::Count(_) => &["Map::count", "Map::is_empty"],
+        Op::Sweep(_) => &["Expiring::sweep"],
+        Op::Stats => &["Db::stats"],
+        Op::Maps => &["Db::maps"],
+        Op::GiveBack => &["Db::give_back"],
+        Op::Recover => &["Db::recover"],
+        Op::WaitRecovered => &["Db::wait_recovered"],
+        Op::DropSnapshot => &[],
+    }
+}
+
+fn of_seldom(seldom: Seldom) -> &'static [&'static str] {
+    match seldom {
+        Seldom::About(_) => &[
+            "Map::name",
+            "Map::index_kind",
+            "Map::index",
+            "Db::map",
+            "Db::carried_out",
+            "Db::recovery_progress",
+        ],
+        Seldom::Ends(_) => &[
+            "Map::first",
+            "Map::last",
+            "Map::len",
+            "Map::is_empty",
+            "Map::iter",
+        ],
+        Seldom::Pop(_, false) => &["Map::pop_first"],
+        Seldom::Pop(_, true) => &["Map::pop_last"],
+        Seldom::Edit(..) => &["Map::edit_with"],
+        Seldom::Borrowed(..) => &[
+            "Reader::multi_get",
+            "Reader::repin",
+            "Reader::prefix",
+            "Reader::iter",
+        ],
+        Seldom::Views(..) => &[
+            "Snapshot::view",
+            "Snapshot::maps",
+            "Snapshot::memory",
+            "View::name",
+            "View::index_kind",
+            "View::range",
+            "View::prefix",
+            "View::iter",
+            "View::contains",
+        ],
+        Seldom::Transaction(_, _, _, true) => &[
+            "Db::begin",
+            "Transaction::contains",
+            "Transaction::insert",
+            "Transaction::prefix",
+            "Transaction::len",
+            "Transaction::is_empty",
+            "Transaction::commit",
+        ],
+        Seldom::Transaction(..) => &["Db::transact_with", "Retry::new", "Retry::tries"],
+        Seldom::Wait(..) => &["Map::watch", "Watch::next_within"],
+        Seldom::Alive(..) => &["Expiring::map", "Expiring::range", "Expiring::get_with_life"],
+        Seldom::Relive(_, _, Some(_)) => &["Expiring::get_in", "Expiring::range_in", "Expiring::upsert_in"],
+        Seldom::Relive(..) => &["Expiring::get_in", "Expiring::range_in", "Expiring::remove_in"],
+        Seldom::Typed => &[
+            "TypedMap::new",
+            "TypedMap::map",
+            "TypedMap::key",
+            "TypedMap::value",
+            "TypedMap::compare_and_swap",
+            "TypedMap::edit_with",
+            "TypedMap::load",
+            "TypedMap::multi_get",
+            "TypedMap::prefix",
+            "TypedMap::update",
+            "TypedMap::view",
+            "TypedMap::watch",
+            "TypedMap::with_first",
+            "TypedMap::get",
+            "TypedMap::contains",
+            "TypedMap::insert",
+            "TypedMap::upsert",
+            "TypedMap::remove",
+            "TypedMap::iter",
+            "TypedMap::range",
+            "TypedMap::first",
+            "TypedMap::last",
+            "TypedMap::len",
+            "TypedMap::is_empty",
+            "TypedMap::pop_first",
+            "TypedMap::pop_last",
+            "TypedMap::get_in",
+            "TypedMap::insert_in",
+            "TypedMap::upsert_in",
+            "TypedMap::remove_in",
+            "TypedMap::range_in",
+        ],
+    }
+}

@@ -1,0 +1,34 @@
+//! How often each function, or each command of the server, was called.
+
+use std::collections::BTreeMap;
+
+/// Counts by name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls(BTreeMap<&'static str, u64>);
+
+impl Calls {
+    pub(crate) fn add(&mut self, name: &'static str) {
+        *self.0.entry(name).or_default() += 1;
+    }
+
+    /// Counts one call of each.
+    pub(crate) fn join_all(&mut self, names: &[&'static str]) {
+        names.iter().for_each(|name| self.add(name));
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// Adds what another one has counted.
+    pub(crate) fn join(&mut self, other: &Calls) {
+        for (name, count) in &other.0 {
+            *self.0.entry(name).or_default() += count;
+        }
+    }
+
+    /// The names, in order, and how often each was called.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.0.iter().map(|(name, count)| (*name, *count))
+    }
+}

@@ -1,0 +1,94 @@
+//! The same of the server: a program of its own, which users ask over both protocols, and which is stopped and killed.
+//!
+//! Each user has a connection of either protocol and keys of its own, among those of the others, in the database that
+//! both protocols share; and a Redis database that nobody else uses. So it knows the answer to each of its requests,
+//! and after each start what its keys hold: all that was answered, and of what was not answered a beginning.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `process` | the server |
+//! | `wire` | connections |
+//! | `reply` | answers, and what has to be answered |
+//! | `truth` | what a user knows of its keys |
+//! | `step` | a request, its answers, its changes |
+//! | `memcached`, `meta`, `redis` | requests, drawn by chance |
+//! | `user` | sending them and comparing the answers |
+//! | `settle` | comparing what is there after a start |
+//! | `round` | start, users, end |
+
+mod memcached;
+mod meta;
+mod process;
+mod redis;
+mod reply;
+mod round;
+mod settle;
+mod step;
+mod truth;
+mod user;
+mod wire;
+
+use crate::random::Random;
+use crate::{Failure, Report, Settings};
+use round::{End, Exercise, remove};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Users at most: a key's owner has three bits, and the first number is left out, as its keys end in blanks.
+pub(crate) const MAX_USERS: usize = crate::keys::MAX_THREADS - 1;
+
+/// Exercises servers over pool after pool until time or calls are used up.
+pub(crate) fn run(
+    settings: &Settings,
+    program: &Path,
+    mut progress: impl FnMut(&Report),
+) -> Result<Report, Failure> {
+    let started = Instant::now();
+    let mut report = Report::default();
+    for seed in settings.seed.. {
+        let random = &mut Random::new(seed, 10 << 32);
+        let users = match settings.threads {
+            0 => 1 + random.index(4),
+            users => users.min(MAX_USERS),
+        };
+        remove(&settings.directory);
+        let mut exercise = Exercise::new(seed, users, &settings.kinds, program, &settings.directory);
+        report.pools += 1;
+        let before = report.clone();
+        let rounds = 3 + random.below(8);
+        for round in 1..=rounds {
+            let longest = random.pick(&[30, 300, 1000]);
+            let patience = Duration::from_millis(random.below(longest));
+            let turns = random.pick(&[10, 100, 300]);
+            let end = match random.below(8) {
+                // The last one shows what the one before it has left.
+                _ if round == rounds => End::Idle(turns),
+                0..4 => End::Kill(patience),
+                4 => End::Stop(patience),
+                5 | 6 => End::Idle(turns),
+                _ => End::Restore(turns),
+            };
+            let done = exercise.round(round, end);
+            done.map_err(|what| Failure {
+                seed,
+                round,
+                pool: exercise.pool(),
+                what,
+            })?;
+            report.openings += 1;
+            report.kills += u64::from(matches!(end, End::Kill(_)));
+            let called = exercise.calls();
+            report.calls = before.calls + called.total();
+            report.called = before.called.clone();
+            report.called.join(&called);
+            report.refused = before.refused + exercise.users.iter().map(|user| user.refused).sum::<u64>();
+            report.seconds = started.elapsed().as_secs_f64();
+            progress(&report);
+            if report.calls >= settings.calls || started.elapsed() >= settings.budget {
+                remove(&settings.directory);
+                return Ok(report);
+            }
+        }
+    }
+    Ok(report)
+}

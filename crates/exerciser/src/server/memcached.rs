@@ -1,0 +1,247 @@
+//! memcached's requests: its classic commands here, its meta commands in `meta`.
+
+use super::meta;
+use super::reply::{Expected, Reply, Word};
+use super::step::{Draw, Life, Step};
+use super::truth::{End, Item, Place, now};
+use super::wire::Protocol;
+use std::sync::Arc;
+
+/// The commands, those that are drawn more often more than once.
+const NAMES: [&str; 32] = [
+    "get", "get", "get", "gets", "gets", "gets", "gat", "gats", "set", "set", "set", "set", "set", "add",
+    "replace", "append", "prepend", "cas", "cas", "incr", "incr", "decr", "delete", "delete", "touch", "mg",
+    "mg", "ms", "ms", "md", "ma", "other",
+];
+
+/// What memcached answers where a number is to be counted and there is none.
+pub(super) const NOT_NUMBER: &str = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+
+/// The next request.
+pub(super) fn draw(draw: &mut Draw<'_>) -> Step {
+    match draw.random.pick(&NAMES) {
+        name @ ("get" | "gets" | "gat" | "gats") => lookup(draw, name),
+        name @ ("set" | "add" | "replace" | "append" | "prepend" | "cas") => store(draw, name),
+        name @ ("incr" | "decr") => count(draw, name),
+        "delete" => {
+            let place = draw.text_place();
+            let answer = match draw.item(place) {
+                Some(_) => "DELETED",
+                None => "NOT_FOUND",
+            };
+            draw.set(place, None);
+            line(draw, "delete", place, "", answer)
+        }
+        "touch" => {
+            let place = draw.text_place();
+            let (word, life) = lifetime(draw);
+            let answer = match touch(draw, place, life) {
+                Some(_) => "TOUCHED",
+                None => "NOT_FOUND",
+            };
+            line(draw, "touch", place, &word, answer)
+        }
+        "mg" => meta::get(draw),
+        "ms" => meta::set(draw),
+        "md" => meta::delete(draw),
+        "ma" => meta::count(draw),
+        _ => other(draw),
+    }
+}
+
+/// A request that shows that those before it were carried out.
+pub(super) fn nothing(draw: &mut Draw<'_>) -> Step {
+    let expected = vec![Expected::Is(Reply::line("MN"))];
+    draw.step("mn", Protocol::Memcached, b"mn\r\n".to_vec(), expected)
+}
+
+fn other(draw: &mut Draw<'_>) -> Step {
+    let (name, request, answer): (_, &[u8], _) = match draw.random.below(6) {
+        0 => ("version", b"version\r\n", Expected::Any),
+        1 => ("verbosity", b"verbosity 1\r\n", Expected::Is(Reply::line("OK"))),
+        2 => return meta::debug(draw),
+        3 => ("wrong", b"get\r\n", Expected::Is(Reply::line("ERROR"))),
+        _ => return nothing(draw),
+    };
+    draw.step(name, Protocol::Memcached, request.to_vec(), vec![answer])
+}
+
+/// A lifetime as memcached takes it.
+pub(super) fn lifetime(draw: &mut Draw<'_>) -> (String, Life) {
+    match draw.random.below(20) {
+        0..11 => ("0".into(), Life::Endless),
+        11 => ("-1".into(), Life::Over),
+        12..15 => {
+            let second = now() / 1000 + 3_000_000 + draw.random.below(1_000_000);
+            (second.to_string(), Life::Until(End::at(second * 1000)))
+        }
+        _ => {
+            let seconds = 20_000 + draw.random.below(1_000_000);
+            (seconds.to_string(), Life::Until(End::after(seconds * 1000)))
+        }
+    }
+}
+
+/// Gives an item another life, and keeps its unique; the item as it was.
+pub(super) fn touch(draw: &mut Draw<'_>, place: Place, life: Life) -> Option<Item> {
+    let old = draw.item(place)?;
+    let new = match life {
+        Life::Over => None,
+        Life::Endless => Some(Item {
+            end: None,
+            ..old.clone()
+        }),
+        Life::Until(end) => Some(Item {
+            end: Some(end),
+            ..old.clone()
+        }),
+    };
+    draw.set(place, new);
+    Some(old)
+}
+
+fn lookup(draw: &mut Draw<'_>, name: &'static str) -> Step {
+    let mut request = name.as_bytes().to_vec();
+    let touches = name.starts_with("gat");
+    let (word, life) = lifetime(draw);
+    if touches {
+        request.extend(format!(" {word}").bytes());
+    }
+    let mut values = Vec::new();
+    for _ in 0..1 + draw.random.below(4) {
+        let place = draw.text_place();
+        request.push(b' ');
+        request.extend(draw.key(place));
+        let found = match touches {
+            true => touch(draw, place, life),
+            false => draw.item(place),
+        };
+        let Some(item) = found else { continue };
+        let mut words = vec![
+            Word::is("VALUE"),
+            Word::is(draw.key(place)),
+            Word::is(item.flags.to_string()),
+            Word::is(item.data.len().to_string()),
+        ];
+        if name.ends_with('s') {
+            words.push(Word::Unique("", place, item.stamp));
+        }
+        values.push(Expected::Value(words, item.data));
+    }
+    request.extend(b"\r\n");
+    draw.step(name, Protocol::Memcached, request, vec![Expected::All(values)])
+}
+
+/// The unique for a `cas`: the item's, or one that it does not have.
+pub(super) fn unique(draw: &mut Draw<'_>, place: Place) -> (u64, bool) {
+    let known = draw.truth.item(place).and_then(|item| item.unique);
+    let outdated = draw.truth.outdated[place.1];
+    match (known, outdated) {
+        (Some(unique), _) if !draw.random.one_in(4) => (unique, true),
+        (_, Some(unique)) => (unique, false),
+        // No server gives so many.
+        _ => (u64::MAX, false),
+    }
+}
+
+/// The data of an item with more data at one end.
+pub(super) fn joined(parts: [&[u8]; 2]) -> Arc<[u8]> {
+    parts.concat().into()
+}
+
+fn store(draw: &mut Draw<'_>, name: &'static str) -> Step {
+    let place = draw.text_place();
+    let (word, life) = lifetime(draw);
+    let flags = draw.random.pick(&[0, 0, 7, u32::MAX]);
+    let data = draw.data();
+    let old = draw.item(place);
+    let (unique, right) = unique(draw, place);
+    let answer = match (name, old) {
+        ("set", _) | ("add", None) | ("replace", Some(_)) => {
+            draw.put(place, data.clone(), flags, 0, life);
+            "STORED"
+        }
+        ("cas", Some(_)) if right => {
+            draw.put(place, data.clone(), flags, 0, life);
+            "STORED"
+        }
+        ("cas", Some(_)) => "EXISTS",
+        ("cas", None) => "NOT_FOUND",
+        ("append" | "prepend", Some(old)) if old.data.len() + data.len() <= 1 << 20 => {
+            let parts = match name {
+                "append" => [&*old.data, &*data],
+                _ => [&*data, &*old.data],
+            };
+            draw.put(place, joined(parts), old.flags, 0, Draw::life_of(&old));
+            "STORED"
+        }
+        _ => "NOT_STORED",
+    };
+    let quiet = draw.quiet();
+    let mut request = format!("{name} ").into_bytes();
+    request.extend(draw.key(place));
+    request.extend(format!(" {flags} {word} {}", data.len()).bytes());
+    if name == "cas" {
+        request.extend(format!(" {unique}").bytes());
+    }
+    request.extend(if quiet { &b" noreply\r\n"[..] } else { b"\r\n" });
+    request.extend(&*data);
+    request.extend(b"\r\n");
+    let mut step = draw.step(name, Protocol::Memcached, request, answers(answer, quiet));
+    step.together = name == "set";
+    step
+}
+
+fn answers(answer: &str, quiet: bool) -> Vec<Expected> {
+    let answer = (!quiet).then(|| Expected::Is(Reply::line(answer)));
+    answer.into_iter().collect()
+}
+
+/// A request of one line about one key.
+fn line(draw: &mut Draw<'_>, name: &'static str, place: Place, word: &str, answer: &str) -> Step {
+    let quiet = draw.quiet();
+    let mut request = format!("{name} ").into_bytes();
+    request.extend(draw.key(place));
+    if !word.is_empty() {
+        request.extend(format!(" {word}").bytes());
+    }
+    request.extend(if quiet { &b" noreply\r\n"[..] } else { b"\r\n" });
+    draw.step(name, Protocol::Memcached, request, answers(answer, quiet))
+}
+
+/// The number that data are, as memcached reads one: blanks around it do not count, nor what is behind them.
+pub(super) fn leading_number(data: &[u8]) -> Option<u64> {
+    let text = data
+        .split(|byte| b" \t\r\n\x0b\x0c".contains(byte))
+        .find(|text| !text.is_empty())?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// Puts a number in the place of data: where it is shorter, blanks fill up what is left.
+pub(super) fn put_number(draw: &mut Draw<'_>, place: Place, old: &Item, number: u64) -> u64 {
+    let mut text = number.to_string().into_bytes();
+    let longer = text.len() > old.data.len();
+    text.resize(text.len().max(old.data.len()), b' ');
+    let marks = if longer { 0 } else { old.marks };
+    draw.put(place, text.into(), old.flags, marks, Draw::life_of(old))
+}
+
+fn count(draw: &mut Draw<'_>, name: &'static str) -> Step {
+    let place = draw.text_place();
+    let delta = draw.random.pick(&[0, 1, 1, 9, 1000, 1 << 40]);
+    let answer = match draw.item(place) {
+        None => "NOT_FOUND".to_owned(),
+        Some(old) => match leading_number(&old.data) {
+            None => NOT_NUMBER.to_owned(),
+            Some(number) => {
+                let number = match name {
+                    "incr" => number.wrapping_add(delta),
+                    _ => number.saturating_sub(delta),
+                };
+                put_number(draw, place, &old, number);
+                number.to_string()
+            }
+        },
+    };
+    line(draw, name, place, &delta.to_string(), &answer)
+}

@@ -1,0 +1,139 @@
+//! What a user knows of its own keys.
+
+use crate::keys::Shape;
+use crate::random::Random;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A database, as [`Truth`] numbers them, and a key's number.
+pub(super) type Place = (usize, usize);
+
+/// The database that memcached and all users share.
+pub(super) const SHARED: usize = 0;
+
+/// The database of the user alone.
+pub(super) const OWN: usize = 1;
+
+/// When an item ends: between these two milliseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    pub low: u64,
+    pub high: u64,
+}
+
+impl End {
+    /// So many milliseconds after the server reads a request that is sent from now on.
+    pub fn after(milliseconds: u64) -> End {
+        let low = now() + milliseconds;
+        End {
+            low,
+            high: low + super::wire::PATIENCE.as_millis() as u64,
+        }
+    }
+
+    pub fn at(millisecond: u64) -> End {
+        End {
+            low: millisecond,
+            high: millisecond,
+        }
+    }
+}
+
+/// The millisecond since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// A mark of an item: memcached's `md` has made it stale.
+pub(super) const STALE: u8 = 1;
+/// A client was told that it is the one to replace the item.
+pub(super) const AWAITED: u8 = 2;
+/// Its key came in base64.
+pub(super) const BINARY_KEY: u8 = 4;
+
+/// What a key holds.
+#[derive(Clone, Debug)]
+pub(super) struct Item {
+    pub data: Arc<[u8]>,
+    pub flags: u32,
+    pub end: Option<End>,
+    pub marks: u8,
+    /// It changes whenever the server gives the item another unique.
+    pub stamp: u64,
+    /// The unique, once the server has told it.
+    pub unique: Option<u64>,
+}
+
+/// The unique that the server has told of the item with this stamp.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unique {
+    pub place: Place,
+    pub stamp: u64,
+    pub unique: u64,
+}
+
+/// The keys of a user, in order.
+#[derive(Debug)]
+pub(super) struct Keys {
+    pub all: Vec<Vec<u8>>,
+    /// Those that a line of memcached's can name as they are.
+    pub in_text: Vec<usize>,
+}
+
+impl Keys {
+    pub fn new(user: usize, random: &mut Random) -> Keys {
+        let count = random.pick(&[20, 100, 400]);
+        let all = Shape::Mixed.keys(user, count, random);
+        let is_text = |key: &[u8]| key.iter().all(|&byte| byte > b' ' && byte != 0x7f);
+        Keys {
+            in_text: (0..all.len()).filter(|&n| is_text(&all[n])).collect(),
+            all,
+        }
+    }
+}
+
+/// What the user's keys hold, by database and number.
+#[derive(Clone, Debug)]
+pub(super) struct Truth {
+    pub items: [Vec<Option<Item>>; 2],
+    /// The last unique that each key of the shared database had before the present one.
+    pub outdated: Vec<Option<u64>>,
+}
+
+impl Truth {
+    pub fn new(keys: &Keys) -> Truth {
+        let none = vec![None; keys.all.len()];
+        Truth {
+            outdated: vec![None; keys.all.len()],
+            items: [none.clone(), none],
+        }
+    }
+
+    pub fn item(&self, (database, n): Place) -> Option<&Item> {
+        self.items[database][n].as_ref()
+    }
+
+    pub fn set(&mut self, place: Place, item: Option<Item>) {
+        let unique = item.as_ref().and_then(|item| item.unique);
+        let old = std::mem::replace(&mut self.items[place.0][place.1], item);
+        if place.0 == SHARED {
+            let outdated = &mut self.outdated[place.1];
+            *outdated = old
+                .and_then(|old| old.unique)
+                .or(*outdated)
+                .filter(|&old| Some(old) != unique);
+        }
+    }
+
+    /// Notes what the server has told of an item; `false` if that cannot be.
+    pub fn note(&mut self, told: Unique) -> bool {
+        let Some(item) = &mut self.items[told.place.0][told.place.1] else {
+            return true;
+        };
+        if item.stamp != told.stamp {
+            return true;
+        }
+        *item.unique.get_or_insert(told.unique) == told.unique
+    }
+}
