@@ -83,7 +83,7 @@ fn short() -> Entries {
 #[test]
 fn the_reader_finds_what_export_does() {
     let pool = Pool::new();
-    for kind in IndexKind::ALL {
+    for kind in IndexKind::ALL.iter().filter(|kind| !kind.is_ablation()) {
         let map = format!("a map of {kind}");
         pool.ok(["put", "--index", kind.name(), "--map", &map, "k", "v"]);
     }
