@@ -11,6 +11,7 @@ mod ahead;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+mod delegate;
 mod edit;
 mod error;
 mod merges;

@@ -3,7 +3,7 @@
 extern crate wollemi_index as index;
 
 use index::model::Model;
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, MAX_KEY, Range, Value, Visit};
+use index::{Direction, Error, Guard, Index, MAX_KEY, Range, Value, Visit};
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::ops::ControlFlow;
 
@@ -174,12 +174,8 @@ fn a_range_goes_on_among_changes() {
 struct Failing(Model, usize);
 
 impl Index for Failing {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.0.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.0.write(key, edit)
-    }
+    index::delegate!(0: get, write, check);
+
     fn scan<'g>(
         &'g self,
         lower: Bound<&[u8]>,
@@ -206,9 +202,6 @@ impl Index for Failing {
         } else {
             Ok(())
         }
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.0.check()
     }
 }
 

@@ -3,11 +3,10 @@
 use crate::guarded::Guarded;
 use crate::traffic::MapIndex;
 use crate::{Db, Error, Map, Media};
-use index::{Action, Direction, Edit, Edits, Faults, Guard, Index, Merges, Still, Value, Visit};
-use std::ops::Bound;
+use index::Index;
 use std::sync::Arc;
 
-/// An index of somebody else's.
+/// An index of the caller's.
 struct Foreign(Arc<dyn Index>);
 
 impl<M: Media> Db<M> {
@@ -26,59 +25,5 @@ impl<M: Media> Db<M> {
 }
 
 impl Index for Foreign {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, index::Error> {
-        self.0.get(key, guard)
-    }
-
-    fn multi_get<'g>(
-        &'g self,
-        keys: &[&[u8]],
-        guard: &'g Guard,
-        found: &mut dyn FnMut(usize, Option<Value<'g>>),
-    ) -> Result<(), index::Error> {
-        self.0.multi_get(keys, guard, found)
-    }
-
-    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
-        self.0.fetch(keys, guard);
-    }
-
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
-        self.0.write(key, edit)
-    }
-
-    fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
-        self.0.write_many(keys, edits);
-    }
-
-    fn scan<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), index::Error> {
-        self.0.scan(lower, upper, direction, guard, visit)
-    }
-
-    fn check(&self) -> Result<Faults, index::Error> {
-        self.0.check()
-    }
-
-    fn settle(&self) -> Result<(), index::Error> {
-        self.0.settle()
-    }
-
-    fn hold_still(&self) -> Box<dyn Still + '_> {
-        self.0.hold_still()
-    }
-
-    fn merges(&self) -> Option<Merges> {
-        self.0.merges()
-    }
-
-    fn rest(&self) {
-        self.0.rest();
-    }
+    index::delegate!(0: get, multi_get, fetch, write, write_many, scan, check, settle, hold_still, merges, rest);
 }

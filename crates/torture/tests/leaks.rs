@@ -2,10 +2,9 @@
 
 use crashtest::{Crash, Explorer, Failure, Report, Settings};
 use heap::Heap;
-use index::{Action, Direction, Edit, Error, Faults, Index, Value, Visit};
+use index::{Action, Edit, Error, Index};
 use indexes::{IndexKind, WithIndex};
 use pmem::{PWord, Purpose, persist_scope};
-use std::ops::Bound;
 use wollemi_torture::history;
 use wollemi_torture::map::OfIndex;
 
@@ -42,9 +41,7 @@ impl WithIndex for Made {
 }
 
 impl Index for Leaking {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g heap::Guard) -> Result<Option<Value<'g>>, Error> {
-        self.inner.get(key, guard)
-    }
+    index::delegate!(inner: get, scan, check);
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let there = self.get(key, &heap::pin())?.is_some();
@@ -53,21 +50,6 @@ impl Index for Leaking {
             leak(&self.heap);
         }
         Ok(action)
-    }
-
-    fn scan<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        guard: &'g heap::Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
-        self.inner.scan(lower, upper, direction, guard, visit)
-    }
-
-    fn check(&self) -> Result<Faults, Error> {
-        self.inner.check()
     }
 }
 

@@ -7,9 +7,8 @@ use crate::stripes::StripeId;
 use crate::traffic::{MapIndex, Traffic};
 use crate::{Db, IndexKind, Options};
 use crossbeam_utils::sync::Parker;
-use index::{Action, Direction, Edit, Faults, Index, Value, Visit};
+use index::{Action, Direction, Edit, Index};
 use pmem::{Hardware, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
-use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -42,25 +41,7 @@ impl Held {
 }
 
 impl Index for Held {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, index::Error> {
-        self.map.index.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
-        self.map.index.write(key, edit)
-    }
-    fn scan<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), index::Error> {
-        self.map.index.scan(lower, upper, direction, guard, visit)
-    }
-    fn check(&self) -> Result<Faults, index::Error> {
-        self.map.index.check()
-    }
+    index::delegate!(map.index: get, write, scan, check);
 }
 
 impl MapIndex for Held {

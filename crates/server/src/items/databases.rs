@@ -302,8 +302,8 @@ impl std::fmt::Debug for Databases {
 mod tests {
     use super::*;
     use index::model::Model;
-    use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
-    use std::ops::Bound;
+    use index::{Guard, Index, Value};
+
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
@@ -332,6 +332,8 @@ mod tests {
     }
 
     impl Index for Slow {
+        index::delegate!(index: write, scan, check);
+
         fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, index::Error> {
             if self.waits.swap(false, Ordering::SeqCst) {
                 self.making.send(()).expect("the test waits");
@@ -339,22 +341,6 @@ mod tests {
                 let_on.recv_timeout(PATIENCE).expect("the test goes on");
             }
             self.index.get(key, guard)
-        }
-        fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
-            self.index.write(key, edit)
-        }
-        fn scan<'g>(
-            &'g self,
-            lower: Bound<&[u8]>,
-            upper: Bound<&[u8]>,
-            direction: Direction,
-            guard: &'g Guard,
-            visit: &mut Visit<'_, 'g>,
-        ) -> Result<(), index::Error> {
-            self.index.scan(lower, upper, direction, guard, visit)
-        }
-        fn check(&self) -> Result<Faults, index::Error> {
-            self.index.check()
         }
     }
 

@@ -2,8 +2,7 @@
 
 use crate::support::{Running, config, shown, with_redis};
 use index::model::Model;
-use index::{Action, Direction, Edit, Edits, Error, Faults, Guard, Index, Value, Visit};
-use std::ops::Bound;
+use index::{Edits, Guard, Index};
 use std::sync::{Arc, Mutex};
 
 /// An index that notes which keys it is told to fetch, or to write, together.
@@ -14,9 +13,8 @@ struct Noting {
 }
 
 impl Index for Noting {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.index.get(key, guard)
-    }
+    index::delegate!(index: get, write, scan, check);
+
     fn fetch(&self, keys: &[&[u8]], _guard: &Guard) {
         let keys = keys.iter().map(|key| key.to_vec()).collect();
         self.fetched.lock().expect("no panic").push(keys);
@@ -24,22 +22,6 @@ impl Index for Noting {
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
         self.fetch(keys, &heap::pin());
         self.index.write_many(keys, edits);
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.index.write(key, edit)
-    }
-    fn scan<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
-        self.index.scan(lower, upper, direction, guard, visit)
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.index.check()
     }
 }
 

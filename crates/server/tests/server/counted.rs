@@ -2,7 +2,7 @@
 
 use crate::support::{PATIENCE, Running, with_redis};
 use index::model::Model;
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
+use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,12 +19,8 @@ struct Held {
 }
 
 impl Index for Held {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.index.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.index.write(key, edit)
-    }
+    index::delegate!(index: get, write, check);
+
     fn scan<'g>(
         &'g self,
         lower: Bound<&[u8]>,
@@ -39,9 +35,6 @@ impl Index for Held {
             let _ = self.let_on.lock().expect("no panic").recv_timeout(PATIENCE);
         }
         self.index.scan(lower, upper, direction, guard, visit)
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.index.check()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Running, with_redis};
 use index::model::Model;
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
+use index::{Direction, Error, Guard, Index, Visit};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
@@ -10,12 +10,8 @@ use std::sync::Arc;
 struct Damaged(Model);
 
 impl Index for Damaged {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.0.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.0.write(key, edit)
-    }
+    index::delegate!(0: get, write, check);
+
     fn scan<'g>(
         &'g self,
         _: Bound<&[u8]>,
@@ -44,9 +40,6 @@ impl Index for Damaged {
             .map(|&(key, value)| visit(key, value))
             .find(|flow| flow.is_break());
         Ok(())
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.0.check()
     }
 }
 

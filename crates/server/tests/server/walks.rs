@@ -2,7 +2,7 @@
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;
-use index::{Action, Direction, Edit, Error, Faults, Guard, Index, Value, Visit};
+use index::{Direction, Error, Guard, Index, Value, Visit};
 use std::io::Write;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,15 +27,14 @@ struct Watched {
 }
 
 impl Index for Watched {
+    index::delegate!(items: write, check);
+
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
         if key == b"probe" {
             self.at_probe
                 .store(self.visited.load(Ordering::SeqCst), Ordering::SeqCst);
         }
         self.items.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.items.write(key, edit)
     }
     fn scan<'g>(
         &'g self,
@@ -55,9 +54,6 @@ impl Index for Watched {
                 }
                 visit(key, value)
             })
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.items.check()
     }
 }
 

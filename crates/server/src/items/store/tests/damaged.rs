@@ -1,7 +1,7 @@
 //! Walks in damaged pools: each ends, and does first what it came for.
 
 use super::*;
-use index::{Error, Faults, Value, Visit};
+use index::{Error, Visit};
 
 /// No walk of two keys needs this many scans.
 const MOST_SCANS: usize = 100;
@@ -16,12 +16,8 @@ struct Damaged {
 }
 
 impl Index for Damaged {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.index.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.index.write(key, edit)
-    }
+    index::delegate!(index: get, write, check);
+
     fn scan<'g>(
         &'g self,
         lower: Bound<&[u8]>,
@@ -58,9 +54,6 @@ impl Index for Damaged {
             .map(|&(key, value)| visit(key, value))
             .find(|flow| flow.is_break());
         Ok(())
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.index.check()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Items that are stored again between an eviction's look at them and their removal.
 
 use super::*;
-use index::{Error, Faults, Upsert, Value, Visit};
+use index::{Error, Upsert, Visit};
 use std::sync::atomic::AtomicBool;
 
 /// Larger than any unique that a test comes to.
@@ -27,12 +27,8 @@ impl Renewing {
 }
 
 impl Index for Renewing {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.index.get(key, guard)
-    }
-    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        self.index.write(key, edit)
-    }
+    index::delegate!(index: get, write, check);
+
     fn scan<'g>(
         &'g self,
         lower: Bound<&[u8]>,
@@ -53,9 +49,6 @@ impl Index for Renewing {
             true => visited.iter().try_for_each(|key| self.renew(key)),
             false => Ok(()),
         }
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.index.check()
     }
 }
 

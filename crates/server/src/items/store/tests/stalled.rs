@@ -1,7 +1,7 @@
 //! Writes of the record that stall, and edits meanwhile.
 
 use super::*;
-use index::{Error, Faults, Value, Visit};
+use index::Error;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -18,9 +18,8 @@ struct Stalling {
 }
 
 impl Index for Stalling {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.index.get(key, guard)
-    }
+    index::delegate!(index: get, scan, check);
+
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if key == record::KEY && self.stalls.swap(false, Ordering::SeqCst) {
             // Where the test has failed, nobody listens or answers any more.
@@ -32,19 +31,6 @@ impl Index for Stalling {
                 .map_err(|_| Error::Unfinished)?;
         }
         self.index.write(key, edit)
-    }
-    fn scan<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
-        self.index.scan(lower, upper, direction, guard, visit)
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.index.check()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Items stored together (`Store::put_many`): each as if it had been stored by itself, whatever becomes of the others.
 
 use super::*;
-use index::{Error, Faults, Value, Visit};
+use index::Error;
 
 /// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and some
 /// of them then fail.
@@ -9,9 +9,8 @@ use index::{Error, Faults, Value, Visit};
 struct Short(Model);
 
 impl Index for Short {
-    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.0.get(key, guard)
-    }
+    index::delegate!(0: get, scan, check);
+
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if matches!(key, b"again" | b"fails") {
             edit.decide(self.get(key, &heap::pin())?.as_deref());
@@ -20,19 +19,6 @@ impl Index for Short {
             b"fails" => Err(Error::Unfinished),
             _ => self.0.write(key, edit),
         }
-    }
-    fn scan<'g>(
-        &'g self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-        guard: &'g Guard,
-        visit: &mut Visit<'_, 'g>,
-    ) -> Result<(), Error> {
-        self.0.scan(lower, upper, direction, guard, visit)
-    }
-    fn check(&self) -> Result<Faults, Error> {
-        self.0.check()
     }
 }
 
