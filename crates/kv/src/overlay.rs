@@ -4,7 +4,6 @@ use crate::commit::Plan;
 use crate::key_state::KeyState;
 use crate::merge::ordered;
 use crate::{Db, Error, MAX_KEY, MAX_VALUE, Map, Media};
-use heap::Guard;
 use index::{Action, Direction, Edit};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -17,10 +16,10 @@ pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 
 /// Changes to any of a database's maps that are kept back until they are committed, all of them or none, by
-/// [`Db::commit`]. Reads and edits through an overlay see them; nobody else does.
+/// [`Db::commit`]. Only reads and edits through the overlay see them.
 ///
-/// An overlay notes nothing of what is read and holds nothing, and its commit makes the changes whatever the maps hold by
-/// then. It is for a caller who keeps other writers away meanwhile; [`Db::transact`] is for all others.
+/// An overlay notes nothing of what is read and locks nothing, and its commit makes the changes whatever the maps hold
+/// when it is called. It is for a caller that keeps other writers away meanwhile; all others use [`Db::transact`].
 ///
 /// ```
 /// use wollemi::{Overlay, Upsert};
@@ -130,8 +129,8 @@ impl Overlay {
         Ok(show(map.index.get(key, &guard)?.as_deref()))
     }
 
-    /// Carries out an edit, and keeps back what it changes. What it decided, or [`Action::Keep`] where it would remove what
-    /// is absent.
+    /// Carries out an edit, and keeps back what it changes. What it decided, or [`Action::Keep`] where it would remove
+    /// what is absent.
     ///
     /// # Errors
     ///
@@ -166,9 +165,9 @@ impl Overlay {
         map: &Map,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        guard: &Guard,
         visit: &mut Visit<'_>,
     ) -> Result<(), index::Error> {
+        let guard = heap::pin();
         let changes = self.of(map).filter(|_| ordered((lower, upper)));
         let mut between: Box<dyn Iterator<Item = _> + '_> = match (changes, direction) {
             (None, _) => Box::new(std::iter::empty()),
@@ -178,7 +177,7 @@ impl Overlay {
         let mut next = between.next();
         let mut ended = false;
         map.index
-            .scan(lower, upper, direction, guard, &mut |key, value| {
+            .scan(lower, upper, direction, &guard, &mut |key, value| {
                 // What is kept back of keys that come before this one.
                 while let Some((before, kept)) = next
                     && match direction {
@@ -252,8 +251,8 @@ impl Overlay {
 }
 
 impl<M: Media> Db<M> {
-    /// Makes all changes of an overlay or, whatever crash comes, none: they are durable when this returns. They are made as
-    /// a [`Batch`](crate::Batch)'s are.
+    /// Makes all changes of an overlay or, whatever crash comes, none: they are durable when this returns. They are
+    /// made as a [`Batch`](crate::Batch)'s are.
     ///
     /// # Errors
     ///
@@ -303,7 +302,7 @@ mod tests {
         most: usize,
     ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut seen = Vec::new();
-        let scanned = overlay.scan(map, bounds, direction, &heap::pin(), &mut |key, value| {
+        let scanned = overlay.scan(map, bounds, direction, &mut |key, value| {
             seen.push((key.to_vec(), value.to_vec()));
             match seen.len() < most {
                 true => ControlFlow::Continue(()),
@@ -334,8 +333,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Through an overlay the map is as if the changes had been made, while it is as it was; and once they are committed
-        /// it is so.
+        /// Through an overlay the map is as if the changes had been made, while it is as it was; and once they are
+        /// committed it is so.
         #[test]
         fn an_overlay_shows_its_own_changes(
             before in prop::collection::vec(any::<Step>(), 0..30),

@@ -17,13 +17,13 @@
 //! | room       | what it holds                                                             |
 //! |------------|---------------------------------------------------------------------------|
 //! | `serve`    | puts the others together: binding, running, stopping                       |
+//! | `fuzzing`  | what holds of the parsers whatever comes                                   |
 //! | `proto`    | memcached's protocol and Redis's: bytes to requests, requests to answers   |
 //! | `ops`      | configuration, metrics, the slow log, backups, sweeping                    |
 //! | `net`      | sockets, encryption, connections, the threads that serve them              |
 //! | `items`    | what both protocols share: items, the store of them, eviction              |
-//! | `fuzzing`  | what holds of the parsers whatever comes                                   |
 //!
-//! Each uses those below it in this table alone, and `error`, `clock`, `counters` and `freed`.
+//! Each uses those below it in this table alone, and `freed`, `counters`, `clock` and `error`.
 
 mod clock;
 mod counters;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-const ORDER: [&str; 9] = [
-    "serve", "fuzzing", "proto", "ops", "net", "items", "freed", "counters", "error",
+const ORDER: [&str; 10] = [
+    "serve", "fuzzing", "proto", "ops", "net", "items", "freed", "counters", "clock", "error",
 ];
 
 /// The sources of a room, without its tests.

@@ -1,7 +1,7 @@
 //! The map under a store, and what a transaction has changed and not yet committed.
 //!
 //! While a transaction runs, edits are kept back in an [`Overlay`], which the stores of all databases share, and reads
-//! look there first. Nobody else acts then (the databases' gate), so what is kept back is seen by the transaction alone.
+//! look there first. No other command runs then (the databases' gate), so that the transaction alone sees it.
 
 use index::{Action, Direction, Edit, Error, Guard, Index};
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use wollemi::{Map, Overlay, Visit};
 pub struct Pending {
     map: Map,
     index: Arc<dyn Index>,
-    /// Whether edits are kept back. Changes only while nobody else acts.
+    /// Whether edits are kept back. Changes only while no other command runs.
     on: AtomicBool,
     overlay: Arc<Mutex<Overlay>>,
 }
@@ -81,7 +81,7 @@ impl Pending {
     ) -> Result<(), Error> {
         if self.is_on() {
             let overlay = self.overlay();
-            return overlay.scan(&self.map, (lower, upper), direction, guard, visit);
+            return overlay.scan(&self.map, (lower, upper), direction, visit);
         }
         self.index
             .scan(lower, upper, direction, guard, &mut |key, value| {
