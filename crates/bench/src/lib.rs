@@ -1,9 +1,10 @@
 //! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
-//! one of the indexes in the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon a pool is up
-//! again, `bench server` the server beside others; with the Cargo feature `peers`, `bench compare` all engines in turn, in one
-//! process and the same loop, and `bench transactions` the database beside others that have transactions.
+//! one of the indexes in the list (`wollemi-indexes`), or a peer. `bench run` measures one index, `bench open` how soon
+//! a pool is up again, `bench server` the server beside others; with the Cargo feature `peers`, `bench compare` all
+//! engines in turn, in one process and the same loop, and `bench transactions` the database beside others that have
+//! transactions.
 //!
 //! Mounted as `wollemi-lab bench`.
 

@@ -1,14 +1,15 @@
 //! `bench transactions`: small transactions over two maps, ours beside peers.
 //!
-//! A transaction reads a key of one map and a key of another, and writes both: it moves one from the first to the second.
+//! A transaction reads a key of one map and a key of another, and writes both: it moves one from the first to the
+//! second.
 //!
 //! I1 All do the same transactions in the same loop: as many threads, the same keys in the same order, a commit that
-//!    survives `kill -9` and waits for no disk. Whoever meets a conflict runs the transaction again until it is committed;
-//!    only what is committed counts.
+//!    survives `kill -9` and waits for no disk. Whoever meets a conflict runs the transaction again until it is
+//!    committed; only what is committed counts.
 //! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
 //!    round, and its median and extremes over the rounds are reported.
-//! I3 After each measurement the sums of both maps are what the committed transactions make of them: an engine that has lost
-//!    an update, or half of a transaction, is an error.
+//! I3 After each measurement the sums of both maps are what the committed transactions make of them: an engine that has
+//!    lost an update, or half of a transaction, is an error.
 //! I4 What a miss takes is measured before and after each round, and a round in which that changed is marked.
 //!
 //! Not here: the peers (`peers::transactional`), ours (`ours`), the loop (`measure`), what is printed (`report`).
@@ -65,7 +66,7 @@ pub struct TransactionsArgs {
 /// An engine and its name.
 type Named = (&'static str, Box<dyn Ledger>);
 
-/// What one engine did, with so many threads and such keys: a sample a round.
+/// The samples of one engine, number of threads and distribution of keys: one a round.
 struct Case {
     engine: &'static str,
     distribution: Distribution,

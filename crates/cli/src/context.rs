@@ -42,7 +42,8 @@ pub struct Context {
     /// and the rest may be damaged. For commands that only read; `accept-loss` lets the pool be written again
     #[arg(long)]
     after_power_loss: bool,
-    /// How many seconds to wait for another process that has the pool open, such as one that was just killed [default: 2]
+    /// How many seconds to wait for another process that has the pool open, such as one that was just killed [default:
+    /// 2]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     lock_wait: Option<Duration>,
 }

@@ -1,4 +1,5 @@
-//! What holds whatever index a map has: each is made, read, written, reopened after a kill, checked and told by its name.
+//! What holds whatever index a map has: each is made, read, written, reopened after a kill, checked and told by its
+//! name.
 
 mod common;
 

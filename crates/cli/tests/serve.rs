@@ -71,8 +71,8 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
     pool.check();
 }
 
-/// A Redis client's writes survive a killed server, in every database, with their times; memcached's clients see those of
-/// database 0.
+/// A Redis client's writes survive a killed server, in every database, with their times; memcached's clients see those
+/// of database 0.
 #[test]
 fn a_killed_server_has_kept_what_redis_clients_wrote() {
     let pool = Pool::new();

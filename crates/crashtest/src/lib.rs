@@ -23,7 +23,8 @@
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
 //!
-//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, of which `tests/tutorial.rs` is the program.
+//! Begin with [`torture`], and with the tutorial, `docs/crash-tutorial.md`, of which `tests/tutorial.rs` is the
+//! program.
 //!
 //! Not here: the indexes and the database as subjects, which are in `wollemi-torture`.
 

@@ -91,8 +91,8 @@ impl Met {
         self.orders.extend(run.orders);
     }
 
-    /// How many orders of two different lines of source there could be, of the pairs that have met; and how many of them
-    /// have been seen.
+    /// How many orders of two different lines of source there could be, of the pairs that have met; and how many of
+    /// them have been seen.
     pub fn orders(&self) -> (u64, u64) {
         let of_two = || self.orders.iter().filter(|(first, then)| first != then);
         let both = of_two().filter(|&&(first, then)| self.orders.contains(&(then, first)));

@@ -1,9 +1,9 @@
 //! Mutants: a persist is left out, or comes later than the next one, to see whether it is missed.
 //!
 //! Write-backs and fences change nothing that a run without a crash can see, so a mutant needs no run of its own: its
-//! log is the same without the events of its site, or with two publications in the other order (`swap`). And only images
-//! that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where they
-//! differ.
+//! log is the same without the events of its site, or with two publications in the other order (`swap`). And only
+//! images that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where
+//! they differ.
 //!
 //! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or stays for a reason that stands
 //! beside it in the source ([`Media::unmissed`](pmem::Media::unmissed)) and goes with it.
@@ -37,7 +37,8 @@ pub struct Hunted {
     pub lacking: u64,
     /// What became of it.
     pub fate: Fate,
-    /// Why the persist stays, if nothing need miss it: what the source says ([`Media::unmissed`](pmem::Media::unmissed)).
+    /// Why the persist stays, if nothing need miss it: what the source says
+    /// ([`Media::unmissed`](pmem::Media::unmissed)).
     pub reason: Option<&'static str>,
 }
 

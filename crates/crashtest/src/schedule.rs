@@ -1,8 +1,8 @@
 //! Logical threads under a deterministic scheduler.
 //!
-//! They are coroutines of one OS thread (`shuttle`), which are switched only where the media is used and where they wait
-//! for each other. The same seed gives the same schedule. A crash needs no event of its own: every place of the log of
-//! such a run is one where the crash may fall, in whatever state the threads are then.
+//! They are coroutines of one OS thread (`shuttle`), which are switched only where the media is used and where they
+//! wait for each other. The same seed gives the same schedule. A crash needs no event of its own: every place of the
+//! log of such a run is one where the crash may fall, in whatever state the threads are then.
 
 mod aimed;
 mod stalls;

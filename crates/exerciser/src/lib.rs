@@ -59,8 +59,8 @@ pub struct Settings {
     /// Makes the command that runs [`be_killed`] with the given text, for rounds that end by a kill; without it there
     /// are none.
     pub child: Option<fn(&str) -> Command>,
-    /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads` are
-    /// then its users, up to one fewer, and `child` does not matter.
+    /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads`
+    /// are then its users, up to one fewer, and `child` does not matter.
     pub server: Option<PathBuf>,
 }
 

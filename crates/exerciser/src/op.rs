@@ -1,7 +1,7 @@
 //! The calls that a thread makes: drawn by chance from what it knows, with what each of them changes.
 //!
-//! Drawing reads nothing but the stream of random numbers and the truth. So a process that was killed can be replayed: as
-//! many calls as it had acknowledged give what the pool must hold.
+//! Drawing reads nothing but the stream of random numbers and the truth. So a process that was killed can be replayed:
+//! as many calls as it had acknowledged give what the pool must hold.
 
 use crate::random::Random;
 use crate::truth::{Effects, Life, Plan, Role, Truth, Val};
@@ -108,7 +108,8 @@ pub(crate) enum Seldom {
     Borrowed(usize, usize),
     /// Views of the snapshot held, from one key to another.
     Views(usize, usize, usize),
-    /// Puts a key, if it is absent, in a transaction begun and committed by hand; or else by one that is tried so often.
+    /// Puts a key, if it is absent, in a transaction begun and committed by hand; or else by one that is tried so
+    /// often.
     Transaction(usize, usize, Val, bool),
     /// Puts a key of a private map and waits until a watch tells of it.
     Wait(usize, usize, Val),

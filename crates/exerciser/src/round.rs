@@ -275,8 +275,8 @@ impl Exercise {
         Ok(())
     }
 
-    /// Finds out what has become of what was in flight: each of its keys holds what it held or what it was given, and of
-    /// what is atomic all do the same.
+    /// Finds out what has become of what was in flight: each of its keys holds what it held or what it was given, and
+    /// of what is atomic all do the same.
     fn settle(&mut self, db: &Db, thread: usize, op: &Op, effects: &Effects) -> Result<(), Wrong> {
         let truth = &mut self.truths[thread];
         let wrong = |why: String| format!("thread {thread}: in flight at the kill: {op:?}: {why}");

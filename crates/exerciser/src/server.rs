@@ -1,7 +1,7 @@
 //! The same of the server: a program of its own, which users ask over both protocols, and which is stopped and killed.
 //!
 //! Each user has a connection of either protocol and keys of its own, among those of the others, in the database that
-//! both protocols share; and a Redis database that nobody else uses. So it knows the answer to each of its requests,
+//! both protocols share; and a Redis database that no other user has. So it knows the answer to each of its requests,
 //! and after each start what its keys hold: all that was answered, and of what was not answered a beginning.
 //!
 //! | file | idea |

@@ -1,7 +1,7 @@
 //! A thread that calls the database and compares each answer with what it knows.
 //!
-//! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches, `seldom` what few
-//! programs call.
+//! Here are reads, writes and scans; `atomic` has batches and transactions, `views` snapshots, backups and watches,
+//! `seldom` what few programs call.
 
 mod atomic;
 mod seldom;

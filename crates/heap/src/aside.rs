@@ -7,7 +7,8 @@
 //! | between trace and sweep | marked, and freed when its guards are gone | freed when its guards are gone |
 //! | afterwards | freed when its guards are gone | the same |
 //!
-//! How objects come here and go: `retire`. The list exists for as long as tracers run, which wait for nothing. `docs/design.md` has the proof.
+//! How objects come here and go: `retire`. The list exists for as long as tracers run, which wait for nothing.
+//! `docs/design.md` has the proof.
 //!
 //! I1 A retirement reads the stage under the lock that changes it. So what was retired before the trace was unlinked
 //!    before any tracer reads a slot, and what was marked was marked before the sweep.

@@ -203,8 +203,8 @@ impl<M: Media> Heap<M> {
     ///
     /// * `len` is the [`footprint`] of the draft of a published object at `offset`.
     /// * The caller, or the thread that it works for, has made the object unreachable: no root and no slot that a
-    ///   reader or the trace can come to leads to it. `guard` has been held since before that, or recovery does not sweep
-    ///   meanwhile ([`Removed`](crate::Removed)).
+    ///   reader or the trace can come to leads to it. `guard` has been held since before that, or recovery does not
+    ///   sweep meanwhile ([`Removed`](crate::Removed)).
     /// * No thread uses the object from now on, except under a guard of its own from before now.
     /// * The object is retired once.
     #[inline]
@@ -293,8 +293,8 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Claims chunks for a thread that has just taken the last it had, if there are any in open pages: what it will write
-    /// next is then on its way.
+    /// Claims chunks for a thread that has just taken the last it had, if there are any in open pages: what it will
+    /// write next is then on its way.
     #[inline(never)]
     fn claim_ahead(&self, class: usize) {
         let Some(claim) = self.space.claim(class, false) else {
@@ -458,8 +458,8 @@ impl<M: Media> Inner<M> {
         })
     }
 
-    /// Takes contiguous pages: free ones, rather such as have blocks, else new ones at the end. `bytes` is what they are
-    /// for.
+    /// Takes contiguous pages: free ones, rather such as have blocks, else new ones at the end. `bytes` is what they
+    /// are for.
     pub(crate) fn take_pages(&self, pages: u32, bytes: usize) -> Result<u32, Error> {
         if let Some(first) = self.take_free_pages(pages) {
             return Ok(first);

@@ -19,8 +19,8 @@
 //!
 //! **Instant restart.** [`Heap::new`] does work that does not depend on the pool's size. New chunks come from new
 //! pages at once, while [`Heap::recover`] traces in the background what the roots lead to, as each index's [`Trace`]
-//! says, and then sweeps the old pages. What is retired while it traces is kept until it has. If the trace meets what it
-//! does not understand, nothing is swept.
+//! says, and then sweeps the old pages. What is retired while it traces is kept until it has. If the trace meets what
+//! it does not understand, nothing is swept.
 //!
 //! **Accounting.** [`Heap::stats`]: used + free + unswept = reserved. [`Heap::audit`] holds what is reachable against
 //! what is in use.

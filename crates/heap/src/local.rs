@@ -4,8 +4,8 @@
 //! lowest first. What it has left when it ends goes back to the page.
 //!
 //! I1 Only its own thread changes a cache; statistics may read what is claimed.
-//! I2 A cache is the thread's until the thread ends. It leaves the heap's list of caches, and its claims go back to their
-//!    pages, under one lock on the list.
+//! I2 A cache is the thread's until the thread ends. It leaves the heap's list of caches, and its claims go back to
+//!    their pages, under one lock on the list.
 
 use crate::cache::Cache;
 use crate::page::lock;

@@ -4,21 +4,22 @@
 //! in use:
 //!
 //! 1. *Trace.* From the roots, mark every chunk of earlier generations that is alive. New chunks come from new pages
-//!    meanwhile, and what is retired, old or new, is [kept](crate::aside): nothing that was reachable since the trace began
-//!    is reused, so tracers need no guard and no write barrier. (See [`Trace`](crate::Trace) for what indexes promise.)
-//! 2. *Settle.* From the trace's end on, what is retired is marked and then freed as usual. Wait until the guards of the
-//!    trace's last moment are gone, and the [removals](crate::Removed) that began before it have retired everything. So
-//!    whatever was unlinked before the trace ended is marked by now, if anything is still going to free it; what is
-//!    unlinked later was reachable when the trace ended, and is marked.
+//!    meanwhile, and what is retired, old or new, is [kept](crate::aside): nothing that was reachable since the trace
+//!    began is reused, so tracers need no guard and no write barrier. (See [`Trace`](crate::Trace) for what indexes
+//!    promise.)
+//! 2. *Settle.* From the trace's end on, what is retired is marked and then freed as usual. Wait until the guards of
+//!    the trace's last moment are gone, and the [removals](crate::Removed) that began before it have retired
+//!    everything. So whatever was unlinked before the trace ended is marked by now, if anything is still going to free
+//!    it; what is unlinked later was reachable when the trace ended, and is marked.
 //! 3. *Sweep.* Page by page, what is not marked becomes free.
 //!
 //! I1 Nothing of this is persisted: a crash in the middle is just another crash.
 //! I2 If the trace meets anything that it does not understand, nothing is swept: what cannot be known to be dead
 //!    stays. Service goes on in new pages.
-//! I3 Recovery waits for pauses before it traces, and for guards and removals afterwards. A thread that holds one of these
-//!    must not wait for recovery: an allocation in a full pool waits only without a guard, and not while recovery waits for
-//!    pauses (any of their holders may be the one that allocates); no removal waits for anything. Recovery holds no guard
-//!    for longer than a moment.
+//! I3 Recovery waits for pauses before it traces, and for guards and removals afterwards. A thread that holds one of
+//!    these must not wait for recovery: an allocation in a full pool waits only without a guard, and not while recovery
+//!    waits for pauses (any of their holders may be the one that allocates); no removal waits for anything. Recovery
+//!    holds no guard for longer than a moment.
 //! I4 Whatever recovery waits for, dropping the heap's last handle ends the waiting.
 
 use crate::page::lock;
@@ -234,8 +235,8 @@ impl Recovery {
         drop(self.wait_while(media, |course| course.phase.is_running()));
     }
 
-    /// Waits until it has ended, for an allocation, whose caller may hold anything: returns at once to a thread that holds a
-    /// guard, and while it waits for pauses (I3).
+    /// Waits until it has ended, for an allocation, whose caller may hold anything: returns at once to a thread that
+    /// holds a guard, and while it waits for pauses (I3).
     pub(crate) fn wait_for_room<M: Media>(&self, media: &M) {
         if crate::is_pinned() {
             return;
@@ -305,8 +306,8 @@ impl Recovery {
 }
 
 impl<M: Media> Heap<M> {
-    /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root needs its
-    /// tracer; with a root of another kind nothing is swept. A second call does nothing.
+    /// Starts recovery in the background with this many threads (1 to 256), and returns at once. Each kind of root
+    /// needs its tracer; with a root of another kind nothing is swept. A second call does nothing.
     ///
     /// # Errors
     ///
@@ -347,8 +348,8 @@ impl<M: Media> Heap<M> {
         self.recovery().state
     }
 
-    /// With how many threads [`recover`](Heap::recover) was started, from 1 on; 0 if it was not, or the pool is new. An index that is opened
-    /// afterwards and has work of its own to do first (DPTree's log) may do it with as many.
+    /// With how many threads [`recover`](Heap::recover) was started, from 1 on; 0 if it was not, or the pool is new. An
+    /// index that is opened afterwards and has work of its own to do first (DPTree's log) may do it with as many.
     pub fn recovery_threads(&self) -> usize {
         lock(&self.inner.recovery.course).threads
     }
@@ -383,8 +384,9 @@ impl<M: Media> Heap<M> {
 
     /// For structure modifications too large to keep the rule of [`Trace`](crate::Trace): keeps recovery from tracing
     /// until the pause is dropped. If it is tracing now, or about to, waits until the trace has ended. (Recovery traces
-    /// once, after an opening; it waits for pauses before it begins.) The holder of a pause may allocate: where the pool is
-    /// full and recovery waits for pauses, that fails. It must not wait for recovery otherwise, nor for another pause.
+    /// once, after an opening; it waits for pauses before it begins.) The holder of a pause may allocate: where the
+    /// pool is full and recovery waits for pauses, that fails. It must not wait for recovery otherwise, nor for another
+    /// pause.
     pub fn pause_trace(&self) -> TracePause {
         let recovery = &self.inner.recovery;
         recovery
@@ -404,9 +406,9 @@ impl<M: Media> Heap<M> {
         Some(TracePause(Arc::clone(recovery)))
     }
 
-    /// For who was told that the pool is full: if recovery is under way, waits until it has ended; has what was retired come
-    /// back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns `false` at once to a
-    /// thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
+    /// For who was told that the pool is full: if recovery is under way, waits until it has ended; has what was retired
+    /// come back, as far as nobody holds a guard of then; and says that it is worth trying again. Returns `false` at
+    /// once to a thread that holds a guard. The caller holds no [pause](Heap::pause_trace) either.
     pub fn wait_for_room(&self) -> bool {
         if crate::is_pinned() {
             return false;
@@ -416,8 +418,8 @@ impl<M: Media> Heap<M> {
         true
     }
 
-    /// Runs what may find the pool full; where it does, [waits for room](Heap::wait_for_room) and runs it once more. What is
-    /// run holds its guards itself, so that they are gone while this waits.
+    /// Runs what may find the pool full; where it does, [waits for room](Heap::wait_for_room) and runs it once more.
+    /// What is run holds its guards itself, so that they are gone while this waits.
     #[inline]
     pub fn with_room<T, E: MayBeFull>(&self, mut run: impl FnMut() -> Result<T, E>) -> Result<T, E> {
         match run() {

@@ -1,4 +1,5 @@
-//! Retiring objects: they are free again when their guards are gone, or when recovery says so ([`aside`](crate::aside)).
+//! Retiring objects: they are free again when their guards are gone, or when recovery says so
+//! ([`aside`](crate::aside)).
 
 use crate::aside::{Retired, Stage};
 use crate::exact::Site;

@@ -81,8 +81,8 @@ impl Partial {
 }
 
 impl Space {
-    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once` chunks are claimed one at a time,
-    /// the one freed last first.
+    /// The space of a pool whose first `end` pages are allocated. With `reuses_at_once` chunks are claimed one at a
+    /// time, the one freed last first.
     pub(crate) fn new(page_size: u64, end: u32, reuses_at_once: bool) -> Space {
         let classes = Classes::new(page_size);
         let runs = Runs::new(end);

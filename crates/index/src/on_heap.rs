@@ -183,8 +183,8 @@ impl<I: OnHeap> Index for I {
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         check_key(key)?;
         let mut edit = Limited { edit, too_long: None };
-        // Where the pool is full nothing was changed, and what recovery finds, or was retired lately, may make room. Both
-        // wait for guards, so ours goes first.
+        // Where the pool is full nothing was changed, and what recovery finds, or was retired lately, may make room.
+        // Both wait for guards, so ours goes first.
         let action = self
             .heap()
             .with_room(|| self.edit(key, &mut edit, &heap::pin()))?;

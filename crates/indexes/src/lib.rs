@@ -12,9 +12,9 @@
 //!
 //! * The Cargo feature `papers`, which is on by default, has all indexes but ROART.
 //! * *Ablations* are an index with something left out, for measuring what that is worth. Only the laboratory has them
-//!   (Cargo feature `ablations`). They share the number of their index; where they keep their bytes differently, the key
-//!   byte of the root's link says so (`byte 2`), and the first entry of a number and byte is what such a root is opened
-//!   as.
+//!   (Cargo feature `ablations`). They share the number of their index; where they keep their bytes differently, the
+//!   key byte of the root's link says so (`byte 2`), and the first entry of a number and byte is what such a root is
+//!   opened as.
 
 mod compiled;
 mod kind;
@@ -79,13 +79,14 @@ kind::indexes! {
 }
 
 impl IndexKind {
-    /// Whether its objects are the nodes and leaf arrays of a radix tree, which [`name_object`](IndexKind::name_object) names.
+    /// Whether its objects are the nodes and leaf arrays of a radix tree, which [`name_object`](IndexKind::name_object)
+    /// names.
     pub fn is_radix(self) -> bool {
         !self.name().starts_with("dptree")
     }
 
-    /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing about
-    /// the order in which stores to one line become durable.
+    /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing
+    /// about the order in which stores to one line become durable.
     pub fn claims_word(self) -> bool {
         // Its inline leaf arrays store a value and then its key word, which are in one line, and fence once.
         self != IndexKind::Roart

@@ -1,7 +1,7 @@
 //! A job queue: jobs wait for their time, a worker leases one, and a job whose worker died is leased again.
 //!
-//! Waiting jobs are in the order of their times. A lease is an entry that expires: a worker that ends its job removes both,
-//! and the jobs whose leases have run out are found by the next worker that looks.
+//! Waiting jobs are in the order of their times. A lease is an entry that expires: a worker that ends its job removes
+//! both, and the jobs whose leases have run out are found by the next worker that looks.
 //!
 //! `cargo run -p wollemi --features derive --example job_queue`
 
@@ -92,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         queue.add(id, &format!("job {id}"))?;
     }
 
-    // This worker dies with its job: nobody has that until the lease ends.
+    // This worker dies with its job, which no other worker gets before the lease has ended.
     let (lost, _) = queue
         .lease("unlucky", Duration::from_millis(50))?
         .expect("ten are due");

@@ -27,7 +27,8 @@ impl Board {
         })
     }
 
-    /// Adds to a player's score and returns the new one. Players whose scores change at a time do not wait for each other.
+    /// Adds to a player's score and returns the new one. Players whose scores change at a time do not wait for each
+    /// other.
     fn add(&self, player: &str, points: u32) -> Result<u32, wollemi::Error> {
         self.db.transact(|tx| {
             let player = player.to_owned();

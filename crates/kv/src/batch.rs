@@ -11,16 +11,16 @@ use std::collections::HashSet;
 ///
 /// * **Crashes**: after one, either every change is there or none is. A batch that [`commit`](Batch::commit) has
 ///   acknowledged is there.
-/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database happen as if one after
-///   the other. A writer waits for a batch that is carried out if they share a key (or, rarely, the hash of one), and
-///   for none that is being put together.
+/// * **Writers**: batches, [transactions](crate::Transaction) and all other writes of the database happen as if one
+///   after the other. A writer waits for a batch that is carried out if they share a key (or, rarely, the hash of one),
+///   and for none that is being put together.
 /// * **Snapshots** show a batch whole or not at all.
 /// * **Readers** do not wait. While a batch is carried out they may see some of its changes and not yet others; what
 ///   they see is durable, and the others follow. Each key goes from what it held before the batch to what it holds
 ///   after it, and holds nothing else in between. Read a [`Snapshot`](crate::Snapshot) where several keys matter.
 ///
-/// Of several changes to one key the one that was added last is made, and no other. A batch holds a handle of its database
-/// and may be sent to another thread.
+/// Of several changes to one key the one that was added last is made, and no other. A batch holds a handle of its
+/// database and may be sent to another thread.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;
@@ -98,8 +98,8 @@ impl<M: Media> Batch<M> {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`], a key or a value that is too long, a pool that is full or damaged: nothing was changed.
-    /// [`Error::Unfinished`]: it is committed, and the next opening of the database completes it.
+    /// [`Error::OtherDatabase`], a key or a value that is too long, a pool that is full or damaged: nothing was
+    /// changed. [`Error::Unfinished`]: it is committed, and the next opening of the database completes it.
     pub fn commit(mut self) -> Result<bool, Error> {
         self.keep_last_changes();
         self.db.store().commit(&Plan {

@@ -1,8 +1,8 @@
 //! What keys held before they were changed, for the snapshots that there are.
 //!
-//! A snapshot begins while the [gate](crate::gate) is closed, so no write is under way then. From that moment each write
-//! notes what its key held, under the index's lock on the key and before it changes anything, in every snapshot that has
-//! no note of that key yet. Nothing of it is persistent.
+//! A snapshot begins while the [gate](crate::gate) is closed, so no write is under way then. From that moment each
+//! write notes what its key held, under the index's lock on the key and before it changes anything, in every snapshot
+//! that has no note of that key yet. Nothing of it is persistent.
 //!
 //! I1 A snapshot's note of a key is what the key held when the snapshot began, and never changes.
 //! I2 Who reads a key in the index and then finds no note of it has read what the key held when the snapshot began: a

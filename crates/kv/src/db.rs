@@ -146,8 +146,8 @@ impl<M: Media> Db<M> {
     }
 
     /// Removes a map and all that it holds; `false` if there is no such map. The map is gone by one durable store:
-    /// a crash leaves all of it or nothing. Giving back its space takes time in proportion to its size, and memory: 10 to
-    /// 20 bytes for each of its objects. Meanwhile other maps can be used, and a new one of this name can be made.
+    /// a crash leaves all of it or nothing. Giving back its space takes time in proportion to its size, and memory: 10
+    /// to 20 bytes for each of its objects. Meanwhile other maps can be used, and a new one of this name can be made.
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ impl<M: Media> Db<M> {
         self.enter(name, &index)
     }
 
-    /// Has this asked before each commit of a batch, a transaction or an overlay, which fails where it fails. Only the first
-    /// call has an effect.
+    /// Has this asked before each commit of a batch, a transaction or an overlay, which fails where it fails. Only the
+    /// first call has an effect.
     pub fn before_commits(&self, before: impl Fn() -> Result<(), Error> + Send + Sync + 'static) {
         let _ = self.store().traffic.doubles.0.set(Box::new(before));
     }

@@ -21,8 +21,8 @@ const HEADER: usize = 8;
 
 /// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
 ///
-/// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values do.
-/// An entry past its end takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. A map is
+/// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values
+/// do. An entry past its end takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. A map is
 /// of this kind by its use: what was put into it otherwise is refused.
 ///
 /// ```
@@ -127,8 +127,8 @@ impl Expiring {
         bytes
     }
 
-    /// The value in what the map under it holds, as snapshots, watches and backups show it, and what is left of its life;
-    /// `None`: its end has come by now.
+    /// The value in what the map under it holds, as snapshots, watches and backups show it, and what is left of its
+    /// life; `None`: its end has come by now.
     ///
     /// # Errors
     ///
@@ -244,14 +244,14 @@ impl Expiring {
         (!is_over(end, now())).then_some(Ok((key, bytes)))
     }
 
-    /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their end;
-    /// holds no pin for longer than it looks. Where fewer keys than `limit` were seen, that was the last of them, and
-    /// `cursor` is at the beginning again: `None`.
+    /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their
+    /// end; holds no pin for longer than it looks. Where fewer keys than `limit` were seen, that was the last of them,
+    /// and `cursor` is at the beginning again: `None`.
     ///
     /// # Errors
     ///
-    /// Where a damaged pool does not show all of these keys, those that it has shown are removed before, if they are past
-    /// their end, and `cursor` is at the beginning: from where it was, the next step would fail as this one did.
+    /// Where a damaged pool does not show all of these keys, those that it has shown are removed before, if they are
+    /// past their end, and `cursor` is at the beginning: from where it was, the next step would fail as this one did.
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
         let now = now();
         let past = |_: &[u8], value: &[u8]| read(value).is_some_and(|(end, _)| is_over(end, now));

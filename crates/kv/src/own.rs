@@ -1,8 +1,8 @@
 //! The database's own root in use: the slots of the intents, and what an opening makes of those that stand in them.
 //!
-//! The thread that commits claims a slot, publishes its intent in it, makes the changes, and empties it. Which slots are
-//! claimed is known in DRAM only; whatever stands in a slot when the database is opened is carried out and taken away
-//! before the first commit.
+//! The thread that commits claims a slot, publishes its intent in it, makes the changes, and empties it. Which slots
+//! are claimed is known in DRAM only; whatever stands in a slot when the database is opened is carried out and taken
+//! away before the first commit.
 //!
 //! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the
 //! older kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
@@ -203,8 +203,8 @@ impl<M: Media> Store<M> {
             .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
             .commit();
         if let Some(offset) = standing.link.offset() {
-            // SAFETY: the slot led to the intent until the line above, under the guard, and the thread whose commit it is
-            // alone withdraws it.
+            // SAFETY: the slot led to the intent until the line above, under the guard, and the thread whose commit it
+            // is alone withdraws it.
             unsafe { self.heap.retire(guard, offset, standing.footprint) };
         }
         Ok(())
@@ -260,8 +260,8 @@ impl<M: Media> Store<M> {
         if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {
             // What the pool has to give is known when recovery has ended.
             self.recover_here();
-            // Merges of the maps that are open by now allocate as well. Where too little is left, the changes may do with
-            // less.
+            // Merges of the maps that are open by now allocate as well. Where too little is left, the changes may do
+            // with less.
             let _apart = self.set_apart(changes.iter().copied()).ok();
             make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
         } else {

@@ -54,7 +54,7 @@ impl<M: Media> Store<M> {
         Ok(index.map(|index| (kind, index)))
     }
 
-    /// Unlinks a map, which nobody has open. What hung from it is for the caller to retire, by the tracer that comes with
+    /// Unlinks a map to which there is no handle. The caller retires what hung from it, by the tracer that comes with
     /// it.
     pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
         self.refuse_if_read_only()?;

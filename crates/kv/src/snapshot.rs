@@ -17,9 +17,10 @@ use std::sync::Arc;
 /// It shows every write that was acknowledged before, none that began after, and each batch whole or not at all.
 ///
 /// While it lives, the first change of each key makes a copy of what the key held (key, value and some 80 bytes), in
-/// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot and its
-/// views gives all of that back. Writers do not wait for its readers for longer than it takes to look at 512 of these notes, or at
-/// a megabyte of them. Taking it waits for the writes that are under way, and no map can be dropped before it is.
+/// memory and for each snapshot that has none, up to the bound of [`Db::snapshot_within`]; dropping the snapshot and
+/// its views gives all of that back. Writers do not wait for its readers for longer than it takes to look at 512 of
+/// these notes, or at a megabyte of them. Taking it waits for the writes that are under way, and no map can be dropped
+/// before it is.
 ///
 /// ```
 /// let db = wollemi::Db::anonymous()?;

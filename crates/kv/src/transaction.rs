@@ -25,19 +25,20 @@ use std::cell::RefCell;
 ///
 /// * **Isolation**: transactions, [batches](crate::Batch), [snapshots](crate::Snapshot) and writes of single keys are
 ///   strictly serializable: each happens as if at one moment between its beginning and its end. What a transaction has
-///   read, keys that were absent and ranges included, is checked when it is committed; if any of it has changed, the commit
-///   fails with [`Error::Conflict`] and has changed nothing.
-/// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has acknowledged
-///   is there.
+///   read, keys that were absent and ranges included, is checked when it is committed; if any of it has changed, the
+///   commit fails with [`Error::Conflict`] and has changed nothing.
+/// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has
+///   acknowledged is there.
 /// * **Waiting**: nobody waits for a transaction that runs. A commit and another write wait for each other only if they
-///   change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is being
-///   changed. Readers of maps never wait; they may see some changes of a commit that is being carried out and not yet
-///   others, as with a [`Batch`](crate::Batch).
-/// * **Until it is committed**, a transaction may have read some keys before another writer changed them and others after
-///   it. What it then computes is thrown away; but code in between should bear to see what never was together.
+///   change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is
+///   being changed. Readers of maps never wait; they may see some changes of a commit that is being carried out and not
+///   yet others, as with a [`Batch`](crate::Batch).
+/// * **Until it is committed**, a transaction may have read some keys before another writer changed them and others
+///   after it. What it then computes is thrown away; but code in between should bear to see what never was together.
 ///
-/// It reads what it has changed itself. It keeps a copy of all that it reads and changes in memory, and holds the maps that it has used: they cannot be dropped meanwhile. Dropped, it
-/// has done nothing. [`Db::transact`] runs a transaction again after a conflict.
+/// It reads what it has changed itself. It keeps a copy of all that it reads and changes in memory, and holds the maps
+/// that it has used: they cannot be dropped meanwhile. Dropped, it has done nothing. [`Db::transact`] runs a
+/// transaction again after a conflict.
 #[must_use = "a transaction changes nothing before it is committed"]
 pub struct Transaction<'d, M: Media = Hardware> {
     store: &'d Store<M>,
@@ -46,8 +47,8 @@ pub struct Transaction<'d, M: Media = Hardware> {
 }
 
 impl<M: Media> Db<M> {
-    /// Runs a transaction and commits it; runs it again when something that it has read was changed meanwhile, as the default
-    /// [`Retry`] says.
+    /// Runs a transaction and commits it; runs it again when something that it has read was changed meanwhile, as the
+    /// default [`Retry`] says.
     ///
     /// ```
     /// use wollemi::{Db, Error};
@@ -91,8 +92,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// What `run` returns, if what it has read is so; the transaction has then changed nothing. (If not, it is run again: the
-    /// error may come of what never was together.) [`Error::Conflict`] after the last try, and as
+    /// What `run` returns, if what it has read is so; the transaction has then changed nothing. (If not, it is run
+    /// again: the error may come of what never was together.) [`Error::Conflict`] after the last try, and as
     /// [`Transaction::commit`].
     pub fn transact<R, E: From<Error>>(
         &self,
@@ -175,8 +176,8 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`]. [`Error::Conflict`] where it is certain by now that the transaction cannot be committed.
-    /// [`Error::Index`] for a key that is too long, or a damaged pool.
+    /// [`Error::OtherDatabase`]. [`Error::Conflict`] where it is certain by now that the transaction cannot be
+    /// committed. [`Error::Index`] for a key that is too long, or a damaged pool.
     pub fn get(&self, map: &Map, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
         self.store.refuse_if_foreign(map)?;
@@ -243,8 +244,8 @@ impl<M: Media> Transaction<'_, M> {
         Ok(present)
     }
 
-    /// The entries between two bounds, in key order from either end, with the transaction's own changes. Bounds that cross
-    /// are an empty range. What was yielded counts as read, with the gaps in between; what was not does not.
+    /// The entries between two bounds, in key order from either end, with the transaction's own changes. Bounds that
+    /// cross are an empty range. What was yielded counts as read, with the gaps in between; what was not does not.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -295,15 +296,15 @@ impl<M: Media> Transaction<'_, M> {
 
     /// Commits it, if what it has read is still so: it is durable when this returns.
     ///
-    /// Costs two looks at a word for each key that was read, two scans of the ranges that were read, and the writes of its
-    /// changes; if there are several, three fences and the persists of a copy of them as well. Of batches and transactions
-    /// with several changes sixteen at a time are carried out; others wait.
+    /// Costs two looks at a word for each key that was read, two scans of the ranges that were read, and the writes of
+    /// its changes; if there are several, three fences and the persists of a copy of them as well. Of batches and
+    /// transactions with several changes sixteen at a time are carried out; others wait.
     ///
     /// # Errors
     ///
-    /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit. A key or a
-    /// value that is too long, a pool that is full or damaged. Nothing was changed. [`Error::Unfinished`]: it is committed, and
-    /// the next opening of the database completes it.
+    /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit. A
+    /// key or a value that is too long, a pool that is full or damaged. Nothing was changed. [`Error::Unfinished`]: it
+    /// is committed, and the next opening of the database completes it.
     pub fn commit(self) -> Result<(), Error> {
         let (points, ranges) = self.reads.into_inner().into_parts();
         let plan = Plan {

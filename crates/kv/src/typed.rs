@@ -152,7 +152,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.range::<K>(..)
     }
 
-    /// The entries between two bounds, in key order. The bounds, too, may be of a form that the key's type is borrowed as.
+    /// The entries between two bounds, in key order. The bounds, too, may be of a form that the key's type is borrowed
+    /// as.
     pub fn range<Q: KeyBytes + ?Sized>(&self, keys: impl RangeBounds<Q>) -> TypedIter<K, V>
     where
         K: Borrow<Q>,
@@ -177,8 +178,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.over(self.map.prefix(bytes_of(prefix)))
     }
 
-    /// The entries whose keys are tuples that begin with this element, in key order. A tuple as `first` stands for several
-    /// elements.
+    /// The entries whose keys are tuples that begin with this element, in key order. A tuple as `first` stands for
+    /// several elements.
     ///
     /// ```
     /// let db = wollemi::Db::anonymous()?;
@@ -212,7 +213,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     }
 }
 
-/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields, and a handle of the map.
+/// A double-ended iterator over a [`TypedMap`]'s entries in key order, which owns what it yields, and a handle of the
+/// map.
 ///
 /// What is of another type is an error, and the iteration goes on.
 pub struct TypedIter<K, V> {

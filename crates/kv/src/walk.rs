@@ -42,8 +42,8 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// Those of the map's index, after what it has shown until then, and where the keys of a damaged pool are so out of order
-    /// that the walk would not end.
+    /// Those of the map's index, after what it has shown until then, and where the keys of a damaged pool are so out of
+    /// order that the walk would not end.
     pub fn walk(
         &self,
         lower: Bound<&[u8]>,
@@ -73,14 +73,15 @@ impl Map {
         Ok(walked)
     }
 
-    /// Looks at the entries behind `cursor` (`None`: from the first on), at most `limit`, and has those removed that are over:
-    /// `remove` looks again, under the lock on the key, and says whether it has removed the entry. `cursor` is then behind
-    /// the last of them, or, where fewer were left than `limit`, at the beginning again.
+    /// Looks at the entries behind `cursor` (`None`: from the first on), at most `limit`, and has those removed that
+    /// are over: `remove` looks again, under the lock on the key, and says whether it has removed the entry. `cursor`
+    /// is then behind the last of them, or, where fewer were left than `limit`, at the beginning again.
     ///
     /// # Errors
     ///
-    /// Those of `remove`, which ends the step. As [`walk`](Map::walk): then those entries that were shown before are removed
-    /// all the same, and `cursor` is at the beginning, as from where it was the next step would fail as this one did.
+    /// Those of `remove`, which ends the step. As [`walk`](Map::walk): then those entries that were shown before are
+    /// removed all the same, and `cursor` is at the beginning, as from where it was the next step would fail as this
+    /// one did.
     pub fn sweep<E: From<index::Error>>(
         &self,
         cursor: &mut Option<Vec<u8>>,

@@ -27,9 +27,9 @@ pub enum Event<K = Vec<u8>, V = Vec<u8>> {
 
 /// Tells of each change of the keys with a prefix, from when the watch began.
 ///
-/// Each event is told when its change is durable. Events of one key come in the order of its changes; those of different
-/// keys too, if one change was acknowledged before the other began. A batch is told change by change,
-/// and each key once. What a watch has not taken yet is kept up to its capacity; beyond that the oldest goes, and
+/// Each event is told when its change is durable. Events of one key come in the order of its changes; those of
+/// different keys too, if one change was acknowledged before the other began. A batch is told change by change, and
+/// each key once. What a watch has not taken yet is kept up to its capacity; beyond that the oldest goes, and
 /// [`Event::Missed`] says so.
 ///
 /// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.

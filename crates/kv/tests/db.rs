@@ -153,9 +153,9 @@ fn a_second_opener_is_refused() -> Outcome {
     Ok(())
 }
 
-/// A database that is opened to be read shows what is there, beside other readers, refuses each way to write, and leaves
-/// every byte of its file as it was: after a crash, too, with what the opening and a recovery then have to do, in every
-/// index.
+/// A database that is opened to be read shows what is there, beside other readers, refuses each way to write, and
+/// leaves every byte of its file as it was: after a crash, too, with what the opening and a recovery then have to do,
+/// in every index.
 #[test]
 fn reading_leaves_the_file_as_it_was() -> Outcome {
     let dir = tempfile::tempdir()?;

@@ -115,8 +115,8 @@ fn unknown_kinds_are_refused_and_kept() -> Outcome {
     Ok(())
 }
 
-/// A map that an ablation holds, made where there are ablations, is opened as what it is by a program that has them. Any
-/// other lists it, refuses it with words that name the program to use, and keeps it; all other maps go on as ever.
+/// A map that an ablation holds, made where there are ablations, is opened as what it is by a program that has them.
+/// Any other lists it, refuses it with words that name the program to use, and keeps it; all other maps go on as ever.
 #[test]
 fn ablations_are_left_to_the_laboratory() -> Outcome {
     let dir = tempfile::tempdir()?;
@@ -160,8 +160,8 @@ fn ablations_are_left_to_the_laboratory() -> Outcome {
     Ok(())
 }
 
-/// A map of an index that the program is built without is listed, refused by the index's name, and kept; all other maps go
-/// on as ever.
+/// A map of an index that the program is built without is listed, refused by the index's name, and kept; all other maps
+/// go on as ever.
 #[test]
 fn an_index_that_is_left_out_is_named() -> Outcome {
     let dir = tempfile::tempdir()?;

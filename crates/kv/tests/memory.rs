@@ -1,4 +1,5 @@
-//! What a snapshot takes of the program's memory, as its allocator counts it. A program of its own: nobody else allocates.
+//! What a snapshot takes of the program's memory, as its allocator counts it. A program of its own: nobody else
+//! allocates.
 
 use cap::Cap;
 use std::alloc::System;
@@ -14,8 +15,8 @@ const VALUE: usize = 4000;
 const COPIES: usize = KEYS as usize * VALUE;
 const LITTLE: usize = COPIES / 16;
 
-/// Each snapshot takes memory for what is changed while it lives, as it says itself, and gives it back when it is dropped: also
-/// where others live on, where some of it was being read, and where it was outgrown.
+/// Each snapshot takes memory for what is changed while it lives, as it says itself, and gives it back when it is
+/// dropped: also where others live on, where some of it was being read, and where it was outgrown.
 #[test]
 fn a_dropped_snapshot_gives_its_memory_back() -> Result<(), Box<dyn std::error::Error>> {
     let db: Db = Options::new().recovery_threads(0).anonymous()?;

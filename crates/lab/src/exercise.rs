@@ -39,8 +39,8 @@ pub struct Args {
     /// Where the pools are made [default: a new directory among the temporary ones]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Exercise the server instead, which users ask over memcached's and Redis's protocols: `serve` of the `wollemi` beside
-    /// this program, or of the program given
+    /// Exercise the server instead, which users ask over memcached's and Redis's protocols: `serve` of the `wollemi`
+    /// beside this program, or of the program given
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
     server: Option<Option<PathBuf>>,
     /// End no round by killing a process

@@ -45,8 +45,8 @@ pub struct Args {
     /// What a crash may take
     #[arg(long, value_enum, default_value_t = ModelArg::Power)]
     model: ModelArg,
-    /// Judge no further image of an index and model after this time: 60s, 5m, 1h [default: 60s]. A failure that is found
-    /// may take another minute to shrink
+    /// Judge no further image of an index and model after this time: 60s, 5m, 1h [default: 60s]. A failure that is
+    /// found may take another minute to shrink
     #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
     budget: Option<Duration>,
     /// Begin no further history of an index and model once this many distinct states were judged

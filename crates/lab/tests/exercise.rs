@@ -5,8 +5,8 @@ mod common;
 use common::{Lab, text};
 use serde_json::Value;
 
-/// A short run, with kills of processes that this program starts of itself, finds every answer right, says so, and leaves
-/// nothing behind.
+/// A short run, with kills of processes that this program starts of itself, finds every answer right, says so, and
+/// leaves nothing behind.
 #[test]
 fn a_short_run_reports() {
     let lab = Lab::new();

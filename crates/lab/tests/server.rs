@@ -29,8 +29,8 @@ fn select<'r>(records: &'r [Value], kind: &str, fields: &[(&str, &str)]) -> Vec<
     records.iter().filter(is_so).collect()
 }
 
-/// Each server that is there is measured at each pipeline, with gets and sets; and ours beside each of the others, with a
-/// verdict where there is a target.
+/// Each server that is there is measured at each pipeline, with gets and sets; and ours beside each of the others, with
+/// a verdict where there is a target.
 #[test]
 fn servers_are_measured() {
     let (said, records) = measure(&[]);

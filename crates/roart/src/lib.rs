@@ -2,9 +2,9 @@
 //!
 //! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short
 //! pairs themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`,
-//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `subtree`); the paper's switches as types (`variant`).
-//! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why
-//! this differs.
+//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `subtree`); the paper's
+//! switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md`
+//! says where and why this differs.
 //!
 //! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or
 //! pairs with no leaf, which reads, scans, traces and checks each treat in their own way, and each between
@@ -133,8 +133,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
 
 /// The heap, for a ROART.
 fn access<M: Media>(heap: &Heap<M>) -> &Access<M> {
-    // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where the root and slots
-    // lead. Writers retire what they have unlinked under their locks and their guard.
+    // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where the root and
+    // slots lead. Writers retire what they have unlinked under their locks and their guard.
     unsafe { heap.access() }
 }
 

@@ -8,8 +8,9 @@
 //! compared them with that. So the walk passes them, and only a writer that does not find its key looks at such a leaf
 //! ([`Writer::has_passed_rightly`]).
 //!
-//! For the same reason a walk may begin at any node that a read for the key has come to under the same guard, and so has
-//! come to without comparing: a writer that finds its key there is right. One that does not begins anew at the root.
+//! For the same reason a walk may begin at any node that a read for the key has come to under the same guard, and so
+//! has come to without comparing: a writer that finds its key there is right. One that does not begins anew at the
+//! root.
 
 use crate::array::ArrayRef;
 use crate::node::Node;

@@ -1,7 +1,7 @@
 //! Several writes at once: their walks go side by side, and most of them become durable together (group commit).
 //!
-//! Most puts change one link: that of the key's leaf, or a vacant entry of a leaf array. Those of a group are decided and
-//! their leaves are written, each under its lock, which stays taken. Then
+//! Most puts change one link: that of the key's leaf, or a vacant entry of a leaf array. Those of a group are decided
+//! and their leaves are written, each under its lock, which stays taken. Then
 //!
 //! 1. one fence makes all leaves durable;
 //! 2. the links to them are stored;
@@ -76,7 +76,8 @@ impl<M: Media, V: Variant> Roart<M, V> {
                             return Ok(action);
                         }
                         group.commit();
-                        // From the beginning: whether the key has come the right way was asked for the walk that is over.
+                        // From the beginning: whether the key has come the right way was asked for the walk that is
+                        // over.
                         writer.edit(None, edit)
                     });
                 }
@@ -202,8 +203,8 @@ struct Home<'g, M: Media> {
 }
 
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
-    /// Decides the edit and has it join the group, if it keeps things as they are or puts a leaf where a slot is for it;
-    /// `None` if not, and then nothing was done.
+    /// Decides the edit and has it join the group, if it keeps things as they are or puts a leaf where a slot is for
+    /// it; `None` if not, and then nothing was done.
     fn join<'e>(
         &self,
         place: &Place<'g>,

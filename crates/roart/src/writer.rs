@@ -14,8 +14,8 @@ pub(crate) struct Writer<'g, M: Media, V: Variant> {
     pub(crate) heap: &'g Access<M>,
     pub(crate) guard: &'g Guard,
     pub(crate) key: &'g [u8],
-    /// A node that a walk of a read for the key has come to under this guard, and how deep that walk was: the first walk
-    /// begins there.
+    /// A node that a walk of a read for the key has come to under this guard, and how deep that walk was: the first
+    /// walk begins there.
     pub(crate) above: Cell<Option<(Link, usize)>>,
     /// Whether the walk has begun there, and so has not compared the bytes above.
     pub(crate) begun_below: Cell<bool>,

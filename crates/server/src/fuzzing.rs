@@ -74,9 +74,9 @@ pub fn redis(input: &[u8]) {
     });
 }
 
-/// Reads the input whole and in pieces, each by a new parser. A parser is given what is held, notes what it has read, and
-/// says how many bytes it has used and how many it wants to be shown next: 0: it may have more to say; `None`: it has
-/// ended.
+/// Reads the input whole and in pieces, each by a new parser. A parser is given what is held, notes what it has read,
+/// and says how many bytes it has used and how many it wants to be shown next: 0: it may have more to say; `None`: it
+/// has ended.
 fn both_ways<P: FnMut(&[u8], &mut String) -> (usize, Option<usize>)>(
     input: &[u8],
     longest: usize,

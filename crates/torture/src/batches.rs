@@ -1,5 +1,5 @@
-//! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held by
-//! different indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
+//! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held
+//! by different indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
 
 mod draw;
 mod live;

@@ -1,5 +1,5 @@
-//! The kit sees: without a persist that the heap or a radix index needs, some explored image is wrong, and of every other
-//! one the source says why it stays.
+//! The kit sees: without a persist that the heap or a radix index needs, some explored image is wrong, and of every
+//! other one the source says why it stays.
 
 mod common;
 

@@ -196,7 +196,8 @@ mod tests {
         assert!(Kept::open(&path).unwrap().has(&cell("b"), 1));
     }
 
-    /// Opening what is whole leaves it as it is, also where lines cannot be read; a line that was cut off within a character is ended once.
+    /// Opening what is whole leaves it as it is, also where lines cannot be read; a line that was cut off within a
+    /// character is ended once.
     #[test]
     fn opening_changes_nothing() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,14 +1,16 @@
 //! `bench figures`: what the papers plot, of every index, on one page.
 //!
 //! I1 Every number comes from a run of `wollemi-lab bench` as a process of its own, whose command line the page shows.
-//! I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow minute
-//!    meets them alike; every other round has them the other way round, so that none always comes first (`order`).
-//!    Medians and extremes are over the rounds. A panel may ask for several runs in each round, which then count as rounds.
-//! I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is given
-//!    again; the page says of each figure with what it was run.
-//! I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
-//! I5 A ratio states within what a further run is to find it (`ratio`), and a further run is held against that (`against`).
-//!    A paper's number is judged by it too (`draw`).
+//! I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow
+//!    minute meets them alike; every other round has them the other way round, so that none always comes first
+//!    (`order`). Medians and extremes are over the rounds. A panel may ask for several runs in each round, which then
+//!    count as rounds.
+//! I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is
+//!    given again; the page says of each figure with what it was run.
+//! I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it
+//!    changed.
+//! I5 A ratio states within what a further run is to find it (`ratio`), and a further run is held against that
+//!    (`against`). A paper's number is judged by it too (`draw`).
 
 mod against;
 mod cell;
@@ -47,8 +49,8 @@ pub struct FiguresArgs {
     /// Rounds [default: one for smoke, three else]
     #[arg(long, value_parser = crate::count)]
     rounds: Option<usize>,
-    /// Hold the ratios against those of another run, by its own directory (with `cells.jsonl`), and say which lie outside of
-    /// the spread stated there
+    /// Hold the ratios against those of another run, by its own directory (with `cells.jsonl`), and say which lie
+    /// outside of the spread stated there
     #[arg(long, value_name = "DIRECTORY")]
     against: Option<PathBuf>,
     /// Print a line of JSON for each figure too, and with `--against` one for that

@@ -31,7 +31,8 @@ pub(super) fn word(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// redb's file. It writes the page cache only when it syncs; to return then, as the others do, the file must not be waited for.
+/// redb's file. It writes the page cache only when it syncs; to return then, as the others do, the file must not be
+/// waited for.
 #[derive(Debug)]
 pub(super) struct Backend {
     file: File,
@@ -230,7 +231,7 @@ pub(super) fn lmdb(directory: &Path, promise: Promise) -> Result<Env, Error> {
         // SAFETY: without syncs only a crash of the machine can damage the file, and nothing measured outlives one.
         unsafe { options.flags(EnvFlags::NO_SYNC) };
     }
-    // SAFETY: the directory is the run's own: nobody else changes the file, or opens it twice in this process.
+    // SAFETY: the directory is the run's own: no other process changes the file, and this one opens it once.
     or_failed!("lmdb", unsafe { options.open(directory) })
 }
 

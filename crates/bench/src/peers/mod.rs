@@ -2,9 +2,9 @@
 //!
 //! Each of those that keep data is set to what our level `process` promises, as near as it can be: what an operation
 //! has returned from survives `kill -9`, by being in the page cache, and no disk is waited for. Every operation is a
-//! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so, and so it does
-//! where a peer writes without saying what was there, which ours say. Each can also be set to have every write on the medium when
-//! it returns.
+//! transaction of its own. Where a peer cannot promise that without more, or promises less, its setting says so, and so
+//! it does where a peer writes without saying what was there, which ours say. Each can also be set to have every write
+//! on the medium when it returns.
 
 mod disk;
 mod memory;

@@ -15,8 +15,8 @@ pub const FIRST: u64 = 1 << 32;
 pub trait Ledger: Sync {
     /// Gives each of these keys [`FIRST`] in both maps.
     fn load(&self, keys: &[[u8; 8]]) -> Result<(), Error>;
-    /// Moves one from a key of the first map to a key of the second, by a transaction that reads both and writes both. How
-    /// often it was run in vain, because another had changed what it read.
+    /// Moves one from a key of the first map to a key of the second, by a transaction that reads both and writes both.
+    /// How often it was run in vain, because another had changed what it read.
     fn transfer(&self, from: &[u8], to: &[u8]) -> Result<u64, Error>;
     /// The sum of each map's numbers.
     fn sums(&self) -> Result<[u64; 2], Error>;

@@ -1,11 +1,12 @@
 //! `bench server`: our server beside memcached and Redis, each in its own protocol.
 //!
-//! I1 One client asks all of them: the same connections, keys, order and loop, from a core of its own; every server runs on
-//!    one other core, the same for all, and only one of them is asked at a time.
+//! I1 One client asks all of them: the same connections, keys, order and loop, from a core of its own; every server
+//!    runs on one other core, the same for all, and only one of them is asked at a time.
 //! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
 //!    round, and its median and extremes over the rounds are reported.
 //! I3 Every answer is compared with what it must be.
-//! I4 What a miss takes is measured before and after each round, on the client's core, and a round in which that changed is marked.
+//! I4 What a miss takes is measured before and after each round, on the client's core, and a round in which that
+//!    changed is marked.
 //!
 //! Not here: the words (`words`), the loop (`client`), the processes (`started`), what is printed (`report`).
 

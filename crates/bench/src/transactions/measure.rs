@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Transactions of a thread that are made beforehand; a thread that has done them begins again.
 const MADE: usize = 1 << 16;
 
-/// Every so many transactions one is timed, and the end looked for.
+/// Transactions from one that is timed, after which the clock is looked at for the end, to the next.
 const LOOK_EVERY: u32 = 8;
 
 /// What one measurement gave.

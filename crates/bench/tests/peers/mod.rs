@@ -12,8 +12,8 @@ pub fn compare_answers_every_target() {
         let of = |object: &&Value| object["record"] == record && object["section"] == section;
         objects.iter().filter(of).count()
     };
-    // Inserts, gets, scans, updates and YCSB A of ours and of each peer, and a multi_get of ours: five engines on u64, four on
-    // str; print8 of ours alone.
+    // Inserts, gets, scans, updates and YCSB A of ours and of each peer, and a multi_get of ours: five engines on u64,
+    // four on str; print8 of ours alone.
     assert_eq!(count("throughput", "memory"), (5 * 5 + 1) + (5 * 4 + 1) + 6);
     assert_eq!(count("ratio", "memory"), 5 * 4 + 5 * 3);
     let durable = if cfg!(feature = "rocksdb") { 5 } else { 4 };
@@ -67,7 +67,8 @@ pub fn compare_answers_every_target() {
     }
 }
 
-/// With `--sync` the engines that keep their data stand alone, and say that they sync; ours say that they do not, but on DAX.
+/// With `--sync` the engines that keep their data stand alone, and say that they sync; ours say that they do not, but
+/// on DAX.
 pub fn compare_syncs_every_write() {
     let objects = objects("compare --sync --durable-keys 100 --rounds 1 --json", &[]);
     let is = |record: &'static str| move |object: &&Value| object["record"] == record;
@@ -145,7 +146,7 @@ pub fn transactions_lose_nothing(directory: &Path) {
             case["engine"] != "wollemi",
             "{case}"
         );
-        // One thread meets nobody, and neither does one writer at a time.
+        // One thread alone has no conflicts, and neither has an engine with one writer at a time.
         let alone = case["threads"] == 1 || case["engine"] == "redb" || case["engine"] == "lmdb";
         let most = case["conflicts_per_1000"]["most"].as_f64();
         assert!(!alone || most == Some(0.0), "{case}");

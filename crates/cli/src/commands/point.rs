@@ -38,7 +38,8 @@ pub struct Get {
 }
 
 impl Get {
-    /// Writes the value as it is, and on a terminal ends its line; escaped and with an end of line if the key was escaped.
+    /// Writes the value as it is, and on a terminal ends its line; escaped and with an end of line if the key was
+    /// escaped.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let key = self.escaped.bytes(self.key)?;
         let db = context.open_to_read()?;

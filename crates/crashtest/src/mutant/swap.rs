@@ -4,8 +4,8 @@
 //! published. Two that follow each other change places, where no other thread acts meanwhile and no word is stored in
 //! both. The log is then that of a program that does the second first.
 //!
-//! Operations that [go together](crate::Subject::goes_with) are done in any order, so that of theirs only what makes objects
-//! changes places with what follows it.
+//! Operations that [go together](crate::Subject::goes_with) are done in any order, so that of theirs only what makes
+//! objects changes places with what follows it.
 
 use crate::log::{Event, Log, Site, Store, What};
 use std::collections::{HashMap, HashSet};

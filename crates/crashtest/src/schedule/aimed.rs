@@ -1,15 +1,14 @@
-//! Aimed preemption: a thread is stopped just before or just after it touches a word that another thread touches too, and
-//! others go on to that same word, several steps deep.
+//! Aimed preemption: a thread is stopped just before or just after it touches a word that another thread touches too,
+//! and others go on to that same word, several steps deep.
 //!
-//! 1. *Scout.* The history runs once with its operations one after the other, in an order that the seed chooses: no thread
-//!    is stopped amid one. This run tells which words two threads touch, and where ([`Scouted`]).
-//! 2. *Aim.* Of all lines of source that touch such words each is as likely to be drawn, however often it does, and then
-//!    one of its accesses. Up to there the next run is the same.
-//! 3. *Legs.* The thread is stopped there. Another goes on until it has stored into the same word, until it comes to the
-//!    n-th access of such a line of source, or for some operations. Then it is stopped in its turn, and the first thread
-//!    or a third one goes on in the same way: at most three legs.
-//!    Or, in a *relay*, the first thread is stopped after each of its stores into such words, and each time the other carries
-//!    out one operation.
+//! 1. *Scout.* The history runs once with its operations one after the other, in an order that the seed chooses: no
+//!    thread is stopped amid one. This run tells which words two threads touch, and where ([`Scouted`]).
+//! 2. *Aim.* Of all lines of source that touch such words each is as likely to be drawn, however often it does, and
+//!    then one of its accesses. Up to there the next run is the same.
+//! 3. *Legs.* The thread is stopped there. Another goes on until it has stored into the same word, until it comes to
+//!    the n-th access of such a line of source, or for some operations. Then it is stopped in its turn, and the first
+//!    thread or a third one goes on in the same way: at most three legs. Or, in a *relay*, the first thread is stopped
+//!    after each of its stores into such words, and each time the other carries out one operation.
 //! 4. *Settle.* All threads that were stopped end their operations. The rest of the history runs as in the scout's run.
 //!
 //! I1 Nothing is switched between these moments, except where a thread waits for another.
@@ -97,8 +96,8 @@ impl Scouted {
         })
     }
 
-    /// A relay to try: a thread is stopped after each of its stores into shared words from one on, and another carries out an
-    /// operation there; `None` where threads share no words.
+    /// A relay to try: a thread is stopped after each of its stores into shared words from one on, and another carries
+    /// out an operation there; `None` where threads share no words.
     pub(crate) fn relay(&self, random: &mut Random) -> Option<Plan> {
         let stores = self.by_site.iter().filter(|((_, does), _)| *does == Does::Store);
         let sites: Vec<&Vec<Step>> = stores.map(|(_, steps)| steps).collect();

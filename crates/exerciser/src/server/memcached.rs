@@ -139,7 +139,7 @@ pub(super) fn unique(draw: &mut Draw<'_>, place: Place) -> (u64, bool) {
     match (known, outdated) {
         (Some(unique), _) if !draw.random.one_in(4) => (unique, true),
         (_, Some(unique)) => (unique, false),
-        // No server gives so many.
+        // A unique that no server reaches.
         _ => (u64::MAX, false),
     }
 }

@@ -74,9 +74,9 @@ pub(super) enum Expected {
     /// The line before a value, and the data.
     Value(Vec<Word>, Arc<[u8]>),
     All(Vec<Expected>),
-    /// What is left of a life, in units of so many milliseconds.
+    /// What is left of a life; the number is the unit, in milliseconds.
     Left(End, u64),
-    /// When a life ends, in units of so many milliseconds.
+    /// When a life ends; the number is the unit, in milliseconds.
     Ends(End, u64),
     /// These keys, and their data where they are asked for, among keys of other users; in this order, or in any.
     Keys {
@@ -101,7 +101,7 @@ pub(super) struct Sent {
 const SLACK: u64 = 1000;
 
 impl Sent {
-    /// Whether so many milliseconds may be left before `end`.
+    /// Whether `left` milliseconds may be left before `end`.
     pub fn may_be_left(self, end: End, left: u64) -> bool {
         let least = end.low.saturating_sub(self.to + SLACK);
         let most = (end.high + SLACK).saturating_sub(self.from);

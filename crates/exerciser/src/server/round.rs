@@ -31,7 +31,7 @@ pub(super) enum End {
     Kill(Duration),
     /// In order, amid requests.
     Stop(Duration),
-    /// In order, after so many turns of each user.
+    /// In order, after this number of turns of each user.
     Idle(u64),
     /// The same, after a backup, which then takes the pool's place.
     Restore(u64),
@@ -201,7 +201,7 @@ impl Exercise {
         Ok(())
     }
 
-    /// Stops a server that nobody asks anything.
+    /// Stops a server to which no user has sent anything that is not answered.
     fn stop(&self, server: Server, end: End, random: &mut Random) -> Result<(), String> {
         let restores = matches!(end, End::Restore(_));
         if restores {

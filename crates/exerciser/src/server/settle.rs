@@ -93,7 +93,7 @@ fn is(item: Option<&Item>, seen: Option<&Seen>) -> bool {
     may_be_left && seen.data == item.data && seen.more.as_ref().is_none_or(is_more)
 }
 
-/// What a place holds once so many of the steps are carried out.
+/// What each place holds after a number of steps.
 type Versions = BTreeMap<Place, Vec<(usize, Option<Item>)>>;
 
 fn at(versions: &[(usize, Option<Item>)], done: usize) -> &Option<Item> {
@@ -149,7 +149,7 @@ fn decide(user: &mut User, steps: &[Step], seen: &[Vec<Option<Seen>>; 2]) -> Res
     for (place, of_place) in &versions {
         let may_be = (0..=done).filter(|&done| holds(place, of_place, done));
         text += &format!(
-            "\n  database {} key {}: {}; it was {}; as after so many steps: {:?}",
+            "\n  database {} key {}: {}; it was {}; which it holds after these numbers of steps: {:?}",
             place.0,
             shown(&user.keys.all[place.1]),
             in_words(seen(place)),

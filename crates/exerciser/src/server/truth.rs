@@ -22,7 +22,7 @@ pub(super) struct End {
 }
 
 impl End {
-    /// So many milliseconds after the server reads a request that is sent from now on.
+    /// `milliseconds` after the server reads a request that is sent from now on.
     pub fn after(milliseconds: u64) -> End {
         let low = now() + milliseconds;
         End {

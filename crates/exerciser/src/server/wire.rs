@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// So many bytes, and the end of the line.
+    /// Reads `len` bytes, and the end of the line.
     fn data(&mut self, len: usize) -> io::Result<Vec<u8>> {
         let mut data = vec![0; len + 2];
         self.read.read_exact(&mut data)?;

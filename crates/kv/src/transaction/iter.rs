@@ -12,8 +12,8 @@ use index::{Batch, Direction, ReadAhead};
 use std::cell::RefCell;
 use std::ops::Bound;
 
-/// A double-ended iterator over the entries that a transaction sees between two bounds, in key order, which owns what it
-/// yields.
+/// A double-ended iterator over the entries that a transaction sees between two bounds, in key order, which owns what
+/// it yields.
 ///
 /// An error ends the iteration after it has been yielded once.
 pub struct TransactionRange<'t> {

@@ -4,12 +4,13 @@ use std::ops::{Bound, RangeBounds};
 
 /// A type of keys: each has its bytes, and these are ordered as the keys are.
 ///
-/// Unsigned integers are big-endian; signed ones too, with the sign bit turned over; `false` comes before `true`; text and
-/// bytes are what they are. A tuple is one part after the other. A part that says where it ends, as an integer does, is
-/// written as it is; text and bytes, unless they come last, with each zero byte as `00 ff` and `00 00` at their end.
+/// Unsigned integers are big-endian; signed ones too, with the sign bit turned over; `false` comes before `true`; text
+/// and bytes are what they are. A tuple is one part after the other. A part that says where it ends, as an integer
+/// does, is written as it is; text and bytes, unless they come last, with each zero byte as `00 ff` and `00 00` at
+/// their end.
 ///
-/// The feature `derive` has `#[derive(Key)]` for structs, which are written as tuples of their fields, and for enums, whose
-/// first byte is the variant's number. Fields in another order, and variants before others, make other bytes.
+/// The feature `derive` has `#[derive(Key)]` for structs, which are written as tuples of their fields, and for enums,
+/// whose first byte is the variant's number. Fields in another order, and variants before others, make other bytes.
 #[cfg_attr(
     feature = "derive",
     doc = "```

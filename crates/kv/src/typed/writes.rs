@@ -35,8 +35,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
         self.map.update(bytes_of(key), self.value(value)?)
     }
 
-    /// Replaces `expected` by `new`, either of which may be absent (`None`); `false`, and nothing changed, if the key holds
-    /// something else. Values are compared as bytes.
+    /// Replaces `expected` by `new`, either of which may be absent (`None`); `false`, and nothing changed, if the key
+    /// holds something else. Values are compared as bytes.
     ///
     /// # Errors
     ///
@@ -47,8 +47,8 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
             .compare_and_swap(bytes_of(key), bytes(expected)?, bytes(new)?)
     }
 
-    /// Replaces the key's value by what the closure makes of it, atomically, and returns the new value; `None`, before and
-    /// after: the key is absent. The closure runs under the lock on the key and perhaps more than once, as that of
+    /// Replaces the key's value by what the closure makes of it, atomically, and returns the new value; `None`, before
+    /// and after: the key is absent. The closure runs under the lock on the key and perhaps more than once, as that of
     /// [`Map::edit_with`](crate::Map::edit_with) does.
     ///
     /// ```

@@ -182,8 +182,8 @@ fn number(value: Option<Vec<u8>>) -> u64 {
         .map_or(0, u64::from_le_bytes)
 }
 
-/// Threads move amounts between accounts of two maps by batches that expect what they have read, beside writers of single
-/// keys. No amount is lost or made, at the end and in every snapshot.
+/// Threads move amounts between accounts of two maps by batches that expect what they have read, beside writers of
+/// single keys. No amount is lost or made, at the end and in every snapshot.
 #[test]
 fn nothing_is_lost_between_accounts() -> Outcome {
     const ACCOUNTS: u64 = 6;

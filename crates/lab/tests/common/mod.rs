@@ -47,7 +47,8 @@ impl Lab {
     }
 }
 
-/// The program that has the server, beside the one under test. Where only this crate's tests are built, it is built first.
+/// The program that has the server, beside the one under test. Where only this crate's tests are built, it is built
+/// first.
 pub fn wollemi() -> PathBuf {
     let lab = PathBuf::from(env!("CARGO_BIN_EXE_wollemi-lab"));
     let program = lab.with_file_name("wollemi");

@@ -180,8 +180,8 @@ impl Drop for PoolFile {
 ///
 /// # Errors
 ///
-/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) where something has the name, and what the file system fails with. On
-/// an error the file has its old name.
+/// [`AlreadyExists`](io::ErrorKind::AlreadyExists) where something has the name, and what the file system fails with.
+/// On an error the file has its old name.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // Not every file system can; but then it can link.

@@ -176,8 +176,8 @@ impl Header {
         });
     }
 
-    /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored that
-    /// and not made it durable, and what is in those pages soon depends on it.
+    /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored
+    /// that and not made it durable, and what is in those pages soon depends on it.
     pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
         media.unmissed(
             Lacks::Fence,

@@ -4,8 +4,8 @@
 //! file, so the kernel takes it back when the process dies, but only while it takes the process apart: an opening right
 //! after a `kill -9` waits for that.
 //!
-//! I1 A file is used only if its path led to it after it was locked. Programs that replace a pool's file (`compact`) hold
-//!    the old file's lock until the new one has the name.
+//! I1 A file is used only if its path led to it after it was locked. Programs that replace a pool's file (`compact`)
+//!    hold the old file's lock until the new one has the name.
 
 use super::ErrorKind;
 use crate::platform;

@@ -1,5 +1,5 @@
-//! When an item was last asked for, and whether it was since it was stored: what memcached's meta commands tell by `h` and
-//! `l`. Volatile and approximate: it is not worth a write to the pool.
+//! When an item was last asked for, and whether it was since it was stored: what memcached's meta commands tell by `h`
+//! and `l`. Volatile and approximate: it is not worth a write to the pool.
 //!
 //! A table of fixed size, one word a slot. A key whose slot another key has taken since counts as not asked for, and
 //! last touched when the server started.

@@ -1,7 +1,7 @@
 //! The places of scans that have not ended. As a cursor is a number and a place is a key, the server keeps the keys.
 //!
-//! A scan has one place, whatever its pages: a cursor that was gone on from is *spent*, and kept for a while only for who asks
-//! again because the answer was lost.
+//! A scan has one place, whatever its pages: a cursor that was gone on from is *spent*, and kept for a while only for
+//! who asks again because the answer was lost.
 //!
 //! I1 A number is given once. Numbers begin at random, so that one of an earlier server is nobody's, and are far below
 //!    2^53, so that clients which count in floating point keep them.

@@ -24,8 +24,8 @@ type Begun = Vec<(usize, Arc<Store>, Before)>;
 pub enum NotMade {
     /// Nothing of it is done, nor will be: clients read that the command failed.
     Refused(String),
-    /// It is committed, and some of it is not done yet: the next opening of the database does it. Nothing can be written
-    /// before.
+    /// It is committed, and some of it is not done yet: the next opening of the database does it. Nothing can be
+    /// written before.
     Unfinished(String),
 }
 
@@ -67,8 +67,8 @@ pub struct Databases {
     memory: Memory,
 }
 
-/// With the count of its items begun: an empty one's is through, before anybody writes. What is damaged stays uncounted;
-/// requests will say what is wrong.
+/// With the count of its items begun: an empty one's is through, before anybody writes. What is damaged stays
+/// uncounted; requests will say what is wrong.
 fn begun(store: Store) -> Store {
     let _ = store.count_on(1);
     store
@@ -88,8 +88,8 @@ fn map_error(error: wollemi::Error) -> Error {
 }
 
 impl Databases {
-    /// Database 0 in the map of this name, which is made if it is not there, and the others that are there already. `index`
-    /// is to hold those that are made.
+    /// Database 0 in the map of this name, which is made if it is not there, and the others that are there already.
+    /// `index` is to hold those that are made.
     pub fn open(
         db: &Db,
         name: &str,
@@ -202,8 +202,8 @@ impl Databases {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does several things while nobody does anything else. Waits for what is under way, and all others wait for it: one
-    /// write that stalls then holds up every client.
+    /// Does several things while nobody does anything else. Waits for what is under way, and all others wait for it:
+    /// one write that stalls then holds up every client.
     pub fn alone(&self) -> ShardedLockWriteGuard<'_, ()> {
         let alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
         self.turns_alone.fetch_add(1, Ordering::Relaxed);
@@ -316,7 +316,8 @@ mod tests {
         databases.expect("it is empty")
     }
 
-    /// What an empty map is filled with counts from the first item on: nobody need wait for the count beside the clients.
+    /// What an empty map is filled with counts from the first item on: nobody need wait for the count beside the
+    /// clients.
     #[test]
     fn an_empty_map_is_counted_from_the_start() {
         let databases = open(&Db::anonymous().expect("memory"));
@@ -344,8 +345,8 @@ mod tests {
         }
     }
 
-    /// While a map is being made, the databases that are there are selected and listed, and two clients that select a new
-    /// one get the same.
+    /// While a map is being made, the databases that are there are selected and listed, and two clients that select a
+    /// new one get the same.
     #[test]
     fn databases_are_selected_while_another_is_made() {
         let ((making, is_made), (go_on, let_on)) = (channel(), channel());

@@ -1,7 +1,8 @@
 //! How much the items may take, and who goes when that is too much.
 //!
-//! An item takes what its key and its value take, and [`PLACE`] bytes for its place in the index. A write says beforehand
-//! by how much items may grow by it ([`Memory::reserve`]), and is carried out when that fits beside all that is there.
+//! An item takes what its key and its value take, and [`PLACE`] bytes for its place in the index. A write says
+//! beforehand by how much items may grow by it ([`Memory::reserve`]), and is carried out when that fits beside all that
+//! is there.
 //!
 //! I1 While nobody lowers the limit and all items are counted, `used + reserved` is at most the limit whenever a write
 //!    has been let in, and no write takes more than it has reserved: what is used never exceeds the limit.
@@ -131,8 +132,8 @@ impl Memory {
         self.refused.load(Ordering::Relaxed)
     }
 
-    /// Makes room for items to grow by this many bytes, or says that there is none; `stores` are those of all databases,
-    /// with their numbers. The caller may write, holds back no edits, and has no other room.
+    /// Makes room for items to grow by this many bytes, or says that there is none; `stores` are those of all
+    /// databases, with their numbers. The caller may write, holds back no edits, and has no other room.
     pub fn reserve(&self, stores: &dyn Fn() -> Stores, bytes: u64, now: u64) -> Result<Room<'_>, Failure> {
         let limit = self.limit();
         if limit == 0 || bytes == 0 {

@@ -7,9 +7,9 @@
 //!    count) is as it was before if it is not.
 //! I4 A unique is taken inside the edit, under the lock on the key: of two items of one key the later has the larger.
 //!
-//! Here: what a store is, and an edit of one item. Beside it: memcached's classic commands (`classic`), items stored together
-//! (`puts`), reading (`reads`), removing (`removal`, `evict`), what the record keeps (`recorded`), transactions (`transact`).
-//! Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
+//! Here: what a store is, and an edit of one item. Beside it: memcached's classic commands (`classic`), items stored
+//! together (`puts`), reading (`reads`), removing (`removal`, `evict`), what the record keeps (`recorded`),
+//! transactions (`transact`). Not here: the words of the protocol (`parse`, `session`), the layouts (`item`, `record`).
 
 pub mod classic;
 mod count;

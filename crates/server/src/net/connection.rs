@@ -40,8 +40,8 @@ const PARTING: Duration = Duration::from_secs(1);
 const PIPELINE: usize = 256;
 const CROWD: u64 = 4;
 
-/// What has been read and not yet answered: the bytes from `begin` on. The space behind them is not touched before bytes
-/// arrive there, so that it takes no memory.
+/// What has been read and not yet answered: the bytes from `begin` on. The space behind them is not touched before
+/// bytes arrive there, so that it takes no memory.
 struct Input {
     bytes: Vec<u8>,
     begin: usize,

@@ -27,7 +27,7 @@ const MODE: u32 = 0o700;
 pub enum Address {
     /// An internet address and a port.
     Tcp(SocketAddr),
-    /// The file of a unix socket. It is made, for its owner alone; one that nobody listens on is replaced.
+    /// The file of a unix socket. It is made, for its owner alone; one on which no process listens is replaced.
     Unix(PathBuf),
 }
 

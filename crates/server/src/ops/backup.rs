@@ -1,11 +1,13 @@
 //! Backups of all databases while clients are served: one at a time, each on a thread of its own.
 //!
-//! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each transaction
-//!    whole or not at all: the moment is taken while nobody acts alone. Of one that a transaction asks for it is after that.
+//! I1 What a backup holds is one moment of all databases, between the request for it and its answer, with each
+//!    transaction whole or not at all: the moment is taken while nobody acts alone. Of one that a transaction asks for
+//!    it is after that.
 //! I2 No worker waits for a backup. Who asks with `SAVE` waits, and nobody else.
 //! I3 A server that has ended has no backup under way.
 //!
-//! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands (`redis::backup`).
+//! Not here: how a moment is taken and what becomes of it, which the configuration says; the commands
+//! (`redis::backup`).
 
 use crate::clock::now;
 use crate::items::databases::Databases;
@@ -130,8 +132,8 @@ impl Backups {
         }
     }
 
-    /// Begins a backup, of this moment, in which nobody acts alone, or else of a later one; who wants to know what comes of it
-    /// waits for the answer.
+    /// Begins a backup, of this moment, in which nobody acts alone, or else of a later one; who wants to know what
+    /// comes of it waits for the answer.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! What may happen at every request is told seldom: a flood of requests that fail shall neither fill the log nor have the
-//! workers do little but write it.
+//! What may happen at every request is told seldom: a flood of requests that fail shall neither fill the log nor have
+//! the workers do little but write it.
 //!
 //! What only the client has done wrong, it is told; here it is of the lowest level.
 

@@ -1,7 +1,7 @@
 //! Requests of HTTP that arrive where memcached's or Redis's protocol is spoken.
 //!
-//! A web page can make a browser send requests to servers that only the browser's machine reaches. Such a request begins
-//! with `POST / HTTP/1.1`, and its body holds whatever the page wants. Read as lines of memcached's or Redis's
+//! A web page can make a browser send requests to servers that only the browser's machine reaches. Such a request
+//! begins with `POST / HTTP/1.1`, and its body holds whatever the page wants. Read as lines of memcached's or Redis's
 //! protocol, the headers would be errors, one a line, and the body would be carried out. So the connection ends at the
 //! first line that is HTTP's, as with both servers: nothing behind it is read, and the client gets no answer to it.
 
@@ -11,8 +11,8 @@ use crate::net::clients::Client;
 use crate::ops::seldom::Seldom;
 use crate::ops::shared::Worker;
 
-/// Whether a request that is no command of ours is one of HTTP: a request line, whose last word names HTTP's version, or
-/// what Redis takes for one: `POST`, or the header `Host:`.
+/// Whether a request that is no command of ours is one of HTTP: a request line, whose last word names HTTP's version,
+/// or what Redis takes for one: `POST`, or the header `Host:`.
 pub fn is_http<'w>(words: impl Iterator<Item = &'w [u8]>) -> bool {
     let (mut first, mut last) = (None, None);
     for word in words {

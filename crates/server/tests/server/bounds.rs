@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use wollemi_server::{Address, Config, Error, Protocol, Server, Shutdown};
 
-/// A client that asks for much and reads nothing holds up nobody else, and gets everything once it reads. What waits for
-/// it in the server is bounded: it asks for 4 GiB here.
+/// A client that asks for much and reads nothing holds up nobody else, and gets everything once it reads. What waits
+/// for it in the server is bounded: it asks for 4 GiB here.
 #[test]
 fn slow_readers_wait_alone() {
     let server = Running::over(

@@ -38,8 +38,8 @@ impl Index for Held {
     }
 }
 
-/// While the count is not through, numbers of items are too small, and are not said to be exact; nobody waits for it. Once it
-/// is, they are.
+/// While the count is not through, numbers of items are too small, and are not said to be exact; nobody waits for it.
+/// Once it is, they are.
 #[test]
 fn numbers_are_exact_once_they_are_said_to_be() {
     let index = Model::new();

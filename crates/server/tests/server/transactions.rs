@@ -75,8 +75,8 @@ fn a_transaction_sees_what_it_has_written() {
     client.ask("select 5\r\nget a\r\n", "+OK\r\n$5\r\nother\r\n");
 }
 
-/// A transaction that is committed and not carried out is not answered as one that changed nothing: its error has a code
-/// of its own, and the database that it selected stays selected.
+/// A transaction that is committed and not carried out is not answered as one that changed nothing: its error has a
+/// code of its own, and the database that it selected stays selected.
 #[test]
 fn a_transaction_that_is_unfinished_is_told_as_committed() {
     let pool = Pool::new();
@@ -135,8 +135,8 @@ fn a_transaction_that_fails_has_changed_nothing() {
     );
 }
 
-/// A transaction that changes more than it may is refused as a whole, also when what it removes in the end would bring it
-/// below that again: something was not kept by then.
+/// A transaction that changes more than it may is refused as a whole, also when what it removes in the end would bring
+/// it below that again: something was not kept by then.
 #[test]
 fn too_large_a_transaction_is_refused_whatever_it_removes() {
     let committed = Arc::default();

@@ -1,4 +1,5 @@
-//! Commands that walk keys, beside other clients of the same worker: one turn of theirs visits a bounded number of keys.
+//! Commands that walk keys, beside other clients of the same worker: one turn of theirs visits a bounded number of
+//! keys.
 
 use crate::support::{Client, PATIENCE, Running, with_redis};
 use index::model::Model;

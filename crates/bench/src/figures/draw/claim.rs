@@ -1,11 +1,10 @@
 //! A paper's number beside ours, and whether they agree.
 //!
-//! A ratio of ours is known as near as it promises (`ratio`), a paper's as near as its digits say. They agree where these
-//! meet, unless ours could as well be no difference at all, and differ where they do not meet. What a paper has as the
-//! greatest of its places is held against the greatest of ours, where these lie on a line, and is not contradicted by a
-//! smaller one: its places are others. A value that does not
-//! depend on the memory's pace is known within the rounds' extremes. A time by itself is not judged: it is another
-//! machine's.
+//! A ratio of ours is known as near as it promises (`ratio`), a paper's as near as its digits say. They agree where
+//! these meet, unless ours could as well be no difference at all, and differ where they do not meet. What a paper has
+//! as the greatest of its places is held against the greatest of ours, where these lie on a line, and is not
+//! contradicted by a smaller one: its places are others. A value that does not depend on the memory's pace is known
+//! within the rounds' extremes. A time by itself is not judged: it is another machine's.
 
 use super::panel::rows;
 use crate::figures::cell::Kept;
@@ -183,8 +182,8 @@ mod tests {
 
     const INTERVAL: fn(f64, f64) -> Interval = |low, high| Interval { low, high };
 
-    /// What a ratio promises decides: they agree where the promise meets the paper's digits and rules out that there is no
-    /// difference, and nothing can be told of what promises nothing, or too much.
+    /// What a ratio promises decides: they agree where the promise meets the paper's digits and rules out that there is
+    /// no difference, and nothing can be told of what promises nothing, or too much.
     #[test]
     fn ratios_are_judged_by_what_they_promise() {
         let paper = Said::Number("1.3");
@@ -252,8 +251,8 @@ mod tests {
         }
     }
 
-    /// Series are set in ratio within a place, places within a series: what met both sides alike is no noise of either, but
-    /// what met one place in one round is of the other's.
+    /// Series are set in ratio within a place, places within a series: what met both sides alike is no noise of either,
+    /// but what met one place in one round is of the other's.
     #[test]
     fn ratios_are_of_series_or_of_places() {
         let directory = tempfile::tempdir().unwrap();

@@ -126,8 +126,8 @@ mod tests {
     use crate::figures::plan::{Measure, Panel, Point};
     use crate::figures::svg::Shape;
 
-    /// A panel of counters that no run had is left out, and what the paper says of it; a figure says in how many rounds and with what it was measured, and where
-    /// the memory's pace drifted.
+    /// A panel of counters that no run had is left out, and what the paper says of it; a figure says in how many rounds
+    /// and with what it was measured, and where the memory's pace drifted.
     #[test]
     fn figures_say_what_differs_and_what_is_left_out() {
         let directory = tempfile::tempdir().unwrap();

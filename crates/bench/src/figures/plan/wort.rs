@@ -3,8 +3,8 @@
 use super::{CACHE_MISSES, Figure, MICROS, Maker, Measure, shown};
 use crate::figures::svg::Shape;
 
-/// As many keys as a tree has with the lowest nodes of the paper's 2^27 keys, in which 8 evenly spaced keys meet: fewer by
-/// whole levels of a byte, one or two.
+/// As many keys as a tree has with the lowest nodes of the paper's 2^27 keys, in which 8 evenly spaced keys meet: fewer
+/// by whole levels of a byte, one or two.
 fn shaped_like_the_papers(most: usize) -> usize {
     if most < 1 << 19 { 1 << 11 } else { 1 << 19 }
 }

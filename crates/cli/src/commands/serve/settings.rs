@@ -1,7 +1,8 @@
 //! What applies to `serve`: its flags, else the environment, else a file, else the defaults.
 //!
 //! I1 Every long option of `serve` is a setting, by one name: `--max-connections 5`, `WOLLEMI_MAX_CONNECTIONS=5`, and
-//!    `max-connections = 5` in the file. What the weaker sources say is turned into flags, so that one parser reads all.
+//!    `max-connections = 5` in the file. What the weaker sources say is turned into flags, so that one parser reads
+//!    all.
 //! I2 A setting comes whole from the strongest source that names it, or names one that excludes it.
 //!
 //! Not here: what the settings mean (`commands::serve`, `context`), the file's syntax (`file`).

@@ -150,7 +150,7 @@ fn lock(draw: &mut Draw<'_>, place: Place) -> Command {
     let right = !draw.random.one_in(3);
     let holder = match &old {
         Some(old) if right => old.data.to_vec(),
-        _ => b"somebody else".to_vec(),
+        _ => b"another holder".to_vec(),
     };
     let held = old.filter(|old| *old.data == *holder);
     let expected = int(held.is_some().into());

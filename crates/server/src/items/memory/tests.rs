@@ -132,8 +132,8 @@ fn writes_are_refused_where_nothing_may_go() {
     assert!(databases.room(1 << 40, NOW).is_ok(), "no limit");
 }
 
-/// Where live items may not go, dead ones do, expired or flushed: at once if they are among those that are looked at for
-/// one write, and else for a later one.
+/// Where live items may not go, dead ones do, expired or flushed: at once if they are among those that are looked at
+/// for one write, and else for a later one.
 #[test]
 fn the_dead_go_where_nothing_else_may() {
     let index = Model::new();

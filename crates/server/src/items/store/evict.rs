@@ -16,11 +16,11 @@ pub struct Gone {
 }
 
 impl Store {
-    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there are
-    /// none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells how many
-    /// keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning again. Called
-    /// in no transaction. After an error of the walk `cursor` is at the beginning too, and what it has met until then goes all
-    /// the same.
+    /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them, or else, if there
+    /// are none and live ones may go, a quarter of these: those asked for least, of equals those stored first. Tells
+    /// how many keys it has seen; if they are fewer than `limit`, no more are left, and `cursor` is at the beginning
+    /// again. Called in no transaction. After an error of the walk `cursor` is at the beginning too, and what it has
+    /// met until then goes all the same.
     pub fn evict(
         &self,
         cursor: &mut Vec<u8>,

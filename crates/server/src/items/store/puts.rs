@@ -1,5 +1,5 @@
-//! Items stored whatever is there, several together: what their edits look at is fetched side by side, and most become durable
-//! together.
+//! Items stored whatever is there, several together: what their edits look at is fetched side by side, and most become
+//! durable together.
 
 use super::count::Counting;
 use super::{Failure, Store};
@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 impl Store {
-    /// Stores an item under each of these keys, in their order, each by an edit of its own. `fill` makes the value of the
-    /// `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` is told what came of
-    /// each when all are done.
+    /// Stores an item under each of these keys, in their order, each by an edit of its own. `fill` makes the value of
+    /// the `i`-th, with this unique, perhaps under the locks of several: it is short, and writes no log. `done` is told
+    /// what came of each when all are done.
     pub fn put_many(
         &self,
         keys: &[&[u8]],

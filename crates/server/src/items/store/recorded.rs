@@ -1,8 +1,8 @@
 //! What the record keeps of the items: which uniques may be given, and what a flush has dropped or will drop.
 //!
 //! The record's lock is held while the index writes the record, so that records are stored in the order in which they
-//! are adopted. Edits go on meanwhile, except in two cases: a flush parts all edits into those before it and those after
-//! it, and an edit that finds few uniques left waits for the block that is being reserved.
+//! are adopted. Edits go on meanwhile, except in two cases: a flush parts all edits into those before it and those
+//! after it, and an edit that finds few uniques left waits for the block that is being reserved.
 
 use super::Store;
 use crate::items::record::{self, Record};

@@ -41,8 +41,8 @@ impl Store {
     }
 
     /// Looks at the next keys after `cursor`, at most `limit`, and removes the dead items among them. Fewer keys than
-    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again. It is so too after an error of the
-    /// walk, before which the dead items that it has met are removed.
+    /// `limit` were left if fewer have been seen, and `cursor` is at the beginning again. It is so too after an error
+    /// of the walk, before which the dead items that it has met are removed.
     pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize, now: u64) -> Result<Swept, Failure> {
         // Behind the record, whose key comes first.
         cursor.get_or_insert_with(|| record::KEY.to_vec());

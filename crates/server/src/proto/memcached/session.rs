@@ -57,8 +57,8 @@ impl Session {
         self.worker.add(counter, by);
     }
 
-    /// Whether the request says who the client is, as memcached's `-Y` wants it: a `set` of any key to a user's name and
-    /// password, with a blank between.
+    /// Whether the request says who the client is, as memcached's `-Y` wants it: a `set` of any key to a user's name
+    /// and password, with a blank between.
     pub fn let_in(&self, request: &Request<'_>, out: &mut Vec<u8>) -> bool {
         let said = match request {
             Request::Store {

@@ -240,7 +240,8 @@ fn redis_clients(context: &Context<'_>) -> Vec<Arc<Client>> {
     clients
 }
 
-/// What is told of a client: Redis's fields, in its order. There is no file number to tell, and buffers are not measured.
+/// What is told of a client: Redis's fields, in its order. There is no file number to tell, and buffers are not
+/// measured.
 fn line(client: &Client) -> String {
     let known = client.known();
     let flags = match (known.queued, client.local.starts_with('/')) {

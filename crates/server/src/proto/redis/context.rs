@@ -148,8 +148,8 @@ impl Context<'_> {
     }
 }
 
-/// Whether an item may have this key: the server's own record is under the empty one, and longer keys than an index takes
-/// are never there.
+/// Whether an item may have this key: the server's own record is under the empty one, and longer keys than an index
+/// takes are never there.
 pub fn is_name(key: &[u8]) -> bool {
     !key.is_empty() && key.len() <= index::MAX_KEY
 }

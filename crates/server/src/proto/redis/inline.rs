@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Splits a line into words, which go to `words`; their places there go to `ranges`. `None` where a quote is not closed,
-/// or is followed by something other than a blank.
+/// Splits a line into words, which go to `words`; their places there go to `ranges`. `None` where a quote is not
+/// closed, or is followed by something other than a blank.
 pub fn split(line: &[u8], words: &mut Vec<u8>, ranges: &mut Vec<Range<usize>>) -> Option<()> {
     let mut rest = line;
     loop {

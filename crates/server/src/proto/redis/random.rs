@@ -182,8 +182,8 @@ mod tests {
         counts
     }
 
-    /// Keys that come in clusters, with outliers, are about equally likely: the standard deviation of their chances is a
-    /// third of the mean at most, none comes three times as often as the mean, and no cluster has much more than its
+    /// Keys that come in clusters, with outliers, are about equally likely: the standard deviation of their chances is
+    /// a third of the mean at most, none comes three times as often as the mean, and no cluster has much more than its
     /// share.
     #[test]
     fn clustered_keys_are_about_equally_likely() {

@@ -1,5 +1,6 @@
-//! `EVALSHA` of the three scripts of redis-py's locks, which have been the same since its version 3.5. There are no other
-//! scripts, and no interpreter of any: a script is known by its digest, and what it does is done here, as one edit.
+//! `EVALSHA` of the three scripts of redis-py's locks, which have been the same since its version 3.5. There are no
+//! other scripts, and no interpreter of any: a script is known by its digest, and what it does is done here, as one
+//! edit.
 
 use super::context::{Context, Done, NOT_INTEGER, is_name, retimed};
 use super::parse::Args;

@@ -27,8 +27,8 @@ pub fn mget(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Replies the values of the first keys, which are looked up together, and says of how many: at most [`BATCH`], at least
-/// one, and no more once `enough` bytes of replies wait.
+/// Replies the values of the first keys, which are looked up together, and says of how many: at most [`BATCH`], at
+/// least one, and no more once `enough` bytes of replies wait.
 pub fn mget_each(context: &mut Context<'_>, keys: &[&[u8]], enough: usize) -> Result<usize, Wrong> {
     let keys = &keys[..keys.len().min(BATCH)];
     if context.state.store.in_transaction() {

@@ -139,7 +139,8 @@ pub fn unwatch(context: &mut Context<'_>, _: Args<'_>) -> Done {
     Ok(())
 }
 
-/// The most bytes by which items may grow by `EXEC`: none where it will be refused. The caller lets nobody act beside it.
+/// The most bytes by which items may grow by `EXEC`: none where it will be refused. The caller lets nobody act beside
+/// it.
 pub fn growth(context: &Context<'_>) -> u64 {
     let Some(queue) = context.state.queue.as_ref().filter(|queue| !queue.refused) else {
         return 0;

@@ -1,8 +1,8 @@
 //! Walks over keys: one turn of them visits a bounded number of keys, the dead included, so that other clients are
 //! served in between.
 //!
-//! I1 A walk shows each transaction whole or not at all: if a client has acted alone between two of its turns, it begins
-//!    anew; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
+//! I1 A walk shows each transaction whole or not at all: if a client has acted alone between two of its turns, it
+//!    begins anew; and after [`TRIES`] of these, as within `EXEC`, it is one turn, however long.
 
 use super::context::{Context, Done, Wrong, bounded};
 use super::glob;
@@ -23,8 +23,8 @@ const TRIES: usize = 3;
 /// The keys that are left to visit.
 pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// Visits live items between the bounds, in order, until told to break, though at most `most` keys, live or dead. Whether
-/// this was all; if not, the bounds are those of what is left.
+/// Visits live items between the bounds, in order, until told to break, though at most `most` keys, live or dead.
+/// Whether this was all; if not, the bounds are those of what is left.
 pub fn walk(
     context: &Context<'_>,
     bounds: &mut Bounds,

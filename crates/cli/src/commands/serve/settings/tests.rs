@@ -81,8 +81,8 @@ fn what_is_shown_can_be_read() {
     assert!(without_sources(&text_of_first).len() > 10);
 }
 
-/// A setting is not only weaker than its own flag, but also than one that excludes it; a variable can take back what the
-/// file has switched on.
+/// A setting is not only weaker than its own flag, but also than one that excludes it; a variable can take back what
+/// the file has switched on.
 #[test]
 fn what_excludes_a_setting_is_stronger_too() {
     let (_directory, path) = file("redis = '127.0.0.1:1'\nallow-remote = true\n");

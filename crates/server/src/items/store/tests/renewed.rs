@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicBool;
 /// Larger than any unique that a test comes to.
 const LATER: u64 = 1 << 40;
 
-/// A reference index in which, once `renews` is set, each item that the next scan visits is stored again when it has ended.
+/// A reference index in which, once `renews` is set, each item that the next scan visits is stored again when it has
+/// ended.
 struct Renewing {
     index: Model,
     renews: Arc<AtomicBool>,

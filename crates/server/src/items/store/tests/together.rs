@@ -3,8 +3,8 @@
 use super::*;
 use index::Error;
 
-/// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and some
-/// of them then fail.
+/// A reference index in which some keys' writes are decided twice, as where a full pool is given room meanwhile, and
+/// some of them then fail.
 #[derive(Default)]
 struct Short(Model);
 
@@ -30,8 +30,8 @@ fn bytes(items: &[(&str, &str)]) -> u64 {
     each.map(|bytes| bytes as u64 + crate::items::item::PLACE).sum()
 }
 
-/// One that fails, and one whose place holds something else, have their own answers, and what they were stays; the others
-/// are stored; and all are counted as they then are.
+/// One that fails, and one whose place holds something else, have their own answers, and what they were stays; the
+/// others are stored; and all are counted as they then are.
 #[test]
 fn those_that_fail_leave_the_others_alone() {
     let index = Short::default();
