@@ -37,7 +37,8 @@ pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
 #[derive(Debug)]
 #[must_use = "an overlay changes nothing before it is committed"]
 pub struct Overlay {
-    maps: BTreeMap<String, Layer>,
+    /// In the order in which the maps were first changed.
+    maps: Vec<Layer>,
     /// The most bytes that the changes of one map may have.
     most: usize,
     /// There was more, and something is missing.
@@ -51,6 +52,13 @@ struct Layer {
     changes: Changes,
     /// Of keys and values.
     bytes: usize,
+}
+
+impl Layer {
+    /// Whether it is of this map. All handles to a map share its index, also where another database has one of this name.
+    fn is_of(&self, map: &Map) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.map.index), Arc::as_ptr(&map.index))
+    }
 }
 
 impl Default for Overlay {
@@ -69,7 +77,7 @@ impl Overlay {
     /// [outgrown](Overlay::is_outgrown): it keeps no further values and cannot be committed.
     pub fn within(most: usize) -> Overlay {
         Overlay {
-            maps: BTreeMap::new(),
+            maps: Vec::new(),
             most,
             outgrown: false,
         }
@@ -77,7 +85,8 @@ impl Overlay {
 
     /// The changes of a map, if there are any.
     pub(crate) fn of(&self, map: &Map) -> Option<&Changes> {
-        self.maps.get(map.name()).map(|layer| &layer.changes)
+        let layer = self.maps.iter().find(|layer| layer.is_of(map));
+        layer.map(|layer| &layer.changes)
     }
 
     /// What a key was changed to, if it was.
@@ -87,17 +96,16 @@ impl Overlay {
 
     /// Changes a key.
     pub(crate) fn set(&mut self, map: &Map, key: &[u8], value: Option<&[u8]>) {
-        if !self.maps.contains_key(map.name()) {
-            let layer = Layer {
+        let place = self.maps.iter().position(|layer| layer.is_of(map));
+        let place = place.unwrap_or_else(|| {
+            self.maps.push(Layer {
                 map: map.clone(),
                 changes: Changes::new(),
                 bytes: 0,
-            };
-            self.maps.insert(map.name().to_owned(), layer);
-        }
-        let Some(layer) = self.maps.get_mut(map.name()) else {
-            return;
-        };
+            });
+            self.maps.len() - 1
+        });
+        let layer = &mut self.maps[place];
         let len = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
         let full = layer.bytes > self.most;
         if full && value.is_some() {
@@ -217,7 +225,7 @@ impl Overlay {
 
     /// How many keys are changed.
     pub fn len(&self) -> usize {
-        self.maps.values().map(|layer| layer.changes.len()).sum()
+        self.maps.iter().map(|layer| layer.changes.len()).sum()
     }
 
     /// Whether nothing is changed.
@@ -227,17 +235,17 @@ impl Overlay {
 
     /// Bytes of the changed keys and of their values.
     pub fn bytes(&self) -> usize {
-        self.maps.values().map(|layer| layer.bytes).sum()
+        self.maps.iter().map(|layer| layer.bytes).sum()
     }
 
     /// Whether there are more bytes than there may be.
     pub fn is_outgrown(&self) -> bool {
-        self.outgrown || self.maps.values().any(|layer| layer.bytes > self.most)
+        self.outgrown || self.maps.iter().any(|layer| layer.bytes > self.most)
     }
 
     /// The changes, as a commit makes them.
     pub(crate) fn into_changes(self) -> Arc<[KeyState]> {
-        let layers = self.maps.into_values();
+        let layers = self.maps.into_iter();
         layers
             .flat_map(|Layer { map, changes, .. }| {
                 changes.into_iter().map(move |(key, value)| KeyState {
@@ -256,7 +264,8 @@ impl<M: Media> Db<M> {
     ///
     /// # Errors
     ///
-    /// As [`Batch::commit`](crate::Batch::commit); [`Error::OverlayOutgrown`], which has changed nothing.
+    /// As [`Batch::commit`](crate::Batch::commit), [`Error::OtherDatabase`] among them; [`Error::OverlayOutgrown`]. Nothing
+    /// was changed then.
     pub fn commit(&self, overlay: Overlay) -> Result<(), Error> {
         if overlay.is_outgrown() {
             return Err(Error::OverlayOutgrown(overlay.most));
@@ -328,6 +337,25 @@ mod tests {
         assert!(overlay.is_outgrown());
         assert!(matches!(db.commit(overlay), Err(Error::OverlayOutgrown(10))));
         assert_eq!(map.count()?, 1);
+        Ok(())
+    }
+
+    /// Maps of the same name in two databases are two maps: each shows its own changes, and a commit to either database
+    /// changes nothing of the other.
+    #[test]
+    fn maps_of_other_databases_are_refused() -> Result<(), Error> {
+        let databases = [Db::anonymous()?, Db::anonymous()?];
+        let [ours, theirs] = [databases[0].map("map")?, databases[1].map("map")?];
+        let mut overlay = Overlay::new();
+        overlay.edit(&ours, b"a", &mut Upsert(b"ours"))?;
+        assert!(overlay.read(&theirs, b"a", |value| value.is_none())?);
+        overlay.edit(&theirs, b"b", &mut Upsert(b"theirs"))?;
+        assert!(overlay.read(&ours, b"b", |value| value.is_none())?);
+        assert!(matches!(
+            databases[0].commit(overlay),
+            Err(Error::OtherDatabase(_))
+        ));
+        assert!(ours.is_empty()? && theirs.is_empty()?);
         Ok(())
     }
 
