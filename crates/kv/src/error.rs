@@ -18,8 +18,8 @@ pub enum Error {
     /// An operation on a map failed; it changed nothing.
     #[error(transparent)]
     Index(#[from] index::Error),
-    /// The map cannot be dropped while somebody holds it, or a snapshot that shows it.
-    #[error("map '{0}': still in use: drop every handle to it, and every snapshot, first")]
+    /// The map cannot be dropped while there is a handle to it, or a snapshot, or a view of one.
+    #[error("map '{0}': still in use: drop every handle to it, and every snapshot with its views, first")]
     MapInUse(String),
     /// The map is held by an index that this program does not know.
     #[error("map '{name}': an index of kind {kind}, which this program does not know: use a newer Wollemi")]

@@ -280,3 +280,27 @@ fn maps_stay_while_a_snapshot_lives() -> Outcome {
     assert!(db.drop_map("old")?);
     Ok(())
 }
+
+/// A view and an iterator of it show what was there when their snapshot is gone, in another thread, too; no map can be
+/// dropped until they are gone.
+#[test]
+fn a_view_outlives_its_snapshot() -> Outcome {
+    let db = Db::anonymous()?;
+    let map = db.map("map")?;
+    db.map("another")?;
+    map.load([("a", "1"), ("b", "2"), ("c", "3")])?;
+    let view = db.snapshot()?.view(&map)?;
+    let rest = view.range("b"..);
+    map.remove("b")?;
+    map.upsert("c", "changed")?;
+    assert_eq!(view.get("b")?, Some(b"2".to_vec()));
+    drop(view);
+    map.upsert("a", "changed")?;
+    assert!(matches!(db.drop_map("another"), Err(Error::MapInUse(_))));
+    let shown = std::thread::spawn(move || rest.collect::<Result<Vec<Entry>, _>>());
+    let shown = shown.join().expect("no panic")?;
+    let expected = [("b", "2"), ("c", "3")].map(|(key, value)| (key.into(), value.into()));
+    assert_eq!(shown, expected);
+    assert!(db.drop_map("another")?);
+    Ok(())
+}
