@@ -82,7 +82,10 @@ impl IndexKind {
     /// Whether its objects are the nodes and leaf arrays of a radix tree, which [`name_object`](IndexKind::name_object)
     /// names.
     pub fn is_radix(self) -> bool {
-        !self.name().starts_with("dptree")
+        #[cfg(feature = "papers")]
+        return self.root_kind() != dptree::KIND;
+        #[cfg(not(feature = "papers"))]
+        return true;
     }
 
     /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing
