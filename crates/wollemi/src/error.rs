@@ -1,0 +1,126 @@
+//! What the database can fail with.
+
+use crate::IndexKind;
+
+/// The longest name of a map, in bytes.
+pub const MAX_NAME: usize = heap::MAX_NAME;
+
+/// Why a call on a database or a map failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The pool could not be opened, created or grown: no such file, not a pool, in use, damaged, no space.
+    #[error(transparent)]
+    Pool(#[from] pmem::pool::Error),
+    /// The heap could not serve: its directory or its pages do not make sense, or it is full.
+    #[error(transparent)]
+    Heap(#[from] heap::Error),
+    /// An operation on a map failed; it changed nothing.
+    #[error(transparent)]
+    Index(#[from] index::Error),
+    /// The map cannot be dropped while there is a handle to it, or a snapshot, or a view of one.
+    #[error("map '{0}': still in use: drop every handle to it, and every snapshot with its views, first")]
+    MapInUse(String),
+    /// The map is held by an index that this program does not know.
+    #[error("map '{name}': an index of kind {kind}, which this program does not know: use a newer Wollemi")]
+    OtherKind {
+        /// The map's name.
+        name: String,
+        /// The kind of its index.
+        kind: u32,
+    },
+    /// The map is held by an index that this program is built without (Cargo features `papers` and, for ablations,
+    /// `ablations`).
+    #[error("map '{name}': held by {index}")]
+    LeftOut {
+        /// The map's name.
+        name: String,
+        /// What holds it, and who has it.
+        index: String,
+    },
+    /// The map is held by another index than the one that was asked for.
+    #[error("map '{name}': held by the index '{found}', not by '{wanted}'")]
+    OtherIndex {
+        /// The map's name.
+        name: String,
+        /// What holds it.
+        found: IndexKind,
+        /// What was asked for.
+        wanted: IndexKind,
+    },
+    /// The map belongs to another database than the batch, the transaction or the snapshot that it was given to.
+    #[error("map '{0}': of another database")]
+    OtherDatabase(String),
+    /// What a transaction has read was changed by another writer before it was committed, also in the last of the tries
+    /// that it had. Nothing was changed. Run it again.
+    #[error("map '{map}': key '{}' was changed while a transaction that has read it was running; run it again", key.escape_ascii())]
+    Conflict {
+        /// The map's name.
+        map: String,
+        /// The key; or, while another commit is about to change a key of the same hash, one that was read.
+        key: Vec<u8>,
+    },
+    /// The batch or transaction is committed, but not all of its changes could be made: the pool is damaged, or was
+    /// full although room had been set apart. The next opening of the database makes them, given room; until then all
+    /// writes fail.
+    #[error(
+        "the changes are committed, and the next opening of the database will complete them, given room; until then nothing can be written: {0}"
+    )]
+    Unfinished(Box<Error>),
+    /// There is a map of this name already, and what was to be made is another.
+    #[error("map '{0}': there already")]
+    MapExists(String),
+    /// The map holds values that were not put by an [`Expiring`](crate::Expiring).
+    #[error("map '{0}': a value was put that says nothing of its end")]
+    NotExpiring(String),
+    /// What a [bounded](crate::Db::snapshot_within) snapshot would have to keep takes more bytes than it may: it shows
+    /// nothing any more. Drop it, which gives the memory back.
+    #[error("snapshot: to keep what was changed since takes more than the {0} bytes that it may")]
+    SnapshotOutgrown(u64),
+    /// An [`Overlay`](crate::Overlay) has more bytes of changes to one map than it may. Nothing was changed.
+    #[error("overlay: the changes of a map take more than the {0} bytes that they may")]
+    OverlayOutgrown(usize),
+    /// A backup could not be read or written.
+    #[error("backup: {0}")]
+    Backup(#[source] std::io::Error),
+    /// What was to be restored is no backup, or a damaged one.
+    #[error("not a backup: {0}")]
+    NotBackup(String),
+    /// A value is not of the type that it was asked for as, or cannot be written as bytes.
+    #[cfg(feature = "typed")]
+    #[error("map '{map}': not of the map's types: {why}")]
+    Value {
+        /// The map's name.
+        map: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A thread could not be started.
+    #[error("starting a thread: {0}")]
+    Thread(#[source] std::io::Error),
+    /// The name of a map is empty or too long.
+    #[error("map name of {0} bytes: a name has 1 to {MAX_NAME} bytes")]
+    MapName(usize),
+}
+
+impl Error {
+    pub(crate) fn conflict(map: &str, key: &[u8]) -> Error {
+        let (map, key) = (map.to_owned(), key.to_owned());
+        Error::Conflict { map, key }
+    }
+
+    pub(crate) fn other_index(name: &str, found: IndexKind, wanted: IndexKind) -> Error {
+        let name = name.to_owned();
+        Error::OtherIndex { name, found, wanted }
+    }
+}
+
+impl heap::MayBeFull for Error {
+    fn is_full(&self) -> bool {
+        match self {
+            Error::Heap(error) => error.is_full(),
+            Error::Index(error) => error.is_full(),
+            _ => false,
+        }
+    }
+}

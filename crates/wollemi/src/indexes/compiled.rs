@@ -1,0 +1,66 @@
+//! Indexes behind a pointer, compiled in this crate for the media that most programs use, rather than in each of
+//! them anew.
+
+use super::{IndexKind, WithIndex};
+use heap::{Heap, Tracers};
+use index::Index;
+use pmem::{Hardware, Media, Observed};
+
+/// A media for which every index is compiled here.
+pub trait Compiled: Media {
+    /// Makes an empty index under the root `name`, as [`IndexKind::create`] does.
+    ///
+    /// # Errors
+    ///
+    /// If the name is taken or not a name, or the pool is full.
+    fn create(kind: IndexKind, heap: &Heap<Self>, name: &[u8]) -> Result<Box<dyn Index>, heap::Error>
+    where
+        Self: Sized;
+
+    /// Opens the index under the root `name`, as [`IndexKind::open`] does; `None` if there is no such root.
+    ///
+    /// # Errors
+    ///
+    /// If the root is of another kind, or damaged.
+    fn open(kind: IndexKind, heap: &Heap<Self>, name: &[u8]) -> Result<Option<Box<dyn Index>>, heap::Error>
+    where
+        Self: Sized;
+
+    /// What traces the roots of every kind.
+    fn tracers() -> Tracers<Self>
+    where
+        Self: Sized;
+}
+
+struct Boxed;
+
+impl WithIndex for Boxed {
+    type Out = Box<dyn Index>;
+    fn with<I: Index + 'static>(self, index: I) -> Self::Out {
+        Box::new(index)
+    }
+}
+
+macro_rules! compiled {
+    ($($media:ty),+) => {$(
+        impl Compiled for $media {
+            fn create(kind: IndexKind, heap: &Heap<Self>, name: &[u8]) -> Result<Box<dyn Index>, heap::Error> {
+                kind.create(heap, name, Boxed)
+            }
+
+            fn open(
+                kind: IndexKind,
+                heap: &Heap<Self>,
+                name: &[u8],
+            ) -> Result<Option<Box<dyn Index>>, heap::Error> {
+                kind.open(heap, name, Boxed)
+            }
+
+            fn tracers() -> Tracers<Self> {
+                IndexKind::tracers()
+            }
+        }
+    )+};
+}
+
+compiled!(Hardware, Observed);

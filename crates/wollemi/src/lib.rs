@@ -1,0 +1,137 @@
+//! Wollemi: an embedded, ordered, persistent key-value store that is up again the instant it is reopened, after a
+//! clean close as after `kill -9`.
+//!
+//! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both any bytes. Every operation is
+//! durable at the pool's level when it returns: on an ordinary disk it survives the death of the process, not the loss
+//! of power (see below). With the default index there is no log to replay and nothing to load on opening.
+//!
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("shop.pool");
+//! let db = wollemi::Db::open(&path)?;
+//! let map = db.map("prices")?;
+//! map.upsert("apple", "0.30")?;
+//! map.upsert("apricot", "0.45")?;
+//!
+//! assert_eq!(map.get("apple")?, Some(b"0.30".to_vec()));
+//! for entry in map.prefix("ap") {
+//!     let (key, value) = entry?;
+//!     println!("{} {}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Several keys, of any maps, are read and changed as at one moment, and all or nothing, in a transaction:
+//!
+//! ```
+//! # let db = wollemi::Db::anonymous()?;
+//! # let (seats, bookings) = (db.map("seats")?, db.map("bookings")?);
+//! # seats.upsert("7a", "free")?;
+//! let booked = db.transact(|tx| {
+//!     let is_free = tx.get(&seats, "7a")?.as_deref() == Some(b"free");
+//!     if is_free {
+//!         tx.upsert(&seats, "7a", "taken")?;
+//!         tx.upsert(&bookings, "alice", "7a")?;
+//!     }
+//!     Ok::<_, wollemi::Error>(is_free)
+//! })?;
+//! assert!(booked);
+//! # Ok::<(), wollemi::Error>(())
+//! ```
+//!
+//! Transactions are optimistic: a running one holds no lock, and [`Db::transact`] runs it again if another writer has
+//! changed what it has read before it commits. A [`Batch`] changes keys without reading them first, and a [`Snapshot`]
+//! reads all maps as they were at one moment, for as long as one likes.
+//!
+//! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged
+//! survives the death of the process; at `power`, which needs persistent memory mapped with `MAP_SYNC`, it survives
+//! the loss of power too. No level exists yet that waits for an ordinary disk. Ask for the level you need with
+//! [`Options::level`]: opening fails where it cannot be had.
+//!
+//! Which index holds a map is chosen when the map is made ([`Options::index`], [`Db::map_with`]); the pool remembers
+//! it.
+//!
+//! [`indexes`] lists the indexes that can hold a map. Below this crate: their contract (`wollemi-index`),
+//! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
+
+mod active;
+mod backup;
+mod batch;
+mod befores;
+mod bounds;
+mod commit;
+#[cfg(test)]
+mod damaged;
+mod db;
+#[cfg(feature = "doubles")]
+mod doubles;
+mod edits;
+mod ends;
+mod entry;
+mod error;
+mod expiring;
+mod gate;
+mod guarded;
+pub mod indexes;
+mod intent;
+mod io_error;
+mod iter;
+mod key_state;
+mod map;
+mod merge;
+#[cfg(doctest)]
+mod misuse;
+mod options;
+mod overlay;
+mod own;
+mod reader;
+mod reads;
+mod report;
+mod roots;
+mod slots;
+mod snapshot;
+mod store;
+mod stripes;
+mod sweeper;
+mod traffic;
+mod transaction;
+#[cfg(feature = "typed")]
+mod typed;
+mod walk;
+mod watch;
+
+pub use backup::Copied;
+pub use batch::Batch;
+pub use bounds::KeyRange;
+pub use db::Db;
+pub use entry::Entry;
+pub use error::{Error, MAX_NAME};
+pub use expiring::{Expiring, WithLife};
+pub use heap::Error as HeapError;
+pub use index::Error as IndexError;
+pub use index::Merges;
+pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
+pub use index::{Direction, Remove, Upsert};
+pub use indexes::{IndexKind, Unknown as UnknownIndex};
+pub use iter::Iter;
+pub use map::Map;
+pub use options::Options;
+pub use overlay::{Overlay, Visit};
+pub use pmem::pool::{AfterPowerLoss, Error as PoolError, ErrorKind as PoolErrorKind};
+pub use pmem::{Hardware, Level, Media};
+pub use reader::{Range, Reader};
+pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
+pub use snapshot::{Snapshot, View, ViewIter};
+pub use sweeper::Sweeper;
+pub use transaction::{Retry, Transaction, TransactionRange};
+#[cfg(feature = "typed")]
+pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
+pub use walk::{Swept, Walked};
+pub use watch::{Event, Watch};
+#[cfg(feature = "derive")]
+pub use wollemi_derive::Key;
+
+/// The README's example compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,0 +1,246 @@
+//! `bench compare`: one of our indexes beside what people use today.
+//!
+//! I1 All run in one process, with the same keys, in the same loop. In memory: ours in an anonymous pool, maps in the C
+//!    library's heap, everything on huge pages. Durable: ours in a file, engines that keep their data in theirs.
+//! I2 All are measured in turn, a slice of the keys at a time, so that a slow second of the machine meets each of
+//!    them alike; a ratio is formed within a round, and its median and extremes over the rounds are reported.
+//! I3 What a miss takes is measured before and after each round, on the kind of pages that our pool has, and a round in which that
+//!    changed is marked.
+//! I4 Every write-back and fence of ours is issued; maps in memory issue none; what the others promise is said: to survive a kill,
+//!    or with `--sync` the loss of power.
+
+mod counted;
+mod figures;
+mod huge;
+mod pace;
+mod report;
+mod rounds;
+mod targets;
+
+use crate::keys::{KeyKind, Keys};
+use crate::limit::Calibrator;
+use crate::machine::{HugePages, Machine};
+use crate::peers::Promise;
+use crate::progress::Progress;
+use crate::store::{self, Place, Space};
+use crate::{Error, peers};
+use counted::Persists;
+use figures::{Figures, OURS};
+use pace::RoundPace;
+use pmem::Level;
+use rounds::Round;
+use serde::Serialize;
+use std::path::PathBuf;
+use tempfile::TempDir;
+use wollemi::indexes::IndexKind;
+
+/// Measures an index and its peers in turn.
+#[derive(Debug, clap::Args)]
+pub struct CompareArgs {
+    /// The index
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
+    /// Keys of eight bytes, random and printable
+    #[arg(long, default_value = "10M", value_parser = crate::count)]
+    keys: usize,
+    /// Keys of 4 to 128 characters
+    #[arg(long, default_value = "5M", value_parser = crate::count)]
+    str_keys: usize,
+    /// Keys of either kind for the engines that keep their data [default: 200k; with --sync 1k]
+    #[arg(long, value_parser = crate::count)]
+    durable_keys: Option<usize>,
+    /// The engines that keep their data alone, each set to have every write on the medium when it returns: give a --dir there.
+    /// Ours do so on a DAX file only; elsewhere they stand beside at level process, for orientation
+    #[arg(long, conflicts_with_all = ["keys", "str_keys"])]
+    sync: bool,
+    /// Where those keep it, in a directory that is removed afterwards [default: the system's for such]
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
+    /// Reads in each round, at most; updates are an eighth of them, and operations of YCSB A, and scans a fortieth
+    #[arg(long, default_value = "2M", value_parser = crate::count)]
+    ops: usize,
+    /// Rounds, each with everything loaded anew
+    #[arg(long, default_value_t = 5, value_parser = crate::count)]
+    rounds: usize,
+    /// Threads that run each loop
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
+    threads: usize,
+    /// The seed of the keys and their order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which engines were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Section {
+    /// Ours in an anonymous pool beside maps in memory.
+    Memory,
+    /// Ours in a file beside engines that keep their data, which survive a kill.
+    Durable,
+    /// The same, set to survive the loss of power.
+    Synced,
+}
+
+/// What one kind of keys gave in one section.
+struct Compared {
+    section: Section,
+    kind: KeyKind,
+    keys: usize,
+    figures: Figures,
+    space: Space,
+    /// Of our pool.
+    level: Level,
+    /// What ours persists.
+    persists: Vec<Persists>,
+    /// What each engine's files take, in bytes, of those that have any.
+    files: Vec<(&'static str, u64)>,
+    memory: HugePages,
+    pace: Vec<RoundPace>,
+}
+
+/// Runs the rounds and prints what they gave.
+pub fn run(args: &CompareArgs) -> Result<(), Error> {
+    huge::reexecute_on_huge_pages();
+    let progress = &Progress::new();
+    let memory = [
+        (Section::Memory, KeyKind::U64, args.keys),
+        (Section::Memory, KeyKind::Str, args.str_keys),
+        (Section::Memory, KeyKind::Print8, args.keys),
+    ];
+    let (section, keys) = match args.sync {
+        true => (Section::Synced, 1_000),
+        false => (Section::Durable, 200_000),
+    };
+    let keys = args.durable_keys.unwrap_or(keys);
+    let durable = [KeyKind::U64, KeyKind::Str].map(|kind| (section, kind, keys));
+    let kinds = memory.into_iter().filter(|_| !args.sync).chain(durable);
+    let mut all = Vec::new();
+    for (section, kind, keys) in kinds {
+        // Printable keys of eight bytes are there for the space they take.
+        let rounds = if kind == KeyKind::Print8 { 1 } else { args.rounds };
+        all.push(compare(args, section, kind, keys, rounds, progress)?);
+    }
+    let verdicts = targets::verdicts(&all);
+    let machine = Machine::detect();
+    progress.clear();
+    if args.json {
+        report::print_json(args, &all, &verdicts, &machine)
+    } else {
+        report::print_tables(args, &all, &verdicts, &machine)
+    }
+}
+
+fn compare(
+    args: &CompareArgs,
+    section: Section,
+    kind: KeyKind,
+    count: usize,
+    rounds: usize,
+    progress: &Progress,
+) -> Result<Compared, Error> {
+    progress.say(format_args!("making {count} {} keys", crate::name(kind)));
+    let keys = &Keys::generate(kind, count, args.seed);
+    let ops = args.ops.min(count);
+    let updates = ops.div_ceil(8);
+    let mut compared = Compared {
+        section,
+        kind,
+        keys: count,
+        figures: Figures::default(),
+        space: Space::default(),
+        level: Level::Process,
+        persists: counted::count(args.index, kind, count, updates, args.seed)?,
+        files: Vec::new(),
+        memory: HugePages::default(),
+        pace: Vec::with_capacity(rounds),
+    };
+    let mut calibrator = {
+        let directory = crate::directory(args.dir.as_deref())?;
+        Calibrator::for_keys(count, &section.place(&directory), true)?
+    };
+    for round in 1..=rounds {
+        let seed = args.seed.wrapping_add(round as u64);
+        let directory = crate::directory(args.dir.as_deref())?;
+        let peers = match section {
+            Section::Memory if kind == KeyKind::Print8 => Vec::new(),
+            Section::Memory => peers::in_memory(kind),
+            Section::Durable | Section::Synced => peers::durable(directory.path(), section.promise())?,
+        };
+        let heap = &section
+            .place(&directory)
+            .create(pmem::Hardware::as_persistent())?;
+        let index = store::create(args.index, heap)?;
+        let before = calibrator.misses()?;
+        let outcome = Round {
+            heap,
+            peers,
+            load: keys,
+            reads: &keys.shuffled(ops, seed),
+            scans: &keys.shuffled(ops.div_ceil(40), seed),
+            updates: &keys.shuffled(updates, seed),
+            files: (section != Section::Memory).then_some(directory.path()),
+            seed,
+            threads: args.threads,
+            progress,
+            label: format!("{section:?} {} round {round} of {rounds}", crate::name(kind)),
+        }
+        .run(&*index)?;
+        compared.pace.push(RoundPace {
+            section,
+            key_kind: kind,
+            round,
+            pace: calibrator.since(before)?,
+        });
+        compared.figures.add(outcome.figures);
+        compared.space = outcome.space;
+        compared.level = heap.pool().level();
+        compared.files = outcome.files;
+        if outcome.memory.resident_mib >= compared.memory.resident_mib {
+            compared.memory = outcome.memory;
+        }
+    }
+    Ok(compared)
+}
+
+impl Section {
+    /// Where our pool is, in a round with this directory.
+    fn place(self, directory: &TempDir) -> Place {
+        match self {
+            Section::Memory => Place::Anonymous,
+            Section::Durable | Section::Synced => Place::File(directory.path().join(OURS)),
+        }
+    }
+
+    /// What those that keep their data are set to survive in it.
+    fn promise(self) -> Promise {
+        match self {
+            Section::Memory | Section::Durable => Promise::Kill,
+            Section::Synced => Promise::Power,
+        }
+    }
+}
+
+impl Compared {
+    /// What an engine promises.
+    fn setting(&self, engine: &str) -> &'static str {
+        match (engine, self.level, self.section) {
+            (OURS, Level::Power, _) => "level power, every write-back and fence issued",
+            (OURS, Level::Process, Section::Synced) => {
+                "level process, every write-back and fence issued: the file is not DAX, and the loss of power not survived"
+            }
+            (OURS, Level::Process, _) => "level process, every write-back and fence issued",
+            _ => peers::setting(engine, self.section.promise()),
+        }
+    }
+}
+
+impl CompareArgs {
+    /// What to call an engine.
+    fn name<'n>(&'n self, engine: &'n str) -> &'n str {
+        if engine == OURS { self.index.name() } else { engine }
+    }
+}

@@ -1,0 +1,200 @@
+//! Measuring: throughput, latency, persist counts and space of the indexes, and how they stand beside their peers.
+//!
+//! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
+//! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how soon
+//! a pool is up again, `bench server` the server beside others; with the Cargo feature `peers`, `bench compare` all
+//! engines in turn, in one process and the same loop, and `bench transactions` the database beside others that have
+//! transactions.
+//!
+//! Mounted as `wollemi-lab bench`.
+
+mod alloc;
+mod build;
+mod child;
+#[cfg(feature = "peers")]
+mod compare;
+mod counters;
+mod distribution;
+mod engine;
+mod error;
+mod figures;
+mod keys;
+mod latency;
+mod limit;
+mod machine;
+mod media;
+mod open;
+mod pass;
+#[cfg(feature = "peers")]
+mod peers;
+mod progress;
+mod random;
+#[cfg(feature = "peers")]
+mod restart;
+mod run;
+mod script;
+mod server;
+mod store;
+mod summary;
+mod table;
+#[cfg(feature = "peers")]
+mod transactions;
+mod turns;
+mod workload;
+
+pub use error::Error;
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use std::io::Write;
+use wollemi::indexes::IndexKind;
+
+/// The command line of `wollemi-lab bench`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Measure workloads on one index
+    Run(run::RunArgs),
+    /// Measure how long a pool takes from being opened to answering
+    Open(open::OpenArgs),
+    /// Measure the allocator alone, beside malloc and libpmemobj
+    Alloc(alloc::AllocArgs),
+    /// Run what the papers plot, for every index, and write one page of plots and tables
+    Figures(figures::FiguresArgs),
+    /// Measure the server beside memcached and Redis, where these are installed
+    Server(server::ServerArgs),
+    /// Measure the index and its peers in turn, and say which targets it reaches
+    #[cfg(feature = "peers")]
+    Compare(compare::CompareArgs),
+    /// Measure how long processes take from their start to the first answer after a kill, ours and peers
+    #[cfg(feature = "peers")]
+    Restart(restart::RestartArgs),
+    /// Measure transactions over two maps, ours beside peers, and count the conflicts
+    #[cfg(feature = "peers")]
+    Transactions(transactions::TransactionsArgs),
+}
+
+/// Measures what is asked and prints it to the standard output.
+///
+/// # Errors
+///
+/// What the pool, the heap and the index report; [`Error::Wrong`] where the index did not give what was put in.
+pub fn run(args: &Args) -> Result<(), Error> {
+    match &args.command {
+        Command::Run(args) => run::run(args),
+        Command::Open(args) => open::run(args),
+        Command::Alloc(args) => alloc::run(args),
+        Command::Figures(args) => figures::run(args),
+        Command::Server(args) => server::run(args),
+        #[cfg(feature = "peers")]
+        Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "peers")]
+        Command::Restart(args) => restart::run(args),
+        #[cfg(feature = "peers")]
+        Command::Transactions(args) => transactions::run(args),
+    }
+}
+
+/// Writes a line, or a table, to the standard output.
+fn print(text: &str) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{}", text.trim_end())
+        .and_then(|()| out.flush())
+        .map_err(Error::Output)
+}
+
+/// A directory for what is measured, removed when it is dropped.
+fn directory(parent: Option<&std::path::Path>) -> Result<tempfile::TempDir, Error> {
+    let made = match parent {
+        Some(parent) => tempfile::tempdir_in(parent),
+        None => tempfile::tempdir(),
+    };
+    made.map_err(Error::Directory)
+}
+
+/// What a choice is called on the command line.
+fn name(choice: impl ValueEnum) -> String {
+    choice
+        .to_possible_value()
+        .map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Reads a count: at least one, `_` between digits and a suffix `k` or `M` allowed.
+fn count(text: &str) -> Result<usize, String> {
+    let digits = text.replace('_', "");
+    let (digits, unit) = match digits.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => digits
+            .strip_suffix(['m', 'M'])
+            .map_or((digits.as_str(), 1), |digits| (digits, 1_000_000)),
+    };
+    let count = digits
+        .parse::<usize>()
+        .ok()
+        .and_then(|count| count.checked_mul(unit));
+    match count {
+        Some(count) if (1..=u32::MAX as usize).contains(&count) => Ok(count),
+        _ => Err(format!("not a count from 1 to {}", u32::MAX)),
+    }
+}
+
+/// Reads the name of an index; the ablations are there to be measured.
+fn index() -> impl TypedValueParser<Value = IndexKind> {
+    let names = IndexKind::ALL
+        .iter()
+        .map(|kind| PossibleValue::new(kind.name()).help(kind.about()));
+    PossibleValuesParser::new(names).try_map(|name| name.parse())
+}
+
+/// Reads a count that may be zero.
+fn count_or_zero(text: &str) -> Result<usize, String> {
+    if text == "0" { Ok(0) } else { count(text) }
+}
+
+/// Reads a number of threads.
+fn threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 1024;
+    match count(text) {
+        Ok(threads) if threads <= MOST => Ok(threads),
+        _ => Err(format!("not a number of threads from 1 to {MOST}")),
+    }
+}
+
+/// Reads a time in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
+        _ => Err("not a number of seconds up to 3600".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// Counts are read with separators and suffixes; zero, nonsense and overflow are refused.
+    #[test]
+    fn counts() {
+        for (text, count) in [("1", 1), ("10k", 10_000), ("1_000", 1000), ("10M", 10_000_000)] {
+            assert_eq!(super::count(text), Ok(count));
+        }
+        for text in [
+            "",
+            "0",
+            "k",
+            "-1",
+            "1G",
+            "99999999999999999999",
+            "18446744073709551615M",
+        ] {
+            assert!(super::count(text).is_err(), "{text}");
+        }
+        assert_eq!(super::threads("1_024"), Ok(1024));
+        for text in ["0", "1025", "4G"] {
+            assert!(super::threads(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! `bench open`: from opening a pool to the first answer, by number of keys.
+//!
+//! For each size another process fills a new pool and is killed with the pool open; then this process opens it and
+//! asks for one key. The time from the opening to the answer should not depend on the number of keys; what remains to
+//! be done, tracing what is alive, goes on in the background and is timed on its own. After one kill more the pool is
+//! in use until that has ended, so that what it holds up shows. Pools are as users have them.
+
+use crate::child::{self, Child};
+use crate::keys::{self, KeyKind, Keys};
+use crate::latency::{Recorder, Timeline};
+use crate::limit::{Calibrator, Pace};
+use crate::pass;
+use crate::progress::Progress;
+use crate::random::Random;
+use crate::store::{self, Place, Remove};
+use crate::{Error, engine::Engine, engine::Ours, machine::Machine, table};
+use heap::State;
+use pmem::Hardware;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use wollemi::indexes::IndexKind;
+
+/// Opens pools of growing size, after a kill and after a close.
+#[derive(Debug, clap::Args)]
+pub struct OpenArgs {
+    /// The index
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
+    /// Numbers of keys
+    #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M,10M", value_parser = crate::count)]
+    keys: Vec<usize>,
+    /// The file to make for each size (and remove afterwards)
+    #[arg(long, value_name = "PATH")]
+    pool: PathBuf,
+    /// Openings after a kill for each size; the figures are medians
+    #[arg(long, default_value_t = 5, value_parser = crate::count)]
+    rounds: usize,
+    /// Threads that fill the pools
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
+    threads: usize,
+    /// Threads that recover in the background; DPTree replays its log with as many before it can be asked
+    #[arg(long, default_value_t = 1, value_parser = recovery_threads)]
+    recovery_threads: usize,
+    /// The seed of the keys
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+    /// Fill the pool with this many keys, or open it, then wait to be killed.
+    #[arg(long, hide = true)]
+    fill: Option<usize>,
+}
+
+/// Reads a number of threads that a heap can recover with.
+fn recovery_threads(text: &str) -> Result<usize, String> {
+    const MOST: usize = 256;
+    match crate::threads(text) {
+        Ok(threads) if threads <= MOST => Ok(threads),
+        _ => Err(format!("not a number of threads from 1 to {MOST}")),
+    }
+}
+
+/// How the pool was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum After {
+    Kill,
+    Close,
+}
+
+/// The openings of one size.
+#[derive(Debug, Serialize)]
+struct Report {
+    index: &'static str,
+    keys: usize,
+    after: After,
+    recovery_threads: usize,
+    rounds: usize,
+    /// From the call that opens the pool until the index can be asked.
+    open_ms: f64,
+    /// From the same call to the first answer.
+    first_get_ms: f64,
+    /// The slowest of the rounds.
+    first_get_max_ms: f64,
+    /// From the same call until what the crash left is cleared up.
+    recovered_ms: f64,
+    /// After one kill more: gets and updates in turn, by one thread, from the first answer until recovery has ended. All
+    /// calls are timed.
+    timeline: Option<Timeline>,
+    pool_bytes: u64,
+    /// What a miss took before and after all openings of this size, in a file beside the pool's.
+    pace: Pace,
+    machine: Machine,
+}
+
+struct Opening {
+    open: Duration,
+    first_get: Duration,
+    recovered: Duration,
+    pool_bytes: u64,
+}
+
+/// Fills, kills, opens, and prints a line for each size.
+pub fn run(args: &OpenArgs) -> Result<(), Error> {
+    if let Some(keys) = args.fill {
+        return fill_and_wait(args, keys);
+    }
+    let progress = Progress::new();
+    let mut reports = Vec::new();
+    for &keys in &args.keys {
+        if args.pool.exists() {
+            return Err(Error::Exists(args.pool.clone()));
+        }
+        let _remove = Remove(&args.pool);
+        let mut calibrator = Calibrator::for_keys(keys, &Place::File(args.pool.clone()), true)?;
+        let misses = calibrator.misses()?;
+        let (mut killed, mut closed) = (Vec::new(), Vec::new());
+        for round in 1..=args.rounds {
+            progress.say(format_args!("{keys} keys, round {round} of {}", args.rounds));
+            Child::start(["--fill".to_owned(), keys.to_string()], FILLED)?.kill()?;
+            killed.push(open(args, keys, round)?);
+            closed.push(open(args, keys, round)?);
+        }
+        // After all openings that are timed, since what it writes is more to open.
+        Child::start(["--fill".to_owned(), keys.to_string()], FILLED)?.kill()?;
+        let timeline = Some(use_while_recovering(args, keys)?);
+        let pace = calibrator.since(misses)?;
+        for (after, openings, timeline) in [(After::Kill, killed, timeline), (After::Close, closed, None)] {
+            let report = Report::new(args, keys, after, &openings, timeline, pace);
+            if args.json {
+                crate::print(&serde_json::to_string(&report)?)?;
+            }
+            reports.push(report);
+        }
+    }
+    drop(progress);
+    if args.json {
+        Ok(())
+    } else {
+        crate::print(&render(&reports))
+    }
+}
+
+/// Opens the pool, asks for one key, waits for the recovery, and closes the pool.
+fn open(args: &OpenArgs, keys: usize, round: usize) -> Result<Opening, Error> {
+    let start = Instant::now();
+    let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
+    let wanted = (round * 7919 % keys) as u64;
+    let index = store::open(args.index, &heap)?;
+    let open = start.elapsed();
+    let found = Ours(&*index).get(&keys::nth_u64(args.seed, wanted))?;
+    let first_get = start.elapsed();
+    if found != Some(wanted) {
+        return Err(Error::Wrong(format!("key {wanted} has the value {found:?}")));
+    }
+    if let State::Failed(why) = heap.wait_recovered() {
+        return Err(Error::Wrong(format!("recovery: {why}")));
+    }
+    Ok(Opening {
+        open,
+        first_get,
+        recovered: start.elapsed(),
+        pool_bytes: heap.pool().len(),
+    })
+}
+
+/// Opens the pool, and reads and updates random keys until it has recovered.
+fn use_while_recovering(args: &OpenArgs, keys: usize) -> Result<Timeline, Error> {
+    /// Calls before recovery is asked whether it has ended.
+    const CALLS: usize = 64;
+    let heap = Place::File(args.pool.clone()).open(Hardware::detect(), args.recovery_threads)?;
+    let index = store::open(args.index, &heap)?;
+    let (engine, mut random) = (Ours(&*index), Random::new(args.seed));
+    let mut recorder = Recorder::new();
+    recorder.begin(Instant::now());
+    loop {
+        for call in 0..CALLS {
+            let number = random.below(keys as u64);
+            let key = keys::nth_u64(args.seed, number);
+            let start = Instant::now();
+            let right = match call % 2 {
+                0 => engine.get(&key)? == Some(number),
+                _ => engine.update(&key, number)?,
+            };
+            recorder.note(start, 1);
+            if !right {
+                return Err(Error::Wrong(format!("key {number} is not as it should be")));
+            }
+        }
+        match heap.recovery().state {
+            State::Running => {}
+            State::Failed(why) => return Err(Error::Wrong(format!("recovery: {why}"))),
+            State::Idle | State::Done => return Ok(recorder.timeline),
+        }
+    }
+}
+
+impl Report {
+    fn new(
+        args: &OpenArgs,
+        keys: usize,
+        after: After,
+        openings: &[Opening],
+        timeline: Option<Timeline>,
+        pace: Pace,
+    ) -> Report {
+        let sorted = |time: fn(&Opening) -> Duration| {
+            let mut times: Vec<f64> = openings
+                .iter()
+                .map(|opening| time(opening).as_secs_f64() * 1e3)
+                .collect();
+            times.sort_by(f64::total_cmp);
+            times
+        };
+        let median = |time| sorted(time).get(openings.len() / 2).copied().unwrap_or_default();
+        Report {
+            index: args.index.name(),
+            keys,
+            after,
+            recovery_threads: args.recovery_threads,
+            rounds: openings.len(),
+            open_ms: median(|opening| opening.open),
+            first_get_ms: median(|opening| opening.first_get),
+            first_get_max_ms: sorted(|opening| opening.first_get)
+                .last()
+                .copied()
+                .unwrap_or_default(),
+            recovered_ms: median(|opening| opening.recovered),
+            timeline: timeline.map(|timeline| timeline.coarser(100)),
+            pool_bytes: openings.last().map_or(0, |opening| opening.pool_bytes),
+            pace,
+            machine: Machine::detect(),
+        }
+    }
+}
+
+fn render(reports: &[Report]) -> String {
+    let header = [
+        "index",
+        "keys",
+        "after",
+        "open ms",
+        "first get ms",
+        "at most",
+        "recovered ms",
+        "longest call meanwhile, ms",
+        "pool MiB",
+        "",
+    ];
+    let rows: Vec<Vec<String>> = reports
+        .iter()
+        .map(|report| {
+            vec![
+                report.index.to_owned(),
+                report.keys.to_string(),
+                format!("{:?}", report.after).to_lowercase(),
+                format!("{:.2}", report.open_ms),
+                format!("{:.2}", report.first_get_ms),
+                format!("{:.2}", report.first_get_max_ms),
+                format!("{:.0}", report.recovered_ms),
+                report.timeline.as_ref().map_or("-".into(), longest),
+                (report.pool_bytes >> 20).to_string(),
+                if report.pace.drifted { "DRIFTED" } else { "" }.to_owned(),
+            ]
+        })
+        .collect();
+    format!("{}{}", table::render(&header, &rows), Machine::detect())
+}
+
+fn longest(timeline: &Timeline) -> String {
+    let us = timeline.max_us.iter().max().copied().unwrap_or_default();
+    format!("{:.2}", us as f64 / 1e3)
+}
+
+const FILLED: &str = "filled";
+
+/// Fills a new pool, or opens the one that is there and changes it, and holds it open until killed, or until the
+/// process that waits for it is gone.
+fn fill_and_wait(args: &OpenArgs, keys: usize) -> Result<(), Error> {
+    let place = Place::File(args.pool.clone());
+    if Path::exists(&args.pool) {
+        let heap = place.open(Hardware::detect(), args.recovery_threads)?;
+        let index = store::open(args.index, &heap)?;
+        for number in 0..100.min(keys as u64) {
+            Ours(&*index).update(&keys::nth_u64(args.seed, number), number)?;
+        }
+        child::ready(FILLED)?;
+        child::wait_for_end()
+    } else {
+        let loading = Keys::generate(KeyKind::U64, keys, args.seed);
+        let heap = place.create(Hardware::detect())?;
+        let index = store::create(args.index, &heap)?;
+        pass::load(&Ours(&*index), loading.part(0, 1), args.threads)?;
+        child::ready(FILLED)?;
+        child::wait_for_end()
+    }
+}

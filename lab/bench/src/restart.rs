@@ -1,0 +1,344 @@
+//! `bench restart`: from the start of a process to its first answer, after a kill, for our indexes and for peers.
+//!
+//! For each round, size and engine another process fills a directory of its own and is killed with it open; then a process is started
+//! that opens it, asks for one key and says so. What is timed is all of that, the start of the process included. Ours is
+//! what a user gets, with the write-backs and fences that the pool's level needs and no others.
+//!
+//! I1 In a round all engines come side by side at each size; their turns go round from round to round (`turns`).
+//! I2 What a miss takes is measured before and after each size of a round, and a round in which that changed is marked.
+//! I3 What was written last before the kill is asked for once the first answer is timed: an engine that promises to keep it, and
+//!    has not, is an error.
+
+use crate::child::{self, Child};
+use crate::engine::{Engine, Ours};
+use crate::keys::{KeyKind, Keys, nth_u64};
+use crate::limit::{Calibrator, Pace};
+use crate::machine::Machine;
+use crate::peers::Promise;
+use crate::progress::Progress;
+use crate::store::{self, Place};
+use crate::summary::Summary;
+use crate::turns::order;
+use crate::{Error, pass, peers, table};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use pmem::Hardware;
+use serde::Serialize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use wollemi::indexes::IndexKind;
+
+/// Restarts engines after a kill.
+#[derive(Debug, clap::Args)]
+pub struct RestartArgs {
+    /// Our indexes and peers [default: the default index and all peers]
+    #[arg(long, value_delimiter = ',', value_name = "NAME", value_parser = engine())]
+    engine: Vec<&'static str>,
+    /// Numbers of keys of eight random bytes
+    #[arg(long, value_delimiter = ',', default_value = "10k,100k,1M", value_parser = crate::count)]
+    keys: Vec<usize>,
+    /// Where the engines' files go, in a directory that is removed afterwards [default: the system's for such]
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
+    /// Restarts of each
+    #[arg(long, default_value_t = 3, value_parser = crate::count)]
+    rounds: usize,
+    /// The seed of the keys
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+    /// In the other process: what it does, on which engine, where, with how many keys.
+    #[arg(long, hide = true, num_args = 4)]
+    role: Option<Vec<String>>,
+}
+
+const FILL: &str = "fill";
+const FILLED: &str = "filled";
+const ANSWERED: &str = "answered";
+
+/// The restarts of one engine at one size.
+#[derive(Debug, Serialize)]
+struct Report {
+    engine: &'static str,
+    setting: &'static str,
+    keys: usize,
+    rounds: usize,
+    /// From the start of the process to its first answer.
+    first_get_ms: Summary,
+    /// What a miss took before and after each round's restarts at this size, in a file beside the engines'.
+    pace: Vec<Pace>,
+    machine: Machine,
+}
+
+impl Report {
+    /// Of the rounds' times; none of none.
+    fn new(engine: &'static str, keys: usize, times: &[f64], pace: &[Pace]) -> Option<Report> {
+        Some(Report {
+            engine,
+            setting: peer(engine).map_or(OURS, |peer| peer.setting),
+            keys,
+            rounds: times.len(),
+            first_get_ms: Summary::of(times.iter().copied())?,
+            pace: pace.to_vec(),
+            machine: Machine::detect(),
+        })
+    }
+}
+
+const OURS: &str = "as an ordinary pool: survives a kill (at level process without write-backs and fences)";
+
+/// Fills, kills, restarts, and prints a line for each engine and size: of a size, once its last round is over.
+pub fn run(args: &RestartArgs) -> Result<(), Error> {
+    if let Some([role, engine, directory, keys]) = args.role.as_deref() {
+        let keys = keys
+            .parse()
+            .map_err(|_| Error::Wrong("a number of keys".into()))?;
+        return other(args, role, engine, Path::new(directory), keys);
+    }
+    let progress = Progress::new();
+    let engines = match &*args.engine {
+        [] => everyone(),
+        some => some.to_vec(),
+    };
+    let mut times = vec![vec![Vec::with_capacity(args.rounds); engines.len()]; args.keys.len()];
+    let mut paces = vec![Vec::with_capacity(args.rounds); args.keys.len()];
+    let mut reports = Vec::new();
+    for round in 0..args.rounds {
+        for (size, &keys) in args.keys.iter().enumerate() {
+            let beside = crate::directory(args.dir.as_deref())?;
+            let place = Place::File(beside.path().join("pool"));
+            let mut calibrator = Calibrator::for_keys(keys, &place, true)?;
+            let misses = calibrator.misses()?;
+            for i in order(round, engines.len()) {
+                let engine = engines[i];
+                progress.say(format_args!(
+                    "{engine}, {keys} keys, round {} of {}",
+                    round + 1,
+                    args.rounds
+                ));
+                times[size][i].push(restart(args, engine, keys)?);
+            }
+            paces[size].push(calibrator.since(misses)?);
+            if round + 1 < args.rounds {
+                continue;
+            }
+            // All of this size is known.
+            for (engine, times) in engines.iter().zip(&times[size]) {
+                let Some(report) = Report::new(engine, keys, times, &paces[size]) else {
+                    continue;
+                };
+                if args.json {
+                    crate::print(&serde_json::to_string(&report)?)?;
+                }
+                reports.push(report);
+            }
+        }
+    }
+    drop(progress);
+    match args.json {
+        true => Ok(()),
+        false => crate::print(&render(&reports)),
+    }
+}
+
+/// The peer of this name that keeps its data.
+fn peer(name: &str) -> Option<&'static peers::Durable> {
+    peers::DURABLE.iter().find(|peer| peer.name == name)
+}
+
+/// The default index and every peer that keeps its data.
+pub fn everyone() -> Vec<&'static str> {
+    let peers = peers::DURABLE.iter().map(|peer| peer.name);
+    std::iter::once(IndexKind::default().name())
+        .chain(peers)
+        .collect()
+}
+
+/// Reads the name of an index or of a peer.
+fn engine() -> impl TypedValueParser<Value = &'static str> {
+    let ours = IndexKind::ALL.iter().map(|index| index.name());
+    let all: Vec<_> = ours.chain(peers::DURABLE.iter().map(|peer| peer.name)).collect();
+    PossibleValuesParser::new(all.clone()).try_map(move |name| {
+        let found = all.iter().find(|one| **one == name);
+        found
+            .copied()
+            .ok_or_else(|| format!("no engine is called '{name}'"))
+    })
+}
+
+/// Fills, kills and restarts it in a directory of its own. Milliseconds from the second process's start to its answer.
+fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> {
+    let directory = crate::directory(args.dir.as_deref())?;
+    let role = |role: &str| {
+        let place = directory.path().as_os_str().to_owned();
+        [
+            "--role".into(),
+            role.into(),
+            engine.into(),
+            place,
+            keys.to_string().into(),
+        ]
+    };
+    Child::start(role(FILL), FILLED)?.kill()?;
+    let start = Instant::now();
+    let child = Child::start(role("ask"), ANSWERED)?;
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    child.end()?;
+    Ok(ms)
+}
+
+fn render(reports: &[Report]) -> String {
+    let rows: Vec<Vec<String>> = reports
+        .iter()
+        .map(|report| {
+            let Summary { median, least, most } = report.first_get_ms;
+            vec![
+                report.engine.to_owned(),
+                report.keys.to_string(),
+                format!("{median:.1}"),
+                format!("{least:.1}-{most:.1}"),
+                match report.pace.iter().filter(|pace| pace.drifted).count() {
+                    0 => String::new(),
+                    rounds => format!("DRIFTED in {rounds}"),
+                },
+                report.setting.to_owned(),
+            ]
+        })
+        .collect();
+    let header = [
+        "engine",
+        "keys",
+        "process start to first get, ms",
+        "spread",
+        "",
+        "setting",
+    ];
+    format!("{}{}", table::render(&header, &rows), Machine::detect())
+}
+
+/// The other process, whatever the engine.
+fn other(args: &RestartArgs, role: &str, engine: &str, directory: &Path, keys: usize) -> Result<(), Error> {
+    let fill = role == FILL;
+    if let Ok(index) = engine.parse::<IndexKind>() {
+        let (place, media) = (Place::File(directory.join("pool")), Hardware::detect());
+        let heap = if fill {
+            place.create(media)?
+        } else {
+            place.open(media, 1)?
+        };
+        let index = if fill {
+            store::create(index, &heap)?
+        } else {
+            store::open(index, &heap)?
+        };
+        return play(args, fill, &Ours(&*index), true, keys);
+    }
+    let peer = peer(engine).ok_or_else(|| Error::Wrong(format!("no engine is called '{engine}'")))?;
+    play(
+        args,
+        fill,
+        &*(peer.open)(directory, Promise::Kill)?,
+        peer.survives_kill,
+        keys,
+    )
+}
+
+fn play(
+    args: &RestartArgs,
+    fill: bool,
+    engine: &dyn Engine,
+    survives: bool,
+    keys: usize,
+) -> Result<(), Error> {
+    let kept = Kept {
+        keys: keys as u64,
+        seed: args.seed,
+    };
+    if fill {
+        pass::load(engine, Keys::generate(KeyKind::U64, keys, args.seed).all(), 1)?;
+        engine.settle()?;
+        kept.change(engine)?;
+        child::ready(FILLED)?;
+    } else {
+        kept.ask(engine, keys as u64 / 2, survives)?;
+        child::ready(ANSWERED)?;
+        kept.check(engine, survives)?;
+    }
+    child::wait_for_end()
+}
+
+/// What an engine is to have kept: key number `i` with the value `i`, but those changed last before the kill.
+struct Kept {
+    keys: u64,
+    seed: u64,
+}
+
+impl Kept {
+    /// The numbers of those changed last.
+    fn changed(&self) -> Range<u64> {
+        0..self.keys.min(100)
+    }
+
+    /// What they are changed to: a value that no key was loaded with.
+    fn change(&self, engine: &dyn Engine) -> Result<(), Error> {
+        for number in self.changed() {
+            if !engine.update(&nth_u64(self.seed, number), number + self.keys)? {
+                return Err(Error::Wrong(format!("key {number} is not there to be updated")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for one key. An engine that may lose what it was told last may have the value before that.
+    fn ask(&self, engine: &dyn Engine, number: u64, survives: bool) -> Result<(), Error> {
+        let found = engine.get(&nth_u64(self.seed, number))?;
+        let changed = self.changed().contains(&number);
+        let last = number + if changed { self.keys } else { 0 };
+        if found == Some(last) || !survives && found == Some(number) {
+            return Ok(());
+        }
+        Err(Error::Wrong(format!(
+            "after the kill key {number} has the value {found:?}"
+        )))
+    }
+
+    /// Asks for all that were changed, and the key loaded last.
+    fn check(&self, engine: &dyn Engine, survives: bool) -> Result<(), Error> {
+        let last = self.keys.saturating_sub(1);
+        let mut asked = self.changed().chain([last]);
+        asked.try_for_each(|number| self.ask(engine, number, survives))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lost changes and a lost key are found, but changes of an engine that may lose them.
+    #[test]
+    fn losses_are_found() {
+        let kept = Kept { keys: 300, seed: 7 };
+        let loaded = |keys: u64| {
+            let (_, engine) = peers::in_memory(KeyKind::U64).remove(2);
+            for number in 0..keys {
+                engine.insert(&nth_u64(kept.seed, number), number).unwrap();
+            }
+            engine
+        };
+        let engine = loaded(300);
+        assert!(kept.check(&*engine, true).is_err());
+        kept.check(&*engine, false).unwrap();
+        kept.change(&*engine).unwrap();
+        kept.check(&*engine, true).unwrap();
+        // One change goes back.
+        engine.update(&nth_u64(kept.seed, 99), 99).unwrap();
+        assert!(kept.check(&*engine, true).is_err());
+        // The last key was never there.
+        let engine = loaded(299);
+        kept.change(&*engine).unwrap();
+        assert!(kept.check(&*engine, true).is_err() && kept.check(&*engine, false).is_err());
+        kept.ask(&*engine, 298, true).unwrap();
+    }
+}

@@ -1,0 +1,214 @@
+//! `bench run`: one index, some workloads, a line each.
+//!
+//! The timed run issues every write-back and fence of the media asked for. The persist counts come from a second
+//! run of the same operations on the counting media, so that counting does not slow what is timed.
+
+mod measure;
+mod plain;
+mod report;
+
+use crate::Error;
+use crate::distribution::{Distribution, THETA};
+use crate::keys::KeyKind;
+use crate::limit::Calibrator;
+use crate::media::{Delay, MediaKind};
+use crate::pass::Pace;
+use crate::progress::Progress;
+use crate::store::Place;
+use crate::workload::{ScanLength, Workload};
+use clap::builder::ArgPredicate;
+use measure::Input;
+use pmem::{Delaying, Hardware, Observed};
+use report::Report;
+use std::path::PathBuf;
+use std::time::Duration;
+use wollemi::indexes::IndexKind;
+
+/// Runs workloads on one index.
+#[derive(Debug, clap::Args)]
+pub struct RunArgs {
+    /// The index
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
+    /// What to do; several, with commas between them, one after the other on the same index
+    #[arg(long, required = true, value_delimiter = ',', value_parser = Workload::parser())]
+    workload: Vec<&'static Workload>,
+    /// Keys in the index
+    #[arg(long, default_value_t = 1_000_000, value_parser = crate::count)]
+    keys: usize,
+    /// What the keys look like
+    #[arg(long, value_enum, default_value_t = KeyKind::U64, default_value_if("keys_from", ArgPredicate::IsPresent, "file"))]
+    key_kind: KeyKind,
+    /// A file with the keys, one a line, for `--key-kind file` (the default with it); those beyond `--keys` are there
+    /// to be inserted, or missed
+    #[arg(long, value_name = "PATH", required_if_eq("key_kind", "file"))]
+    keys_from: Option<PathBuf>,
+    /// Which keys are asked for [default: the workload's own]
+    #[arg(long, value_enum)]
+    distribution: Option<Distribution>,
+    /// The exponent of zipfian and latest
+    #[arg(long, default_value_t = THETA, value_parser = exponent)]
+    theta: f64,
+    /// Keys each scan reads: 100, 1..100, or 0.001% of all [default: the workload's own]
+    #[arg(long, value_name = "KEYS")]
+    scan_length: Option<ScanLength>,
+    /// Operations; scans default to a fiftieth of the keys, all others to their number
+    #[arg(long, value_parser = crate::count)]
+    ops: Option<usize>,
+    /// End each workload but the load after this time; what only reads or updates begins again until then, what inserts
+    /// or removes ends with its operations if these are done sooner
+    #[arg(long, value_parser = seconds)]
+    seconds: Option<f64>,
+    /// Open loop: this many operations a second are due, and latencies count from when each was
+    #[arg(long, value_name = "OPS_A_SECOND", value_parser = positive)]
+    rate: Option<f64>,
+    /// Reads before each workload but the load, not timed
+    #[arg(long, default_value_t = 0, value_parser = crate::count_or_zero)]
+    warm_up: usize,
+    /// Threads that run the workload
+    #[arg(long, default_value_t = 1, value_parser = crate::threads)]
+    threads: usize,
+    /// `anon` for memory, or the path of a file to make (and remove afterwards)
+    #[arg(long, default_value = "anon", value_name = "anon|PATH")]
+    pool: Place,
+    /// The seed of the keys and their order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The media of the timed run
+    #[arg(long, value_enum, default_value_t = MediaKind::Native)]
+    media: MediaKind,
+    /// With `--media delay`: what each fence takes longer, a preset or fence=NS,line=NS,block=NS [default: optane]
+    #[arg(long, long_help = delay_help())]
+    delay: Option<Delay>,
+    /// Say how far lookups are from what this memory allows: traces their lines, and measures misses over as many bytes
+    /// as the pool has
+    #[arg(long, conflicts_with = "rate")]
+    limit: bool,
+    /// Do not run a second time to count write-backs and fences
+    #[arg(long)]
+    no_counts: bool,
+    /// Print a line of JSON for each workload
+    #[arg(long)]
+    json: bool,
+}
+
+fn delay_help() -> String {
+    format!(
+        "With `--media delay`: what each fence takes longer, as fence=NS,line=NS,block=NS or\n{}\n[default: optane]",
+        Delay::presets()
+    )
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
+        _ => Err("not a positive number".into()),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    const DAY: f64 = 86_400.0;
+    positive(text).and_then(|seconds| {
+        if seconds <= DAY {
+            Ok(seconds)
+        } else {
+            Err("longer than a day".into())
+        }
+    })
+}
+
+fn exponent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(theta) if (0.0..=10.0).contains(&theta) => Ok(theta),
+        _ => Err("not an exponent from 0 to 10".into()),
+    }
+}
+
+impl RunArgs {
+    /// Refuses what would be ignored.
+    fn check(&self) -> Result<(), Error> {
+        let what = if self.keys_from.is_some() && self.key_kind != KeyKind::File {
+            "--keys-from gives keys of '--key-kind file', and of no other"
+        } else if self.delay.is_some() && self.media != MediaKind::Delay {
+            "--delay is of '--media delay', and of no other"
+        } else {
+            return Ok(());
+        };
+        Err(Error::Options(what))
+    }
+
+    /// What each fence takes longer, on media that delay.
+    fn delay(&self) -> Option<Delay> {
+        let delay = || self.delay.clone().unwrap_or_default();
+        (self.media == MediaKind::Delay).then(delay)
+    }
+
+    fn pace(&self, workload: &Workload) -> Pace {
+        Pace {
+            time: self.seconds.map(Duration::from_secs_f64),
+            repeat: workload.repeats(),
+            rate: self.rate,
+        }
+    }
+}
+
+/// Runs it and prints a line for each workload.
+pub fn run(args: &RunArgs) -> Result<(), Error> {
+    let reports = reports(args)?;
+    if !args.json {
+        return crate::print(&plain::render(&reports));
+    }
+    for report in &reports {
+        crate::print(&serde_json::to_string(report)?)?;
+    }
+    Ok(())
+}
+
+fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {
+    args.check()?;
+    Progress::new().say(format_args!("making {} keys", args.keys));
+    let input = &Input::new(args)?;
+    let (paths, reserved) = match args.limit {
+        true => args
+            .paths(input)
+            .map(|(paths, space)| (paths, Some(space.reserved)))?,
+        false => (vec![None; args.workload.len()], None),
+    };
+    let calibrator = match reserved {
+        Some(reserved) => Calibrator::new(reserved, &args.pool, true)?,
+        None => Calibrator::for_keys(args.keys, &args.pool, true)?,
+    };
+    let (place, calibrator) = (&args.pool, Some(calibrator));
+    let mut timed = match args.media {
+        MediaKind::Native => args.measure(Hardware::as_persistent(), place, input, None, calibrator)?,
+        MediaKind::Process => args.measure(Hardware::detect(), place, input, None, calibrator)?,
+        MediaKind::Counting => args.counted(place, input, calibrator)?,
+        MediaKind::Delay => {
+            let latency = args.delay().unwrap_or_default().latency;
+            let media = Observed::Delaying(Delaying::new(Hardware::as_persistent(), latency));
+            args.measure(media, place, input, None, calibrator)?
+        }
+    };
+    let phases = std::mem::take(&mut timed.phases);
+    let counts: Vec<_> = match args.media {
+        MediaKind::Counting => phases
+            .iter()
+            .map(|phase| Some((phase.counts, phase.pass.ops)))
+            .collect(),
+        _ if args.no_counts => phases.iter().map(|_| None).collect(),
+        _ => {
+            let counted = args.counted(&Place::Anonymous, input, None)?.phases;
+            counted
+                .iter()
+                .map(|phase| Some((phase.counts, phase.pass.ops)))
+                .collect()
+        }
+    };
+    let reports = phases.into_iter().zip(counts).zip(paths);
+    Ok(reports
+        .map(|((phase, counts), path)| Report::new(args, &timed, phase, counts, path))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests;

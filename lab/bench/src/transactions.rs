@@ -1,0 +1,141 @@
+//! `bench transactions`: small transactions over two maps, ours beside peers.
+//!
+//! A transaction reads a key of one map and a key of another, and writes both: it moves one from the first to the
+//! second.
+//!
+//! I1 All do the same transactions in the same loop: as many threads, the same keys in the same order, a commit that
+//!    survives `kill -9` and waits for no disk. Whoever meets a conflict runs the transaction again until it is
+//!    committed; only what is committed counts.
+//! I2 All are measured in turn within a round, and each is the first as often as the others; a ratio is formed within a
+//!    round, and its median and extremes over the rounds are reported.
+//! I3 After each measurement the sums of both maps are what the committed transactions make of them: an engine that has
+//!    lost an update, or half of a transaction, is an error.
+//! I4 What a miss takes is measured before and after each round, and a round in which that changed is marked.
+//!
+//! Not here: the peers (`peers::transactional`), ours (`ours`), the loop (`measure`), what is printed (`report`).
+
+mod measure;
+mod ours;
+mod report;
+
+use crate::Error;
+use crate::distribution::Distribution;
+use crate::keys::nth_u64;
+use crate::limit::{Calibrator, Pace};
+use crate::peers::transactional::{Ledger, TRANSACTIONAL};
+use crate::progress::Progress;
+use crate::store::Place;
+use crate::turns::order;
+use measure::{Sample, Scripts, measure};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use wollemi::indexes::IndexKind;
+
+/// Measures transactions over two maps.
+#[derive(Debug, clap::Args)]
+pub struct TransactionsArgs {
+    /// The index that holds both of our maps
+    #[arg(long, default_value_t, value_name = "NAME", value_parser = crate::index())]
+    index: IndexKind,
+    /// Keys of eight random bytes in each map
+    #[arg(long, default_value = "100k", value_parser = crate::count)]
+    keys: usize,
+    /// Threads that run transactions at once
+    #[arg(long, value_delimiter = ',', default_value = "1,2,8", value_parser = crate::threads)]
+    threads: Vec<usize>,
+    /// Which keys are asked for
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "uniform,zipfian")]
+    distribution: Vec<Distribution>,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 1.0, value_parser = crate::seconds)]
+    seconds: f64,
+    /// Rounds
+    #[arg(long, default_value_t = 5, value_parser = crate::count)]
+    rounds: usize,
+    /// Where the engines' files go, in a directory that is removed afterwards [default: the system's for such]
+    #[arg(long, value_name = "DIRECTORY")]
+    dir: Option<PathBuf>,
+    /// The seed of the keys and of their order
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// An engine and its name.
+type Named = (&'static str, Box<dyn Ledger>);
+
+/// The samples of one engine, number of threads and distribution of keys: one a round.
+struct Case {
+    engine: &'static str,
+    distribution: Distribution,
+    threads: usize,
+    rounds: Vec<Sample>,
+}
+
+/// Runs the rounds and prints what they gave.
+pub fn run(args: &TransactionsArgs) -> Result<(), Error> {
+    let progress = Progress::new();
+    let keys: Vec<[u8; 8]> = (0..args.keys as u64).map(|i| nth_u64(args.seed, i)).collect();
+    let mut cases: Vec<Case> = Vec::new();
+    let mut paces = Vec::new();
+    for round in 0..args.rounds {
+        progress.say(format_args!("round {} of {}", round + 1, args.rounds));
+        paces.push(run_round(args, round, &keys, &mut cases)?);
+    }
+    drop(progress);
+    report::print(args, &cases, &paces)
+}
+
+/// Loads every engine anew, and measures each in all cases.
+fn run_round(
+    args: &TransactionsArgs,
+    round: usize,
+    keys: &[[u8; 8]],
+    cases: &mut Vec<Case>,
+) -> Result<Pace, Error> {
+    let directory = crate::directory(args.dir.as_deref())?;
+    let engines = engines(args, directory.path())?;
+    for (_, engine) in &engines {
+        engine.load(keys)?;
+    }
+    let beside = Place::File(directory.path().join("beside"));
+    let mut calibrator = Calibrator::for_keys(args.keys, &beside, true)?;
+    let misses = calibrator.misses()?;
+    let time = Duration::from_secs_f64(args.seconds);
+    for &distribution in &args.distribution {
+        for &threads in &args.threads {
+            let seed = args.seed.wrapping_add(round as u64);
+            let scripts = Scripts::new(distribution, args.keys, threads, seed);
+            for turn in order(round, engines.len()) {
+                let (engine, ledger) = &engines[turn];
+                let sample = measure(engine, &**ledger, keys, &scripts, time)?;
+                let is = |case: &&mut Case| {
+                    (case.engine, case.distribution, case.threads) == (*engine, distribution, threads)
+                };
+                match cases.iter_mut().find(is) {
+                    Some(case) => case.rounds.push(sample),
+                    None => cases.push(Case {
+                        engine,
+                        distribution,
+                        threads,
+                        rounds: vec![sample],
+                    }),
+                }
+            }
+        }
+    }
+    calibrator.since(misses)
+}
+
+/// Ours and its peers, each in a directory of its own, empty.
+fn engines(args: &TransactionsArgs, directory: &Path) -> Result<Vec<Named>, Error> {
+    let mut engines: Vec<Named> = vec![(ours::NAME, Box::new(ours::Ours::create(args.index, directory)?))];
+    for peer in TRANSACTIONAL {
+        let own = directory.join(peer.name);
+        std::fs::create_dir(&own).map_err(Error::Directory)?;
+        engines.push((peer.name, (peer.open)(&own)?));
+    }
+    Ok(engines)
+}

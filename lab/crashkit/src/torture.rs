@@ -1,0 +1,126 @@
+//! All of it in one call: histories of operations that are drawn at random, explored one after the other, and the
+//! first that fails shrunk.
+
+use crate::{Explorer, Failure, History, Random, Report, Settings, Subject};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Tortures a subject with operations that `operation` draws: [`run`](Torture::run) explores histories of them until one
+/// fails or the bounds are reached.
+///
+/// ```
+/// # use wollemi_crashkit::{Failure, Subject, torture};
+/// # use std::time::Duration;
+/// # fn test<S: Subject<Op = u64>>(list: S) -> Result<(), Box<Failure>> {
+/// let report = torture(list, |random| random.below(100))
+///     .seeds(1..=200)
+///     .threads(1..=1)
+///     .budget(Duration::from_secs(20))
+///     .run()?;
+/// println!("{report}");
+/// # Ok(())
+/// # }
+/// ```
+pub fn torture<S, F>(subject: S, operation: F) -> Torture<S, F>
+where
+    S: Subject,
+    F: Fn(&mut Random) -> S::Op,
+{
+    Torture {
+        subject: Arc::new(subject),
+        operation,
+        seeds: 1..=100,
+        operations: 30,
+        threads: 1..=3,
+        budget: Duration::from_secs(60),
+        tries: 300,
+        settings: Settings {
+            again_share: 40,
+            kill_share: 20,
+            ..Settings::default()
+        },
+    }
+}
+
+/// What to explore, and how much of it: see [`torture`].
+#[must_use = "nothing is explored before it runs"]
+pub struct Torture<S, F> {
+    subject: Arc<S>,
+    operation: F,
+    seeds: RangeInclusive<u64>,
+    operations: usize,
+    threads: RangeInclusive<u32>,
+    budget: Duration,
+    tries: usize,
+    settings: Settings,
+}
+
+impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
+    /// The seeds of the histories, one history each. 1 to 100 if not said.
+    pub fn seeds(self, seeds: RangeInclusive<u64>) -> Self {
+        Torture { seeds, ..self }
+    }
+
+    /// Operations of a history. 30 if not said.
+    pub fn operations(self, operations: usize) -> Self {
+        Torture { operations, ..self }
+    }
+
+    /// Logical threads of a history: these numbers in turn. 1 to 3 if not said; a structure for one thread says
+    /// `1..=1`.
+    pub fn threads(self, threads: RangeInclusive<u32>) -> Self {
+        Torture { threads, ..self }
+    }
+
+    /// No further history begins after this time. A minute if not said.
+    pub fn budget(self, budget: Duration) -> Self {
+        Torture { budget, ..self }
+    }
+
+    /// How many shorter histories are tried, at most, in place of one that fails. 300 if not said; 0 leaves it as it is.
+    pub fn shrinking(self, tries: usize) -> Self {
+        Torture { tries, ..self }
+    }
+
+    /// The model, the bounds on images, and the shares of images that are judged deeply or crash again.
+    pub fn settings(self, settings: Settings) -> Self {
+        Torture { settings, ..self }
+    }
+
+    /// Explores. A failure's last lines say how to see it again: the seed of its history, alone (`seeds(7..=7)`), fails
+    /// in the same way.
+    ///
+    /// # Errors
+    ///
+    /// The first failure, shrunk. Also where the system refuses memory.
+    pub fn run(self) -> Result<Report, Box<Failure>> {
+        let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
+        let mut explorer = explorer.map_err(Failure::outright)?;
+        let started = Instant::now();
+        for seed in self.seeds.clone() {
+            if started.elapsed() >= self.budget {
+                break;
+            }
+            let history = self.history(seed);
+            if let Err(failure) = explorer.explore(&history) {
+                return Err(explorer.shrink(&history, failure, self.tries).1);
+            }
+        }
+        Ok(explorer.into_report())
+    }
+
+    fn history(&self, seed: u64) -> History<S::Op> {
+        let mut random = Random(seed);
+        let (least, most) = (*self.threads.start(), *self.threads.end());
+        let numbers = u64::from(most.saturating_sub(least)) + 1;
+        History {
+            seed,
+            ops: (0..self.operations)
+                .map(|_| (self.operation)(&mut random))
+                .collect(),
+            threads: least.max(1) + (seed % numbers) as u32,
+            ..History::default()
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! A stack of words, whole and broken: the kit finds each way of breaking it, and nothing in the whole one.
+
+use pmem::{Batch, Media, Offset, PWord, Pool, Purpose, persist_scope};
+use std::sync::atomic::AtomicU64;
+use wollemi_crashkit::{
+    Crash, Explorer, Failure, History, Mode, Model, Random, Report, Settings, Subject, Verdict,
+};
+
+/// What is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Broken {
+    Nothing,
+    /// The node is published before it is durable.
+    NodeNotPersisted,
+    /// The node is written back, and not fenced before it is published.
+    NoFence,
+    /// The same, but a lock is taken in between, which completes write-backs on x86-64 alone.
+    LockForFence,
+    /// The push answers before its commit point is durable.
+    CommitNotPersisted,
+    /// The node's two words lie in two lines, of which one is written back.
+    HalfTheNode,
+    /// Recovery says that it is under way, and a recovery that finds this waits for it to end: it takes two crashes.
+    RecoveryWaits,
+}
+
+/// The stack: `head` and `recovering` in one line, then nodes of two words each.
+struct Toy(Broken);
+
+struct Live(Pool<Crash>);
+
+const START: u64 = 64 << 10;
+const LAST: u64 = 100;
+
+/// A lock in DRAM.
+static LOCK: AtomicU64 = AtomicU64::new(0);
+
+impl Toy {
+    fn word<'p>(&self, pool: &'p Pool<Crash>, at: u64) -> &'p PWord {
+        let offset = Offset::new(at).expect("a multiple of 16");
+        // SAFETY: the toy makes no drafts.
+        unsafe { pool.at(offset) }.expect("inside")
+    }
+
+    fn head<'p>(&self, pool: &'p Pool<Crash>) -> &'p PWord {
+        self.word(pool, START)
+    }
+
+    fn recovering<'p>(&self, pool: &'p Pool<Crash>) -> &'p PWord {
+        self.word(pool, START + 16)
+    }
+
+    /// The value and the link of a node; 64 bytes apart where one of its lines is forgotten.
+    fn node<'p>(&self, pool: &'p Pool<Crash>, number: u64) -> (&'p PWord, &'p PWord) {
+        let at = START + 128 * number;
+        (self.word(pool, at), self.word(pool, at + 64))
+    }
+
+    fn push(&self, pool: &Pool<Crash>, value: u64) {
+        let media = pool.media();
+        let old = self.head(pool).load(media);
+        let new = old + 1;
+        let (word, link) = self.node(pool, new);
+        persist_scope(media, Purpose::Node, |batch| {
+            word.store(value, &batch);
+            let link = |batch: &Batch<'_, '_, Crash>| link.store(old, batch);
+            match self.0 {
+                Broken::HalfTheNode => persist_scope(media, Purpose::Node, |forgotten| link(&forgotten)),
+                _ => link(&batch),
+            }
+            match self.0 {
+                Broken::NodeNotPersisted => {}
+                Broken::NoFence | Broken::LockForFence => {
+                    let line = |word: &PWord| std::ptr::from_ref(word).cast();
+                    media.write_back(line(word), Purpose::Node);
+                    media.write_back(line(self.node(pool, new).1), Purpose::Node);
+                }
+                _ => drop(batch.fence()),
+            }
+        });
+        if self.0 == Broken::LockForFence {
+            let _taken = media.compare_exchange_volatile(&LOCK, 0, 0);
+        }
+        persist_scope(media, Purpose::Node, |batch| {
+            self.head(pool).store(new, &batch);
+            if self.0 != Broken::CommitNotPersisted {
+                let _durable = batch.fence().durable();
+            }
+        });
+    }
+
+    fn recover(&self, pool: &Pool<Crash>) {
+        if self.0 != Broken::RecoveryWaits {
+            return;
+        }
+        let media = pool.media();
+        let flag = self.recovering(pool);
+        let mut turn = 0;
+        while flag.load(media) != 0 {
+            media.wait(turn);
+            turn += 1;
+        }
+        for value in [1, 0] {
+            persist_scope(media, Purpose::Node, |batch| {
+                flag.store(value, &batch);
+                let _durable = batch.fence().durable();
+            });
+        }
+    }
+
+    fn all(&self, pool: &Pool<Crash>) -> Vec<u64> {
+        let media = pool.media();
+        let mut values = Vec::new();
+        let mut number = self.head(pool).load(media);
+        while number != 0 && number <= LAST {
+            let (value, link) = self.node(pool, number);
+            values.push(value.load(media));
+            number = link.load(media);
+        }
+        values.reverse();
+        values
+    }
+}
+
+impl Subject for Toy {
+    type Op = u64;
+    type Answer = ();
+    type State = Vec<u64>;
+    type Live = Live;
+
+    fn name(&self) -> String {
+        format!("stack with {:?} broken", self.0)
+    }
+
+    fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
+        Ok(Live(pool))
+    }
+
+    fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
+        self.recover(&pool);
+        Ok(Some(Live(pool)))
+    }
+
+    fn apply(&self, live: &Live, op: &u64) -> Result<(), String> {
+        self.push(&live.0, *op);
+        Ok(())
+    }
+
+    fn specify(&self, state: &mut Vec<u64>, op: &u64) {
+        state.push(*op);
+    }
+
+    fn judge(&self, live: &Live, verdict: Verdict<'_, Toy>) -> Result<usize, String> {
+        let found = self.all(&live.0);
+        let which = verdict.allowed.iter().position(|state| **state == found);
+        which.ok_or_else(|| format!("{found:?} instead of {:?}", verdict.allowed))
+    }
+
+    fn follow_up(&self, _state: &Vec<u64>, _in_flight: &[&u64], random: &mut Random) -> Vec<u64> {
+        vec![random.next()]
+    }
+}
+
+fn explore(broken: Broken, mode: Mode) -> (Result<(), Box<Failure>>, Report) {
+    let toy = Toy(broken);
+    let settings = Settings {
+        model: Model::from(mode),
+        memory: 2 << 20,
+        again_share: 1,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(toy, settings).expect("memory");
+    let history = History {
+        seed: 1,
+        ops: vec![11, 22, 33],
+        ..History::default()
+    };
+    (explorer.explore(&history), explorer.into_report())
+}
+
+/// Nothing is found where nothing is broken, in any model, and much is looked at.
+#[test]
+fn the_whole_one_passes() {
+    for mode in [Mode::Power, Mode::Word, Mode::Process] {
+        let (found, report) = explore(Broken::Nothing, mode);
+        assert!(found.is_ok(), "{}", found.expect_err("checked"));
+        assert!(report.states >= 10 && report.again >= 3, "{report}");
+    }
+}
+
+/// Each way of breaking it is found, with the store that is missing.
+#[test]
+fn what_is_broken_is_found() {
+    for broken in [
+        Broken::NodeNotPersisted,
+        Broken::NoFence,
+        Broken::LockForFence,
+        Broken::HalfTheNode,
+        Broken::CommitNotPersisted,
+    ] {
+        let (found, _) = explore(broken, Mode::Power);
+        let failure = found.expect_err("it is broken");
+        assert!(!failure.missing.is_empty(), "{broken:?}: {failure}");
+        assert!(
+            failure
+                .missing
+                .iter()
+                .all(|store| store.site.file().ends_with("toy.rs")),
+            "{failure}"
+        );
+        // The memory of a process that ends keeps all of it.
+        let (found, _) = explore(broken, Mode::Process);
+        assert!(found.is_ok(), "{broken:?}: {}", found.expect_err("checked"));
+    }
+}
+
+/// What only a second crash shows is found, and a hang is no wait.
+#[test]
+fn second_crashes_are_looked_at() {
+    let failure = explore(Broken::RecoveryWaits, Mode::Power)
+        .0
+        .expect_err("it is broken");
+    assert!(failure.crashes >= 2, "{failure}");
+    assert!(failure.message.contains("hangs"), "{failure}");
+}
+
+/// A history that fails is shrunk to what fails by itself: one push, and the stores that were not made durable; two
+/// crashes where it takes two.
+#[test]
+fn failures_are_shrunk() {
+    let shrunk = |broken, threads| {
+        let settings = Settings {
+            memory: 2 << 20,
+            again_share: 1,
+            ..Settings::default()
+        };
+        let mut explorer = Explorer::new(Toy(broken), settings).expect("memory");
+        let history = History {
+            seed: 1,
+            ops: (0..20).collect(),
+            prepared: 10,
+            threads,
+            ..History::default()
+        };
+        let failure = explorer.explore(&history).expect_err("it is broken");
+        let histories = explorer.report().histories;
+        let (history, failure) = explorer.shrink(&history, failure, 300);
+        assert_eq!(
+            explorer.report().histories,
+            histories,
+            "only what was asked for is reported"
+        );
+        assert_eq!(history.threads, 1);
+        assert_eq!(history.ops.len(), failure.operations.len());
+        (history, failure)
+    };
+    for broken in [Broken::NoFence, Broken::HalfTheNode, Broken::NodeNotPersisted] {
+        let (history, failure) = shrunk(broken, 1);
+        assert!(history.ops.len() <= 2, "{broken:?}: {failure}");
+        assert_eq!(failure.crashes, 1, "{failure}");
+        assert_eq!(failure.missing.len(), 1, "one store is enough: {failure}");
+    }
+    let (history, failure) = shrunk(Broken::RecoveryWaits, 1);
+    assert!(history.ops.is_empty(), "{failure}");
+    assert_eq!((failure.crashes, failure.earlier.len()), (2, 1), "{failure}");
+}
+
+/// The same seed finds the same.
+#[test]
+fn explorations_are_repeatable() {
+    let one = || {
+        let (found, report) = explore(Broken::NoFence, Mode::Power);
+        (
+            found.expect_err("it is broken").to_string(),
+            report.images,
+            report.states,
+        )
+    };
+    assert_eq!(one(), one());
+}

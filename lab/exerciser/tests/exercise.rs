@@ -1,0 +1,190 @@
+//! Every function of the database, from several threads, over every index: a bounded share of what the command does.
+//!
+//! Without arguments this is the test; with the text of a round it is the process that the test kills.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use wollemi::IndexKind;
+use wollemi_exerciser::{Settings, be_killed, run};
+
+/// Runs at most, until all was called.
+const RUNS: u64 = 6;
+
+/// Public functions of the database that no call uses, and why.
+const LEFT_OUT: [(&str, &str); 15] = [
+    ("Db::hold", "for tests alone (feature `doubles`)"),
+    ("Db::before_commits", "the same"),
+    (
+        "Db::commit",
+        "of an overlay: the server's form calls it, by `MULTI` and `MSET`",
+    ),
+    ("Map::walk", "the server's form calls it, by counts and sweeps"),
+    ("Map::sweep", "the same; `Expiring::sweep` is it, too"),
+    ("Db::open", "`Options::open` with the defaults"),
+    (
+        "Options::anonymous",
+        "what is in anonymous memory is opened once; `Db::anonymous` is it with the defaults",
+    ),
+    ("Options::level", "`power` needs a medium that has it"),
+    (
+        "Options::after_power_loss",
+        "no power is lost here: the command line's tests have it",
+    ),
+    ("Options::open_on", "other media are the crash kit's"),
+    ("Options::open_pool", "the same"),
+    ("Options::anonymous_on", "the same"),
+    ("HeapCheck::is_clean", "a part of `Check::is_clean`"),
+    ("Retry::longest_pause", "the same as `Retry::pause`"),
+    (
+        "Retry::pause",
+        "it says how long to wait between tries, and changes no answer",
+    ),
+];
+
+/// The types whose functions programs call.
+const TYPES: [&str; 15] = [
+    "Batch",
+    "Check",
+    "Db",
+    "Expiring",
+    "HeapCheck",
+    "Map",
+    "Options",
+    "Reader",
+    "Retry",
+    "Snapshot",
+    "Sweeper",
+    "Transaction",
+    "TypedMap",
+    "View",
+    "Watch",
+];
+
+/// The public functions of the database, as its sources have them: `Map::get`.
+fn public_functions() -> BTreeSet<String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/wollemi/src");
+    let mut names = BTreeSet::new();
+    let mut directories = vec![sources];
+    while let Some(directory) = directories.pop() {
+        for file in std::fs::read_dir(directory).expect("the sources of the database") {
+            let path = file.expect("a file").path();
+            if path.is_dir() {
+                directories.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(path).expect("text");
+            let mut of = String::new();
+            for line in text.lines() {
+                if let Some(rest) = line.strip_prefix("impl") {
+                    // Behind the parameters in angle brackets comes the type.
+                    let mut depth = 0;
+                    let after = rest.find(|letter| {
+                        depth += i32::from(letter == '<') - i32::from(letter == '>');
+                        letter == ' ' && depth == 0
+                    });
+                    let rest = rest[after.unwrap_or(0)..].trim_start();
+                    of = rest
+                        .chars()
+                        .take_while(|letter| letter.is_alphanumeric())
+                        .collect();
+                }
+                let Some(rest) = line.strip_prefix("    pub fn ") else {
+                    continue;
+                };
+                if TYPES.contains(&&*of) {
+                    let name: String = rest
+                        .chars()
+                        .take_while(|&letter| letter.is_alphanumeric() || letter == '_')
+                        .collect();
+                    names.insert(format!("{of}::{name}"));
+                }
+            }
+        }
+    }
+    names
+}
+
+/// The functions that no call has used, though nothing says why.
+fn missing(called: &BTreeSet<&str>) -> Vec<String> {
+    let all = public_functions();
+    assert!(
+        all.contains("Map::get") && all.len() > 80,
+        "the sources are read wrongly: {all:?}"
+    );
+    let gone: Vec<_> = called.iter().filter(|name| !all.contains(**name)).collect();
+    assert!(gone.is_empty(), "the database does not have {gone:?}");
+    let left_out = |name: &str| LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
+    all.into_iter()
+        .filter(|name| !called.contains(&**name) && !left_out(name))
+        .collect()
+}
+
+fn child(spec: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the path of this test"));
+    command.args(["be-killed", spec]);
+    command
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, first, spec] = &arguments[..]
+        && first == "be-killed"
+    {
+        return match be_killed(spec) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(wrong) => {
+                eprintln!("{wrong}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let number = |name: &str, default| {
+        let set = std::env::var(name).ok();
+        set.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let directory = tempfile::tempdir().expect("a directory for pools");
+    let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());
+    let settings = Settings {
+        seed: number("WOLLEMI_SEED", 1),
+        threads: number("WOLLEMI_THREADS", 0) as usize,
+        kinds: kinds.collect(),
+        budget: Duration::from_secs(number("WOLLEMI_SECONDS", 20)),
+        calls: number("WOLLEMI_CALLS", 1_500_000),
+        directory: directory.path().to_owned(),
+        child: Some(child),
+        server: std::env::var_os("WOLLEMI_SERVER").map(Into::into),
+    };
+    let (mut called, mut kills, mut refused) = (BTreeSet::new(), 0, 0);
+    // What is seldom may not come in one run.
+    for turn in 0..RUNS {
+        let settings = Settings {
+            seed: settings.seed + 1000 * turn,
+            ..settings.clone()
+        };
+        let report = match run(&settings, |_| ()) {
+            Ok(report) => report,
+            Err(failure) => {
+                println!("{failure}");
+                let _kept = directory.keep();
+                return ExitCode::FAILURE;
+            }
+        };
+        println!(
+            "seed {}: {} calls, {} pools, {} openings, {} kills",
+            settings.seed, report.calls, report.pools, report.openings, report.kills
+        );
+        called.extend(report.called.iter().map(|(name, _)| name));
+        kills += report.kills;
+        refused += report.refused;
+        if settings.server.is_some() || missing(&called).is_empty() && kills > 0 && refused > 0 {
+            return ExitCode::SUCCESS;
+        }
+    }
+    println!(
+        "too little was exercised: {kills} kills, {refused} refusals; no call uses {:?}",
+        missing(&called)
+    );
+    ExitCode::FAILURE
+}

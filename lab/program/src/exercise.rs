@@ -1,0 +1,181 @@
+//! `exercise`: calls the whole database as its users do, and checks every answer.
+//!
+//! What is called, and how answers are judged, is `exerciser`'s; here are the budget, the progress and the report.
+
+use super::output;
+use super::torture::time;
+use crate::exit::{Failure, Outcome};
+use exerciser::{MAX_THREADS, Report, Settings};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+use wollemi::indexes::IndexKind;
+
+/// The arguments of `exercise`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit code 0 if every answer was right; 1 if one was not: the pool is kept then, and what to type to begin \
+                      with it again is printed."
+)]
+pub struct Args {
+    /// The index that holds the maps (ablations too); `all`: each map one of those that are no ablations, by chance
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    index: String,
+    /// Threads that call at once; 0: one to four, pool by pool
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=MAX_THREADS as u64))]
+    threads: u64,
+    /// Begin no further round after this time: 60s, 5m, 1h
+    #[arg(long, default_value = "60s", value_name = "TIME", value_parser = time)]
+    budget: Duration,
+    /// Begin no further round after this many calls
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    calls: u64,
+    /// The seed of the first pool; each further pool has the next one
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Where the pools are made [default: a new directory among the temporary ones]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Exercise the server instead, which users ask over memcached's and Redis's protocols: `serve` of the `wollemi`
+    /// beside this program, or of the program given
+    #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
+    server: Option<Option<PathBuf>>,
+    /// End no round by killing a process
+    #[arg(long, conflicts_with = "server")]
+    no_kills: bool,
+    /// Report as JSON, one object
+    #[arg(long)]
+    json: bool,
+    /// The round of a process that is going to be killed
+    #[arg(long, hide = true, value_name = "ROUND")]
+    be_killed: Option<String>,
+}
+
+/// The program that has `serve`: beside this one.
+fn wollemi() -> PathBuf {
+    let program = std::env::current_exe().unwrap_or_default();
+    program.with_file_name("wollemi")
+}
+
+/// The process that carries out a round until it is killed: this program.
+fn child(round: &str) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| "wollemi-lab".into());
+    let mut command = Command::new(program);
+    command.args(["exercise", "--be-killed", round]);
+    command
+}
+
+impl Args {
+    /// Exercises until the budget is used up, and reports.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        if let Some(round) = &self.be_killed {
+            return match exerciser::be_killed(round) {
+                Ok(()) => Ok(Outcome::Done),
+                Err(wrong) => Err(Failure::Exercise(wrong)),
+            };
+        }
+        let kinds = match &*self.index {
+            "all" => IndexKind::ALL
+                .iter()
+                .copied()
+                .filter(|kind| !kind.is_ablation())
+                .collect(),
+            name => vec![
+                name.parse()
+                    .map_err(|error: wollemi::indexes::Unknown| Failure::Usage(error.to_string()))?,
+            ],
+        };
+        let directory = match &self.dir {
+            Some(directory) => directory.clone(),
+            None => std::env::temp_dir().join(format!("wollemi-exercise-{}", std::process::id())),
+        };
+        std::fs::create_dir_all(&directory)
+            .map_err(|error| Failure::Exercise(format!("{}: {error}", directory.display())))?;
+        let settings = Settings {
+            seed: self.seed,
+            threads: usize::try_from(self.threads).unwrap_or(MAX_THREADS),
+            kinds,
+            budget: self.budget,
+            calls: self.calls,
+            directory,
+            child: (!self.no_kills).then_some(child),
+            server: self.server.clone().map(|program| program.unwrap_or_else(wollemi)),
+        };
+        let bar = ProgressBar::new(self.budget.as_secs());
+        bar.set_style(
+            ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar()),
+        );
+        let ended = exerciser::run(&settings, |report| {
+            bar.set_position(report.seconds as u64);
+            bar.set_message(format!(
+                "{} calls, {} kills",
+                HumanCount(report.calls),
+                report.kills
+            ));
+        });
+        bar.finish_and_clear();
+        let mut out = output();
+        match ended {
+            Ok(report) => {
+                if self.dir.is_none() {
+                    // The pools in it are gone; what else may be there is not ours.
+                    let _ = std::fs::remove_dir(&settings.directory);
+                }
+                self.print(&mut out, &report)?;
+                Ok(Outcome::Done)
+            }
+            Err(failure) => {
+                if self.json {
+                    writeln!(
+                        out,
+                        "{}",
+                        serde_json::json!({ "failure": failure.to_string(), "seed": failure.seed })
+                    )?;
+                } else {
+                    let (index, threads, seed) = (&self.index, self.threads, failure.seed);
+                    writeln!(out, "{failure}")?;
+                    let server = self.server.as_ref().map_or("", |_| " --server");
+                    writeln!(
+                        out,
+                        "again: wollemi-lab exercise{server} --index {index} --threads {threads} --seed {seed}"
+                    )?;
+                }
+                out.flush()?;
+                Ok(Outcome::Found)
+            }
+        }
+    }
+
+    fn print(&self, out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+        let Report {
+            calls,
+            refused,
+            pools,
+            openings,
+            kills,
+            seconds,
+            called,
+        } = report;
+        if self.json {
+            let report = serde_json::json!({
+                "index": self.index, "seed": self.seed, "calls": calls, "refused": refused, "pools": pools,
+                "openings": openings, "kills": kills, "seconds": seconds,
+                "called": called.iter().collect::<BTreeMap<_, _>>(),
+            });
+            writeln!(out, "{report}")?;
+        } else {
+            writeln!(
+                out,
+                "{} calls ({} refused for want of room or because a map was in use), {pools} pools, {openings} openings, \
+                 {kills} kills in {seconds:.1} s: every answer right",
+                HumanCount(*calls),
+                HumanCount(*refused),
+            )?;
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,339 @@
+//! `torture`: judges what crashes leave of an index, or of the heap alone.
+//!
+//! What is judged, and how, is `crashkit`'s; here are the budget, and the report
+//! (`report`) and what has a name (`target`).
+
+mod report;
+mod target;
+
+use super::output;
+use crate::exit::{Failure, Outcome};
+use ::torture::batches::{self, Batches};
+use ::torture::history;
+use ::torture::map::OfIndex;
+use clap::ValueEnum;
+use crashkit::blobs::{self, Blobs};
+use crashkit::{Explorer, History, Mode, Model, Report, Settings, Subject};
+use indicatif::{ProgressBar, ProgressStyle};
+use report::{Counterexample, Finding, LeftOut};
+use std::io::Write;
+use std::time::{Duration, Instant};
+use target::Target;
+
+/// Explorations of shorter histories, at most, to shrink one that fails.
+const TRIES: usize = 300;
+
+/// Images of one mutant judged in one history, at most.
+const IMAGES: u64 = 2000;
+
+/// The arguments of `torture`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit code 0 if nothing was found, 1 with a shrunk counterexample if something was, or with --mutants if a persist \
+                      is not missed for no known reason."
+)]
+pub struct Args {
+    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, or `all`
+    #[arg(long, default_value = "all", value_name = "NAME")]
+    index: Target,
+    /// Operations of a history, beside those that prepare it
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    ops: usize,
+    /// Logical threads of a history; 0: one to four, history by history
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
+    threads: u32,
+    /// What a crash may take
+    #[arg(long, value_enum, default_value_t = ModelArg::Power)]
+    model: ModelArg,
+    /// Judge no further image of an index and model after this time: 60s, 5m, 1h [default: 60s]. A failure that is
+    /// found may take another minute to shrink
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "states")]
+    budget: Option<Duration>,
+    /// Begin no further history of an index and model once this many distinct states were judged
+    #[arg(long, value_name = "N")]
+    states: Option<u64>,
+    /// What everything left to chance depends on
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only the history of this seed, as a counterexample names it
+    #[arg(long, value_name = "SEED")]
+    history: Option<u64>,
+    /// Also leave out each write-back and each fence in turn, swap publications, and report what nothing misses (not in
+    /// the model process, which loses nothing)
+    #[arg(long)]
+    mutants: bool,
+    /// How often a history of several threads is carried out again, each time with preemptions aimed at the words that
+    /// its threads share
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    aimed: u32,
+    /// Report as JSON, one object a line for each index and model
+    #[arg(long)]
+    json: bool,
+}
+
+/// A memory model on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ModelArg {
+    /// The power: of each line any prefix of its stores is durable
+    Power,
+    /// More than any hardware: of each line any of its words
+    Word,
+    /// The process: every store is there
+    Process,
+    /// All of these, one after the other
+    All,
+}
+
+impl ModelArg {
+    /// The models that it stands for.
+    fn modes(self) -> &'static [Mode] {
+        match self {
+            ModelArg::Power => &[Mode::Power],
+            ModelArg::Word => &[Mode::Word],
+            ModelArg::Process => &[Mode::Process],
+            ModelArg::All => &[Mode::Power, Mode::Word, Mode::Process],
+        }
+    }
+}
+
+/// Reads a time: a number of seconds, or with s, m or h after it.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(['s', 'm', 'h']);
+    let unit = match &text[digits.len()..] {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err("one unit is enough: s, m or h".into()),
+    };
+    let number: u64 = digits.parse().map_err(|_| "not a time such as 60s, 5m or 1h")?;
+    let seconds = number.checked_mul(unit).ok_or("too long")?;
+    Ok(Duration::from_secs(seconds))
+}
+
+/// Targets, each with a model, and what is left out.
+type Runs = (Vec<(Target, Mode)>, Vec<LeftOut>);
+
+impl Args {
+    /// What is to be judged, each in its models in turn, and what is left out for a reason.
+    fn runs(&self) -> Result<Runs, Failure> {
+        let (mut runs, mut left_out) = (Vec::new(), Vec::new());
+        for target in self.index.each() {
+            for &mode in self.model.modes() {
+                let reason = match mode {
+                    Mode::Word if !target.claims_word() => {
+                        "it relies on the order of stores to a line, and so does not claim the model word: \
+                         docs/crash-model.md tells what each claims"
+                    }
+                    Mode::Process if self.mutants => {
+                        "where the memory outlives the process nothing is lost, and no persist can be missed: --mutants \
+                         needs the model power or word"
+                    }
+                    _ => {
+                        runs.push((target, mode));
+                        continue;
+                    }
+                };
+                left_out.push(LeftOut { target, mode, reason });
+            }
+        }
+        match left_out.first() {
+            Some(first) if runs.is_empty() => {
+                Err(Failure::Usage(format!("{}: {}", first.target, first.reason)))
+            }
+            _ => Ok((runs, left_out)),
+        }
+    }
+
+    /// Tortures one after the other, and reports.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        let (runs, left_out) = self.runs()?;
+        crashkit::silence_findings();
+        let mut found = false;
+        let mut findings = Vec::new();
+        for (target, mode) in runs {
+            let finding = match target {
+                Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
+                Target::Database => self.torture(target, mode, Batches, batches::history),
+                Target::Heap | Target::All => self.torture(target, mode, Blobs, blobs::history),
+            };
+            let finding = finding.map_err(Failure::Torture)?;
+            found |= finding.is_bad();
+            if self.json {
+                let mut out = output();
+                finding.write_json(&mut out)?;
+                out.flush()?;
+            }
+            findings.push(finding);
+        }
+        let mut out = output();
+        if self.json {
+            for one in &left_out {
+                one.write_json(&mut out)?;
+            }
+        } else {
+            report::print(&mut out, &findings, &left_out)?;
+        }
+        out.flush()?;
+        Ok(if found { Outcome::Found } else { Outcome::Done })
+    }
+
+    fn torture<S: Subject>(
+        &self,
+        target: Target,
+        mode: Mode,
+        subject: S,
+        history: impl Fn(u64, usize, u32) -> History<S::Op>,
+    ) -> Result<Finding, String> {
+        let settings = Settings {
+            model: Model::from(mode),
+            seed: self.seed,
+            aimed: self.aimed,
+            ..Settings::default()
+        };
+        let bar = self.bar(&subject.name());
+        let started = Instant::now();
+        let more = |report: &Report| {
+            let done = match self.states {
+                Some(_) => report.states + report.mutant_states,
+                None => started.elapsed().as_millis() as u64,
+            };
+            bar.set_position(done);
+            bar.set_message(told(report));
+            done < self.limit()
+        };
+        let threads = |number: u64| match self.threads {
+            0 => 1 + (number % 4) as u32,
+            threads => threads,
+        };
+        let nth = |number: u64| history(self.seed.wrapping_add(number), self.ops, threads(number));
+        let histories = match self.history {
+            Some(seed) => seed.wrapping_sub(self.seed)..=seed.wrapping_sub(self.seed),
+            None => 0..=u64::MAX,
+        };
+        let mut explorer = Explorer::new(subject, settings)?;
+        // A history asked for by its seed is followed to its end.
+        if self.states.is_none() && self.history.is_none() {
+            explorer.stop_at(started + self.time());
+        }
+        let mut hunted = None;
+        let failed = if self.mutants {
+            match explorer.hunt(histories.map(nth), IMAGES, more) {
+                Ok(all) => {
+                    hunted = Some(all);
+                    None
+                }
+                Err(failure) => Some((nth(failure.seed.wrapping_sub(self.seed)), failure)),
+            }
+        } else {
+            let mut failed = None;
+            for history in histories.map(nth) {
+                if !more(explorer.report()) {
+                    break;
+                }
+                if let Err(failure) = explorer.explore(&history) {
+                    failed = Some((history, failure));
+                    break;
+                }
+            }
+            failed
+        };
+        let counterexample = failed.map(|(history, failure)| {
+            bar.set_message("shrinking the counterexample");
+            let shrunk = explorer.shrink(&history, failure, TRIES).1;
+            self.counterexample(target, mode, history.threads, shrunk)
+        });
+        bar.finish_and_clear();
+        Ok(Finding {
+            report: explorer.into_report(),
+            threads: self.threads,
+            counterexample,
+            hunted,
+        })
+    }
+
+    /// A failure, and what to type to see it again: its history alone, with as many threads.
+    fn counterexample(
+        &self,
+        target: Target,
+        mode: Mode,
+        threads: u32,
+        failure: Box<crashkit::Failure>,
+    ) -> Counterexample {
+        let mutants = if self.mutants { " --mutants" } else { "" };
+        Counterexample {
+            again: format!(
+                "wollemi-lab torture --index {target} --model {mode} --seed {} --ops {} --threads {threads} --aimed {} --history {}{mutants}",
+                self.seed, self.ops, self.aimed, failure.seed,
+            ),
+            failure,
+        }
+    }
+
+    /// States, or milliseconds.
+    fn limit(&self) -> u64 {
+        self.states.unwrap_or(self.time().as_millis() as u64)
+    }
+
+    fn time(&self) -> Duration {
+        self.budget.unwrap_or(Duration::from_secs(60))
+    }
+
+    /// A bar on a terminal; nothing elsewhere.
+    fn bar(&self, name: &str) -> ProgressBar {
+        let bar = ProgressBar::new(self.limit());
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {msg} [{elapsed}]") {
+            bar.set_style(style);
+        }
+        bar.with_prefix(name.to_owned())
+    }
+}
+
+/// What the bar says beside how far it is.
+fn told(report: &Report) -> String {
+    let states = report.states + report.mutant_states;
+    let hunted = match report.mutants {
+        (0, _) => String::new(),
+        (mutants, killed) => format!(", {killed} of {mutants} mutants killed"),
+    };
+    format!("{states} states, {} histories{hunted}", report.histories)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times are read as they are meant, and nothing else is.
+    #[test]
+    fn times() {
+        assert_eq!(time("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(time("1h"), Ok(Duration::from_secs(3600)));
+        for text in ["", "s", "5ms", "-1", "99999999999999999h", "1\u{e9}"] {
+            time(text).expect_err(text);
+        }
+    }
+
+    /// The bar tells what was judged, and of a hunt how it stands.
+    #[test]
+    fn the_bar_tells() {
+        let mut explorer = Explorer::new(Blobs, Settings::default()).expect("memory");
+        assert_eq!(told(explorer.report()), "0 states, 0 histories");
+        let histories = || std::iter::once(blobs::history(1, 2, 1));
+        let mut messages = Vec::new();
+        let more = |report: &Report| {
+            messages.push(told(report));
+            messages.len() < 40
+        };
+        explorer.hunt(histories(), IMAGES, more).expect("no failure");
+        let last = messages.last().expect("asked");
+        assert!(
+            last.contains(" 1 histories, ") && last.ends_with(" mutants killed"),
+            "{last}"
+        );
+        let report = explorer.report();
+        assert!(report.mutants.1 > 0, "{last}");
+        // Who shrinks asks too, and is not the last to be told.
+        assert!(messages.len() <= 41, "it ends when it is told to");
+    }
+}

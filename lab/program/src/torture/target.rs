@@ -1,0 +1,62 @@
+//! What can be tortured, by its name on the command line.
+
+use ::torture::batches::Batches;
+use crashkit::blobs::Blobs;
+use std::fmt;
+use std::str::FromStr;
+use wollemi::indexes::IndexKind;
+
+/// What to torture.
+#[derive(Clone, Copy, Debug)]
+pub enum Target {
+    All,
+    Heap,
+    Database,
+    Index(IndexKind),
+}
+
+impl FromStr for Target {
+    type Err = wollemi::indexes::Unknown;
+    fn from_str(name: &str) -> Result<Target, wollemi::indexes::Unknown> {
+        Ok(match name {
+            "all" => Target::All,
+            "heap" => Target::Heap,
+            "kv" => Target::Database,
+            name => Target::Index(name.parse()?),
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::All => f.write_str("all"),
+            Target::Heap => f.write_str("heap"),
+            Target::Database => f.write_str("kv"),
+            Target::Index(kind) => f.write_str(kind.name()),
+        }
+    }
+}
+
+impl Target {
+    /// The single ones.
+    pub fn each(self) -> Vec<Target> {
+        match self {
+            Target::All => [Target::Heap, Target::Database]
+                .into_iter()
+                .chain(IndexKind::ALL.iter().copied().map(Target::Index))
+                .collect(),
+            one => vec![one],
+        }
+    }
+
+    /// Whether it claims the model `word`.
+    pub fn claims_word(self) -> bool {
+        match self {
+            Target::Index(kind) => kind.claims_word(),
+            Target::Heap => Blobs::CLAIMS_WORD,
+            Target::Database => Batches::CLAIMS_WORD,
+            Target::All => false,
+        }
+    }
+}

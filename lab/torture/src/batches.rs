@@ -1,0 +1,384 @@
+//! The embedded database as a subject: batches and transactions that are there whole or not at all, over two maps held
+//! by different indexes, beside writes of single keys, snapshots, a map that comes and goes, and one whose entries end.
+
+mod draw;
+mod live;
+
+use crashkit::{Crash, Depth, Random, Subject, Verdict};
+pub use draw::history;
+use draw::{entries, op, place};
+pub use live::Live;
+use live::{COMES_AND_GOES, ENDING, is_full};
+use pmem::Pool;
+use std::collections::BTreeMap;
+use wollemi::Event;
+
+/// A map's number and a key.
+pub type Place = (u8, Vec<u8>);
+
+/// What a key shall hold, or is expected to.
+pub type Entry = (Place, Option<Vec<u8>>);
+
+/// An operation of the database.
+#[derive(Clone, Debug)]
+pub enum Op {
+    /// All of these, if that is there.
+    Batch(Vec<Entry>, Option<Entry>),
+    /// In a transaction: look at these keys, and at all keys of a map from a number on, in this order or from the end;
+    /// then make the changes, and look at that map again.
+    Transaction(Vec<Place>, Option<(Place, bool)>, Vec<Entry>),
+    /// One key.
+    Write(Entry),
+    /// One key, if it holds what is expected (the second).
+    Swap(Entry, Option<Vec<u8>>),
+    /// Look what a key holds.
+    Get(Place),
+    /// Give a key of the map whose entries end a value with a life; of two such, the second only if it is absent.
+    Put(Vec<u8>, Vec<u8>, Life),
+    /// See [`Put`](Op::Put).
+    Add(Vec<u8>, Vec<u8>, Life),
+    /// Give a key of that map another life.
+    Touch(Vec<u8>, Life),
+    /// Remove what has ended.
+    Sweep,
+    /// Give a key a value: of two such, the first only if it is absent, the second only if it is there.
+    Insert(Place, Vec<u8>),
+    /// See [`Insert`](Op::Insert).
+    Update(Place, Vec<u8>),
+    /// Give a key the value that a function makes of what it holds.
+    Edit(Place),
+    /// Give a key a value; those that follow each other in a map are one call.
+    Load(Place, Vec<u8>),
+    /// Take a map's first entry, or its last.
+    Pop(u8, bool),
+    /// One key, by a thread that is told of the change.
+    Watched(Entry),
+    /// Read the entries of a map from a key on, in this order or from the end.
+    Range(Place, bool),
+    /// Read a map's first entry and its last.
+    Ends(u8),
+    /// Make the map that comes and goes, held by the index of this number, if it is not there.
+    Make(usize),
+    /// Drop the map that comes and goes.
+    Drop,
+    /// Recover, or wait until another thread has.
+    Recover,
+    /// Give the file's unused space back.
+    GiveBack,
+    /// Read the two maps of the batches in a snapshot.
+    Snapshot,
+}
+
+/// How long an entry lives: lives that end by the clock would make runs differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It is over as it begins.
+    Over,
+    /// Longer than any run.
+    Long,
+    /// It has no end.
+    Endless,
+}
+
+/// What an operation answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// Whether it was carried out.
+    Done(bool),
+    /// What was read.
+    Value(Option<Vec<u8>>),
+    /// Entries that were read or taken.
+    Entries(Vec<(Vec<u8>, Vec<u8>)>),
+    /// What a snapshot shows.
+    Shown(State),
+    /// What a transaction has seen.
+    Seen(Seen),
+    /// The pool is full; nothing was changed.
+    Full,
+    /// A snapshot keeps the map from being dropped; nothing was changed.
+    InUse,
+    /// Other threads have changed the map's end again and again; nothing was changed.
+    Conflict,
+}
+
+/// What a transaction has seen: the values of keys, and the entries of a map before its changes and after them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Seen {
+    values: Vec<Option<Vec<u8>>>,
+    before: Vec<(Vec<u8>, Vec<u8>)>,
+    after: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What all maps hold.
+pub type State = BTreeMap<Place, Vec<u8>>;
+
+/// The embedded database, with a map held by one index and a map held by another.
+#[derive(Debug, Default)]
+pub struct Batches;
+
+impl Batches {
+    /// Whether the database claims the model `word`: it keeps maps in a ROART, which does not.
+    pub const CLAIMS_WORD: bool = false;
+}
+
+impl Subject for Batches {
+    type Op = Op;
+    type Answer = Answer;
+    type State = State;
+    type Live = Live;
+
+    fn name(&self) -> String {
+        "kv".into()
+    }
+
+    fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
+        Live::create(pool)
+    }
+
+    fn open(&self, pool: Pool<Crash>) -> Result<Option<Live>, String> {
+        Live::open(pool)
+    }
+
+    fn recover(&self, live: &Live) -> Result<(), String> {
+        match live.recover().state {
+            wollemi::RecoveryState::Done => Ok(()),
+            state => Err(format!("recovery is {state}")),
+        }
+    }
+
+    fn apply(&self, live: &Live, op: &Op) -> Result<Answer, String> {
+        match live.apply(op) {
+            Err(error) if is_full(&error) && live.is_tight() => Ok(Answer::Full),
+            Err(wollemi::Error::MapInUse(_)) => Ok(Answer::InUse),
+            Err(wollemi::Error::Conflict { .. }) if matches!(op, Op::Pop(..)) => Ok(Answer::Conflict),
+            done => done.map_err(|error| error.to_string()),
+        }
+    }
+
+    fn is_refusal(&self, answer: &Answer) -> bool {
+        matches!(answer, Answer::Full | Answer::InUse | Answer::Conflict)
+    }
+
+    fn goes_with(&self, ops: &[&Op], next: &Op) -> bool {
+        let Op::Load((map, _), _) = next else { return false };
+        ops.iter()
+            .all(|op| matches!(op, Op::Load((of, _), _) if of == map))
+    }
+
+    fn keeps_order(&self, _: &Op, _: &Op) -> bool {
+        true
+    }
+
+    fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
+        // Where there is no room, some of it is done: then each by itself.
+        if live.is_tight() {
+            return ops.iter().map(|op| self.apply(live, op)).collect();
+        }
+        live.load(ops).map_err(|error| error.to_string())
+    }
+
+    fn check_end(&self, live: &Live) -> Result<(), String> {
+        // What was retired comes back, so that what was retired twice is known.
+        (0..4).for_each(|_| heap::pin().flush());
+        let check = live.check().map_err(|error| error.to_string())?;
+        if check.is_clean() {
+            return Ok(());
+        }
+        Err(format!("the check says {check:?}"))
+    }
+
+    fn specify(&self, state: &mut State, op: &Op) -> Answer {
+        match op {
+            Op::Write(entry) | Op::Watched(entry) => Answer::Done(set(state, entry)),
+            Op::Insert(place, value) => {
+                let absent = !state.contains_key(place);
+                if absent {
+                    state.insert(place.clone(), value.clone());
+                }
+                Answer::Done(absent)
+            }
+            Op::Update(place, value) => Answer::Done(match state.get_mut(place) {
+                Some(held) => {
+                    held.clone_from(value);
+                    true
+                }
+                None => false,
+            }),
+            Op::Edit(place) => {
+                let new = edited(state.get(place).map(Vec::as_slice));
+                set(state, &(place.clone(), new.clone()));
+                Answer::Value(new)
+            }
+            Op::Load(place, value) => Answer::Done(set(state, &(place.clone(), Some(value.clone())))),
+            Op::Pop(map, last) => {
+                let entry = end_of(state, *map, *last);
+                entry
+                    .iter()
+                    .for_each(|(key, _)| _ = state.remove(&(*map, key.clone())));
+                Answer::Entries(entry.into_iter().collect())
+            }
+            Op::Range(from, reverse) => Answer::Entries(range_of(state, Some(&(from.clone(), *reverse)))),
+            Op::Ends(map) => {
+                let ends = [end_of(state, *map, false), end_of(state, *map, true)];
+                Answer::Entries(ends.into_iter().flatten().collect())
+            }
+            Op::Make(_) | Op::Recover | Op::GiveBack => Answer::Done(true),
+            Op::Batch(_, Some((place, value))) if state.get(place) != value.as_ref() => Answer::Done(false),
+            Op::Batch(changes, _) => {
+                changes.iter().for_each(|entry| _ = set(state, entry));
+                Answer::Done(true)
+            }
+            Op::Transaction(places, range, changes) => {
+                let values = places.iter().map(|place| state.get(place).cloned());
+                let mut seen = Seen {
+                    values: values.collect(),
+                    before: range_of(state, range.as_ref()),
+                    ..Seen::default()
+                };
+                changes.iter().for_each(|entry| _ = set(state, entry));
+                seen.after = range_of(state, range.as_ref());
+                Answer::Seen(seen)
+            }
+            Op::Swap(entry, expected) if state.get(&entry.0) == expected.as_ref() => {
+                set(state, entry);
+                Answer::Done(true)
+            }
+            Op::Swap(..) => Answer::Done(false),
+            Op::Get(place) => Answer::Value(state.get(place).cloned()),
+            Op::Put(key, value, life) => Answer::Done(live_on(state, key, value, *life)),
+            Op::Add(key, value, life) => {
+                let absent = !state.contains_key(&(ENDING, key.clone()));
+                Answer::Done(absent && live_on(state, key, value, *life))
+            }
+            Op::Touch(key, life) => {
+                let place = (ENDING, key.clone());
+                let touched = state.get(&place).cloned();
+                Answer::Done(touched.is_some_and(|value| live_on(state, key, &value, *life)))
+            }
+            Op::Sweep => Answer::Done(true),
+            Op::Drop => {
+                state.retain(|(map, _), _| *map != COMES_AND_GOES);
+                Answer::Done(true)
+            }
+            Op::Snapshot => {
+                let shown = state.iter().filter(|((map, _), _)| *map < COMES_AND_GOES);
+                Answer::Shown(
+                    shown
+                        .map(|(place, value)| (place.clone(), value.clone()))
+                        .collect(),
+                )
+            }
+        }
+    }
+
+    fn judge(&self, live: &Live, mut verdict: Verdict<'_, Self>) -> Result<usize, String> {
+        let failed = |error: wollemi::Error| error.to_string();
+        let found = live.entries().map_err(failed)?;
+        let Some(which) = verdict.allowed.iter().position(|state| **state == found) else {
+            return Err(format!(
+                "it holds {found:?} instead of one of {:?}",
+                verdict.allowed
+            ));
+        };
+        let mut state = found;
+        for _ in 0..if verdict.depth == Depth::Deep { 20 } else { 1 } {
+            let changes = entries(&mut verdict.random);
+            let op = Op::Batch(changes.clone(), None);
+            let mut watch = live.watch_first().map_err(failed)?;
+            let mut expected = Vec::new();
+            if !self.is_refusal(&self.apply(live, &op)?) {
+                for (i, entry) in changes.iter().enumerate() {
+                    let ((map, key), value) = entry;
+                    // Of several changes of a key a batch makes the last one alone.
+                    if changes[i + 1..].iter().any(|later| later.0 == entry.0) {
+                        continue;
+                    }
+                    if set(&mut state, entry) && *map == 0 {
+                        let (key, value) = (key.clone(), value.clone());
+                        expected.push(Event::Changed { key, value });
+                    }
+                }
+            }
+            let told: Vec<Event> = std::iter::from_fn(|| watch.try_next()).collect();
+            if told != expected {
+                return Err(format!(
+                    "after recovery, a watch tells {told:?} instead of {expected:?}"
+                ));
+            }
+        }
+        if live.entries().map_err(failed)? != state {
+            return Err("after recovery, something is not what a batch has put there".into());
+        }
+        if verdict.depth == Depth::Deep {
+            self.check_end(live)
+                .map_err(|wrong| format!("after recovery and use, {wrong}"))?;
+        }
+        Ok(which)
+    }
+
+    fn follow_up(&self, _state: &State, in_flight: &[&Op], random: &mut Random) -> Vec<Op> {
+        // What a batch in flight had to change is what somebody might look at or change now.
+        let touched = in_flight.iter().find_map(|op| match op {
+            Op::Batch(changes, _) | Op::Transaction(_, _, changes) => {
+                changes.first().map(|(place, _)| place.clone())
+            }
+            _ => None,
+        });
+        let place = touched.unwrap_or_else(|| place(random));
+        let value = Some(vec![9; 8]);
+        vec![
+            Op::Get(place.clone()),
+            Op::Write((place, value)),
+            op(random, false),
+        ]
+    }
+}
+
+/// The entries of a map from a key on, or from the end down to it.
+fn range_of(state: &State, range: Option<&(Place, bool)>) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Some(((map, from), reverse)) = range else {
+        return Vec::new();
+    };
+    let entries = state.iter().filter(|((of, key), _)| of == map && key >= from);
+    let mut entries: Vec<_> = entries
+        .map(|((_, key), value)| (key.clone(), value.clone()))
+        .collect();
+    if *reverse {
+        entries.reverse();
+    }
+    entries
+}
+
+/// The first entry of a map, or the last.
+fn end_of(state: &State, map: u8, last: bool) -> Option<(Vec<u8>, Vec<u8>)> {
+    range_of(state, Some(&((map, Vec::new()), last)))
+        .into_iter()
+        .next()
+}
+
+/// What an edit makes of what a key holds: something longer, and nothing of what is long.
+fn edited(old: Option<&[u8]>) -> Option<Vec<u8>> {
+    let old = old.unwrap_or_default();
+    (old.len() < 30).then(|| [old, b"and more"].concat())
+}
+
+/// Gives a key of the map whose entries end a value and a life.
+fn live_on(state: &mut State, key: &[u8], value: &[u8], life: Life) -> bool {
+    let place = (ENDING, key.to_vec());
+    match life {
+        Life::Over => state.remove(&place),
+        Life::Long | Life::Endless => state.insert(place, value.to_vec()),
+    };
+    true
+}
+
+/// Makes a change; `false` if it was to remove what is not there.
+fn set(state: &mut State, (place, value): &Entry) -> bool {
+    match value {
+        Some(value) => {
+            state.insert(place.clone(), value.clone());
+            true
+        }
+        None => state.remove(place).is_some(),
+    }
+}

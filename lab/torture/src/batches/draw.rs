@@ -1,0 +1,148 @@
+//! Histories of the database, drawn by chance.
+
+use super::live::{COMES_AND_GOES, ENDING, KINDS};
+use super::{Entry, Life, Op, Place};
+use crashkit::{History, Random};
+
+pub(super) fn place(random: &mut Random) -> Place {
+    let len = random.below(3) as usize;
+    (random.below(2) as u8, vec![random.below(5) as u8; len])
+}
+
+fn entry(random: &mut Random) -> Entry {
+    let place = place(random);
+    let len = match random.below(10) {
+        0..3 => return (place, None),
+        3..7 => 8,
+        _ => random.below(40) as usize,
+    };
+    (place, Some(vec![random.below(256) as u8; len]))
+}
+
+pub(super) fn entries(random: &mut Random) -> Vec<Entry> {
+    (0..1 + random.below(5)).map(|_| entry(random)).collect()
+}
+
+fn transaction(random: &mut Random) -> Op {
+    let places = (0..random.below(3)).map(|_| place(random)).collect();
+    let range = (random.below(3) == 0).then(|| (place(random), random.below(2) == 0));
+    let changes = match random.below(4) {
+        0 => Vec::new(),
+        _ => entries(random),
+    };
+    Op::Transaction(places, range, changes)
+}
+
+pub(super) fn op(random: &mut Random, reads: bool) -> Op {
+    match random.below(20) {
+        0 => {
+            let entry = entry(random);
+            let expected = match random.below(3) {
+                0 => None,
+                _ => self::entry(random).1,
+            };
+            Op::Swap(entry, expected)
+        }
+        1 if reads => Op::Get(place(random)),
+        1 | 2 => Op::Write(entry(random)),
+        3 => Op::Batch(entries(random), Some((place(random), None))),
+        4 => other(random),
+        5 => of_ending(random),
+        6 => Op::Snapshot,
+        7..11 => transaction(random),
+        16..19 => single(random, reads),
+        19 => loaded(random),
+        _ => Op::Batch(entries(random), None),
+    }
+}
+
+/// Of one key, or of an end of a map.
+fn single(random: &mut Random, reads: bool) -> Op {
+    let (place, value) = entry(random);
+    match (random.below(9), value) {
+        (0, Some(value)) => Op::Insert(place, value),
+        (1, Some(value)) => Op::Update(place, value),
+        (2, value) => Op::Watched((place, value)),
+        (3 | 4, _) => Op::Pop(place.0, random.below(2) == 0),
+        (5, _) if reads => Op::Range(place, random.below(2) == 0),
+        (6, _) if reads => Op::Ends(place.0),
+        (7, _) => random.pick(&[Op::Recover, Op::GiveBack]).clone(),
+        _ => Op::Edit(place),
+    }
+}
+
+/// Of keys that may be loaded with others.
+fn loaded(random: &mut Random) -> Op {
+    let (place, value) = entry(random);
+    Op::Load(place, value.unwrap_or_default())
+}
+
+/// Of the map that comes and goes.
+fn other(random: &mut Random) -> Op {
+    let ((_, key), value) = entry(random);
+    let place = (COMES_AND_GOES, key);
+    match random.below(7) {
+        0 => Op::Drop,
+        6 => Op::Make(random.below(KINDS.len() as u64) as usize),
+        1 => Op::Get(place),
+        _ => Op::Write((place, value)),
+    }
+}
+
+/// Of the map whose entries end.
+fn of_ending(random: &mut Random) -> Op {
+    let ((_, key), value) = entry(random);
+    let life = *random.pick(&[Life::Over, Life::Long, Life::Endless]);
+    match (random.below(6), value) {
+        (0, _) => Op::Get((ENDING, key)),
+        (1, _) => Op::Touch(key, life),
+        (2, _) => Op::Sweep,
+        (3, value) => Op::Write(((ENDING, key), value)),
+        (4, Some(value)) => Op::Add(key, value, life),
+        (_, value) => Op::Put(key, value.unwrap_or_default(), life),
+    }
+}
+
+/// Keys of the map that comes and goes, before a history that is opened again.
+const KEYS: u64 = 40;
+
+/// Bytes of a pool that is to be full soon: the least, and what may come to it.
+const LITTLE: u64 = 14 << 16;
+const MORE: u64 = 12;
+
+/// Threads read the maps of the batches in transactions and snapshots only: while a batch is carried out, other readers
+/// see some of it.
+///
+/// One history in three is opened again before its operations, and the map that comes and goes is dropped beside
+/// recovery; one in five has little room.
+pub fn history(seed: u64, ops: usize, threads: u32) -> History<Op> {
+    let mut random = Random(seed);
+    let reopened = seed % 3 == 2;
+    let mut all = Vec::new();
+    if reopened {
+        let keys = random.below(KEYS);
+        all.extend((0..keys).map(|number| {
+            let place = (COMES_AND_GOES, vec![number as u8; 1 + number as usize % 3]);
+            let value = entry(&mut random).1.unwrap_or_else(|| vec![1; 20]);
+            Op::Write((place, Some(value)))
+        }));
+        all.extend((0..random.below(10)).map(|_| op(&mut random, true)));
+    }
+    let prepared = all.len();
+    all.extend((0..ops).map(|_| op(&mut random, threads == 1)));
+    if reopened {
+        let at = prepared + random.below(6) as usize;
+        all.insert(at.min(all.len()), Op::Drop);
+    }
+    History {
+        seed,
+        ops: all,
+        prepared: prepared as u32,
+        threads,
+        reopened,
+        room: match seed % 5 {
+            3 => LITTLE + (random.below(MORE) << 16),
+            _ => u64::MAX,
+        },
+    }
+}

@@ -1,0 +1,347 @@
+//! The database in use: its maps, and how operations are carried out.
+
+use super::{Answer, Entry, Life, Op, Place, Seen, State, edited};
+use crashkit::Crash;
+use crashkit::on_heap::may_be_full;
+use pmem::{Media, Pool};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use wollemi::{
+    Db, Error, Event, Expiring, HeapError, IndexError, IndexKind, Map, Options, Retry, Transaction, Watch,
+};
+
+/// The number of the map that comes and goes; those of the batches are below.
+pub(super) const COMES_AND_GOES: u8 = 2;
+
+/// The number of the map whose entries end.
+pub(super) const ENDING: u8 = 3;
+
+/// A root's short name shares a line with its link, and a long one does not.
+const NAMES: [(&str, IndexKind); 3] = [
+    ("one", IndexKind::Roart),
+    (
+        "two, by a name that goes on in the line after that of the link",
+        IndexKind::Part,
+    ),
+    ("lives", IndexKind::Woart),
+];
+
+const OTHER: (&str, IndexKind) = ("comes and goes", IndexKind::Roart);
+
+/// What may hold it: the indexes of the other maps, so that no further one's persists are hunted here.
+pub(super) const KINDS: [IndexKind; 3] = [IndexKind::Roart, IndexKind::Part, IndexKind::Woart];
+
+/// The database in use.
+pub struct Live {
+    db: Db<Crash>,
+    media: Crash,
+    tight: bool,
+    maps: [Map; 3],
+    /// Whether a thread uses the table of maps, which the database locks while it reads the pool: logical threads must
+    /// not wait there, since they share an OS thread.
+    table: AtomicBool,
+}
+
+/// The right to use the table of maps.
+struct OfTable<'l>(&'l AtomicBool);
+
+impl Drop for OfTable<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Relaxed);
+    }
+}
+
+/// Whether the pool was full.
+pub(super) fn is_full(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. }))
+    )
+}
+
+/// Opens the database; its media, and whether its pool is tight.
+fn start(pool: Pool<Crash>) -> Result<(Db<Crash>, Crash, bool), String> {
+    let (media, tight) = (pool.media().clone(), may_be_full(&pool));
+    let options = Options::new().recovery_threads(0);
+    let db = options.open_pool(pool).map_err(|error| error.to_string())?;
+    Ok((db, media, tight))
+}
+
+impl Live {
+    pub(super) fn create(pool: Pool<Crash>) -> Result<Live, String> {
+        let (db, media, tight) = start(pool)?;
+        db.recover();
+        let make = |(name, kind)| db.map_with(name, kind).map_err(|error| error.to_string());
+        Ok(Live {
+            maps: [make(NAMES[0])?, make(NAMES[1])?, make(NAMES[2])?],
+            db,
+            media,
+            tight,
+            table: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn open(pool: Pool<Crash>) -> Result<Option<Live>, String> {
+        let (db, media, tight) = start(pool)?;
+        let find = |(name, _)| db.find_map(name).map_err(|error| error.to_string());
+        let (Some(one), Some(two), Some(lives)) = (find(NAMES[0])?, find(NAMES[1])?, find(NAMES[2])?) else {
+            return Ok(None);
+        };
+        Ok(Some(Live {
+            maps: [one, two, lives],
+            db,
+            media,
+            tight,
+            table: AtomicBool::new(false),
+        }))
+    }
+
+    pub(super) fn is_tight(&self) -> bool {
+        self.tight
+    }
+
+    pub(super) fn recover(&self) -> wollemi::Recovery {
+        self.db.recover()
+    }
+
+    pub(super) fn check(&self) -> Result<wollemi::Check, Error> {
+        self.db.check()
+    }
+
+    /// A watch of all keys of the first map.
+    pub(super) fn watch_first(&self) -> Result<Watch, Error> {
+        self.maps[0].watch("", 1000)
+    }
+
+    fn ending(&self) -> Expiring {
+        Expiring::new(self.maps[2].clone())
+    }
+
+    fn use_table(&self) -> OfTable<'_> {
+        let mut turn = 0;
+        while self.table.swap(true, Relaxed) {
+            self.media.wait(turn);
+            turn += 1;
+        }
+        OfTable(&self.table)
+    }
+
+    fn commit(&self, changes: &[Entry], expected: Option<&Entry>) -> Result<bool, Error> {
+        let map = |number: u8| &self.maps[usize::from(number % 2)];
+        let mut batch = self.db.batch();
+        if let Some(((number, key), value)) = expected {
+            batch.expect(map(*number), key, value.as_ref());
+        }
+        for ((number, key), value) in changes {
+            match value {
+                Some(value) => batch.upsert(map(*number), key, value),
+                None => batch.remove(map(*number), key),
+            };
+        }
+        batch.commit()
+    }
+
+    /// Runs a transaction, as often as it meets conflicts.
+    fn transact(
+        &self,
+        places: &[Place],
+        range: Option<&(Place, bool)>,
+        changes: &[Entry],
+    ) -> Result<Seen, Error> {
+        let map = |number: u8| &self.maps[usize::from(number % 2)];
+        let entries = |tx: &Transaction<'_, Crash>| match range {
+            None => Ok(Vec::new()),
+            Some(((number, from), true)) => tx.range(map(*number), from..)?.rev().collect(),
+            Some(((number, from), false)) => tx.range(map(*number), from..)?.collect(),
+        };
+        self.db.transact_with(&Retry::new().tries(u32::MAX), |tx| {
+            let values = places.iter().map(|(number, key)| tx.get(map(*number), key));
+            let values = values.collect::<Result<_, _>>()?;
+            let before = entries(tx)?;
+            for ((number, key), value) in changes {
+                match value {
+                    Some(value) => tx.upsert(map(*number), key, value)?,
+                    None => _ = tx.remove(map(*number), key)?,
+                }
+            }
+            let after = entries(tx)?;
+            Ok(Seen {
+                values,
+                before,
+                after,
+            })
+        })
+    }
+
+    fn write(&self, map: u8, key: &[u8], value: Option<&[u8]>) -> Result<bool, Error> {
+        match (map, value) {
+            (COMES_AND_GOES, value) => {
+                let _table = self.use_table();
+                let Some(value) = value else {
+                    let map = self.db.find_map(OTHER.0)?;
+                    return map.map_or(Ok(false), |map| map.remove(key));
+                };
+                self.make(OTHER.1)?.upsert(key, value)?;
+                Ok(true)
+            }
+            (ENDING, Some(value)) => self.ending().upsert(key, value, None).map(|()| true),
+            (ENDING, None) => self.ending().remove(key),
+            (map, Some(value)) => self.maps[usize::from(map)].upsert(key, value).map(|()| true),
+            (map, None) => self.maps[usize::from(map)].remove(key),
+        }
+    }
+
+    /// The map that comes and goes; it is made, held by this index, if it is not there. The caller uses the table.
+    fn make(&self, kind: IndexKind) -> Result<Map, Error> {
+        match self.db.find_map(OTHER.0)? {
+            Some(map) => Ok(map),
+            None => self.db.map_with(OTHER.0, kind),
+        }
+    }
+
+    /// Several keys of a map in one call.
+    pub(super) fn load(&self, ops: &[&Op]) -> Result<Vec<Answer>, Error> {
+        let (mut of, mut entries) = (0, Vec::new());
+        for op in ops {
+            if let Op::Load((map, key), value) = op {
+                of = usize::from(*map);
+                entries.push((key, value));
+            }
+        }
+        let loaded = self.maps[of].load(entries)?;
+        Ok(vec![Answer::Done(loaded == ops.len() as u64); ops.len()])
+    }
+
+    /// Changes a key, and whether it was changed; the watch of it is told so.
+    fn watched(&self, (map, key): &Place, value: Option<&[u8]>) -> Result<bool, Error> {
+        let mut watch = self.maps[usize::from(*map)].watch(key, 1000)?;
+        let changed = self.write(*map, key, value)?;
+        let told = std::iter::from_fn(|| watch.try_next()).any(|event| match event {
+            Event::Changed { key: of, value: to } => of == *key && to.as_deref() == value,
+            Event::Missed(_) => false,
+        });
+        assert!(
+            told || !changed,
+            "a watch is not told of a change that was acknowledged"
+        );
+        Ok(changed)
+    }
+
+    fn get(&self, map: u8, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        match map {
+            COMES_AND_GOES => {
+                let _table = self.use_table();
+                let map = self.db.find_map(OTHER.0)?;
+                map.map_or(Ok(None), |map| map.get(key))
+            }
+            ENDING => self.ending().get(key),
+            map => self.maps[usize::from(map)].get(key),
+        }
+    }
+
+    pub(super) fn apply(&self, op: &Op) -> Result<Answer, Error> {
+        Ok(match op {
+            Op::Batch(changes, expected) => Answer::Done(self.commit(changes, expected.as_ref())?),
+            Op::Transaction(places, range, changes) => {
+                Answer::Seen(self.transact(places, range.as_ref(), changes)?)
+            }
+            Op::Write(((map, key), value)) => Answer::Done(self.write(*map, key, value.as_deref())?),
+            Op::Swap(((map, key), new), expected) => {
+                let map = &self.maps[usize::from(*map)];
+                Answer::Done(map.compare_and_swap(key, expected.as_ref(), new.as_ref())?)
+            }
+            Op::Get((map, key)) => Answer::Value(self.get(*map, key)?),
+            Op::Put(key, value, life) => {
+                self.ending().upsert(key, value, life.duration())?;
+                Answer::Done(true)
+            }
+            Op::Add(key, value, life) => Answer::Done(self.ending().insert(key, value, life.duration())?),
+            Op::Touch(key, life) => Answer::Done(self.ending().touch(key, life.duration())?),
+            Op::Sweep => {
+                self.ending().sweep(&mut None, usize::MAX)?;
+                Answer::Done(true)
+            }
+            Op::Insert((map, key), value) => Answer::Done(self.maps[usize::from(*map)].insert(key, value)?),
+            Op::Update((map, key), value) => Answer::Done(self.maps[usize::from(*map)].update(key, value)?),
+            Op::Edit((map, key)) => Answer::Value(self.maps[usize::from(*map)].edit_with(key, edited)?),
+            Op::Load((map, key), value) => {
+                Answer::Done(self.maps[usize::from(*map)].load([(key, value)])? == 1)
+            }
+            Op::Pop(map, last) => {
+                let map = &self.maps[usize::from(*map)];
+                let entry = if *last { map.pop_last()? } else { map.pop_first()? };
+                Answer::Entries(entry.into_iter().collect())
+            }
+            Op::Watched((place, value)) => Answer::Done(self.watched(place, value.as_deref())?),
+            Op::Range((map, from), reverse) => {
+                let entries = self.maps[usize::from(*map)].range(&from[..]..);
+                Answer::Entries(match reverse {
+                    true => entries.rev().collect::<Result<_, _>>()?,
+                    false => entries.collect::<Result<_, _>>()?,
+                })
+            }
+            Op::Ends(map) => {
+                let map = &self.maps[usize::from(*map)];
+                Answer::Entries([map.first()?, map.last()?].into_iter().flatten().collect())
+            }
+            Op::Make(kind) => {
+                let _table = self.use_table();
+                self.make(KINDS[*kind])?;
+                Answer::Done(true)
+            }
+            Op::Recover => Answer::Done(self.db.recover().state == wollemi::RecoveryState::Done),
+            Op::GiveBack => {
+                self.db.recover();
+                self.db.give_back()?;
+                Answer::Done(true)
+            }
+            Op::Drop => {
+                let _table = self.use_table();
+                self.db.drop_map(OTHER.0)?;
+                Answer::Done(true)
+            }
+            Op::Snapshot => Answer::Shown(self.in_snapshot()?),
+        })
+    }
+
+    /// What the maps of the batches held when a snapshot was taken.
+    fn in_snapshot(&self) -> Result<State, Error> {
+        let snapshot = self.db.snapshot()?;
+        let mut state = State::new();
+        for (number, map) in (0..COMES_AND_GOES).zip(&self.maps) {
+            for entry in snapshot.view(map)?.iter() {
+                let (key, value) = entry?;
+                state.insert((number, key), value);
+            }
+        }
+        Ok(state)
+    }
+
+    /// What all maps hold.
+    pub(super) fn entries(&self) -> Result<State, Error> {
+        let mut state = State::new();
+        let mut add = |number, entry: Result<wollemi::Entry, Error>| {
+            let (key, value) = entry?;
+            state.insert((number, key), value);
+            Ok::<_, Error>(())
+        };
+        for (number, map) in (0..COMES_AND_GOES).zip(&self.maps) {
+            map.iter().try_for_each(|entry| add(number, entry))?;
+        }
+        if let Some(map) = self.db.find_map(OTHER.0)? {
+            map.iter().try_for_each(|entry| add(COMES_AND_GOES, entry))?;
+        }
+        self.ending().range(..).try_for_each(|entry| add(ENDING, entry))?;
+        Ok(state)
+    }
+}
+
+impl Life {
+    fn duration(self) -> Option<Duration> {
+        match self {
+            Life::Over => Some(Duration::ZERO),
+            Life::Long => Some(Duration::from_secs(100_000)),
+            Life::Endless => None,
+        }
+    }
+}

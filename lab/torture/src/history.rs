@@ -1,0 +1,176 @@
+//! Histories: seeded sequences of operations that reach every structure modification.
+//!
+//! A history prepares a structure that is about to change shape (`scene`), and then changes it. What a preparation leaves
+//! is durable; crash points come after it.
+
+mod calls;
+mod scene;
+
+use crate::map::{Bytes, Op};
+use crashkit::{History, Random};
+pub use scene::SCENES;
+use std::collections::VecDeque;
+
+/// Pages of a history that has little room, and how many more it may have: for the first objects of an index there must
+/// be some.
+const LITTLE: u64 = 10;
+const MORE: u64 = 14;
+
+/// One in this many histories of several threads has a thread that scans and does nothing else; and so has every second
+/// one in which keys come and go.
+const SCANNERS: u64 = 4;
+
+/// Keys over which several threads meet.
+const HOT: usize = 4;
+
+/// A history of `ops` operations on a map by `threads` threads, after a preparation. As many consecutive seeds as there
+/// are [scenes](SCENES) see all of them.
+pub fn of_map(seed: u64, ops: usize, threads: u32) -> History<Op> {
+    let mut maker = Maker {
+        random: Random(seed),
+        hot: if threads > 1 { HOT } else { 0 },
+        odd_values: true,
+        keys: Vec::new(),
+        present: Vec::new(),
+        plan: VecDeque::new(),
+    };
+    maker.make(seed, ops, threads)
+}
+
+struct Maker {
+    random: Random,
+    /// So many of the last keys are chosen half of the time.
+    hot: usize,
+    /// Whether there are values of other lengths than eight bytes.
+    odd_values: bool,
+    /// Keys to choose from.
+    keys: Vec<Bytes>,
+    /// Those that have been put and not removed, roughly.
+    present: Vec<Bytes>,
+    /// What the watched part begins with and does two thirds of the time: it changes the shape.
+    plan: VecDeque<Op>,
+}
+
+impl Maker {
+    fn make(&mut self, seed: u64, count: usize, threads: u32) -> History<Op> {
+        let mut ops = Vec::new();
+        let scene = (seed % SCENES as u64) as usize;
+        self.prepare(scene, &mut ops);
+        // Sometimes the preparation is what is looked at.
+        let watched = self.random.below(3) * self.random.below(12);
+        let prepared = (ops.len() as u32).saturating_sub(watched as u32);
+        let mut mood = self.random.below(4);
+        for number in 0..count {
+            if number % 25 == 24 {
+                mood = self.random.below(4);
+            }
+            let planned = if number < 4 || self.random.below(3) > 0 {
+                self.plan.pop_front()
+            } else {
+                None
+            };
+            let op = match planned {
+                Some(op) => self.noted(op),
+                None => self.op(mood),
+            };
+            ops.push(op);
+        }
+        let watched = &mut ops[prepared as usize..];
+        if seed % 8 == 7 {
+            calls::gather(seed, watched);
+        }
+        if threads > 1 && seed % SCANNERS == 2 {
+            calls::add_gets(seed, watched, threads);
+        }
+        let scanner = threads > 1 && (seed % SCANNERS == 1 || scene::blinks(scene) && seed.is_multiple_of(2));
+        calls::add_scans(seed, watched, &self.keys, scanner.then_some(threads));
+        History {
+            seed,
+            ops,
+            prepared,
+            threads,
+            reopened: seed % 7 == 4 && prepared > 0,
+            room: match seed % 11 {
+                6 => (LITTLE + self.random.below(MORE)) << 16,
+                _ => u64::MAX,
+            },
+        }
+    }
+
+    /// Notes what a planned operation leaves present.
+    fn noted(&mut self, op: Op) -> Op {
+        match &op {
+            Op::Remove(key) => self.present.retain(|other| other != key),
+            Op::Insert(key, _) if !self.present.contains(key) => self.present.push(key.clone()),
+            _ => {}
+        }
+        op
+    }
+
+    fn op(&mut self, mood: u64) -> Op {
+        // In a hundred: removes, updates, reads.
+        let (removes, updates, reads) = match mood {
+            0 => (10, 10, 3),
+            1 => (80, 5, 3),
+            2 => (30, 40, 5),
+            _ => (45, 10, 3),
+        };
+        if self.hot > 0 && self.random.below(5) == 0 {
+            return Op::Get(self.key());
+        }
+        let dice = self.random.below(100);
+        let known = !self.present.is_empty();
+        if dice < removes && known {
+            let at = self.random.below(self.present.len() as u64) as usize;
+            return Op::Remove(self.present.swap_remove(at));
+        }
+        if dice < removes + updates && known {
+            let key = self.random.pick(&self.present).clone();
+            let value = self.value();
+            return if dice.is_multiple_of(2) {
+                Op::Update(key, value)
+            } else {
+                Op::Upsert(key, value)
+            };
+        }
+        let key = self.key();
+        if dice < removes + updates + reads {
+            return Op::Get(key);
+        }
+        let value = self.value();
+        if !self.present.contains(&key) {
+            self.present.push(key.clone());
+        }
+        if dice.is_multiple_of(3) {
+            Op::Upsert(key, value)
+        } else {
+            Op::Insert(key, value)
+        }
+    }
+
+    fn key(&mut self) -> Bytes {
+        let hot = self.hot > 0 && self.random.below(2) == 0;
+        let first = if hot {
+            self.keys.len().saturating_sub(self.hot)
+        } else {
+            0
+        };
+        self.random.pick(&self.keys[first..]).clone()
+    }
+
+    /// Mostly of eight bytes, which some structures keep in place; seldom so long that it takes pages of its own.
+    fn value(&mut self) -> Bytes {
+        let len = match self.random.below(100) {
+            _ if !self.odd_values => 8,
+            0..70 => 8,
+            70..98 => self.random.below(40),
+            98 => 200 + self.random.below(2000),
+            _ => 40_000,
+        };
+        let mut value = vec![0; len as usize];
+        for chunk in value.chunks_mut(8) {
+            chunk.copy_from_slice(&self.random.next().to_le_bytes()[..chunk.len()]);
+        }
+        value.into()
+    }
+}

@@ -1,0 +1,15 @@
+//! What of Wollemi is tortured: subjects of the crash-testing kit (`wollemi-crashkit`) and the histories that they are
+//! put to.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `map` | any index as a subject |
+//! | `history` | histories of a map that reach every structure modification |
+//! | `batches` | the embedded database: batches over maps of different indexes |
+//!
+//! The heap alone is a subject of the kit itself (`crashkit::blobs`).
+
+#[cfg(feature = "listed")]
+pub mod batches;
+pub mod history;
+pub mod map;

@@ -1,0 +1,230 @@
+//! The thorough judge: everything is validated, filled until every node has split or grown, and emptied.
+//!
+//! Keys in order tell where a radix tree of any kind has its nodes: where neighbours part, and where they end. Each such
+//! place gets as many bytes more as bring a node there to the next kind, or a leaf array above its capacity. What has
+//! still not changed, as the objects of the heap show it, is filled in further rounds, of which there are a few.
+
+use super::judge::{difference, scan};
+use super::{Bytes, LiveIndex, Map, OfIndex};
+use crashkit::Random;
+use crashkit::coverage::Shape;
+use crashkit::on_heap::{audit, shape};
+use index::Direction;
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+/// Rounds of filling, at most.
+const ROUNDS: usize = 4;
+
+/// Keys that a filling adds, at most.
+const MOST: usize = 2500;
+
+/// The most children of a node that can still grow.
+const BRINKS: [usize; 3] = [4, 16, 48];
+
+impl OfIndex {
+    /// Validates everything, inserts until every node has split or grown, and removes all of it.
+    pub(super) fn fill_and_empty(
+        &self,
+        live: &LiveIndex,
+        mut map: Map,
+        random: &mut Random,
+    ) -> Result<(), String> {
+        self.validate(live, &map, "after recovery")?;
+        self.fill(live, &mut map, random)?;
+        self.validate(live, &map, "when filled after recovery")?;
+        let mut keys: Vec<Bytes> = map.keys().cloned().collect();
+        while !keys.is_empty() {
+            let key = keys.swap_remove(random.below(keys.len() as u64) as usize);
+            let removed = live.index.remove(&key);
+            if !removed.map_err(|error| format!("emptying failed: {error}"))? {
+                return Err(format!(
+                    "when emptied after recovery, {} is not there",
+                    super::shown(&key)
+                ));
+            }
+            map.remove(&key);
+        }
+        self.validate(live, &map, "when emptied after recovery")?;
+        // There is room again.
+        live.heap.wait_for_room();
+        let put = live.index.upsert(b"one more", &[1; 8]);
+        put.map_err(|error| format!("when emptied after recovery, it takes no key: {error}"))
+    }
+
+    /// Inserts until every object that can is another one, or is gone, within bounds; those that are as they were.
+    fn fill(&self, live: &LiveIndex, map: &mut Map, random: &mut Random) -> Result<Vec<String>, String> {
+        // Nothing that is retired serves again, so that a place tells an object.
+        let _kept = self.name_object.map(|_| heap::pin());
+        let before = self.objects(live)?;
+        let (places, most) = (places(map), map.len() + MOST);
+        // Of some bytes of the first nodes, so that those get new children too.
+        for byte in 0..=255 {
+            let key: Bytes = match map.keys().nth(random.below(map.len() as u64) as usize) {
+                Some(key) => key.clone(),
+                None => [].into(),
+            };
+            let mut other = key[..random.below(3).min(key.len() as u64) as usize].to_vec();
+            other.push(byte);
+            put(live, &other, map, random)?;
+        }
+        let mut same = Vec::new();
+        for _ in 0..ROUNDS {
+            'round: for place in &places {
+                let bytes = bytes_after(place, map);
+                let Some(brink) = BRINKS.iter().find(|&&brink| bytes.len() <= brink) else {
+                    continue;
+                };
+                let first = random.below(256) as u8;
+                let free = (0..=255_u8).map(|i| first.wrapping_add(i));
+                let free = free.filter(|byte| !bytes.contains(byte));
+                for byte in free.take(brink + 1 - bytes.len()) {
+                    if map.len() >= most {
+                        break 'round;
+                    }
+                    let mut key = place.to_vec();
+                    key.push(byte);
+                    put(live, &key, map, random)?;
+                }
+            }
+            same = unchanged(&before, &self.objects(live)?);
+            if same.is_empty() || map.len() >= most {
+                break;
+            }
+        }
+        Ok(same)
+    }
+
+    fn objects(&self, live: &LiveIndex) -> Result<Shape, String> {
+        let Some(name_object) = self.name_object else {
+            return Ok(Shape::default());
+        };
+        shape(&live.heap, &self.tracers, name_object).map_err(|error| error.to_string())
+    }
+
+    fn validate(&self, live: &LiveIndex, map: &Map, when: &str) -> Result<(), String> {
+        let faults = live
+            .index
+            .check()
+            .map_err(|error| format!("{when}, the check failed: {error}"))?;
+        if let Some(fault) = faults.found.first() {
+            return Err(format!(
+                "{when}, the check found {} faults: {fault}",
+                faults.found.len()
+            ));
+        }
+        let guard = heap::pin();
+        let found = scan(&*live.index, Direction::Forward, &guard, map.len())?;
+        let same = found.len() == map.len()
+            && found
+                .iter()
+                .zip(map)
+                .all(|((key, value), (other, expected))| **key == **other && value[..] == expected[..]);
+        if !same {
+            return Err(format!("{when}: {}", difference(&found, &[map])));
+        }
+        drop(found);
+        drop(guard);
+        audit(&live.heap, &self.tracers).map_err(|wrong| format!("{when}, {wrong}"))
+    }
+}
+
+/// Puts a value, unless the pool is full.
+fn put(live: &LiveIndex, key: &[u8], map: &mut Map, random: &mut Random) -> Result<(), String> {
+    let value = random.next().to_le_bytes();
+    let value = &value[..8 - random.below(2) as usize];
+    let done = live.unless_full(live.index.upsert(key, value));
+    if done
+        .map_err(|error| format!("filling failed: {error}"))?
+        .is_some()
+    {
+        map.insert(key.into(), value.into());
+    }
+    Ok(())
+}
+
+/// Where neighbours among the keys part, and where keys end.
+fn places(map: &Map) -> BTreeSet<Bytes> {
+    let pairs = map.keys().zip(map.keys().skip(1));
+    let shared = |(key, next): (&Bytes, &Bytes)| {
+        let shared = key.iter().zip(&**next).take_while(|(a, b)| a == b).count();
+        key[..shared].into()
+    };
+    pairs.map(shared).chain(map.keys().cloned()).collect()
+}
+
+/// The bytes with which keys go on after a place.
+fn bytes_after(place: &[u8], map: &Map) -> BTreeSet<u8> {
+    let from = map.range::<[u8], _>((Bound::Included(place), Bound::Unbounded));
+    let below = from.map(|(key, _)| key).take_while(|key| key.starts_with(place));
+    below.filter_map(|key| key.get(place.len()).copied()).collect()
+}
+
+/// The names of objects that are as they were, but for nodes of the largest kind.
+fn unchanged(before: &Shape, after: &Shape) -> Vec<String> {
+    let objects = before.objects.iter();
+    let same = objects.filter(|(at, (name, _))| {
+        name != "N256" && after.objects.get(*at).is_some_and(|(other, _)| other == name)
+    });
+    same.map(|(_, (name, _))| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::{SCENES, of_map};
+    use crashkit::{Crash, Subject};
+    use index::Index;
+    use pmem::{Memory, PoolOptions};
+    use wollemi::indexes::{IndexKind, WithIndex};
+
+    struct Boxed;
+
+    impl WithIndex for Boxed {
+        type Out = Box<dyn Index>;
+        fn with<I: Index + 'static>(self, index: I) -> Self::Out {
+            Box::new(index)
+        }
+    }
+
+    /// Whatever a history has prepared and done: when it is filled, no node and no leaf array is as it was. (WORT's nodes
+    /// are of one kind, and stay what they are.)
+    #[test]
+    fn everything_splits_or_grows() {
+        for kind in [
+            IndexKind::Roart,
+            IndexKind::RoartWithoutInline,
+            IndexKind::Part,
+            IndexKind::Woart,
+            IndexKind::ArtCow,
+        ] {
+            let subject = OfIndex::new(
+                kind.name(),
+                move |heap| kind.create(heap, b"test", Boxed),
+                move |heap| kind.open(heap, b"test", Boxed),
+                IndexKind::tracers(),
+            );
+            let subject = subject.named_by(IndexKind::name_object);
+            for seed in 0..SCENES as u64 {
+                let media = Crash::new(Memory::new(64 << 20).expect("memory"));
+                let options = PoolOptions {
+                    page_size: 64 << 10,
+                    ..PoolOptions::default()
+                };
+                let pool = pmem::Pool::create_in(media.memory(), &options, media.clone()).expect("a pool");
+                let live = subject.create(pool).expect("an index");
+                let mut map = Map::new();
+                for op in of_map(seed, 30, 1).ops {
+                    subject.apply(&live, &op).expect("room");
+                    subject.specify(&mut map, &op);
+                }
+                let same = subject.fill(&live, &mut map, &mut Random(seed)).expect("room");
+                assert!(
+                    same.is_empty(),
+                    "{kind}, seed {seed}, {} keys: {same:?}",
+                    map.len()
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a recovered index holds, compared with what it should; and a few writes to it.
+
+use super::{Bytes, LiveIndex, Map, OfIndex, Op, shown};
+use crashkit::{Random, Verdict};
+use index::{Direction, Index, Value};
+use std::ops::{Bound, ControlFlow};
+
+pub(super) type Entry<'g> = (&'g [u8], Value<'g>);
+
+/// What a scan finds, at most one more than `most`.
+pub(super) fn scan<'g>(
+    index: &'g dyn Index,
+    direction: Direction,
+    guard: &'g heap::Guard,
+    most: usize,
+) -> Result<Vec<Entry<'g>>, String> {
+    let mut found: Vec<Entry<'g>> = Vec::with_capacity(most);
+    let all = Bound::Unbounded;
+    let done = index.scan(all, all, direction, guard, &mut |key, value| {
+        found.push((key, value));
+        // One too many is enough to be wrong.
+        if found.len() > most {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    done.map_err(|error| format!("a scan failed: {error}"))?;
+    Ok(found)
+}
+
+/// Scans both ways and gets everything: which of the allowed states it is.
+pub(super) fn read_all(index: &dyn Index, verdict: &Verdict<'_, OfIndex>) -> Result<usize, String> {
+    let guard = heap::pin();
+    let most = verdict.allowed.iter().map(|map| map.len()).max().unwrap_or(0);
+    let found = scan(index, Direction::Forward, &guard, most)?;
+    let is = |map: &Map| {
+        let equal = |((key, value), (other, expected)): (&Entry<'_>, (&Bytes, &Bytes))| {
+            **key == **other && value[..] == expected[..]
+        };
+        map.len() == found.len() && found.iter().zip(map).all(equal)
+    };
+    let Some(which) = verdict.allowed.iter().position(|map| is(map)) else {
+        return Err(difference(&found, verdict.allowed));
+    };
+    let back = scan(index, Direction::Reverse, &guard, most)?;
+    if !found.iter().eq(back.iter().rev()) {
+        return Err("the scan downward differs from the scan upward".into());
+    }
+    let get = |key: &[u8]| {
+        index
+            .get(key, &guard)
+            .map_err(|error| format!("a get failed: {error}"))
+    };
+    for (key, value) in &found {
+        if get(key)?.is_none_or(|other| other != *value) {
+            return Err(format!("a get of {} differs from the scan", shown(key)));
+        }
+    }
+    for map in verdict.allowed {
+        for key in map
+            .keys()
+            .filter(|key| !verdict.allowed[which].contains_key(*key))
+        {
+            if get(key)?.is_some() {
+                return Err(format!("a get finds {}, and no scan does", shown(key)));
+            }
+        }
+    }
+    Ok(which)
+}
+
+/// Writes, reads and removes what was in flight, or else some key. A write that finds the pool full changes nothing.
+pub(super) fn write_a_little(
+    live: &LiveIndex,
+    map: &Map,
+    in_flight: &[&Op],
+    random: &mut Random,
+) -> Result<(), String> {
+    let index = &*live.index;
+    let mut keys: Vec<Bytes> = in_flight.iter().filter_map(|op| op.key().cloned()).collect();
+    keys.dedup();
+    let is_other = keys.is_empty();
+    if is_other {
+        let present: Vec<&Bytes> = map.keys().collect();
+        keys.push(if present.is_empty() {
+            [1_u8; 3].into()
+        } else {
+            (*random.pick(&present)).clone()
+        });
+    }
+    for key in keys {
+        let failed = |what: &str, error: index::Error| {
+            format!("{what} of {} after recovery failed: {error}", shown(&key))
+        };
+        let value = random.next().to_le_bytes();
+        let value = &value[..8 - random.below(2) as usize];
+        let get = || {
+            let found = index
+                .get(&key, &heap::pin())
+                .map(|found| found.map(|found| found.to_vec()));
+            found.map_err(|e| failed("a get", e))
+        };
+        let before = get()?;
+        let put = live.unless_full(index.upsert(&key, value));
+        let put = put.map_err(|e| failed("an upsert", e))?.is_some();
+        let after = get()?;
+        if after.as_deref() != if put { Some(value) } else { before.as_deref() } {
+            let what = if put {
+                "what was just put there"
+            } else {
+                "what it held when the pool was full"
+            };
+            return Err(format!("after recovery, {} does not hold {what}", shown(&key)));
+        }
+        let removed = live
+            .unless_full(index.remove(&key))
+            .map_err(|e| failed("a remove", e))?;
+        if removed == Some(after.is_none()) {
+            return Err(format!("after recovery, {} cannot be removed", shown(&key)));
+        }
+        if get()?.is_some() != (removed.is_none() && after.is_some()) {
+            return Err(format!(
+                "after recovery, {} is there though it was just removed",
+                shown(&key)
+            ));
+        }
+        // Back to how it was, where it was there.
+        if is_other && let Some(value) = map.get(&key) {
+            live.unless_full(index.upsert(&key, value))
+                .map_err(|e| failed("an upsert", e))?;
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with what a scan found, seen from the allowed state that is most like it.
+pub(super) fn difference(found: &[Entry<'_>], allowed: &[&Map]) -> String {
+    let one = |map: &Map| {
+        let mut wrong = Vec::new();
+        let mut found = found.iter().peekable();
+        let mut last: Option<&[u8]> = None;
+        for (key, expected) in map {
+            while let Some((other, _)) = found.next_if(|(other, _)| **other < **key) {
+                wrong.push(format!("{} is there", shown(other)));
+            }
+            match found.next_if(|(other, _)| **other == **key) {
+                None => wrong.push(format!("{} is missing", shown(key))),
+                Some((_, value)) if value[..] != expected[..] => {
+                    wrong.push(format!(
+                        "{} holds {} instead of {}",
+                        shown(key),
+                        shown(value),
+                        shown(expected)
+                    ));
+                }
+                Some((other, _)) => last = Some(other),
+            }
+        }
+        for (other, _) in found {
+            let order = if last.is_some_and(|last| last >= *other) {
+                " in the wrong place"
+            } else {
+                ""
+            };
+            wrong.push(format!("{} is there{order}", shown(other)));
+        }
+        wrong
+    };
+    let wrong = allowed
+        .iter()
+        .map(|map| one(map))
+        .min_by_key(Vec::len)
+        .unwrap_or_default();
+    let shown: Vec<_> = wrong.iter().take(4).cloned().collect();
+    let more = if wrong.len() > 4 {
+        format!(" and {} more", wrong.len() - 4)
+    } else {
+        String::new()
+    };
+    format!("{}{more}", shown.join("; "))
+}

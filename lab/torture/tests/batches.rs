@@ -1,0 +1,107 @@
+//! The embedded database survives every crash that is looked at: each batch and each transaction is there whole or not at
+//! all, over two maps held by different indexes, beside writes of single keys.
+
+mod common;
+
+use common::modifications;
+use crashkit::{Explorer, History, Mode, Model, Report, Settings};
+use wollemi_torture::batches::Op;
+use wollemi_torture::batches::{Batches, history};
+
+fn explore(mode: Mode, histories: impl Iterator<Item = History<Op>>) -> Report {
+    let settings = Settings {
+        model: Model::from(mode),
+        again_share: 40,
+        kill_share: 20,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(Batches, settings).expect("memory");
+    for history in histories {
+        if let Err(failure) = explorer.explore(&history) {
+            panic!("{failure}\n{}", explorer.report());
+        }
+    }
+    let report = explorer.into_report();
+    println!("{report}");
+    report
+}
+
+/// Whatever a crash leaves, amid a batch, its publication, its making or the making of the root; and crashes amid the
+/// opening that carries it out.
+#[test]
+fn a_batch_is_there_or_not() {
+    for (mode, least) in [(Mode::Power, 1000), (Mode::Process, 200)] {
+        let report = explore(mode, (0..6).map(|seed| history(seed, 12, 1)));
+        assert!(report.states > least, "{report}");
+        assert!(report.again > 0, "{report}");
+        let missing = modifications::missing(modifications::BATCHES, &report.coverage);
+        assert!(missing.is_empty(), "{mode}: {missing:?}");
+    }
+}
+
+/// The same with several threads: no acknowledged write of a single key is undone by a batch that is made once more,
+/// and what transactions have seen is so at one moment.
+#[test]
+fn batches_and_single_writes_come_one_after_the_other() {
+    let report = explore(
+        Mode::Power,
+        (0..8).map(|seed| history(seed, 16, 2 + seed as u32 % 2)),
+    );
+    assert!(report.states > 300, "{report}");
+}
+
+/// Two transactions that read what the other changes, and one that only reads, beside batches: all as if one after the
+/// other, and all there or not after every crash, with several intents to be made again.
+#[test]
+fn transactions_come_one_after_the_other() {
+    let place = |map: u8, key: u8| (map, vec![key]);
+    let value = |byte| Some(vec![byte; 8]);
+    let skew = |reads: u8, writes: u8, range: bool| {
+        let range = range.then(|| (place(0, 0), false));
+        let changes = vec![
+            (place(0, writes), value(reads)),
+            (place(1, writes), value(writes)),
+        ];
+        Op::Transaction(vec![place(0, reads)], range, changes)
+    };
+    let histories = (0..24).map(|seed| {
+        let range = seed % 2 == 1;
+        let looks = Op::Transaction(
+            vec![place(0, 1), place(1, 2)],
+            Some((place(0, 0), range)),
+            Vec::new(),
+        );
+        let batch = Op::Batch(vec![(place(0, 3), value(3)), (place(1, 4), None)], None);
+        History {
+            seed,
+            ops: vec![
+                skew(1, 2, range),
+                skew(2, 1, range),
+                looks,
+                batch,
+                skew(3, 4, false),
+            ],
+            threads: 2 + seed as u32 % 2,
+            ..History::default()
+        }
+    });
+    let report = explore(Mode::Power, histories);
+    let missing = modifications::missing(modifications::SEVERAL_BATCHES, &report.coverage);
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// A reader beside a batch that changes a key twice sees the key as it was before the batch or as it is after it.
+#[test]
+fn a_reader_sees_no_value_in_between() {
+    let place = || (0, Vec::new());
+    let other = (1, vec![1]);
+    let value = |byte| Some(vec![byte; 8]);
+    let changes = vec![(place(), value(1)), (other, value(2)), (place(), value(3))];
+    let histories = (0..24).map(|seed| History {
+        seed,
+        ops: vec![Op::Batch(changes.clone(), None), Op::Get(place())],
+        threads: 2,
+        ..History::default()
+    });
+    explore(Mode::Power, histories);
+}

@@ -1,0 +1,46 @@
+//! What tests of the indexes share.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod modifications;
+
+pub use wollemi::indexes::IndexKind;
+
+use crashkit::{Explorer, History, Mode, Report, Settings};
+use wollemi_torture::map::OfIndex;
+
+/// The indexes that are no ablations.
+pub fn whole() -> impl Iterator<Item = IndexKind> {
+    IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation())
+}
+
+/// These, and ROART in its other publication policy and as in the paper.
+pub fn whole_and_variants() -> impl Iterator<Item = IndexKind> {
+    whole().chain([IndexKind::RoartStreaming, IndexKind::RoartWithoutInline])
+}
+
+/// The index to look at in a model: ROART's inline leaf arrays rely on the stores to a line becoming durable in their
+/// order, and there is ROART without them.
+pub fn claimed(kind: IndexKind, mode: Mode) -> IndexKind {
+    if mode == Mode::Word && !kind.claims_word() {
+        return IndexKind::RoartWithoutInline;
+    }
+    kind
+}
+
+/// Explores histories of an index; a failure is the test's.
+pub fn explore(
+    kind: IndexKind,
+    settings: Settings,
+    histories: impl IntoIterator<Item = History<wollemi_torture::map::Op>>,
+) -> Report {
+    let mut explorer = Explorer::new(OfIndex::listed(kind), settings).expect("memory");
+    for history in histories {
+        if let Err(failure) = explorer.explore(&history) {
+            panic!("{failure}\n{}", explorer.report());
+        }
+    }
+    let report = explorer.into_report();
+    println!("{report}");
+    report
+}

@@ -1,0 +1,96 @@
+//! Writes of several keys at once (`Index::write_many`): most of ROART's become durable together.
+
+mod common;
+
+use common::{IndexKind, claimed, explore};
+use crashkit::{Explorer, History, Mode, Model, Random, Settings};
+use wollemi_torture::map::{Bytes, OfIndex, Op};
+
+/// Steps that tell that several puts became durable together.
+const TOGETHER: &str = "several puts together";
+
+/// Values that need a leaf.
+fn value(random: &mut Random) -> Bytes {
+    let len = 9 + random.below(40) as usize;
+    vec![random.below(256) as u8; len].into()
+}
+
+/// Puts of keys in leaf arrays with room and in nodes, of new keys beside them, and of such as make something larger;
+/// now and then somebody looks, or removes.
+fn of_puts(seed: u64, threads: u32) -> History<Op> {
+    let mut random = Random(seed);
+    let arrays = (0..4u8).flat_map(|array| (0..4u8).map(move |i| vec![b'a' + array, b'-', i]));
+    let alone = (0..6u8).map(|i| vec![b'A' + i, b'-', b'-']);
+    let keys: Vec<Bytes> = arrays.chain(alone).map(Bytes::from).collect();
+    let mut ops: Vec<Op> = keys
+        .iter()
+        .map(|key| Op::Insert(key.clone(), value(&mut random)))
+        .collect();
+    let prepared = ops.len() as u32;
+    for _ in 0..40 {
+        let key = random.pick(&keys).clone();
+        ops.push(match random.below(12) {
+            0 => Op::Remove(key),
+            1 => Op::Get(key),
+            2 | 3 => Op::Upsert(
+                [&key[..], &[random.below(8) as u8]].concat().into(),
+                value(&mut random),
+            )
+            .together(),
+            _ => Op::Upsert(key, value(&mut random)).together(),
+        });
+    }
+    History {
+        seed,
+        ops,
+        prepared,
+        threads,
+        ..History::default()
+    }
+}
+
+/// What a crash amid them leaves is any set of them, and what was acknowledged; and nobody answers by what may be lost.
+#[test]
+fn writes_of_several_keys_survive_crashes() {
+    for &kind in IndexKind::ALL
+        .iter()
+        .filter(|kind| kind.name().starts_with("roart"))
+    {
+        for mode in [Mode::Power, Mode::Word, Mode::Process] {
+            let settings = Settings {
+                model: Model::from(mode),
+                ..Settings::default()
+            };
+            let histories = (0..6).map(|seed| of_puts(seed, 1 + seed as u32 % 3));
+            let report = explore(claimed(kind, mode), settings, histories);
+            assert!(report.states > 100, "{report}");
+            let together = report.coverage.steps.get(TOGETHER);
+            assert!(together.is_some(), "{report}, {:?}", report.coverage.steps);
+        }
+    }
+}
+
+/// Each persist of writes that go together is needed.
+#[test]
+fn persists_of_groups_are_needed() {
+    let settings = Settings {
+        deep_share: 0,
+        hunt_excused: false,
+        ..Settings::default()
+    };
+    let mut explorer = Explorer::new(OfIndex::listed(IndexKind::Roart), settings).expect("memory");
+    let histories = (0..12).map(|seed| of_puts(seed, 1 + seed as u32 % 3));
+    let mut hunted = explorer.hunt(histories, 2000, |_| true).expect("no failure");
+    hunted.retain(|one| one.mutant.site.file().ends_with("roart/src/together.rs"));
+    let unexplained: Vec<String> = hunted
+        .iter()
+        .filter(|one| one.is_unexplained())
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(unexplained, [""; 0]);
+    // The leaves' write-backs and fence, and the links'.
+    assert!(
+        hunted.iter().filter(|one| one.is_killed()).count() >= 4,
+        "{hunted:?}"
+    );
+}
