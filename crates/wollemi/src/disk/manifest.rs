@@ -21,7 +21,7 @@
 //! I2 The log holds everything from `from` on; what is older than `from` is in the runs.
 //! I3 A file that the manifest does not name is left over, and removed by the next opening or checkpoint.
 
-use crate::log::Broken;
+use crate::disk::FilesError;
 use log::disk::{Disk, DiskFile};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -83,8 +83,8 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`Broken::Disk`]; either manifest may count then.
-    pub fn store<D: Disk>(&self, disk: &D) -> Result<(), Broken> {
+    /// [`FilesError::Disk`]; either manifest may count then.
+    pub fn store<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
         match disk.remove(NEW) {
             Err(error) if !error.is_missing() => return Err(error.into()),
             _ => {}
@@ -100,8 +100,8 @@ impl Manifest {
     ///
     /// # Errors
     ///
-    /// [`Broken::Damaged`], [`Broken::Newer`] and [`Broken::Disk`].
-    pub fn load<D: Disk>(disk: &D) -> Result<Option<Manifest>, Broken> {
+    /// [`FilesError`].
+    pub fn load<D: Disk>(disk: &D) -> Result<Option<Manifest>, FilesError> {
         let file = match disk.open(NAME) {
             Err(error) if error.is_missing() => return Ok(None),
             file => file?,
@@ -140,7 +140,7 @@ impl Manifest {
         out
     }
 
-    fn decode(bytes: &[u8]) -> Result<Manifest, Broken> {
+    fn decode(bytes: &[u8]) -> Result<Manifest, FilesError> {
         let (rest, sum) = bytes.split_last_chunk::<8>().ok_or(damaged("it is cut short"))?;
         let mut rest = rest;
         let from = &mut rest;
@@ -150,7 +150,7 @@ impl Manifest {
         let cut = || damaged("it is cut short");
         let version = take(from).map(u32::from_le_bytes).ok_or_else(cut)?;
         if version != VERSION {
-            return Err(Broken::Newer {
+            return Err(FilesError::Newer {
                 file: NAME.into(),
                 version,
             });
@@ -195,8 +195,8 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     from.split_off(..N)?.try_into().ok()
 }
 
-fn damaged(why: &'static str) -> Broken {
-    Broken::Damaged {
+fn damaged(why: &'static str) -> FilesError {
+    FilesError::Damaged {
         file: NAME.into(),
         why,
     }
