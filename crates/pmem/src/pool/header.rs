@@ -32,7 +32,7 @@
 //! I3 A generation is durable before anything else is stored in it, and so is what it takes for the end of the pages.
 
 use super::checked::{CheckedWord, seal, unseal};
-use super::{ErrorKind, LastShutdown, Level};
+use super::{ErrorKind, LastShutdown, Level, PoolOptions, Uuid};
 use crate::{Lacks, Media, PWord, Persistent, Purpose, persist_scope, platform};
 
 /// The bytes that the header takes.
@@ -129,10 +129,14 @@ impl State {
 
 impl Contents {
     /// What the header of a new pool says.
-    pub(super) fn new(page_size: u64, level: Level) -> Result<Contents, ErrorKind> {
+    pub(super) fn new(options: &PoolOptions, level: Level) -> Result<Contents, ErrorKind> {
+        let page_size = options.page_size;
         Ok(Contents {
             page_size,
-            uuid: new_uuid()?,
+            uuid: match options.uuid {
+                Some(Uuid(uuid)) => uuid,
+                None => new_uuid()?,
+            },
             state: State {
                 generation: 1,
                 clean: false,

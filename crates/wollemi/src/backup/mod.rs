@@ -11,7 +11,6 @@
 //!
 //! Little endian. A stream that ends before its end record, or whose checksum is another, is refused.
 
-pub(crate) mod stream;
 mod sum;
 
 use crate::{Db, Error, IndexKind, MAX_KEY, MAX_NAME, MAX_VALUE, Media, Snapshot};

@@ -24,15 +24,17 @@
 //! I2 A file whose name the manifest does not have is nobody's: a failed checkpoint removes its own, an opening what a
 //!    crash has left.
 
-use crate::disk::FilesError;
+use crate::db::Maps;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
 use crate::disk::run::RunWriter;
-use crate::disk::walked::Walked;
-use crate::{Db, Error, Map, Media};
-use index::Direction;
+use crate::files_error::FilesError;
+use crate::report::Checkpoint;
+use crate::{Error, Media};
+use index::{Direction, Index};
 use log::{Change, Disk, Log, Lsn};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A run is ended when it has this many bytes: what one thread of a rebuild loads at a time.
@@ -52,22 +54,24 @@ pub(crate) struct Checkpoints<D: Disk> {
     disk: Arc<D>,
     log: Arc<Log<D>>,
     manifest: Mutex<Manifest>,
-    walked: Arc<Walked>,
+    at_hand: AtHand,
     /// Seconds of rest for each second in which a run is synced.
     rest: f64,
 }
 
-/// What a checkpoint has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Checkpoint {
-    /// Whether it has all entries, or only what has changed since the one before.
-    pub full: bool,
-    /// Entries written, removed keys included.
-    pub entries: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Where replaying of the log begins now.
-    pub from: u64,
+/// What the manifest says, for those who cannot wait for a checkpoint to end.
+#[derive(Debug, Default)]
+struct AtHand {
+    from: AtomicU64,
+    full_bytes: AtomicU64,
+}
+
+impl AtHand {
+    fn set(&self, manifest: &Manifest) {
+        self.from.store(manifest.from, SeqCst);
+        let full = manifest.runs().filter(|run| run.level == 0);
+        self.full_bytes.store(full.map(|run| run.bytes).sum(), SeqCst);
+    }
 }
 
 /// What the log says of a map.
@@ -80,13 +84,39 @@ struct MapDelta {
     entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
+/// What a record of the log says of a map.
+enum Statement<'r> {
+    Key(&'r [u8], Option<&'r [u8]>),
+    Made(&'r str),
+    Dropped,
+}
+
+impl MapDelta {
+    fn take(&mut self, statement: Statement<'_>) {
+        match statement {
+            Statement::Key(key, value) => {
+                self.entries.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+            }
+            Statement::Made(index) => self.made = Some(index.to_owned()),
+            Statement::Dropped => {
+                *self = MapDelta {
+                    dropped: true,
+                    ..MapDelta::default()
+                };
+            }
+        }
+    }
+}
+
 impl<D: Disk> Checkpoints<D> {
-    pub fn new(disk: Arc<D>, log: Arc<Log<D>>, manifest: Manifest, walked: Arc<Walked>, rest: f64) -> Checkpoints<D> {
+    pub fn new(disk: Arc<D>, log: Arc<Log<D>>, manifest: Manifest, rest: f64) -> Checkpoints<D> {
+        let at_hand = AtHand::default();
+        at_hand.set(&manifest);
         Checkpoints {
             disk,
             log,
             manifest: Mutex::new(manifest),
-            walked,
+            at_hand,
             rest,
         }
     }
@@ -96,7 +126,7 @@ impl<D: Disk> Checkpoints<D> {
     /// # Errors
     ///
     /// [`Error::Files`], and an index's where the pool is damaged. The last checkpoint counts then.
-    pub fn take<M: Media>(&self, db: &Db<M>) -> Result<Checkpoint, Error> {
+    pub fn take<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
         let mut manifest = self.lock();
         let of = |full: bool| {
             let runs = manifest.runs().filter(move |run| (run.level == 0) == full);
@@ -106,7 +136,7 @@ impl<D: Disk> Checkpoints<D> {
         let grown = self.log.appended().0 - manifest.from;
         let is_full = of(true) < SMALL.max(grown) || of(false) >= of(true) || levels >= MOST_LEVELS;
         self.replace(&mut manifest, |new| match is_full {
-            true => self.walk(db, new),
+            true => self.walk(maps, stop, new),
             false => self.delta(new).map_err(Error::from),
         })
     }
@@ -116,13 +146,18 @@ impl<D: Disk> Checkpoints<D> {
     /// # Errors
     ///
     /// As [`take`](Checkpoints::take).
-    pub fn take_full<M: Media>(&self, db: &Db<M>) -> Result<Checkpoint, Error> {
-        self.replace(&mut self.lock(), |new| self.walk(db, new))
+    pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
+        self.replace(&mut self.lock(), |new| self.walk(maps, stop, new))
     }
 
     /// Where replaying begins.
     pub fn from(&self) -> u64 {
-        self.lock().from
+        self.at_hand.from.load(SeqCst)
+    }
+
+    /// Bytes of the runs of the last full checkpoint.
+    pub fn full_bytes(&self) -> u64 {
+        self.at_hand.full_bytes.load(SeqCst)
     }
 
     fn lock(&self) -> MutexGuard<'_, Manifest> {
@@ -155,11 +190,14 @@ impl<D: Disk> Checkpoints<D> {
             return Err(error);
         }
         let old = std::mem::replace(manifest, new);
+        self.at_hand.set(manifest);
         let is_kept = |run: &Run| manifest.runs().any(|kept| kept.number == run.number);
         for run in old.runs().filter(|run| !is_kept(run)) {
             self.disk.remove(&run.file()).map_err(FilesError::from)?;
         }
-        self.log.drop_below(Lsn(manifest.from)).map_err(FilesError::from)?;
+        self.log
+            .drop_below(Lsn(manifest.from))
+            .map_err(FilesError::from)?;
         let written = || manifest.runs().filter(|run| run.number >= first);
         Ok(Checkpoint {
             full: manifest.runs().all(|run| run.level == 0),
@@ -170,25 +208,28 @@ impl<D: Disk> Checkpoints<D> {
     }
 
     /// Writes all maps into new runs.
-    fn walk<M: Media>(&self, db: &Db<M>, new: &mut Manifest) -> Result<(), Error> {
-        let store = db.store();
+    fn walk<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
+        let store = &maps.store;
         new.from = {
             let _closed = store.traffic.gate.close(store.heap.media())?;
             self.log.appended().0
         };
         new.maps.clear();
         for info in store.maps()? {
-            let Some(walk) = self.walked.begin(&info.name) else {
+            let Some(walk) = maps.walked.begin(&info.name) else {
                 continue;
             };
-            let Some(map) = db.find_map(&info.name)? else {
+            let Some((kind, map)) = maps.find(&info.name, None)? else {
                 continue;
             };
-            let mut runs = Runs::new(self, (map.name(), map.index_kind().name()), 0);
+            let mut runs = Runs::new(self, (map.name(), kind.name()), 0);
             let mut from = Bound::Unbounded;
-            while let Some(behind) = visit_batch(&map, &from, &mut runs, &mut new.next_run)? {
+            while let Some(behind) = visit_batch(map.bare(), &from, &mut runs, &mut new.next_run)? {
                 if walk.is_unwanted() {
                     break;
+                }
+                if stop.load(SeqCst) {
+                    return Err(FilesError::Stopped.into());
                 }
                 from = behind;
             }
@@ -240,21 +281,19 @@ impl<D: Disk> Checkpoints<D> {
         let mut scan = self.log.scan(from..until)?;
         while let Some(record) = scan.next()? {
             for change in record.changes {
-                let mut of = |map: &str| deltas.entry(map.to_owned()).or_default();
-                match change {
-                    Change::Put { map, key, value } => {
-                        drop(of(map).entries.insert(key.to_vec(), Some(value.to_vec())));
+                let (map, statement) = match change {
+                    Change::Put { map, key, value } => (map, Statement::Key(key, Some(value))),
+                    Change::Remove { map, key } => (map, Statement::Key(key, None)),
+                    Change::MapMade { map, index, .. } => (map, Statement::Made(index)),
+                    Change::MapDropped { map } => (map, Statement::Dropped),
+                    _ => {
+                        return Err(FilesError::damaged(
+                            "log",
+                            "a change that this program does not know",
+                        ));
                     }
-                    Change::Remove { map, key } => drop(of(map).entries.insert(key.to_vec(), None)),
-                    Change::MapMade { map, index, .. } => of(map).made = Some(index.to_owned()),
-                    Change::MapDropped { map } => {
-                        *of(map) = MapDelta {
-                            dropped: true,
-                            ..MapDelta::default()
-                        };
-                    }
-                    _ => return Err(FilesError::damaged("log", "a change that this program does not know")),
-                }
+                };
+                deltas.entry(map.to_owned()).or_default().take(statement);
             }
         }
         Ok(deltas)
@@ -314,7 +353,7 @@ impl<'c, D: Disk> Runs<'c, D> {
 
 /// Writes the next entries of a map, as many as may be visited under one guard; the last one's key if there may be more.
 fn visit_batch<D: Disk>(
-    map: &Map,
+    index: &dyn Index,
     from: &Bound<Vec<u8>>,
     runs: &mut Runs<'_, D>,
     next: &mut u64,
@@ -334,7 +373,6 @@ fn visit_batch<D: Disk>(
         last = Some(key.to_vec());
         ControlFlow::Break(())
     };
-    let index = map.index.bare();
     index.scan(lower, Bound::Unbounded, Direction::Forward, &guard, visit)?;
     match failed {
         Some(error) => Err(error.into()),

@@ -21,13 +21,13 @@
 //! I2 The log holds everything from `from` on; what is older than `from` is in the runs.
 //! I3 A file that the manifest does not name is left over, and removed by the next opening or checkpoint.
 
-use crate::disk::FilesError;
+use crate::files_error::FilesError;
 use log::disk::{Disk, DiskFile};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The file's name.
 pub(crate) const NAME: &str = "manifest";
-const NEW: &str = "manifest.new";
+pub(crate) const NEW: &str = "manifest.new";
 
 const MAGIC: &[u8; 8] = b"WOLLEMIM";
 const VERSION: u32 = 1;
@@ -196,10 +196,7 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 fn damaged(why: &'static str) -> FilesError {
-    FilesError::Damaged {
-        file: NAME.into(),
-        why,
-    }
+    FilesError::damaged(NAME, why)
 }
 
 #[cfg(test)]
@@ -223,7 +220,10 @@ mod tests {
             from: 4096,
             until: 1 << 40,
             next_run: 17,
-            maps: vec![map("letters", &[run(3, 0), run(4, 0), run(16, 1)]), map("über", &[])],
+            maps: vec![
+                map("letters", &[run(3, 0), run(4, 0), run(16, 1)]),
+                map("über", &[]),
+            ],
         }
     }
 

@@ -1,11 +1,13 @@
 //! What a map held at its last checkpoint: its runs of all levels, merged; of two statements of a key the one of the later
 //! level counts.
 
-use crate::disk::FilesError;
 use crate::disk::manifest::{MapRuns, Run};
+use crate::disk::rebuild::{Progress, STRIDE};
 use crate::disk::run::RunReader;
+use crate::files_error::FilesError;
 use index::{Error, Pair, Pairs};
 use log::Disk;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The entries of a map in key order, from a key on and up to another.
 pub(crate) struct Merged<'m, D: Disk> {
@@ -15,6 +17,9 @@ pub(crate) struct Merged<'m, D: Disk> {
     failed: Option<FilesError>,
     /// The level whose entry was handed out last.
     current: Option<usize>,
+    progress: &'m Progress,
+    /// Entries passed since the last report.
+    passed: u64,
 }
 
 /// The runs of a level, one after the other.
@@ -37,6 +42,7 @@ impl<'m, D: Disk> Merged<'m, D> {
         map: &'m MapRuns,
         full: &'m [Run],
         (from, until): (&[u8], Option<&'m [u8]>),
+        progress: &'m Progress,
     ) -> Result<Merged<'m, D>, FilesError> {
         let above = map.runs.iter().filter(|run| run.level > 0);
         let mut levels = vec![full.iter().collect::<Vec<_>>()];
@@ -69,6 +75,8 @@ impl<'m, D: Disk> Merged<'m, D> {
             until,
             failed: None,
             current: None,
+            progress,
+            passed: 0,
         })
     }
 
@@ -83,7 +91,11 @@ impl<'m, D: Disk> Merged<'m, D> {
             if let Some(current) = self.current.take() {
                 self.pass(current)?;
             }
-            let ahead = self.levels.iter().enumerate().filter(|(_, level)| !level.has_ended);
+            let ahead = self
+                .levels
+                .iter()
+                .enumerate()
+                .filter(|(_, level)| !level.has_ended);
             // Of several with the same key the latest.
             let Some((first, level)) = ahead.min_by(|(a, x), (b, y)| x.key.cmp(&y.key).then(b.cmp(a))) else {
                 return Ok(false);
@@ -104,7 +116,14 @@ impl<'m, D: Disk> Merged<'m, D> {
         for (at, level) in self.levels.iter_mut().enumerate() {
             if at == current || !level.has_ended && level.key == key {
                 level.advance()?;
+                self.passed += 1;
             }
+        }
+        if self.passed >= STRIDE {
+            self.progress
+                .entries
+                .fetch_add(std::mem::take(&mut self.passed), Relaxed);
+            self.progress.tell();
         }
         Ok(())
     }

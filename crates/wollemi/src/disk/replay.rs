@@ -1,18 +1,24 @@
 //! Replaying the log over the maps.
 
-use crate::disk::FilesError;
+use crate::disk::rebuild::{Progress, STRIDE};
+use crate::files_error::FilesError;
 use crate::indexes::IndexKind;
 use crate::write::store::Store;
 use crate::write::traffic::MapIndex;
 use crate::{Error, Media};
-use index::Index;
 use log::{Change, Disk, Log, Lsn};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Makes all changes that the log has from a position on. No other operation runs yet. Making a change that was made
 /// already changes nothing, so a crash amid this leaves what the next opening begins again.
-pub(crate) fn replay<M: Media, D: Disk>(store: &Store<M>, log: &Log<D>, from: Lsn) -> Result<u64, Error> {
+pub(crate) fn replay<M: Media, D: Disk>(
+    store: &Store<M>,
+    log: &Log<D>,
+    from: Lsn,
+    progress: Option<&Progress>,
+) -> Result<u64, Error> {
     let mut replay = Replay {
         store,
         maps: HashMap::new(),
@@ -24,10 +30,16 @@ pub(crate) fn replay<M: Media, D: Disk>(store: &Store<M>, log: &Log<D>, from: Ls
         for change in record.changes {
             replay.make(change)?;
         }
+        if let Some(progress) = progress.filter(|_| replay.changes.is_multiple_of(STRIDE)) {
+            progress.log.store(record.end.0 - from.0, Relaxed);
+            progress.tell();
+        }
     }
     match replay.gone.iter().next() {
         None => Ok(replay.changes),
-        Some(map) => Err(FilesError::damaged("log", format!("changes of a map '{map}' that was never made")).into()),
+        Some(map) => {
+            Err(FilesError::damaged("log", format!("changes of a map '{map}' that was never made")).into())
+        }
     }
 }
 

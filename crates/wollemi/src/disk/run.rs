@@ -1,8 +1,8 @@
 //! Runs: files of sorted entries of one map.
 
-use crate::backup::stream::{Item, Reader, Totals, Writer};
-use crate::disk::FilesError;
 use crate::disk::manifest::Run;
+use crate::files_error::FilesError;
+use crate::stream::{Item, Reader, Totals, Writer};
 use log::{Disk, DiskError, DiskFile};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -142,7 +142,12 @@ impl<F: DiskFile> RunReader<F> {
         let mut stream = Reader::new(io::BufReader::with_capacity(BUFFER, reading)).map_err(wrong)?;
         match stream.next().map_err(wrong)? {
             Some(Item::Map { name, .. }) if name == map => {}
-            _ => return Err(FilesError::damaged(file, "it is not of the map that the manifest names")),
+            _ => {
+                return Err(FilesError::damaged(
+                    file,
+                    "it is not of the map that the manifest names",
+                ));
+            }
         }
         Ok(RunReader { file, stream })
     }

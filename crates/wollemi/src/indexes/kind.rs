@@ -123,6 +123,21 @@ macro_rules! indexes {
                 }
             }
 
+            pub fn build<M: Media, W: WithIndex>(
+                self,
+                heap: &Heap<M>,
+                name: &[u8],
+                parts: index::Parts<'_>,
+                then: W,
+            ) -> Result<W::Out, index::Error> {
+                struct Boxed;
+                impl WithIndex for Boxed { type Out = Box<dyn index::Index>; fn with<I: index::Index + 'static>(self, i: I) -> Self::Out { Box::new(i) } }
+                let b = self.create(heap, name, Boxed)?;
+                parts.read(|mut r| { while let Some((k, v)) = r.next()? { b.upsert(k, v)?; } Ok::<_, index::Error>(()) })?.into_iter().collect::<Result<(), _>>()?;
+                drop(b);
+                self.open(heap, name, then)?.ok_or(index::Error::Stopped)
+            }
+
             /// Opens the one under the root `name`; `None` if there is no such root.
             ///
             /// # Errors

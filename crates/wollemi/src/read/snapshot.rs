@@ -82,12 +82,15 @@ impl<M: Media> Db<M> {
 impl<M: Media> Snapshot<M> {
     fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
-        let _closed = store.traffic.gate.close(store.heap.media())?;
+        let closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;
         let moment = Arc::new(Moment {
             traffic: store.traffic.clone(),
             kept: store.traffic.befores.begin(most),
         });
+        drop(closed);
+        // What it shows is durable from the beginning, so its readers do not wait.
+        store.traffic.settle_all()?;
         Ok(Snapshot {
             moment,
             maps,
@@ -161,7 +164,13 @@ impl View {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
         // In this order: see `befores`.
-        let now = self.map.get(key)?;
+        let guard = heap::pin();
+        let now = self
+            .map
+            .index
+            .bare()
+            .get(key, &guard)?
+            .map(|value| value.to_vec());
         let noted = self.moment.kept.of(self.map.name(), key);
         self.moment.kept.is_whole()?;
         Ok(match noted {
@@ -213,7 +222,7 @@ impl View {
             if !merge::ordered(bounds) {
                 return Ok(false);
             }
-            let mut read = Read::some(&*self.map.index, bounds, direction, limit)?;
+            let mut read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             let (notes, more) = self.moment.kept.some(self.map.name(), covered, direction);
             let mut reached = read.reached();

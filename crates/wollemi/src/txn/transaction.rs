@@ -153,7 +153,12 @@ impl<M: Media> Transaction<'_, M> {
         let (traffic, media) = (&self.store.traffic, self.store.heap.media());
         let id = map.index.stripe_of(key);
         let version = traffic.stripes.version(id, &traffic.gate, media)?;
-        let value = map.get(key)?;
+        // The commit waits until what was read is durable.
+        let value = map
+            .index
+            .bare()
+            .get(key, &heap::pin())?
+            .map(|value| value.to_vec());
         let read = KeyState::new(&map.index, key, value.as_deref());
         self.reads.borrow_mut().note(id, version, read)?;
         Ok(value)

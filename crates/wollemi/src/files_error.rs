@@ -1,6 +1,6 @@
 //! What can be wrong with the files beside a pool.
 
-use crate::backup::stream::StreamError;
+use crate::stream::StreamError;
 
 /// Why the log or the checkpoint of a database cannot be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,9 @@ pub enum FilesError {
         why: String,
     },
     /// A file was written by a later program.
-    #[error("file '{file}': written in format {version}, which this program does not know: use a newer Wollemi")]
+    #[error(
+        "file '{file}': written in format {version}, which this program does not know: use a newer Wollemi"
+    )]
     Newer {
         /// The file's name.
         file: String,
@@ -34,14 +36,17 @@ pub enum FilesError {
         /// The file's name.
         file: String,
     },
-    /// The directory has no checkpoint.
-    #[error("directory '{0}': no checkpoint in it")]
+    /// A checkpoint was given up, since the database is being closed.
+    #[error("the checkpoint was given up: the database is being closed")]
+    Stopped,
+    /// The pool has a log, and beside it there is no checkpoint.
+    #[error("file '{0}': missing, and the pool has a log: put back the directory that was beside the pool")]
     NoCheckpoint(String),
     /// The directory belongs to another pool.
-    #[error("directory '{directory}': belongs to the pool {found}, and this is the pool {pool}")]
+    #[error(
+        "the log and the checkpoint beside the pool belong to the pool {found}, and this is the pool {pool}"
+    )]
     Foreign {
-        /// The directory.
-        directory: String,
         /// The pool whose it is.
         found: pmem::pool::Uuid,
         /// The pool beside it.

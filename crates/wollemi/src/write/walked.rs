@@ -57,7 +57,10 @@ impl Walk {
     /// Whether the map is to be dropped, and the walk to leave it.
     pub fn is_unwanted(&self) -> bool {
         let state = self.0.lock();
-        state.held.as_ref().is_some_and(|held| state.unwanted.contains(held))
+        state
+            .held
+            .as_ref()
+            .is_some_and(|held| state.unwanted.contains(held))
     }
 }
 

@@ -13,7 +13,7 @@
 //!    newest of all.
 //! I3 [Eventual](Durability::Eventual) writes are not noted: who reads what they have put may see it lost.
 
-use crate::disk::FilesError;
+use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
 use crossbeam_utils::CachePadded;
 use index::{Action, Edit, Error};
@@ -96,7 +96,11 @@ thread_local! {
 }
 
 impl Journal {
-    pub fn new(log: Arc<dyn AnyLog>, durability: Durability, wants_room: Box<dyn Fn() + Send + Sync>) -> Journal {
+    pub fn new(
+        log: Arc<dyn AnyLog>,
+        durability: Durability,
+        wants_room: Box<dyn Fn() + Send + Sync>,
+    ) -> Journal {
         Journal {
             log,
             last: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
@@ -194,7 +198,10 @@ impl Journal {
 
     /// Runs what may be refused since the log has reached its limit, and once more when a checkpoint has made room. It holds
     /// nothing when it is refused.
-    pub fn with_room<R, E: From<Error> + AsLogError>(&self, mut run: impl FnMut() -> Result<R, E>) -> Result<R, E> {
+    pub fn with_room<R, E: From<Error> + AsLogError>(
+        &self,
+        mut run: impl FnMut() -> Result<R, E>,
+    ) -> Result<R, E> {
         let result = run();
         match &result {
             Err(error) if matches!(error.as_log_error(), Some(log::Error::LogFull { .. })) => {}
