@@ -52,6 +52,9 @@ pub(crate) trait Keeper: Alive {
 
     /// How it stands.
     fn stats(&self) -> LogStats;
+
+    /// What removes its files, when it and the pool are closed.
+    fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>>;
 }
 
 /// The maps of a database, also for those who are no handle of it.
@@ -392,6 +395,32 @@ impl<M: Media> Db<M> {
     pub fn checkpoint(&self, full: bool) -> Result<Option<Checkpoint>, Error> {
         let keeper = self.inner.keeper.as_ref();
         keeper.map(|keeper| keeper.checkpoint(full)).transpose()
+    }
+
+    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does nothing
+    /// at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a log.)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
+    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening removes.
+    pub fn end_log(self) -> Result<(), Error> {
+        let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
+            return Err(Error::InUse);
+        };
+        let Some(keeper) = keeper else {
+            return Ok(());
+        };
+        if Arc::strong_count(&keeper) > 1 {
+            return Err(Error::InUse);
+        }
+        let remove = keeper.removal();
+        drop(keeper);
+        let Store { heap, traffic, .. } = maps.store;
+        drop(traffic);
+        heap.pool().set_log_position(None)?;
+        heap.close()?;
+        remove()
     }
 
     /// What acknowledged operations survive.

@@ -22,6 +22,9 @@ pub enum Error {
     /// The log or the checkpoint of a database of level [`Disk`](crate::Level::Disk) cannot be written or read.
     #[error(transparent)]
     Files(#[from] FilesError),
+    /// The database has other handles, or maps do.
+    #[error("the database is still in use: drop every other handle of it and of its maps first")]
+    InUse,
     /// The map cannot be dropped while there is a handle to it, or a snapshot, or a view of one.
     #[error("map '{0}': still in use: drop every handle to it, and every snapshot with its views, first")]
     MapInUse(String),

@@ -226,6 +226,7 @@ impl Options {
         Settings {
             pool: self.pool.clone(),
             create: self.create,
+            begins_log: self.level == Level::Disk,
             recovery_threads: self.recovery_threads,
             index: self.index,
             log: self.log.clone(),

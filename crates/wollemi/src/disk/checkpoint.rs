@@ -150,6 +150,11 @@ impl<D: Disk> Checkpoints<D> {
         self.replace(&mut self.lock(), |new| self.walk(maps, stop, new))
     }
 
+    /// What it writes to.
+    pub fn disk(&self) -> Arc<D> {
+        self.disk.clone()
+    }
+
     /// Where replaying begins.
     pub fn from(&self) -> u64 {
         self.at_hand.from.load(SeqCst)

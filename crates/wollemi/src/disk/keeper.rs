@@ -6,6 +6,7 @@
 
 use crate::db::{Keeper, Maps};
 use crate::disk::checkpoint::Checkpoints;
+use crate::disk::opening;
 use crate::report::{Checkpoint, LogStats};
 use crate::write::traffic::Alive;
 use crate::{Error, Media};
@@ -195,6 +196,11 @@ impl<D: Disk, M: Media> Alive for Thread<D, M> {}
 impl<D: Disk, M: Media> Keeper for Thread<D, M> {
     fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error> {
         self.shared.take(full)
+    }
+
+    fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>> {
+        let disk = self.shared.checkpoints.disk();
+        Box::new(move || Ok(opening::clear(&*disk, None)?))
     }
 
     fn stats(&self) -> LogStats {

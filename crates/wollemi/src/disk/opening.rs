@@ -5,6 +5,7 @@
 //! | no checkpoint                              | the pool begins to keep a log: a full checkpoint is its beginning    |
 //! | a pool that was closed, or left by a kill  | the log is replayed from the pool's log position                     |
 //! | a pool that the machine has left, or none  | a new pool is made of checkpoint and log, and takes the pool's name  |
+//! | a new pool in memory, and a checkpoint     | it is filled of checkpoint and log                                   |
 //!
 //! The pool's log position is what says that a pool has a log. It is stored when the first checkpoint is durable, so a crash
 //! before leaves a pool without a log, and files that the next opening removes.
@@ -20,7 +21,7 @@ use crate::write::journal::{Durability, Journal};
 use crate::write::store::Store;
 use crate::{Db, Error, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
-use pmem::pool::{AfterPowerLoss, ErrorKind, Uuid};
+use pmem::pool::{AfterPowerLoss, ErrorKind, LastShutdown, Uuid};
 use pmem::{Pool, PoolOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct Settings {
     pub pool: PoolOptions,
     pub create: bool,
+    /// Whether a pool without a log is given one.
+    pub begins_log: bool,
     pub recovery_threads: usize,
     pub index: IndexKind,
     pub log: log::Options,
@@ -73,6 +76,11 @@ pub(crate) fn open<M: Media + Clone>(path: &Path, settings: &Settings, media: M)
         }
         (Err(error), _) => return Err(error.into()),
     };
+    if pool.log_position().is_none() && !settings.begins_log {
+        // Left over when its log was ended.
+        clear(&*disk, None)?;
+        return Db::start(pool, settings.index, settings.recovery_threads, started);
+    }
     attach(pool, disk, manifest, settings, started)
 }
 
@@ -85,6 +93,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
     started: Instant,
 ) -> Result<Db<M>, Error> {
     let (uuid, position) = (pool.uuid(), pool.log_position());
+    let is_new = pool.last_shutdown() == LastShutdown::New;
     let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
     let bell = Arc::new(Bell::default());
     let ring = bell.clone();
@@ -102,6 +111,13 @@ pub(crate) fn attach<M: Media, D: Disk>(
             clear(&*disk, Some(&manifest))?;
             let log = open_log(&disk, &manifest, position, settings)?;
             replay(&maps.store, &log, Lsn(position), None)?;
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
+            maps.store.traffic.journal.get_or_init(|| journal(&log));
+            (log, checkpoints)
+        }
+        (None, Some(manifest)) if is_new => {
+            let log = open_log(&disk, &manifest, manifest.until, settings)?;
+            refill(&*disk, &log, &manifest, &maps.store, settings)?;
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
             (log, checkpoints)
@@ -156,6 +172,10 @@ fn remake<M: Media + Clone>(
     match Pool::open(path, &look, media.clone()) {
         Ok(old) => {
             refuse_foreign(manifest, old.uuid())?;
+            if old.log_position().is_none() {
+                // The files were left over when the pool's log was ended, or are of a log that was not begun yet.
+                return Err(ErrorKind::Lost.of(path).into());
+            }
             options.page_size = old.page_size();
         }
         Err(error) if matches!(error.kind, ErrorKind::Missing) => {}
@@ -193,6 +213,20 @@ fn remake<M: Media + Clone>(
     let parent = parent.unwrap_or(Path::new("."));
     let synced = std::fs::File::open(parent).and_then(|parent| parent.sync_all());
     synced.map_err(|error| failed(parent, "fsync", error))
+}
+
+/// Makes the maps of an empty pool of the checkpoint and the log.
+fn refill<M: Media, D: Disk>(
+    disk: &D,
+    log: &Log<D>,
+    manifest: &Manifest,
+    store: &Store<M>,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    rebuild(disk, log, manifest, store, threads, settings.on_rebuild.clone())?;
+    store.heap.pool().set_log_position(Some(log.appended().0))?;
+    Ok(())
 }
 
 /// Locks a directory, for which it waits no longer than that.
@@ -255,7 +289,7 @@ fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {
 }
 
 /// Removes what a crash has left: files that the manifest does not name; without one, the log, too.
-fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
+pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
     let named: Vec<_> = manifest
         .iter()
         .flat_map(|manifest| manifest.runs())

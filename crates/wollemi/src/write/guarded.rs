@@ -180,7 +180,9 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
             _ => write(edit)?,
         };
         if action != Action::Keep && watches.are_there() {
-            watches.tell(&self.name, key, action, edit);
+            let journal = journal.get();
+            let end = journal.map(|journal| (journal, journal.last(self.stripe_of(key))));
+            watches.tell((&self.name, key), action, edit, end);
         }
         Ok(action)
     }
