@@ -10,6 +10,7 @@ use crate::write::traffic::{Alive, MapIndex};
 use crate::write::walked::Walked;
 use crate::{Error, Hardware, IndexKind, Level, MAX_NAME, Map, Media};
 use index::Faults;
+use log::{Disk, Log, Lsn};
 use pmem::Pool;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -440,6 +441,15 @@ impl<M: Media> Maps<M> {
             held: Arc::default(),
             walked: Arc::default(),
         }
+    }
+
+    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way: there.
+    pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
+        let Store { heap, traffic, .. } = &self.store;
+        let _closed = traffic.gate.close(heap.media())?;
+        let end = log.appended();
+        heap.pool().set_log_position(Some(end.0))?;
+        Ok(end)
     }
 
     /// The map of this name, shared with all who have it.

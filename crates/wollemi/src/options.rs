@@ -208,7 +208,7 @@ impl Options {
     }
 
     /// Opens the database at `path` on another media than the machine's own.
-    pub fn open_on<M: Media + Clone>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
+    pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         let path = path.as_ref();
         if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_log(path)) {

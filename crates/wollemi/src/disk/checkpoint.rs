@@ -2,7 +2,7 @@
 //!
 //! A *full* checkpoint is fuzzy: it walks the maps while others write.
 //!
-//! 1. `from` is the log's end at a moment at which no write is under way.
+//! 1. `from` is the log's end at a moment at which no write is under way. The pool notes it as its log position.
 //! 2. Each map is walked in key order into runs. An entry may be newer than `from`.
 //! 3. `until` is the log's end after the walk. The log is durable up to there before the manifest is.
 //! 4. The manifest names the runs, `from` and `until`; then segments below `from` are dropped.
@@ -20,8 +20,9 @@
 //! record, at most three bytes are written for one, as long as no more than [`MOST_LEVELS`] deltas come between two full
 //! checkpoints.
 //!
-//! I1 The manifest in memory is the one on disk, but while a checkpoint holds its lock.
-//! I2 A file whose name the manifest does not have is nobody's: a failed checkpoint removes its own, an opening what a
+//! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
+//! I2 The manifest in memory is the one on disk, but while a checkpoint holds its lock.
+//! I3 A file whose name the manifest does not have is nobody's: a failed checkpoint removes its own, an opening what a
 //!    crash has left.
 
 use crate::db::Maps;
@@ -137,7 +138,7 @@ impl<D: Disk> Checkpoints<D> {
         let is_full = of(true) < SMALL.max(grown) || of(false) >= of(true) || levels >= MOST_LEVELS;
         self.replace(&mut manifest, |new| match is_full {
             true => self.walk(maps, stop, new),
-            false => self.delta(new).map_err(Error::from),
+            false => self.delta(maps, new),
         })
     }
 
@@ -215,10 +216,7 @@ impl<D: Disk> Checkpoints<D> {
     /// Writes all maps into new runs.
     fn walk<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
         let store = &maps.store;
-        new.from = {
-            let _closed = store.traffic.gate.close(store.heap.media())?;
-            self.log.appended().0
-        };
+        new.from = maps.note_position(&self.log)?.0;
         new.maps.clear();
         for info in store.maps()? {
             let Some(walk) = maps.walked.begin(&info.name) else {
@@ -245,8 +243,8 @@ impl<D: Disk> Checkpoints<D> {
     }
 
     /// Writes what the log says since the last checkpoint into a new level.
-    fn delta(&self, new: &mut Manifest) -> Result<(), FilesError> {
-        let until = self.log.appended();
+    fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
+        let until = maps.note_position(&self.log)?;
         let deltas = self.read_log(Lsn(new.from), until)?;
         for (name, delta) in deltas {
             let old = new.maps.iter().position(|map| map.name == name);

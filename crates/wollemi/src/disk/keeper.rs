@@ -10,7 +10,7 @@ use crate::disk::opening;
 use crate::report::{Checkpoint, LogStats};
 use crate::write::traffic::Alive;
 use crate::{Error, Media};
-use log::{Disk, Log, Lsn, Syncer};
+use log::{Disk, Log, Syncer};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -109,16 +109,6 @@ impl<D: Disk, M: Media> Shared<D, M> {
         })
     }
 
-    /// Notes in the pool that all of the log is in it. Waits until no write is under way.
-    pub fn note_position(&self) -> Result<(), Error> {
-        let heap = &self.maps.store.heap;
-        let closed = self.maps.store.traffic.gate.close(heap.media())?;
-        let Lsn(end) = self.log.appended();
-        heap.pool().set_log_position(Some(end))?;
-        drop(closed);
-        Ok(())
-    }
-
     /// Takes a checkpoint.
     pub fn take(&self, full: bool) -> Result<Checkpoint, Error> {
         let stop = &self.bell.stop;
@@ -156,7 +146,7 @@ impl<D: Disk, M: Media> Shared<D, M> {
             }
             let end = self.log.appended().0;
             // Where it fails, more is replayed.
-            if end - noted >= REPLAYED && self.note_position().is_ok() {
+            if end - noted >= REPLAYED && self.maps.note_position(&self.log).is_ok() {
                 noted = end;
             }
         }
@@ -186,7 +176,7 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
             let _ = thread.join();
         }
         // Nobody writes any more. Where this fails, the next opening replays a little more.
-        let _ = self.shared.note_position();
+        let _ = self.shared.maps.note_position(&self.shared.log);
         let _ = self.shared.log.close();
     }
 }

@@ -19,7 +19,7 @@ use crate::disk::replay::replay;
 use crate::files_error::FilesError;
 use crate::write::journal::{Durability, Journal};
 use crate::write::store::Store;
-use crate::{Db, Error, IndexKind, Media};
+use crate::{Db, Error, Hardware, IndexKind, Media};
 use log::{Directory, Disk, Log, Lsn};
 use pmem::pool::{AfterPowerLoss, ErrorKind, LastShutdown, Uuid};
 use pmem::{Pool, PoolOptions};
@@ -58,23 +58,30 @@ pub(crate) fn has_log(path: &Path) -> bool {
 }
 
 /// Opens the pool at `path`, or creates it, at level `disk`.
-pub(crate) fn open<M: Media + Clone>(path: &Path, settings: &Settings, media: M) -> Result<Db<M>, Error> {
+pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Result<Db<M>, Error> {
     let started = Instant::now();
     let directory = Directory::open(directory_of(path)).map_err(FilesError::from)?;
     // Until the pool is locked: only one process makes a pool anew.
     let _lock = lock(directory.path(), settings.pool.lock_wait)?;
     let disk = Arc::new(directory);
     let manifest = Manifest::load(&*disk)?;
-    let pool = match (Pool::open(path, &settings.pool, media.clone()), &manifest) {
-        (Ok(pool), _) => pool,
-        (Err(error), Some(manifest)) if matches!(error.kind, ErrorKind::Lost | ErrorKind::Missing) => {
-            remake(path, settings, &media, &disk, manifest)?;
+    let pool = match (look(path, settings)?, &manifest) {
+        (Found::Sound, _) => Pool::open(path, &settings.pool, media)?,
+        (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
+        (Found::Nothing, None) => return Err(ErrorKind::Missing.of(path).into()),
+        // Without a position the files were left over when the pool's log was ended, or are of a log that was not begun yet.
+        (Found::Lost { log: None, .. }, _) | (Found::Lost { .. }, None) => {
+            return Err(ErrorKind::Lost.of(path).into());
+        }
+        (Found::Lost { uuid, page_size, .. }, Some(manifest)) => {
+            refuse_foreign(manifest, uuid)?;
+            remake(path, settings, page_size, &disk, manifest)?;
             Pool::open(path, &settings.pool, media)?
         }
-        (Err(error), None) if settings.create && matches!(error.kind, ErrorKind::Missing) => {
-            Pool::create(path, &settings.pool, media)?
+        (Found::Nothing, Some(manifest)) => {
+            remake(path, settings, settings.pool.page_size, &disk, manifest)?;
+            Pool::open(path, &settings.pool, media)?
         }
-        (Err(error), _) => return Err(error.into()),
     };
     if pool.log_position().is_none() && !settings.begins_log {
         // Left over when its log was ended.
@@ -82,6 +89,37 @@ pub(crate) fn open<M: Media + Clone>(path: &Path, settings: &Settings, media: M)
         return Db::start(pool, settings.index, settings.recovery_threads, started);
     }
     attach(pool, disk, manifest, settings, started)
+}
+
+/// What is at a pool's path.
+enum Found {
+    Nothing,
+    Sound,
+    /// The machine has stopped while it was open.
+    Lost {
+        uuid: Uuid,
+        page_size: u64,
+        log: Option<u64>,
+    },
+}
+
+fn look(path: &Path, settings: &Settings) -> Result<Found, Error> {
+    let look = PoolOptions {
+        level: pmem::Level::Process,
+        read_only: true,
+        after_power_loss: AfterPowerLoss::Look,
+        ..settings.pool.clone()
+    };
+    match Pool::open(path, &look, Hardware::detect()) {
+        Ok(pool) if pool.is_suspect() => Ok(Found::Lost {
+            uuid: pool.uuid(),
+            page_size: pool.page_size(),
+            log: pool.log_position(),
+        }),
+        Ok(_) => Ok(Found::Sound),
+        Err(error) if matches!(error.kind, ErrorKind::Missing) => Ok(Found::Nothing),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Opens the database in a pool, with its log and its checkpoint on a disk.
@@ -116,7 +154,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
             (log, checkpoints)
         }
         (None, Some(manifest)) if is_new => {
-            let log = open_log(&disk, &manifest, manifest.until, settings)?;
+            let log = open_log(&disk, &manifest, manifest.from, settings)?;
             refill(&*disk, &log, &manifest, &maps.store, settings)?;
             let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
             maps.store.traffic.journal.get_or_init(|| journal(&log));
@@ -141,7 +179,7 @@ pub(crate) fn attach<M: Media, D: Disk>(
         }
     };
     let shared = Shared::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
-    shared.note_position()?;
+    maps.note_position(&shared.log)?;
     let thread = Thread::start(shared, settings.sync_within)?;
     Ok(Db::kept(
         maps,
@@ -153,36 +191,20 @@ pub(crate) fn attach<M: Media, D: Disk>(
 }
 
 /// Makes the pool at `path` anew of the checkpoint and the log.
-fn remake<M: Media + Clone>(
+fn remake(
     path: &Path,
     settings: &Settings,
-    media: &M,
+    page_size: u64,
     disk: &Arc<Directory>,
     manifest: &Manifest,
 ) -> Result<(), Error> {
-    let mut options = PoolOptions {
+    let options = PoolOptions {
         uuid: Some(Uuid::from_u128(manifest.uuid)),
+        page_size,
         ..settings.pool.clone()
     };
-    let look = PoolOptions {
-        read_only: true,
-        after_power_loss: AfterPowerLoss::Look,
-        ..settings.pool.clone()
-    };
-    match Pool::open(path, &look, media.clone()) {
-        Ok(old) => {
-            refuse_foreign(manifest, old.uuid())?;
-            if old.log_position().is_none() {
-                // The files were left over when the pool's log was ended, or are of a log that was not begun yet.
-                return Err(ErrorKind::Lost.of(path).into());
-            }
-            options.page_size = old.page_size();
-        }
-        Err(error) if matches!(error.kind, ErrorKind::Missing) => {}
-        Err(error) => return Err(error.into()),
-    }
     clear(&**disk, Some(manifest))?;
-    let log = open_log(disk, manifest, manifest.until, settings)?;
+    let log = open_log(disk, manifest, manifest.from, settings)?;
     let mut new = path.as_os_str().to_owned();
     new.push(".rebuild");
     let new = PathBuf::from(new);
@@ -192,7 +214,7 @@ fn remake<M: Media + Clone>(
         }
         _ => {}
     }
-    let pool = Pool::create(&new, &options, media.clone())?;
+    let pool = Pool::create(&new, &options, Hardware::detect())?;
     let (store, _) = Store::start(pool, 0)?;
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     rebuild(
@@ -266,15 +288,19 @@ fn failed(path: &Path, operation: &'static str, source: std::io::Error) -> Error
     FilesError::from(error).into()
 }
 
-/// Opens the log as far as the checkpoint and the pool need it.
+/// Opens the log, which is to be replayed from a position on.
 fn open_log<D: Disk>(
     disk: &Arc<D>,
     manifest: &Manifest,
     position: u64,
     settings: &Settings,
 ) -> Result<Arc<Log<D>>, Error> {
-    let needed = Lsn(manifest.from.min(position))..Lsn(manifest.until.max(position));
-    let log = Log::open(disk.clone(), manifest.uuid, needed, settings.log.clone());
+    let needs = log::Needs {
+        keep: Lsn(manifest.from),
+        check: Lsn(position),
+        reach: Lsn(manifest.until.max(position)),
+    };
+    let log = Log::open(disk.clone(), manifest.uuid, needs, settings.log.clone());
     Ok(Arc::new(log.map_err(FilesError::from)?))
 }
 

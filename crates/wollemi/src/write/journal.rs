@@ -45,7 +45,7 @@ pub(crate) trait AnyLog: Send + Sync {
     fn durable(&self) -> Lsn;
     fn appended(&self) -> Lsn;
     fn is_settled(&self) -> bool;
-    fn wait_for_room(&self, bytes: u64, timeout: Duration) -> bool;
+    fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error>;
     fn sync(&self) -> Result<Lsn, log::Error>;
     fn stats(&self) -> log::Stats;
 }
@@ -66,7 +66,7 @@ impl<D: Disk> AnyLog for Log<D> {
     fn is_settled(&self) -> bool {
         Log::is_settled(self)
     }
-    fn wait_for_room(&self, bytes: u64, timeout: Duration) -> bool {
+    fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error> {
         Log::wait_for_room(self, bytes, timeout)
     }
     fn sync(&self) -> Result<Lsn, log::Error> {
@@ -196,22 +196,30 @@ impl Journal {
         self.log.wait_durable(end).map_err(not_durable)
     }
 
-    /// Runs what may be refused since the log has reached its limit, and once more when a checkpoint has made room. It holds
+    /// Runs what may be refused since the log has reached its limit, and again when a checkpoint has made room. It holds
     /// nothing when it is refused.
     pub fn with_room<R, E: From<Error> + AsLogError>(
         &self,
         mut run: impl FnMut() -> Result<R, E>,
     ) -> Result<R, E> {
-        let result = run();
-        match &result {
-            Err(error) if matches!(error.as_log_error(), Some(log::Error::LogFull { .. })) => {}
-            _ => return result,
+        let mut result = run();
+        // How much room it needs is not known: first some, then more.
+        for share in [8, 4, 2] {
+            let limit = match &result {
+                Err(error) => match error.as_log_error() {
+                    Some(log::Error::LogFull { limit }) => *limit,
+                    _ => return result,
+                },
+                Ok(_) => return result,
+            };
+            (self.wants_room)();
+            // Where the log has failed, running it again tells so.
+            if let Ok(false) = self.log.wait_for_room(limit / share, PATIENCE) {
+                return result;
+            }
+            result = run();
         }
-        (self.wants_room)();
-        match self.log.wait_for_room(1, PATIENCE) {
-            true => run(),
-            false => result,
-        }
+        result
     }
 }
 
