@@ -36,6 +36,11 @@ pub enum FilesError {
         /// The file's name.
         file: String,
     },
+    /// The machine has stopped while the pool was open, and it has a log.
+    #[error(
+        "pool '{0}': the machine stopped while it was open: open it to write once, which rebuilds it from its log"
+    )]
+    NeedsRebuild(String),
     /// A checkpoint was given up, since the database is being closed.
     #[error("the checkpoint was given up: the database is being closed")]
     Stopped,

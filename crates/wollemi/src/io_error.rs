@@ -51,6 +51,7 @@ fn of_files(error: &FilesError) -> ErrorKind {
         FilesError::Log(log::Error::TooLong { .. }) => ErrorKind::InvalidInput,
         FilesError::Newer { .. } | FilesError::Log(log::Error::Newer { .. }) => ErrorKind::Unsupported,
         FilesError::Missing { .. } | FilesError::NoCheckpoint(_) => ErrorKind::NotFound,
+        FilesError::NeedsRebuild(_) => ErrorKind::InvalidData,
         FilesError::Stopped => ErrorKind::Interrupted,
         FilesError::Log(log::Error::Failed(_)) => ErrorKind::Other,
         FilesError::Damaged { .. } | FilesError::Foreign { .. } | FilesError::Log(_) => {

@@ -214,6 +214,7 @@ impl Options {
         if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_log(path)) {
             return disk::opening::open(path, &self.settings(), media);
         }
+        disk::opening::refuse_unbuilt(path, &self.pool)?;
         let pool = if self.create && !self.pool.read_only {
             Pool::open_or_create(path, &self.pool, media)?
         } else {

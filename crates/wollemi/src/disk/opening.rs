@@ -57,6 +57,17 @@ pub(crate) fn has_log(path: &Path) -> bool {
     directory_of(path).join(manifest::NAME).exists()
 }
 
+/// Refuses to read a pool whose content is in its log, but for [a look](AfterPowerLoss::Look) at what is left.
+pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
+    if pool.after_power_loss == AfterPowerLoss::Look || !has_log(path) {
+        return Ok(());
+    }
+    match look(path, pool)? {
+        Found::Lost { log: Some(_), .. } => Err(FilesError::NeedsRebuild(path.display().to_string()).into()),
+        _ => Ok(()),
+    }
+}
+
 /// Opens the pool at `path`, or creates it, at level `disk`.
 pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Result<Db<M>, Error> {
     let started = Instant::now();
@@ -65,7 +76,7 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
     let _lock = lock(directory.path(), settings.pool.lock_wait)?;
     let disk = Arc::new(directory);
     let manifest = Manifest::load(&*disk)?;
-    let pool = match (look(path, settings)?, &manifest) {
+    let pool = match (look(path, &settings.pool)?, &manifest) {
         (Found::Sound, _) => Pool::open(path, &settings.pool, media)?,
         (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
         (Found::Nothing, None) => return Err(ErrorKind::Missing.of(path).into()),
@@ -103,12 +114,12 @@ enum Found {
     },
 }
 
-fn look(path: &Path, settings: &Settings) -> Result<Found, Error> {
+fn look(path: &Path, pool: &PoolOptions) -> Result<Found, Error> {
     let look = PoolOptions {
         level: pmem::Level::Process,
         read_only: true,
         after_power_loss: AfterPowerLoss::Look,
-        ..settings.pool.clone()
+        ..pool.clone()
     };
     match Pool::open(path, &look, Hardware::detect()) {
         Ok(pool) if pool.is_suspect() => Ok(Found::Lost {

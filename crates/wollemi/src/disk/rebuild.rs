@@ -84,6 +84,8 @@ pub(crate) fn rebuild<M: Media, D: Disk>(
         build_map(disk, map, store, threads, &progress)?;
     }
     replay(store, log, Lsn(manifest.from), Some(&progress))?;
+    progress.entries.store(progress.entries_in_all, Relaxed);
+    progress.log.store(progress.log_in_all, Relaxed);
     progress.tell();
     Ok(())
 }
