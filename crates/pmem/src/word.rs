@@ -261,6 +261,12 @@ impl PEither {
         Link::from_word(media.load(&self.0))
     }
 
+    /// Says that nothing depends on what the caller has loaded from here: see [`PWord::disregard`].
+    #[inline]
+    pub fn disregard<M: Media>(&self, media: &M) {
+        media.disregard(&self.0);
+    }
+
     /// Stores a value in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]

@@ -212,6 +212,20 @@ impl<'g> LeafRef<'g> {
         }
     }
 
+    /// What stands in a slot that counted in `version`, if it still does after it was read. Otherwise its key was removed in
+    /// place meanwhile, and what was read may be in part that of another key, which a merge puts there.
+    pub(crate) fn live_entry<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<Entry> {
+        let entry = self.entry(slot, media);
+        let live = self.meta(version).bitmap[slot / GROUP].load(media);
+        if live >> (slot % GROUP) & 1 == 1 {
+            return Some(entry);
+        }
+        let pair = &self.slots[slot];
+        pair.prefix.disregard(media);
+        pair.value.disregard(media);
+        None
+    }
+
     /// The slot of the key, among those that count in `version`, and what stands in it. The leaf is current.
     pub(crate) fn find<M: Media>(
         &self,
@@ -234,13 +248,11 @@ impl<'g> LeafRef<'g> {
             while alike != 0 {
                 let slot = group * GROUP + alike.trailing_zeros() as usize;
                 alike &= alike - 1;
-                if self.slots[slot].prefix.load(media) == key.prefix {
-                    let entry = self.entry(slot, media);
-                    if key.compare(heap, entry.prefix, entry.link)? == Ordering::Equal {
-                        // Removed in place meanwhile, its slot may serve again already.
-                        let live = self.meta(version).bitmap[group].load(media);
-                        return Ok((live >> (slot % GROUP) & 1 == 1).then_some((slot, entry)));
-                    }
+                if self.slots[slot].prefix.load(media) == key.prefix
+                    && let Some(entry) = self.live_entry(version, slot, media)
+                    && key.compare(heap, entry.prefix, entry.link)? == Ordering::Equal
+                {
+                    return Ok(Some((slot, entry)));
                 }
             }
             if by_hash && self.head.passed.load(media) >> group & 1 == 0 {
