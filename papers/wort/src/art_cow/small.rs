@@ -26,10 +26,7 @@ persistent! {
 pub type N4 = Small<4, 1, 0>;
 
 /// Up to 16 children.
-pub type N16 = Small<16, 2, 2>;
-
-const _: () = assert!(size_of::<N4>() == 64);
-const _: () = assert!(size_of::<N16>() == 3 * 64);
+pub type N16 = Small<16, 2, 3>;
 
 impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KEYS, UNUSED> {
     fn key<M: Media>(&self, media: &M, i: usize) -> u8 {
