@@ -11,7 +11,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 1040px; mar
 h1 { font-size: 1.6em; line-height: 1.2; } h2 { margin-top: 2.4em; border-top: 1px solid #ccc; padding-top: .7em; font-size: 1.25em; }
 h3 { font-size: 1em; margin: 1em 0 .3em; } p, dd, li { overflow-wrap: anywhere; }
 .panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 440px), 1fr)); gap: .4em 2em; }
-.panels > * { min-width: 0; } svg { width: 100%; max-width: 500px; height: auto; display: block; }
+.panels > * { min-width: 0; } svg { width: 100%; max-width: 460px; height: auto; display: block; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 14px; margin: .4em 0 1em; }
 th, td { padding: 3px 8px; text-align: right; border-bottom: 1px solid #eee; vertical-align: top; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; white-space: normal; min-width: 7em; }

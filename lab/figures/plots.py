@@ -17,7 +17,7 @@ from text import DRIFTED, short
 COLOURS = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #5c4a72 #8a8a8a #7fb8d8 #eaae7f #7fceb9 #e5bbd2 #b8a800 #444444"
 COLOURS = COLOURS.split()
 # Inches, of 72 points each; a letter has nine points.
-WIDTH, HEIGHT = 4.9, 3.1
+WIDTH, HEIGHT = 4.0, 2.8
 # Values of more than this many times the least are not told apart on a scale from zero on.
 TWO_DECADES = 100
 
@@ -47,11 +47,11 @@ def plot(drawn, heading=None):
     figure = timelines(drawn) if panel.shape == TIMELINE else plain(drawn)
     note = ""
     if heading:
-        lines = textwrap.wrap(heading, 52) + textwrap.wrap(panel.title, 60)
+        lines = textwrap.wrap(heading, 46) + textwrap.wrap(panel.title, 50)
         figure.suptitle("\n".join(lines), x=0.02, ha="left", fontsize=9.5)
         note = foot(drawn)
     if note:
-        figure.text(0.02, -0.01, "\n".join(textwrap.wrap(note, 80)), fontsize=7.5, color="#666666", va="top")
+        figure.text(0.02, -0.01, "\n".join(textwrap.wrap(note, 66)), fontsize=7.5, color="#666666", va="top")
     text = io.StringIO()
     figure.savefig(text, format="svg", bbox_inches="tight", pad_inches=0.06, metadata={"Date": None, "Title": panel.title})
     pyplot.close(figure)
@@ -95,14 +95,14 @@ def plain(drawn):
             axes.errorbar(x, medians, ends, fmt=f"o{style}", color=colour, label=name, markersize=4, **thin)
             hollow = {"markerfacecolor": "white", "markeredgecolor": colour}
             axes.plot([at for at, _ in drifted], [v["median"] for _, v in drifted], "o", markersize=4, zorder=4, **hollow)
-    crowded = max(map(len, places), default=0) * len(places) > 46
+    crowded = max(map(len, places), default=0) * len(places) > 38
     axes.set_xticks(range(len(places)), places, rotation=30 if crowded else 0, ha="right" if crowded else "center")
     axes.set_xlabel(panel.x)
     axes.set_ylabel(panel.unit + (", logarithmic" if logarithmic else ""))
     axes.set_yscale("log" if logarithmic else "linear")
     if not logarithmic:
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}" if value < 1e4 else short(value)))
     legend(figure, axes, len(drawn.series))
     return figure
 
@@ -128,5 +128,5 @@ def timelines(drawn):
 
 def legend(figure, axes, count):
     names = axes.get_legend_handles_labels()[1]
-    columns = 2 if max(map(len, names), default=0) > 16 else 4 if count > 3 else max(count, 1)
+    columns = 1 if max(map(len, names), default=0) > 28 else 2 if max(map(len, names), default=0) > 14 else 4 if count > 3 else max(count, 1)
     figure.legend(loc="outside lower left", ncols=columns, handlelength=1.2, columnspacing=1)
