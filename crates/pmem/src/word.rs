@@ -254,6 +254,12 @@ impl PEither {
         media.load(&self.0)
     }
 
+    /// Says that nothing depends on what the caller has loaded from here, as [`PWord::disregard`] does.
+    #[inline]
+    pub fn disregard<M: Media>(&self, media: &M) {
+        media.disregard(&self.0);
+    }
+
     /// The link (acquire), where it holds one.
     #[inline]
     #[track_caller]
