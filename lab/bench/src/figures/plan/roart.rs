@@ -36,6 +36,7 @@ pub fn figures(maker: &Maker) -> Vec<Figure> {
             .iter()
             .copied()
             .filter(move |index| wanted.contains(&index.name()) || !index.is_ablation())
+            .filter(|index| index.is_ordered())
     };
     let lengths: Vec<(String, String)> = ["10", "50", "100", "200", "400"]
         .map(|length| {
