@@ -122,7 +122,7 @@ class Plan:
         self.scale, self.keys, self.about = scale, KEYS[scale], about
         self.cores = about["machine"]["cores"]
         self.all = [index["name"] for index in about["indexes"]]
-        self.shown = [index["name"] for index in about["indexes"] if not index["ablation"]]
+        self.shown = [index["name"] for index in about["indexes"] if index["ordered"] and not index["ablation"]]
         self.words = tomllib.loads((Path(__file__).parent / "papers.toml").read_text())
 
     def figures(self):

@@ -30,7 +30,7 @@ ABOUT = {
     "machine": {"cores": 64, "build": {"date": "2026-11-22", "commit": "x"}},
     "default": "roart",
     "indexes": [
-        {"name": name, "about": f"about {name}", "ablation": "-" in name and name != "art-cow"}
+        {"name": name, "about": f"about {name}", "ablation": "-" in name and name != "art-cow", "ordered": name != "clht"}
         for name in """roart part wort woart art-cow dptree roart-without-inline roart-without-lc roart-without-smp
         roart-without-ec roart-without-mo roart-without-sizes dptree-linear""".split()
     ],

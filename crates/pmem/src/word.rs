@@ -234,17 +234,17 @@ impl PEither {
         media.load(&self.0)
     }
 
+    /// Says that nothing depends on what the caller has loaded from here, as [`PWord::disregard`] does.
+    #[inline]
+    pub fn disregard<M: Media>(&self, media: &M) {
+        media.disregard(&self.0);
+    }
+
     /// The link (acquire), where it holds one.
     #[inline]
     #[track_caller]
     pub fn load_link<M: Media>(&self, media: &M) -> Link {
         Link::from_word(media.load(&self.0))
-    }
-
-    /// Says that nothing depends on what the caller has loaded from here: see [`PWord::disregard`].
-    #[inline]
-    pub fn disregard<M: Media>(&self, media: &M) {
-        media.disregard(&self.0);
     }
 
     /// Stores a value in place (release); it is durable once the batch is fenced.

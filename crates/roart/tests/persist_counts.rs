@@ -7,8 +7,8 @@
 //!
 //! Inline leaf arrays, which are not the paper's, are off here; what they cost is counted in `inline.rs`.
 
-use index::conformance::{Cost, Costs};
 use index::Index;
+use index::conformance::{Cost, Costs};
 use pmem::{Counting, Counts, LINE, NonTemporal};
 use std::ops::Deref;
 use wollemi_roart::{

@@ -1,4 +1,4 @@
-//! Maps: the named, ordered collections of a database.
+//! Maps: the named collections of a database.
 
 use crate::bounds::KeyRange;
 use crate::write::traffic::MapIndex;
@@ -7,7 +7,8 @@ use index::{Action, Edit, Index};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// An ordered map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB.
+/// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the keys'
+/// bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
 ///
 /// A map may be used from many threads at once; a clone is another handle to the same map. Every operation is
 /// atomic, and durable at the pool's level when it returns: what it has acknowledged, reads included, survives a
@@ -183,12 +184,14 @@ impl Map {
         Ok(loaded)
     }
 
-    /// All entries in key order, copied a batch at a time.
+    /// All entries in key order, copied a batch at a time; where the index has [no order](IndexKind::is_ordered), in one of
+    /// its own.
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
-    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range.
+    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range. The first entry is an
+    /// error where the index has [no order](IndexKind::is_ordered).
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;
@@ -225,7 +228,7 @@ impl Map {
             let (mut batch, mut last) = (0, Vec::new());
             let lower = from.as_ref().map(Vec::as_slice);
             let guard = heap::pin();
-            self.index.scan(
+            self.index.walk(
                 lower,
                 Bound::Unbounded,
                 index::Direction::Forward,
@@ -243,7 +246,7 @@ impl Map {
             if batch < BATCH {
                 return Ok(total);
             }
-            from = index::behind(&last, lower, index::Direction::Forward)?;
+            from = index::behind(self.index.order(), &last, lower, index::Direction::Forward)?;
         }
     }
 

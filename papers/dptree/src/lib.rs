@@ -28,7 +28,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `root`, `key`, `record` | the persistent root; keys and entries; pairs that do not stand in place |
+//! | `root`, `key` | the persistent root; entries. Keys, and pairs that do not stand in place, are `index::codec` |
 //! | `log` | partitions, pages, replay, pages that serve again |
 //! | `buffer` | the tree in DRAM, its filter, its log |
 //! | `base` | leaves, and the radix tree above them |
@@ -48,7 +48,6 @@ mod log;
 mod merge;
 mod options;
 mod read;
-mod record;
 mod root;
 mod scan;
 mod stats;

@@ -9,7 +9,7 @@ use crate::buffer::Cursor;
 use crate::key::Entry;
 use crate::tree::{Shared, Trees};
 use heap::{Error, Guard, keep};
-use index::{Direction, Visit};
+use index::{Direction, Visit, codec};
 use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -278,7 +278,7 @@ impl<M: Media> Shared<M> {
                 copies = rest;
                 key
             } else {
-                crate::record::RecordRef::at(&self.heap, entry.link)?.key
+                codec::RecordRef::at(&self.heap, entry.link)?.key
             };
             if visit(key, entry.value(&self.heap)?).is_break() {
                 return Ok(ControlFlow::Break(()));

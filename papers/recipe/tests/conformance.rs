@@ -1,7 +1,8 @@
 //! The conformance suite for each index.
 
-use wollemi_recipe::Part;
+use wollemi_recipe::{Clht, Part};
 
 index::conformance_on_heap! {
     part: Part,
+    clht: Clht,
 }

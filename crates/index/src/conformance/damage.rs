@@ -191,9 +191,13 @@ fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
             let (one, other) = (*random.pick(&keys), *random.pick(&keys));
             let between = (Bound::Excluded(one.min(other)), Bound::Included(one.max(other)));
             for (lower, upper) in [(Bound::Unbounded, Bound::Unbounded), between] {
-                clear(index.scan(lower, upper, direction, &guard, &mut |_, _| {
-                    ControlFlow::Continue(())
-                }));
+                clear(super::visit(
+                    index,
+                    (lower, upper),
+                    direction,
+                    &guard,
+                    &mut |_, _| ControlFlow::Continue(()),
+                ));
             }
         }
         let all = || index.range(Bound::Unbounded, Bound::Unbounded, &guard);

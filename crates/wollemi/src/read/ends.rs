@@ -20,7 +20,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a damaged pool.
+    /// [`Error::Index`] for a damaged pool, and where the index has [no order](crate::IndexKind::is_ordered).
     pub fn first(&self) -> Result<Option<Entry>, Error> {
         self.end(Direction::Forward)
     }
@@ -29,12 +29,13 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a damaged pool.
+    /// As [`first`](Map::first).
     pub fn last(&self) -> Result<Option<Entry>, Error> {
         self.end(Direction::Reverse)
     }
 
     fn end(&self, direction: Direction) -> Result<Option<Entry>, Error> {
+        self.index.order().require_keys()?;
         let read = Read::some(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
         Ok(read.entries.into_iter().next())
     }
@@ -58,8 +59,8 @@ impl Map {
     /// # Errors
     ///
     /// [`Error::Conflict`] where other writers changed the end of the map during each of the tries of the default
-    /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read. The entry is still
-    /// there.
+    /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read, and where
+    /// the index has [no order](crate::IndexKind::is_ordered). The entry is still there.
     pub fn pop_first(&self) -> Result<Option<Entry>, Error> {
         self.index.pop(self, Direction::Forward, &|_| Ok(()))
     }

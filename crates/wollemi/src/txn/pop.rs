@@ -20,6 +20,7 @@ impl<M: Media> Store<M> {
     ///
     /// Those of `check`, and as [`Db::transact`](crate::Db::transact).
     pub fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, Error> {
+        map.index.order().require_keys()?;
         self.transact_with(&Retry::default(), |tx| {
             let all = (Bound::Unbounded, Bound::Unbounded);
             // Not by a `TransactionRange`, which copies a batch of entries.

@@ -11,7 +11,7 @@ use crate::write::stripes::{Held, StripeId, hash, stripe_of};
 use crate::write::traffic::{Check, MapIndex, Traffic};
 use crate::{Entry, Map};
 use heap::{Guard, Heap};
-use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
+use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Still, Value, Visit};
 use pmem::Media;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -137,8 +137,10 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         let Traffic { befores, watches, .. } = &*self.traffic;
         let action = if befores.are_kept() {
-            self.index
-                .write(key, &mut befores.keeping(&self.name, key, edit))?
+            self.index.write(
+                key,
+                &mut befores.keeping(&self.name, self.index.order(), key, edit),
+            )?
         } else {
             self.index.write(key, edit)?
         };
@@ -252,6 +254,21 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         self.index.scan(lower, upper, direction, guard, visit)
+    }
+
+    fn order(&self) -> Order {
+        self.index.order()
+    }
+
+    fn walk<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.index.walk(lower, upper, direction, guard, visit)
     }
 
     fn check(&self) -> Result<Faults, Error> {

@@ -88,6 +88,17 @@ const INLINE: &[&str] = &[
     "inline leaf array of 64 B ->",
 ];
 
+/// Tables of P-CLHT come, grow, shrink and go.
+const TABLES: &[&str] = &[
+    "clht: a pair changes its form",
+    "clht: first table",
+    "clht: larger table",
+    "clht: overflow bucket",
+    "clht: overflow bucket goes",
+    "clht: smaller table",
+    "clht: table goes",
+];
+
 /// The phases of DPTree's merges, its log, and what an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
@@ -143,6 +154,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         }
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
+        IndexKind::Clht => &[TABLES],
         // Its merges are counted in `dptree`.
         _ => &[],
     };

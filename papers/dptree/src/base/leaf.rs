@@ -31,9 +31,9 @@
 use super::slots::{Bits, GROUP, GROUPS, home, passed_by, print, slots_of};
 use crate::key::{Entry, Key};
 use crate::options::Probing;
-use crate::record::RecordRef;
 use crate::root::tag;
 use heap::{Access, Error};
+use index::codec::{PairWords, RecordRef};
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Offset, PEither, PSlot, PWord, Purpose, VWord, persist_scope,
     persistent,
@@ -190,9 +190,7 @@ impl<'g> LeafRef<'g> {
             (Link::NULL, pair.value.load(media))
         };
         Entry {
-            prefix,
-            link,
-            word,
+            pair: PairWords { prefix, link, word },
             removed: false,
         }
     }

@@ -314,9 +314,11 @@ mod tests {
                 scope.spawn(move || {
                     for i in 0..RECORDS {
                         let entry = Entry {
-                            prefix: thread,
-                            link: Link::NULL,
-                            word: i,
+                            pair: index::codec::PairWords {
+                                prefix: thread,
+                                link: Link::NULL,
+                                word: i,
+                            },
                             removed: false,
                         };
                         let position = log.append(heap, root, &shared.cache, 0, &entry).expect("room");

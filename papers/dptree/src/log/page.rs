@@ -20,8 +20,8 @@
 
 use crate::key::Entry;
 use crate::root::tag;
-use art::checksum;
 use heap::{Access, Error};
+use index::codec::{PairWords, checksum};
 use pmem::{Batch, Fault, Link, Media, Offset, PEither, PSlot, PWord, Tag, persistent};
 
 persistent! {
@@ -223,12 +223,14 @@ impl LogRecord {
             Link::NULL
         };
         Ok(Some(Entry {
-            prefix: prefix & !VALID | high(HIGH_PREFIX),
-            link,
-            word: if link.is_null() {
-                value & !VALID | high(HIGH_VALUE)
-            } else {
-                0
+            pair: PairWords {
+                prefix: prefix & !VALID | high(HIGH_PREFIX),
+                link,
+                word: if link.is_null() {
+                    value & !VALID | high(HIGH_VALUE)
+                } else {
+                    0
+                },
             },
             removed: head & KIND_REMOVED != 0,
         }))

@@ -1,4 +1,4 @@
-//! Records: pairs that do not stand in place. (The paper's entries have a fixed length; this is its indirect codec.)
+//! Records: pairs that do not stand in place (the indirect codec).
 //!
 //! ```text
 //!  0   header   key length:16 | value length:27 | 0
@@ -8,7 +8,7 @@
 //!
 //! I1 A published record never changes. A removal's record has a key and no value.
 
-use art::checksum;
+use super::checksum;
 use heap::{Access, Error, Guard, Heap};
 use pmem::{Batch, Fault, Flushed, Link, Media, Offset, PWord, persistent};
 
@@ -18,7 +18,7 @@ const VALUE_BITS: u32 = 27;
 persistent! {
     /// The fixed part of a record.
     #[derive(Debug)]
-    pub(crate) struct Record [size: 16] {
+    pub struct Record [size: 16] {
         header: PWord,
         check: PWord,
     }
@@ -27,18 +27,24 @@ persistent! {
 const SIZE: usize = size_of::<Record>();
 
 /// A record being read.
-#[derive(Clone, Copy)]
-pub(crate) struct RecordRef<'g> {
-    pub(crate) key: &'g [u8],
-    pub(crate) value: &'g [u8],
+#[derive(Clone, Copy, Debug)]
+pub struct RecordRef<'g> {
+    /// The whole key.
+    pub key: &'g [u8],
+    /// The value.
+    pub value: &'g [u8],
     record: &'g Record,
     tail: &'g [u8],
 }
 
 impl<'g> RecordRef<'g> {
     /// The record that `link` leads to.
+    ///
+    /// # Errors
+    ///
+    /// Where there can be none.
     #[inline]
-    pub(crate) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<RecordRef<'g>, Fault> {
+    pub fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<RecordRef<'g>, Fault> {
         let fault = |offset| Fault {
             what: "record",
             offset,
@@ -63,12 +69,12 @@ impl<'g> RecordRef<'g> {
     }
 
     /// Bytes of the whole record.
-    pub(crate) fn extent(&self) -> usize {
+    pub fn extent(&self) -> usize {
         (SIZE + self.tail.len()).next_multiple_of(align_of::<Record>())
     }
 
     /// Whether the bytes are those that were written.
-    pub(crate) fn is_whole<M: Media>(&self, heap: &Access<M>) -> bool {
+    pub fn is_whole<M: Media>(&self, heap: &Access<M>) -> bool {
         self.record.check.load(heap.media()) == check(self.key.len(), self.tail)
     }
 }
@@ -78,7 +84,11 @@ fn check(key: usize, tail: &[u8]) -> u64 {
 }
 
 /// Writes a record; its lines join the batch.
-pub(crate) fn draft<'e, 'h, M: Media>(
+///
+/// # Errors
+///
+/// If the pool is full.
+pub fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     key: &[u8],
     value: &[u8],
@@ -97,14 +107,21 @@ pub(crate) fn draft<'e, 'h, M: Media>(
     Ok(draft.flush(batch))
 }
 
-/// Takes a record that nothing leads to any more out of use.
+/// Takes a record out of use; a null link leads to none. What is damaged stays, as it may not be a record at all.
+///
+/// # Errors
+///
+/// Where there can be no record.
+///
+/// # Safety
+///
+/// Nothing leads to the record any more: the caller has unlinked it under the guard, and retires it once.
 #[track_caller]
-pub(crate) fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
+pub unsafe fn retire<M: Media>(heap: &Access<M>, guard: &Guard, link: Link) -> Result<(), Fault> {
     if let Some(offset) = link.offset() {
         let record = RecordRef::at(heap, link)?;
-        // What is damaged may not be a record at all.
         if record.is_whole(heap) {
-            // SAFETY: nothing leads to the record: the merge unlinked it under the guard.
+            // SAFETY: the caller's promise.
             unsafe { heap.retire(guard, offset, record.extent()) };
         }
     }
