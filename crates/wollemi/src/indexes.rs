@@ -28,6 +28,9 @@ kind::indexes! {
     /// Radix tree of append-only nodes, without logging (P-ART, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Part = index "part", roots 2, recipe::part::Part<M>;
+    /// Trie of nodes of up to 32 entries wherever keys part: low, wide, compact (P-HOT, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    Hot = index "hot", roots 9, recipe::hot::Hot<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     #[cfg(feature = "papers")]
     Wort = index "wort", roots 3, wort::wort::Wort<M>;
@@ -83,7 +86,7 @@ impl IndexKind {
     /// names.
     pub fn is_radix(self) -> bool {
         #[cfg(feature = "papers")]
-        return self.root_kind() != dptree::KIND;
+        return ![dptree::KIND, recipe::hot::KIND].contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]
         return true;
     }

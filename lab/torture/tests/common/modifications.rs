@@ -88,6 +88,20 @@ const INLINE: &[&str] = &[
     "inline leaf array of 64 B ->",
 ];
 
+/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories.)
+const HOT: &[&str] = &[
+    "empty slots go",
+    "intermediate node",
+    "leaf-node pushdown",
+    "normal insert",
+    "parent pull-up",
+    "remove: copy",
+    "remove: entries drawn into the node above",
+    "remove: last entry takes the node's place",
+    "remove: slot emptied",
+    "remove: the last key",
+];
+
 /// The phases of DPTree's merges, its log, and what an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
@@ -143,6 +157,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         }
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
+        IndexKind::Hot => &[HOT],
         // Its merges are counted in `dptree`.
         _ => &[],
     };
