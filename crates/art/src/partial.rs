@@ -1,4 +1,4 @@
-//! Sparse partial keys: the search of a linearised Patricia node (HOT, SIGMOD 2018, §4.2).
+//! Sparse partial keys: the search of a linearised Patricia node (HOT, SIGMOD 2018).
 //!
 //! Such a node keeps, for each of up to 32 entries, the bits of the key on which the way to the entry branches, the
 //! first branching bit being the most significant; a bit on which that way does not branch is zero. The *dense* partial

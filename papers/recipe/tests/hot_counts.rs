@@ -85,8 +85,8 @@ fn full_nodes_stay() {
         insert(&rig, &[7, i]);
     }
     assert_eq!(insert(&rig, &[9]), (1 + lines(2) + 1, 2), "an intermediate node");
-    assert_eq!(insert(&rig, &[11]), (1 + lines(3) + 1, 2), "a normal insert above");
-    assert_eq!(insert(&rig, &[11, 1]), (1 + 1 + 1, 2), "leaf-node pushdown");
+    assert_eq!(insert(&rig, &[200]), (1 + lines(3) + 1, 2), "a normal insert above");
+    assert_eq!(insert(&rig, &[200, 1]), (1 + multi_lines(2) + 1, 2), "leaf-node pushdown");
     assert_eq!((form(&rig).nodes, form(&rig).height), (3, 2));
 }
 

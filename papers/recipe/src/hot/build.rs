@@ -1,6 +1,6 @@
 //! Making changes durable: new objects, one fence, the store that commits, its fence.
 
-use super::layout::{HEAD, LEAF_TAG, Masks};
+use super::layout::{HEAD, LEAF_TAG, Masks, Selection, Shape};
 use super::lock::Parent;
 use super::node::{Head, shape_word};
 use super::plan::{Item, Plan};
@@ -14,8 +14,10 @@ use pmem::{
 /// A node to be made.
 #[derive(Debug)]
 pub(super) struct NewNode {
-    pub(super) plan: Plan,
-    pub(super) height: u16,
+    plan: Plan,
+    shape: Shape,
+    selection: Selection,
+    height: u16,
 }
 
 /// What a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then the nodes, each
@@ -37,7 +39,13 @@ impl Made<'_> {
             Item::New(number) => *number == 0 && self.leaf.is_some(),
         });
         let height = if all_leaves { 1 } else { height };
-        self.nodes.push(NewNode { plan, height });
+        let (shape, selection) = plan.selection();
+        self.nodes.push(NewNode {
+            plan,
+            shape,
+            selection,
+            height,
+        });
         Item::New(usize::from(self.leaf.is_some()) + self.nodes.len() - 1)
     }
 }
@@ -47,20 +55,19 @@ type New<'e, 'h> = Option<(Flushed<'e, 'h, Erased>, Tag)>;
 impl NewNode {
     /// Bytes after the head.
     fn tail(&self) -> usize {
-        self.plan.selection().0.size() - HEAD
+        self.shape.size() - HEAD
     }
 
     fn head<M: Media>(&self, heap: &Heap<M>) -> Head {
-        let (shape, selection) = self.plan.selection();
         Head {
             lock: GenerationLock::new(heap.generation()),
-            shape: PWord::new(shape_word(shape, self.height, selection.select)),
+            shape: PWord::new(shape_word(self.shape, self.height, self.selection.select)),
         }
     }
 
     /// Writes masks, partial keys and slots; takes what is new out of `made`.
     fn write<'e, 'h>(&self, draft: &mut Draft<'e, 'h, Head>, made: &mut [New<'e, 'h>]) -> Option<Tag> {
-        let (shape, selection) = self.plan.selection();
+        let (shape, selection) = (self.shape, &self.selection);
         let width = shape.layout.width.bytes();
         let (masks, partials) = draft.tail_mut()[..shape.fixed()].split_at_mut(shape.layout.masks.size());
         match shape.layout.masks {

@@ -1,4 +1,4 @@
-//! Inserts: which of the paper's cases it is (HOT §4.2, Fig. 5), and what is made.
+//! Inserts: which of HOT's four cases it is, and what is made.
 //!
 //! ```text
 //!  the key comes beside                                 what is made, and where it is published
@@ -32,7 +32,7 @@ use heap::Error;
 use index::{Action, Edit};
 use pmem::{Locked, Media};
 
-/// How many nodes an insert copies at most. More than a tree of 10^8 random keys is high.
+/// How many full nodes an insert splits at most. More than a tree of 10^8 random keys is high.
 const MOST_PULLS: usize = 8;
 
 impl<'a, M: Media> Writer<'a, M> {
@@ -131,7 +131,7 @@ impl<'a, M: Media> Writer<'a, M> {
             nodes: Vec::with_capacity(4),
         };
         plan.fill(&node, self.media());
-        plan.insert(step.index, position, bit(self.key, position), Item::New(0));
+        plan.insert(step.index, position, bit(self.key, position), Item::New(0))?;
         plan.forget_empty();
         self.replace(path, depth, (locked, node), plan, made)?;
         Ok(Ok(Action::Put))
@@ -162,12 +162,12 @@ impl<'a, M: Media> Writer<'a, M> {
             depth = depth.saturating_sub(1);
             let parent = self.lock_parent(at, &path.steps[depth])?;
             match parent.step.node {
-                Some(above) if above.height() <= height.saturating_add(1) && replaced.len() < MOST_PULLS => {
+                Some(above) if takes_branch(&above, height, replaced.len()) => {
                     let index = parent.step.index;
                     plan = Plan::of_ways(&above)?;
                     plan.fill(&above, media);
                     plan.replace(index, zero);
-                    plan.insert(index, position, true, one);
+                    plan.insert(index, position, true, one)?;
                     plan.forget_empty();
                     (at, node) = (parent.step.at, above);
                     replaced.push((parent.locked, at, node));
@@ -214,4 +214,9 @@ impl<'a, M: Media> Writer<'a, M> {
         }
         Ok(())
     }
+}
+
+/// Whether a branch of a node of this height, one of so many that are replaced, is pulled up into the node above.
+fn takes_branch(above: &Node<'_>, height: u16, replaced: usize) -> bool {
+    above.height() <= height.saturating_add(1) && (above.shape.count < MOST || replaced < MOST_PULLS)
 }

@@ -1,4 +1,4 @@
-//! Layouts: how a node keeps its branching bits (HOT §4.1, Fig. 6).
+//! Layouts: how a node keeps its branching bits.
 //!
 //! ```text
 //!           one mask of 8 bytes        8 bytes by number      16 by number     32 by number

@@ -1,4 +1,4 @@
-//! Nodes: linearised Patricia tries of 2 to 32 entries (HOT §4.1).
+//! Nodes: linearised Patricia tries of 2 to 32 entries (HOT's compound nodes).
 //!
 //! ```text
 //!  0   lock
@@ -22,7 +22,7 @@
 use super::layout::{HEAD, MOST, Masks, Shape, Target, WINDOW, target};
 use super::position::{Position, bit_of, goes_on};
 use art::damaged;
-use art::partial::last_subset;
+use art::partial::{Width, last_subset};
 use heap::Access;
 use pmem::{Fault, GenerationLock, Link, Media, Offset, PSlot, PWord, Persistent};
 
@@ -200,6 +200,23 @@ impl<'g> Node<'g> {
         let own = self.partial(index);
         let live = self.slots.iter().enumerate().map(|(i, slot)| (i, slot.load(media)));
         live.filter(|(_, link)| !link.is_null()).min_by_key(|&(i, _)| self.partial(i) ^ own)
+    }
+
+    /// All partial keys.
+    pub(super) fn read_partials(&self, into: &mut [u32]) {
+        let partials = self.partials();
+        let places = into.iter_mut().take(self.shape.count);
+        match self.shape.layout.width {
+            Width::One => places.zip(partials).for_each(|(place, byte)| *place = (*byte).into()),
+            Width::Two => {
+                let pairs = places.zip(partials.as_chunks().0);
+                pairs.for_each(|(place, bytes)| *place = u16::from_le_bytes(*bytes).into());
+            }
+            Width::Four => {
+                let fours = places.zip(partials.as_chunks().0);
+                fours.for_each(|(place, bytes)| *place = u32::from_le_bytes(*bytes));
+            }
+        }
     }
 
     /// The partial key of an entry.

@@ -1,4 +1,4 @@
-//! Plans: what a node that is to be made holds, and how a write changes it (HOT §4.2).
+//! Plans: what a node that is to be made holds, and how a write changes it.
 //!
 //! A plan has the branching bits in ascending order and, for each entry, its sparse partial key and what hangs there. The
 //! first branching bit is the highest of the partial keys. It may have one entry more than a node, until it is split.
@@ -68,9 +68,7 @@ impl Plan {
             plan.bits += 1;
         });
         plan.len = node.shape.count;
-        for i in 0..plan.len {
-            plan.partials[i] = node.partial(i);
-        }
+        node.read_partials(&mut plan.partials);
         if plan.is_sound() {
             Ok(plan)
         } else {
@@ -86,33 +84,10 @@ impl Plan {
         if !(1..MOST).contains(&self.bits) || !(2..=MOST).contains(&self.len) || self.partials[0] != 0 {
             return false;
         }
-        let (positions, partials) = (&self.positions[..self.bits], &self.partials[..self.len]);
-        let used = partials.iter().fold(0, |used, partial| used | partial);
+        let used = self.partials().iter().fold(0, |used, partial| used | partial);
         used == low(self.bits)
-            && positions.windows(2).all(|pair| pair[0] < pair[1])
-            && partials.windows(2).all(|pair| pair[0] < pair[1])
-            && self.is_a_trie(0..self.len, self.bits)
-    }
-
-    /// Whether the entries of a range, which agree in all bits from `bits` on, are those of a Patricia trie.
-    fn is_a_trie(&self, range: Range<usize>, mut bits: usize) -> bool {
-        let partials = &self.partials;
-        let mut range = range;
-        while range.len() > 1 {
-            let parting = (partials[range.start] ^ partials[range.end - 1]).ilog2() as usize;
-            let middle = range.start + partials[range.clone()].partition_point(|partial| partial >> parting & 1 == 0);
-            // Bits between those of the branch and the way to it are of other branches.
-            let between = low(bits) & !low(parting + 1);
-            if parting >= bits || partials[range.clone()].iter().any(|partial| partial & between != 0) {
-                return false;
-            }
-            bits = parting;
-            if !self.is_a_trie(middle..range.end, bits) {
-                return false;
-            }
-            range.end = middle;
-        }
-        partials[range.start] & low(bits) == 0
+            && self.positions().windows(2).all(|pair| pair[0] < pair[1])
+            && self.partials().windows(2).all(|pair| follows(pair[0], pair[1]))
     }
 
     /// Takes what hangs in the node's slots, whose lock the caller holds.
@@ -184,9 +159,18 @@ impl Plan {
         self.positions[self.bits - 1 - differ.ilog2() as usize]
     }
 
-    /// Adds an entry beside the branch of `index` that parts there: behind it if it has the bit set, else before. Returns
-    /// the entry's number.
-    pub(super) fn insert(&mut self, index: usize, position: Position, set: bool, item: Item) -> usize {
+    /// Adds an entry beside the branch of `index` that parts there: behind it if it has the bit set, else before.
+    ///
+    /// # Errors
+    ///
+    /// Where the way branches there already: then a key was not where it belongs.
+    pub(super) fn insert(
+        &mut self,
+        index: usize,
+        position: Position,
+        set: bool,
+        item: Item,
+    ) -> Result<(), Fault> {
         let range = self.affected(index, position);
         let at = self.positions().partition_point(|&other| other < position);
         if self.positions().get(at) != Some(&position) {
@@ -199,6 +183,12 @@ impl Plan {
             self.bits += 1;
         }
         let place = self.bits - 1 - at;
+        if self.partials[range.clone()].iter().any(|partial| partial >> place & 1 != 0) {
+            return Err(Fault {
+                what: "a key that is not where it belongs",
+                offset: 0,
+            });
+        }
         let way = self.partials[range.start] & !low(place + 1);
         let new = if set { range.end } else { range.start };
         if !set {
@@ -209,12 +199,12 @@ impl Plan {
         self.partials[new] = way | u32::from(set) << place;
         self.items[new] = item;
         self.len += 1;
-        new
+        Ok(())
     }
 
     /// Takes an entry away, and the branch at which it parted.
     pub(super) fn remove(&mut self, index: usize) {
-        let differ = |a: usize, b: usize| (self.partials[a] ^ self.partials[b]).ilog2();
+        let differ = |a: usize, b: usize| (self.partials[a] ^ self.partials[b]).checked_ilog2().unwrap_or(0);
         let after = (index + 1 < self.len).then(|| differ(index, index + 1));
         let before = index.checked_sub(1).map(|other| differ(other, index));
         // Its branch is the later one of those that part it from its neighbours. If what is beside it there comes behind
@@ -313,6 +303,13 @@ impl Plan {
         self.items[self.len] = item;
         self.len += 1;
     }
+}
+
+/// Whether a partial key can be the next one of a Patricia trie: where the ways part, it goes to the other side, and then
+/// to the first entry there, so that it has no later bit.
+fn follows(partial: u32, next: u32) -> bool {
+    let differ = partial ^ next;
+    partial < next && next & low(differ.ilog2() as usize) == 0
 }
 
 /// The lowest `bits` bits.

@@ -24,9 +24,8 @@ impl Rig {
     fn insert(&mut self, key: &[u8], number: usize) {
         let index = self.search(key);
         let position = first_difference(self.key(self.plan.item(index)), key).expect("a new key");
-        let at = self.plan.insert(index, position, bit(key, position), Item::New(number));
+        self.plan.insert(index, position, bit(key, position), Item::New(number)).expect("its place");
         self.keys.insert(key.to_vec(), number);
-        assert_eq!(self.plan.item(at), Item::New(number));
     }
 
     /// Every key has its way, in the order of keys, and neighbours part where they differ.
