@@ -170,9 +170,16 @@ impl Subject for Batches {
     }
 
     fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
-        // Where there is no room, some of it is done: then each by itself.
+        // Where there is no room, some of it is done: then each by itself, up to the first that is refused, as `load` does.
         if live.is_tight() {
-            return ops.iter().map(|op| self.apply(live, op)).collect();
+            let mut refused = false;
+            let each = ops.iter().map(|op| match refused {
+                true => Ok(Answer::Full),
+                false => self
+                    .apply(live, op)
+                    .inspect(|answer| refused = *answer == Answer::Full),
+            });
+            return each.collect();
         }
         live.load(ops).map_err(|error| error.to_string())
     }
