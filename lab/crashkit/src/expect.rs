@@ -128,7 +128,10 @@ impl<S: Subject> Expectation<S> {
                 seen: Vec::new(),
             });
         } else {
-            let own = self.in_flight.iter().filter(|one| one.thread == thread && !one.refused);
+            let own = self
+                .in_flight
+                .iter()
+                .filter(|one| one.thread == thread && !one.refused);
             let before = own.filter(|one| subject.keeps_order(&one.op, &op));
             let after = before.map(|one| one.id).collect();
             self.in_flight.push(InFlight {
@@ -364,7 +367,10 @@ mod tests {
     /// A write that finds the pool full does not hold back the next one of its call, of the same word.
     #[test]
     fn what_is_refused_holds_nothing_back() {
-        for (refused, expected) in [(false, vec![[0, 0], [1, 0]]), (true, vec![[0, 0], [1, 0], [2, 0]])] {
+        for (refused, expected) in [
+            (false, vec![[0, 0], [1, 0]]),
+            (true, vec![[0, 0], [1, 0], [2, 0]]),
+        ] {
             let mut expectation = Expectation::<Words>::from([[0, 0]]);
             expectation.invoke(&Words, 0, (0, refused), Op::Insert(0, 1));
             expectation.invoke(&Words, 1, (0, false), Op::Insert(0, 2));
