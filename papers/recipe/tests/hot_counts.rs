@@ -85,8 +85,16 @@ fn full_nodes_stay() {
         insert(&rig, &[7, i]);
     }
     assert_eq!(insert(&rig, &[9]), (1 + lines(2) + 1, 2), "an intermediate node");
-    assert_eq!(insert(&rig, &[200]), (1 + lines(3) + 1, 2), "a normal insert above");
-    assert_eq!(insert(&rig, &[200, 1]), (1 + multi_lines(2) + 1, 2), "leaf-node pushdown");
+    assert_eq!(
+        insert(&rig, &[200]),
+        (1 + lines(3) + 1, 2),
+        "a normal insert above"
+    );
+    assert_eq!(
+        insert(&rig, &[200, 1]),
+        (1 + multi_lines(2) + 1, 2),
+        "leaf-node pushdown"
+    );
     assert_eq!((form(&rig).nodes, form(&rig).height), (3, 2));
 }
 
@@ -111,7 +119,11 @@ fn removes() {
         insert(&rig, &[7, i]);
     }
     for left in (2..32).rev() {
-        assert_eq!(remove(&rig, &[7, left as u8]), (lines(left) + 1, 2), "{left} are left");
+        assert_eq!(
+            remove(&rig, &[7, left as u8]),
+            (lines(left) + 1, 2),
+            "{left} are left"
+        );
     }
     assert_eq!(remove(&rig, &[7, 1]), (1, 1));
     assert_eq!(remove(&rig, &[7, 0]), (1, 1), "the last one");
@@ -163,7 +175,11 @@ fn load(keys: usize, mut key: impl FnMut(&mut Random) -> Vec<u8>) -> (f64, f64, 
     });
     let each = |count: u64| count as f64 / keys as f64;
     let form = form(&rig);
-    println!("{:.2} write-backs, {:.2} fences; {form:?}", each(counts.node.write_backs), each(counts.node.fences));
+    println!(
+        "{:.2} write-backs, {:.2} fences; {form:?}",
+        each(counts.node.write_backs),
+        each(counts.node.fences)
+    );
     (each(counts.node.write_backs), each(counts.node.fences), form)
 }
 

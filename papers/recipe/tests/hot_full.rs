@@ -11,7 +11,10 @@ use wollemi_recipe::Hot;
 fn while_full(heap: &Heap, f: impl FnOnce()) {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let mut taken = Vec::new();
-        for len in [30_000, 15_000, 8_000, 4_000].into_iter().chain((0..3_000).rev().step_by(16)) {
+        for len in [30_000, 15_000, 8_000, 4_000]
+            .into_iter()
+            .chain((0..3_000).rev().step_by(16))
+        {
             while let Ok(draft) = heap.draft(PWord::new(0), len, &batch) {
                 taken.push(draft);
             }
@@ -24,12 +27,31 @@ fn compare(index: &Hot, model: &Entries, keys: &[Vec<u8>]) {
     let guard = heap::pin();
     for key in keys {
         let found = index.get(key, &guard).expect("no error");
-        assert_eq!(found.as_deref(), model.get(key).map(Vec::as_slice), "{}", key.escape_ascii());
+        assert_eq!(
+            found.as_deref(),
+            model.get(key).map(Vec::as_slice),
+            "{}",
+            key.escape_ascii()
+        );
         let bound = (Bound::Included(key.as_slice()), Bound::Unbounded);
-        let up = index.range(bound.0, bound.1, &guard).next().map(|entry| entry.expect("no error").0.to_vec());
-        assert_eq!(up.as_ref(), model.range(key.clone()..).next().map(|(key, _)| key), "from {}", key.escape_ascii());
-        let down = index.range(bound.1, bound.0, &guard).next_back().map(|entry| entry.expect("no error").0.to_vec());
-        assert_eq!(down.as_ref(), model.range(..=key.clone()).next_back().map(|(key, _)| key));
+        let up = index
+            .range(bound.0, bound.1, &guard)
+            .next()
+            .map(|entry| entry.expect("no error").0.to_vec());
+        assert_eq!(
+            up.as_ref(),
+            model.range(key.clone()..).next().map(|(key, _)| key),
+            "from {}",
+            key.escape_ascii()
+        );
+        let down = index
+            .range(bound.1, bound.0, &guard)
+            .next_back()
+            .map(|entry| entry.expect("no error").0.to_vec());
+        assert_eq!(
+            down.as_ref(),
+            model.range(..=key.clone()).next_back().map(|(key, _)| key)
+        );
     }
     let all: Vec<Vec<u8>> = index
         .range(Bound::Unbounded, Bound::Unbounded, &guard)
@@ -66,10 +88,16 @@ fn empty_slots_are_passed() {
         // A guard keeps what is removed from making room.
         let _guard = heap::pin();
         for key in keys.iter().step_by(2) {
-            assert_eq!(index.remove(key).expect("no memory needed"), model.remove(key).is_some());
+            assert_eq!(
+                index.remove(key).expect("no memory needed"),
+                model.remove(key).is_some()
+            );
         }
         let form = index.form().expect("sound");
-        assert!(form.entries > form.keys + form.nodes - 1, "no slot is empty: {form:?}");
+        assert!(
+            form.entries > form.keys + form.nodes - 1,
+            "no slot is empty: {form:?}"
+        );
         compare(&index, &model, &keys);
         for key in keys.iter().step_by(2) {
             assert!(!index.update(key, b"8 bytes.").expect("no memory needed"));
@@ -82,7 +110,10 @@ fn empty_slots_are_passed() {
     }
     compare(&index, &model, &keys);
     for key in &keys {
-        assert_eq!(index.remove(key).expect("no memory needed"), model.remove(key).is_some());
+        assert_eq!(
+            index.remove(key).expect("no memory needed"),
+            model.remove(key).is_some()
+        );
     }
     compare(&index, &Entries::new(), &keys);
 }

@@ -53,7 +53,10 @@ impl Watch for Order {
             What::Store => _ = lines.stored.insert(first, false),
             What::WriteBack(_) | What::WriteBackJoined(_) => {
                 let Lines { drafted, stored, .. } = &mut *lines;
-                for state in [drafted.get_mut(&first), stored.get_mut(&first)].into_iter().flatten() {
+                for state in [drafted.get_mut(&first), stored.get_mut(&first)]
+                    .into_iter()
+                    .flatten()
+                {
                     *state = true;
                 }
             }
@@ -70,7 +73,8 @@ impl Watch for Order {
 fn write_everything(look: impl Fn(&str, &Order)) {
     let order = Order::default();
     let media = Watched::machine(order.clone());
-    let heap = heap::Heap::new(Pool::anonymous(&PoolOptions::default(), media).expect("a pool")).expect("a heap");
+    let heap =
+        heap::Heap::new(Pool::anonymous(&PoolOptions::default(), media).expect("a pool")).expect("a heap");
     let index = Hot::create(&heap, b"hot").expect("room");
     let mut reached = BTreeSet::new();
     let key = |i: u64| match i % 4 {
@@ -81,7 +85,9 @@ fn write_everything(look: impl Fn(&str, &Order)) {
     };
     for turn in 0..3 {
         for i in 0..2000 {
-            index.upsert(&key(i), if i % 3 == turn { b"8 bytes!" } else { b"another" }).expect("room");
+            index
+                .upsert(&key(i), if i % 3 == turn { b"8 bytes!" } else { b"another" })
+                .expect("room");
             look("upsert", &order);
         }
         for i in (0..2000).filter(|i| i % 3 != turn || turn == 2) {
@@ -97,7 +103,11 @@ fn write_everything(look: impl Fn(&str, &Order)) {
 fn objects_are_durable_before_links() {
     write_everything(|what, order| {
         let lines = order.0.lock().expect("no panic");
-        assert!(lines.early.is_empty(), "{what}: stored before a draft was durable: {:?}", lines.early);
+        assert!(
+            lines.early.is_empty(),
+            "{what}: stored before a draft was durable: {:?}",
+            lines.early
+        );
     });
 }
 
@@ -106,8 +116,16 @@ fn objects_are_durable_before_links() {
 fn links_are_durable_at_return() {
     write_everything(|what, order| {
         let lines = order.0.lock().expect("no panic");
-        assert!(lines.stored.is_empty(), "{what}: {} lines are not durable", lines.stored.len());
-        assert!(lines.drafted.is_empty(), "{what}: {} lines of drafts are not durable", lines.drafted.len());
+        assert!(
+            lines.stored.is_empty(),
+            "{what}: {} lines are not durable",
+            lines.stored.len()
+        );
+        assert!(
+            lines.drafted.is_empty(),
+            "{what}: {} lines of drafts are not durable",
+            lines.drafted.len()
+        );
     });
 }
 
@@ -121,7 +139,13 @@ fn keys_that_branch_alike_are_told_apart() {
         assert!(index.insert(key, b"there").expect("room"));
     }
     let guard = heap::pin();
-    for key in [&b"baaa0"[..], b"aaba1", b"aaaa0\0", b"aaaa1aaaaaaaa", b"\xff\xff\xff\xff1"] {
+    for key in [
+        &b"baaa0"[..],
+        b"aaba1",
+        b"aaaa0\0",
+        b"aaaa1aaaaaaaa",
+        b"\xff\xff\xff\xff1",
+    ] {
         assert_eq!(index.get(key, &guard).expect("no error"), None);
         assert!(!index.remove(key).expect("no error"));
         assert!(!index.update(key, b"").expect("no error"));

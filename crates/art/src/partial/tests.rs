@@ -42,7 +42,9 @@ fn all_levels_find_the_same() {
             *byte = (0..sparse).fold(numbers.next(), |byte, _| byte & numbers.next()) as u8;
         }
         let words: Vec<u64> = (0..4).map(|_| numbers.next()).collect();
-        let masks: Vec<u64> = (0..4).map(|_| numbers.next() & numbers.next() & numbers.next()).collect();
+        let masks: Vec<u64> = (0..4)
+            .map(|_| numbers.next() & numbers.next() & numbers.next())
+            .collect();
         let some = 1 + (numbers.next() % 4) as usize;
         let (words, masks) = (&words[..some], &masks[..some]);
         let dense = portable::dense(words, masks, extract);

@@ -74,7 +74,10 @@ pub(super) fn subsets_avx512(words: &[u64], masks: &[u64], partials: &[u8], widt
             let inside = lowest(partials.len() / 2) as u32;
             // SAFETY: only the words of the mask are read, which are inside.
             let partials = unsafe { _mm512_maskz_loadu_epi16(inside, at.cast()) };
-            u64::from(_mm512_testn_epi16_mask(partials, _mm512_set1_epi16(lacking as i16)))
+            u64::from(_mm512_testn_epi16_mask(
+                partials,
+                _mm512_set1_epi16(lacking as i16),
+            ))
         }
         Width::Four => {
             let lacking = _mm512_set1_epi32(lacking as i32);

@@ -5,7 +5,7 @@ use super::lock::Parent;
 use super::node::{Head, shape_word};
 use super::plan::{Item, Plan};
 use super::write::Writer;
-use art::{draft_leaf, damaged};
+use art::{damaged, draft_leaf};
 use heap::{Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Flushed, GenerationLock, LinkAndPersist, Media, PWord, Purpose, Tag, persist_scope,
@@ -111,7 +111,9 @@ impl<'a, M: Media> Writer<'a, M> {
         parent: impl FnOnce() -> Result<Parent<'a, M>, Error>,
     ) -> Result<Parent<'a, M>, Error> {
         persist_scope(self.media(), Purpose::Node, |batch| {
-            let (object, tag) = self.draft(what, &batch)?.ok_or_else(|| damaged("plan of a write", self.index.root))?;
+            let (object, tag) = self
+                .draft(what, &batch)?
+                .ok_or_else(|| damaged("plan of a write", self.index.root))?;
             let fenced = batch.fence();
             let parent = parent()?;
             let slot = parent.step.slot();

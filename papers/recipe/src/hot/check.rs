@@ -106,15 +106,17 @@ impl<M: Media> Hot<M> {
                 offset: link.bits() & Offset::MASK,
             };
             match target(link) {
-                Target::Node(shape) => match Node::at(&self.heap, link, shape).and_then(|node| enter(node, link, above)) {
-                    Ok(frame) => {
-                        form.nodes += 1;
-                        form.entries += shape.count as u64;
-                        form.node_bytes += shape.size() as u64;
-                        path.push(frame);
+                Target::Node(shape) => {
+                    match Node::at(&self.heap, link, shape).and_then(|node| enter(node, link, above)) {
+                        Ok(frame) => {
+                            form.nodes += 1;
+                            form.entries += shape.count as u64;
+                            form.node_bytes += shape.size() as u64;
+                            path.push(frame);
+                        }
+                        Err(fault) => note(link, fault)?,
                     }
-                    Err(fault) => note(link, fault)?,
-                },
+                }
                 Target::Leaf => {
                     let leaf = match LeafRef::at(&self.heap, link) {
                         Ok(leaf) => leaf,
@@ -126,7 +128,8 @@ impl<M: Media> Hot<M> {
                     if let Some(what) = leaf.fault(&self.heap) {
                         note(link, fault(what))?;
                     }
-                    let differs = before.map(|before| (before < leaf.key(), first_difference(before, leaf.key())));
+                    let differs =
+                        before.map(|before| (before < leaf.key(), first_difference(before, leaf.key())));
                     if differs.is_some_and(|found| found != (true, parting)) {
                         note(link, fault("the key does not lead to its leaf"))?;
                     }
@@ -147,7 +150,8 @@ impl<M: Media> Hot<M> {
 
 /// Whether anything hangs from the deepest node.
 fn has_live<M: Media>(path: &[Frame<'_>], media: &M) -> bool {
-    path.last().is_some_and(|frame| frame.slots.iter().any(|slot| !slot.load(media).is_null()))
+    path.last()
+        .is_some_and(|frame| frame.slots.iter().any(|slot| !slot.load(media).is_null()))
 }
 
 /// The frame of a node, if that makes sense.

@@ -46,7 +46,9 @@ impl<'a, M: Media> Writer<'a, M> {
         let depth = path.deepest_before(position);
         let step = &path.steps[depth];
         let plan = step.node.as_ref().map(Plan::of_ways).transpose()?;
-        let branch = plan.as_ref().is_some_and(|plan| plan.affected(step.index, position).len() > 1);
+        let branch = plan
+            .as_ref()
+            .is_some_and(|plan| plan.affected(step.index, position).len() > 1);
         let height = step.node.map_or(u16::MAX, |node| node.height());
         let below = path.steps.get(depth + 1).and_then(|below| below.node);
         match (plan, below) {
@@ -153,7 +155,11 @@ impl<'a, M: Media> Writer<'a, M> {
         let parent = loop {
             let height = node.height();
             if plan.len() <= MOST {
-                media.comes_to(if replaced.len() == 1 { "normal insert" } else { "parent pull-up" });
+                media.comes_to(if replaced.len() == 1 {
+                    "normal insert"
+                } else {
+                    "parent pull-up"
+                });
                 made.add(plan, height);
                 break None;
             }

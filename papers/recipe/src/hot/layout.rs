@@ -125,7 +125,10 @@ impl Shape {
 
     /// The shape as 16 bits, which the node has as well.
     pub(super) fn bits(self) -> u16 {
-        let layout = ALL.iter().position(|&layout| layout == self.layout).unwrap_or_default();
+        let layout = ALL
+            .iter()
+            .position(|&layout| layout == self.layout)
+            .unwrap_or_default();
         (layout << (LAYOUT_SHIFT - COUNT_SHIFT) | self.count) as u16
     }
 
@@ -167,7 +170,9 @@ impl Selection {
         let (mut groups, mut select) = (0_usize, 0_u32);
         for &position in positions {
             let (byte, higher) = position::parts(position);
-            let before = groups.checked_sub(1).filter(|&last| usize::from(numbers[last]) == byte);
+            let before = groups
+                .checked_sub(1)
+                .filter(|&last| usize::from(numbers[last]) == byte);
             match (higher, before) {
                 (Some(higher), Some(last)) if select >> last & 1 == 0 => masks[last] |= 0x80 >> higher,
                 _ => {
@@ -186,7 +191,10 @@ impl Selection {
                 single[usize::from(*number) - window] = *mask;
             }
             return Selection {
-                layout: Layout { masks: Masks::Single, width },
+                layout: Layout {
+                    masks: Masks::Single,
+                    width,
+                },
                 numbers: [0; MOST],
                 masks: single,
                 select: window as u32,
@@ -198,7 +206,10 @@ impl Selection {
             _ => MOST,
         };
         Selection {
-            layout: Layout { masks: Masks::Multi(bytes), width },
+            layout: Layout {
+                masks: Masks::Multi(bytes),
+                width,
+            },
             numbers,
             masks,
             select,
@@ -218,7 +229,8 @@ mod tests {
             let each = (0..groups).flat_map(|group| (0..bits).map(move |bit| bit_of(group * 100, bit)));
             each.collect()
         };
-        let dense = |bits: u32| -> Vec<Position> { (0..bits).map(|i| bit_of(3 + i as usize / 8, i % 8)).collect() };
+        let dense =
+            |bits: u32| -> Vec<Position> { (0..bits).map(|i| bit_of(3 + i as usize / 8, i % 8)).collect() };
         let positions = [
             dense(8),
             dense(16),
@@ -248,7 +260,9 @@ mod tests {
     #[test]
     fn marks_do_not_change_what_a_link_leads_to() {
         const MARK: u64 = 1;
-        let shapes = ALL.into_iter().flat_map(|layout| (2..=MOST).map(move |count| Shape { layout, count }));
+        let shapes = ALL
+            .into_iter()
+            .flat_map(|layout| (2..=MOST).map(move |count| Shape { layout, count }));
         let tags = shapes.map(Shape::tag).chain([LEAF_TAG, ROOT_TAG]);
         for tag in tags {
             assert_eq!(tag.get() & MARK, 0);

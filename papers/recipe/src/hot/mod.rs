@@ -54,13 +54,13 @@ mod walk;
 mod write;
 
 use art::damaged;
+pub use check::Form;
 use heap::{Access, Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
 use root::Root;
 use std::ops::Bound;
 use std::sync::Arc;
-pub use check::Form;
 
 /// What the heap's root directory calls a P-HOT.
 pub const KIND: u32 = 9;
@@ -104,7 +104,10 @@ impl<M: Media> OnHeap for Hot<M> {
             return Err(damaged("root of a P-HOT", root.link).into());
         }
         let heap = Self::access_of(heap).clone();
-        let index = Hot { heap, root: root.link };
+        let index = Hot {
+            heap,
+            root: root.link,
+        };
         index.root()?;
         Ok(Some(index))
     }

@@ -198,8 +198,13 @@ impl<'g> Node<'g> {
     /// The live entry that parts last from the way to `index`; `None` if none is live.
     pub(super) fn nearest_live<M: Media>(&self, media: &M, index: usize) -> Option<(usize, Link)> {
         let own = self.partial(index);
-        let live = self.slots.iter().enumerate().map(|(i, slot)| (i, slot.load(media)));
-        live.filter(|(_, link)| !link.is_null()).min_by_key(|&(i, _)| self.partial(i) ^ own)
+        let live = self
+            .slots
+            .iter()
+            .enumerate()
+            .map(|(i, slot)| (i, slot.load(media)));
+        live.filter(|(_, link)| !link.is_null())
+            .min_by_key(|&(i, _)| self.partial(i) ^ own)
     }
 
     /// All partial keys.
@@ -207,7 +212,9 @@ impl<'g> Node<'g> {
         let partials = self.partials();
         let places = into.iter_mut().take(self.shape.count);
         match self.shape.layout.width {
-            Width::One => places.zip(partials).for_each(|(place, byte)| *place = (*byte).into()),
+            Width::One => places
+                .zip(partials)
+                .for_each(|(place, byte)| *place = (*byte).into()),
             Width::Two => {
                 let pairs = places.zip(partials.as_chunks().0);
                 pairs.for_each(|(place, bytes)| *place = u16::from_le_bytes(*bytes).into());

@@ -183,7 +183,10 @@ impl Plan {
             self.bits += 1;
         }
         let place = self.bits - 1 - at;
-        if self.partials[range.clone()].iter().any(|partial| partial >> place & 1 != 0) {
+        if self.partials[range.clone()]
+            .iter()
+            .any(|partial| partial >> place & 1 != 0)
+        {
             return Err(Fault {
                 what: "a key that is not where it belongs",
                 offset: 0,
@@ -192,7 +195,9 @@ impl Plan {
         let way = self.partials[range.start] & !low(place + 1);
         let new = if set { range.end } else { range.start };
         if !set {
-            self.partials[range].iter_mut().for_each(|partial| *partial |= 1 << place);
+            self.partials[range]
+                .iter_mut()
+                .for_each(|partial| *partial |= 1 << place);
         }
         self.partials.copy_within(new..self.len, new + 1);
         self.items.copy_within(new..self.len, new + 1);
@@ -261,7 +266,9 @@ impl Plan {
             half.len = range.len();
             half.partials[..half.len].copy_from_slice(&self.partials[range.clone()]);
             half.items[..half.len].copy_from_slice(&self.items[range]);
-            half.partials[..half.len].iter_mut().for_each(|partial| *partial &= !highest);
+            half.partials[..half.len]
+                .iter_mut()
+                .for_each(|partial| *partial &= !highest);
             half.forget_unused();
             half
         };
@@ -272,9 +279,17 @@ impl Plan {
     pub(super) fn draw_in(&mut self, index: usize, below: &Plan) {
         let (mut merged, mut bits) = ([0; MOST], 0);
         let (mut own, mut theirs) = (0_u64, 0_u64);
-        let (mut a, mut b) = (self.positions().iter().peekable(), below.positions().iter().peekable());
+        let (mut a, mut b) = (
+            self.positions().iter().peekable(),
+            below.positions().iter().peekable(),
+        );
         // Masks of the places of either's bits among all, from the highest on.
-        while let Some(next) = [a.peek(), b.peek()].into_iter().flatten().min().map(|&&next| next) {
+        while let Some(next) = [a.peek(), b.peek()]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|&&next| next)
+        {
             merged[bits] = next;
             let place = 1 << (63 - bits);
             own |= if a.next_if_eq(&&next).is_some() { place } else { 0 };

@@ -35,7 +35,12 @@ impl<'a, M: Media> Writer<'a, M> {
     }
 
     /// Takes the leaf at the end of the path out of use, under the lock of what it hangs from.
-    pub(super) fn remove(&self, path: &Path<'a>, locked: Locked<'a, M>, leaf: LeafRef<'a>) -> Result<(), Error> {
+    pub(super) fn remove(
+        &self,
+        path: &Path<'a>,
+        locked: Locked<'a, M>,
+        leaf: LeafRef<'a>,
+    ) -> Result<(), Error> {
         let mut depth = path.last();
         let link = path.steps[depth].link;
         let mut parent = Parent {
@@ -120,7 +125,11 @@ impl<'a, M: Media> Writer<'a, M> {
         plan: Plan,
     ) -> Result<Option<super::write::Replaced<'a, M>>, Error> {
         let parent = self.lock_parent(at, &path.steps[depth.saturating_sub(1)])?;
-        let Some(above) = parent.step.node.filter(|above| above.shape.count - 1 + plan.len() <= MOST) else {
+        let Some(above) = parent
+            .step
+            .node
+            .filter(|above| above.shape.count - 1 + plan.len() <= MOST)
+        else {
             self.put_in_place(plan, node.height(), || Ok(parent))?;
             return Ok(None);
         };
@@ -130,7 +139,9 @@ impl<'a, M: Media> Writer<'a, M> {
         merged.draw_in(parent.step.index, &plan);
         merged.forget_empty();
         let further = &path.steps[depth.saturating_sub(2)];
-        self.put_in_place(merged, above.height(), || Ok(self.lock_parent(parent.step.at, further)?))?;
+        self.put_in_place(merged, above.height(), || {
+            Ok(self.lock_parent(parent.step.at, further)?)
+        })?;
         Ok(Some((parent.locked, parent.step.at, above)))
     }
 }

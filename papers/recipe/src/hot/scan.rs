@@ -62,7 +62,9 @@ impl<'g> Walk<'g> {
             Direction::Forward => Some(frame.left.start),
             Direction::Reverse => frame.left.end.checked_sub(1),
         };
-        index.filter(|index| frame.left.contains(index)).and_then(|index| frame.slots.get(index))
+        index
+            .filter(|index| frame.left.contains(index))
+            .and_then(|index| frame.slots.get(index))
     }
 }
 

@@ -1,9 +1,9 @@
 //! What is alive, told to the heap (post-crash collection, audit).
 
+use super::KIND;
 use super::layout::{ROOT_TAG, Target, target};
 use super::node::Node;
 use super::root::{self, Root};
-use super::KIND;
 use art::{LeafRef, damaged};
 use heap::{Access, Error, Trace};
 use pmem::{Link, Media};

@@ -11,20 +11,34 @@ struct Rig {
 
 impl Rig {
     fn key(&self, item: Item) -> &[u8] {
-        let Item::New(number) = item else { panic!("not one of the keys") };
-        self.keys.iter().find(|(_, n)| **n == number).expect("a key of it").0
+        let Item::New(number) = item else {
+            panic!("not one of the keys")
+        };
+        self.keys
+            .iter()
+            .find(|(_, n)| **n == number)
+            .expect("a key of it")
+            .0
     }
 
     /// The entry on a key's way, bit by bit.
     fn search(&self, key: &[u8]) -> usize {
-        let dense = self.plan.positions().iter().fold(0_u32, |dense, &position| dense << 1 | u32::from(bit(key, position)));
-        self.plan.partials().iter().rposition(|partial| partial & !dense == 0).expect("the first is zero")
+        let dense = self.plan.positions().iter().fold(0_u32, |dense, &position| {
+            dense << 1 | u32::from(bit(key, position))
+        });
+        self.plan
+            .partials()
+            .iter()
+            .rposition(|partial| partial & !dense == 0)
+            .expect("the first is zero")
     }
 
     fn insert(&mut self, key: &[u8], number: usize) {
         let index = self.search(key);
         let position = first_difference(self.key(self.plan.item(index)), key).expect("a new key");
-        self.plan.insert(index, position, bit(key, position), Item::New(number)).expect("its place");
+        self.plan
+            .insert(index, position, bit(key, position), Item::New(number))
+            .expect("its place");
         self.keys.insert(key.to_vec(), number);
     }
 
@@ -44,7 +58,9 @@ impl Rig {
 
 fn drawn_key(random: &mut Random) -> Vec<u8> {
     let len = random.below(5);
-    (0..len).map(|_| *random.pick(&[0, 1, 0x40, 0x41, 0x80, 0xff])).collect()
+    (0..len)
+        .map(|_| *random.pick(&[0, 1, 0x40, 0x41, 0x80, 0xff]))
+        .collect()
 }
 
 fn drawn(random: &mut Random, len: usize) -> Rig {
@@ -56,7 +72,10 @@ fn drawn(random: &mut Random, len: usize) -> Rig {
     };
     let position = first_difference(&a, &b).expect("two keys");
     let plan = Plan::pair(position, Item::New(0), Item::New(1));
-    let mut rig = Rig { plan, keys: [(a, 0), (b, 1)].into() };
+    let mut rig = Rig {
+        plan,
+        keys: [(a, 0), (b, 1)].into(),
+    };
     while rig.keys.len() < len {
         let key = drawn_key(random);
         if !rig.keys.contains_key(&key) {
@@ -105,7 +124,10 @@ fn halves_are_put_together_again() {
                 whole.draw_in(index, half);
             }
         }
-        let again = Rig { plan: whole, keys: rig.keys };
+        let again = Rig {
+            plan: whole,
+            keys: rig.keys,
+        };
         again.check();
     }
 }
@@ -118,7 +140,9 @@ fn the_affected_branch_agrees() {
         let rig = drawn(&mut random, 20);
         let key = drawn_key(&mut random);
         let index = rig.search(&key);
-        let Some(position) = first_difference(rig.key(rig.plan.item(index)), &key) else { continue };
+        let Some(position) = first_difference(rig.key(rig.plan.item(index)), &key) else {
+            continue;
+        };
         let range = rig.plan.affected(index, position);
         for (i, other) in rig.keys.keys().enumerate() {
             let agrees = first_difference(other, &key).is_none_or(|first| first >= position);
