@@ -5,9 +5,9 @@
 //! key of a searched key has all of these bits. The entry on the searched key's way is the last one whose partial key
 //! has no bit that the dense one lacks.
 //!
-//! The bits are taken out of words of key bytes by masks (`PEXT`, BMI2), and all partial keys are compared at once (AVX2,
-//! or AVX-512 with byte and word instructions and 256-bit forms). What the processor has is found out at run time;
-//! without it the portable search is used.
+//! The bits are taken out of words of key bytes by masks (`PEXT`, BMI2), and all partial keys are compared at once
+//! (AVX2, or AVX-512 with byte and word instructions and 256-bit forms). What the processor has is found out at run
+//! time; without it the portable search is used.
 //!
 //! I1 All searches return the same for any bytes.
 //! I2 A search reads the partial keys and nothing beside them.

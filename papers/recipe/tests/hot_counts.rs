@@ -1,5 +1,5 @@
-//! What P-HOT's operations cost in write-backs and fences (RECIPE Fig. 4c, 4d): each case exactly, averages as bounds; and
-//! how high the tree is and how much it takes.
+//! What P-HOT's operations cost in write-backs and fences (RECIPE Fig. 4c, 4d): each case exactly, averages as bounds;
+//! and how high the tree is and how much it takes.
 //!
 //! The heap's own persists (one write-back and one fence for each page taken) are counted apart.
 
@@ -183,8 +183,8 @@ fn load(keys: usize, mut key: impl FnMut(&mut Random) -> Vec<u8>) -> (f64, f64, 
     (each(counts.node.write_backs), each(counts.node.fences), form)
 }
 
-/// Of random integers: the paper's 7, 5 are kept, and every insert has two fences. The tree is low, and a key takes at most
-/// so many bytes, of which its leaf is 24.
+/// Of random integers: the paper's 7, 5 are kept, and every insert has two fences. The tree is low, and a key takes at
+/// most so many bytes, of which its leaf is 24.
 #[test]
 fn averages_of_integers() {
     let (write_backs, fences, form) = load(1 << 17, |random| random.number().to_be_bytes().to_vec());

@@ -20,8 +20,8 @@ pub(super) struct NewNode {
     height: u16,
 }
 
-/// What a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then the nodes, each
-/// [`Item::New`] of its number, counted on. Nodes hang from later ones, the last from the slot that commits.
+/// What a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then the nodes,
+/// each [`Item::New`] of its number, counted on. Nodes hang from later ones, the last from the slot that commits.
 #[derive(Debug, Default)]
 pub(super) struct Made<'v> {
     pub(super) leaf: Option<&'v [u8]>,
@@ -99,8 +99,8 @@ impl NewNode {
 }
 
 impl<'a, M: Media> Writer<'a, M> {
-    /// Makes it all durable and then what was made last reachable, from the parent's slot: a write-back for each line and 1
-    /// for the slot, 2 fences. `parent` may take its lock, and returns it held.
+    /// Makes it all durable and then what was made last reachable, from the parent's slot: a write-back for each line
+    /// and 1 for the slot, 2 fences. `parent` may take its lock, and returns it held.
     ///
     /// # Errors
     ///
@@ -124,8 +124,8 @@ impl<'a, M: Media> Writer<'a, M> {
         })
     }
 
-    /// Writes all objects; returns the last one, to which the others hang. All room is taken before any object hangs from
-    /// another, so that what there is no room for is given back whole.
+    /// Writes all objects; returns the last one, to which the others hang. All room is taken before any object hangs
+    /// from another, so that what there is no room for is given back whole.
     fn draft<'e>(&self, what: &Made<'_>, batch: &Batch<'e, '_, M>) -> Result<New<'e, 'a>, Error> {
         let heap = self.heap;
         let mut made: Vec<New<'e, 'a>> = Vec::with_capacity(1 + what.nodes.len());

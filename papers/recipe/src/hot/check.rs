@@ -1,7 +1,7 @@
 //! The validator, and what form a tree has.
 //!
-//! A Patricia trie is what the first differences of neighbouring keys make it: so each leaf's key is compared with the one
-//! before, and must differ from it first at the bit where the ways to both part.
+//! A Patricia trie is what the first differences of neighbouring keys make it: so each leaf's key is compared with the
+//! one before, and must differ from it first at the bit where the ways to both part.
 
 use super::Hot;
 use super::layout::{Target, target};

@@ -15,9 +15,9 @@
 //!  a copy of the node above, which takes the branch: parent pull-up; and so on, if that one is full
 //! ```
 //!
-//! **Where pull-ups end.** Of keys that part one after the other (prefixes of each other, say) all nodes on the way may be
-//! full, and each insert would copy all of them. After [`MOST_PULLS`] the branch stays below, in an intermediate node,
-//! which then takes those to come. Heights only guide inserts, so that one may be too low there.
+//! **Where pull-ups end.** Of keys that part one after the other (prefixes of each other, say) all nodes on the way may
+//! be full, and each insert would copy all of them. After [`MOST_PULLS`] the branch stays below, in an intermediate
+//! node, which then takes those to come. Heights only guide inserts, so that one may be too low there.
 
 use super::build::Made;
 use super::layout::MOST;
@@ -71,8 +71,8 @@ impl<'a, M: Media> Writer<'a, M> {
         }
     }
 
-    /// Puts a new node over the key and what hangs from the slot of that step, in its place. The leaf's line, the node's,
-    /// and the slot's: 3 write-backs of short keys, 2 fences.
+    /// Puts a new node over the key and what hangs from the slot of that step, in its place. The leaf's line, the
+    /// node's, and the slot's: 3 write-backs of short keys, 2 fences.
     fn insert_between(
         &self,
         path: &Path<'a>,
@@ -139,8 +139,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(Ok(Action::Put))
     }
 
-    /// Replaces the node of that step, which is locked, by what the plan says, split as often as it takes. A write-back for
-    /// each line of leaf and copies and 1 for the slot, 2 fences.
+    /// Replaces the node of that step, which is locked, by what the plan says, split as often as it takes. A write-back
+    /// for each line of leaf and copies and 1 for the slot, 2 fences.
     fn replace(
         &self,
         path: &Path<'a>,
@@ -195,7 +195,8 @@ impl<'a, M: Media> Writer<'a, M> {
         Ok(())
     }
 
-    /// Replaces a node by a copy without empty slots, or by what is left in it. The caller holds its lock, and retires it.
+    /// Replaces a node by a copy without empty slots, or by what is left in it. The caller holds its lock, and retires
+    /// it.
     pub(super) fn without_empty(&self, path: &Path<'a>, node: Node<'a>) -> Result<(), Error> {
         let depth = path.last();
         let (at, above) = (path.steps[depth].at, &path.steps[depth.saturating_sub(1)]);

@@ -152,8 +152,8 @@ pub(super) struct Selection {
     /// Numbers of bytes, of the multi layouts only.
     pub(super) numbers: [u16; MOST],
     pub(super) masks: [u8; MOST],
-    /// Of a single mask, the first byte of its window; else, a bit for each number that stands for the bit that says that
-    /// a key goes on.
+    /// Of a single mask, the first byte of its window; else, a bit for each number that stands for the bit that says
+    /// that a key goes on.
     pub(super) select: u32,
 }
 

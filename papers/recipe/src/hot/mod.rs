@@ -1,16 +1,17 @@
 //! P-HOT: the height optimized trie, converted (RECIPE §6.1; Binna et al., SIGMOD 2018).
 //!
-//! A binary Patricia trie whose branches are gathered into nodes of up to 32 entries, so that the fan-out is high wherever
-//! the keys part. A node holds, side by side, the branching bits' masks, a sparse partial key for each entry, and the
-//! entries' links: a step takes the branching bits out of the key by `PEXT` and compares all partial keys at once.
+//! A binary Patricia trie whose branches are gathered into nodes of up to 32 entries, so that the fan-out is high
+//! wherever the keys part. A node holds, side by side, the branching bits' masks, a sparse partial key for each entry,
+//! and the entries' links: a step takes the branching bits out of the key by `PEXT` and compares all partial keys at
+//! once.
 //!
 //! ```text
 //!  root -> node ------------------> node ----> leaf (key, value)
 //!          masks | partials | slots  ...  `--> leaf
 //! ```
 //!
-//! **RECIPE's conditions**, #1 and #1: what a write makes visible, it makes visible by one store of eight bytes. Nothing
-//! is detected and nothing repaired, and readers never begin anew.
+//! **RECIPE's conditions**, #1 and #1: what a write makes visible, it makes visible by one store of eight bytes.
+//! Nothing is detected and nothing repaired, and readers never begin anew.
 //!
 //! | operation | which store | before it |
 //! |---|---|---|
@@ -21,12 +22,13 @@
 //! | remove | the link to the copy, or to what is left beside the key, in the slot above | the copy, one fence |
 //! | remove, in a full pool | null, in the leaf's slot | nothing |
 //!
-//! The conversion: new objects are written back and fenced together before that store (RECIPE fences each of its stores),
-//! the store itself is written back and fenced, and a reader that meets it before helps (link-and-persist).
+//! The conversion: new objects are written back and fenced together before that store (RECIPE fences each of its
+//! stores), the store itself is written back and fenced, and a reader that meets it before helps (link-and-persist).
 //!
-//! **Locks** (ROWEX). A writer locks the node whose slot or copy it makes, then, if that is replaced, the node above, and so
-//! on: from the child upward only. It lets go from the top down, when the store is durable; what was replaced is then
-//! obsolete, and whoever waited for it begins anew. Readers take none: what a replaced node led to stays as it was.
+//! **Locks** (ROWEX). A writer locks the node whose slot or copy it makes, then, if that is replaced, the node above,
+//! and so on: from the child upward only. It lets go from the top down, when the store is durable; what was replaced is
+//! then obsolete, and whoever waited for it begins anew. Readers take none: what a replaced node led to stays as it
+//! was.
 //!
 //! | file | idea |
 //! |---|---|
@@ -75,8 +77,8 @@ pub struct Hot<M: Media = Hardware> {
 impl<M: Media> Hot<M> {
     /// The heap, for a P-HOT.
     fn access_of(heap: &Heap<M>) -> &Access<M> {
-        // SAFETY: reads and writes hold the guard that they are given, checks one of their own; they go where the root and
-        // slots lead, and writers retire what they have unlinked under its lock, once.
+        // SAFETY: reads and writes hold the guard that they are given, checks one of their own; they go where the root
+        // and slots lead, and writers retire what they have unlinked under its lock, once.
         unsafe { heap.access() }
     }
 

@@ -1,7 +1,8 @@
 //! Plans: what a node that is to be made holds, and how a write changes it.
 //!
-//! A plan has the branching bits in ascending order and, for each entry, its sparse partial key and what hangs there. The
-//! first branching bit is the highest of the partial keys. It may have one entry more than a node, until it is split.
+//! A plan has the branching bits in ascending order and, for each entry, its sparse partial key and what hangs there.
+//! The first branching bit is the highest of the partial keys. It may have one entry more than a node, until it is
+//! split.
 //!
 //! I1 The entries are in the order of their partial keys, which is that of the keys; all are different.
 //! I2 Each branching bit is set in some partial key: two neighbours' partial keys differ first in the bit where their
@@ -142,8 +143,8 @@ impl Plan {
         self.bits - self.positions().partition_point(|&other| other < position)
     }
 
-    /// The entries whose ways agree with that to `index` in all branching bits before a position: the branch beside which
-    /// a key comes that differs there from those on its way.
+    /// The entries whose ways agree with that to `index` in all branching bits before a position: the branch beside
+    /// which a key comes that differs there from those on its way.
     pub(super) fn affected(&self, index: usize, position: Position) -> Range<usize> {
         let shift = self.below(position) as u32;
         let high = |partial: u32| partial.checked_shr(shift).unwrap_or(0);
@@ -212,8 +213,8 @@ impl Plan {
         let differ = |a: usize, b: usize| (self.partials[a] ^ self.partials[b]).checked_ilog2().unwrap_or(0);
         let after = (index + 1 < self.len).then(|| differ(index, index + 1));
         let before = index.checked_sub(1).map(|other| differ(other, index));
-        // Its branch is the later one of those that part it from its neighbours. If what is beside it there comes behind
-        // it, that does not branch any more.
+        // Its branch is the later one of those that part it from its neighbours. If what is beside it there comes
+        // behind it, that does not branch any more.
         if let Some(after) = after
             && before.is_none_or(|before| after < before)
         {
@@ -320,8 +321,8 @@ impl Plan {
     }
 }
 
-/// Whether a partial key can be the next one of a Patricia trie: where the ways part, it goes to the other side, and then
-/// to the first entry there, so that it has no later bit.
+/// Whether a partial key can be the next one of a Patricia trie: where the ways part, it goes to the other side, and
+/// then to the first entry there, so that it has no later bit.
 fn follows(partial: u32, next: u32) -> bool {
     let differ = partial ^ next;
     partial < next && next & low(differ.ilog2() as usize) == 0

@@ -1,8 +1,8 @@
 //! Positions: the bits of keys, numbered so that any two keys differ in one.
 //!
 //! HOT wants keys of which none is a prefix of another. So each byte of a key is a symbol of nine bits: one that says
-//! that the key goes on, and the byte. Behind the key's end all bits are zero. The order of these bit strings is that of
-//! the keys' bytes, prefixes before what they begin.
+//! that the key goes on, and the byte. Behind the key's end all bits are zero. The order of these bit strings is that
+//! of the keys' bytes, prefixes before what they begin.
 
 use art::common_prefix;
 

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  left in the node                  what is done
-//!  two entries or more               a copy, in the slot above; or, where that node has few entries, too, they are drawn
-//!                                    into a copy of it
+//!  two entries or more               a copy, in the slot above; or, where that node has few entries, too, they are
+//!                                    drawn into a copy of it
 //!  one entry                         it takes the node's place: one store, and nothing is made
 //!  none, in a full pool              the node goes, and the one above has an entry less
 //! ```
@@ -20,8 +20,8 @@ use art::LeafRef;
 use heap::Error;
 use pmem::{Link, LinkAndPersist, Locked, Media};
 
-/// A node and the one above become one if that has at most so many entries: few enough that the next inserts do not split
-/// it again.
+/// A node and the one above become one if that has at most so many entries: few enough that the next inserts do not
+/// split it again.
 const DRAWN_IN: usize = MOST / 2;
 
 impl<'a, M: Media> Writer<'a, M> {

@@ -1,12 +1,12 @@
 //! Range reads in both directions.
 //!
-//! A depth-first walk over an explicit stack. It begins beside the branch where the bound's way parts from the keys that are
-//! there. Between the walk and the visitor stands a short queue: what enters it is fetched ahead, so that the misses of
-//! a scan overlap.
+//! A depth-first walk over an explicit stack. It begins beside the branch where the bound's way parts from the keys
+//! that are there. Between the walk and the visitor stands a short queue: what enters it is fetched ahead, so that the
+//! misses of a scan overlap.
 //!
-//! Nodes on the stack may be replaced meanwhile. What they led to then lies within the branches that they have for good, so
-//! keys come in order and none twice; and a key that is there all the while hangs from what was there when its slot was
-//! read, or when the node was replaced.
+//! Nodes on the stack may be replaced meanwhile. What they led to then lies within the branches that they have for
+//! good, so keys come in order and none twice; and a key that is there all the while hangs from what was there when its
+//! slot was read, or when the node was replaced.
 
 use super::Hot;
 use super::layout::{Target, target};

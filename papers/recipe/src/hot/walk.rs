@@ -61,8 +61,8 @@ impl<'g> Path<'g> {
         self.steps.len() - 1
     }
 
-    /// The number of the step beside, in or below whose entry a key comes that differs there from what is at the end: the
-    /// last one that branches before the position, or the root.
+    /// The number of the step beside, in or below whose entry a key comes that differs there from what is at the end:
+    /// the last one that branches before the position, or the root.
     pub(super) fn deepest_before(&self, position: Position) -> usize {
         let before = |step: &Step<'_>| step.node.is_none_or(|node| node.first() < position);
         self.steps.iter().rposition(before).unwrap_or_default()

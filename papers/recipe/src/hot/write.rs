@@ -2,8 +2,9 @@
 //!
 //! 1. Walk down without locks, to a leaf or a null slot (`walk`). Where the key first differs from that leaf's, it says
 //!    beside which branch it belongs.
-//! 2. Lock the node whose slot changes or which is to be copied, and look again: if it is obsolete, or something else hangs
-//!    there by now, begin anew. Nothing else need be looked at, since a node's branches keep their strings (`node`, I2).
+//! 2. Lock the node whose slot changes or which is to be copied, and look again: if it is obsolete, or something else
+//!    hangs there by now, begin anew. Nothing else need be looked at, since a node's branches keep their strings
+//!    (`node`, I2).
 //! 3. Let the edit decide, once.
 //! 4. Lock what else is to be replaced, upward; make the new objects durable; one store to one slot commits.
 //! 5. Let go from the top down. What was replaced is obsolete, and retired.
@@ -124,8 +125,8 @@ impl<'a, M: Media> Writer<'a, M> {
             publish_leaf::<LinkAndPersist, M>(self.heap, step.slot(), LEAF_TAG, self.key, edit.value())?;
             return Ok(Ok(action));
         };
-        // The key may part from the node's anywhere, which only a leaf could tell: the node is replaced by a copy without
-        // such slots, where its way leads to one.
+        // The key may part from the node's anywhere, which only a leaf could tell: the node is replaced by a copy
+        // without such slots, where its way leads to one.
         match self.without_empty(path, node) {
             Ok(()) => {
                 self.retire_all(vec![(locked, step.at, node)]);
