@@ -62,7 +62,7 @@ impl<'g> Node<'g> {
     #[inline(always)]
     pub(super) fn at<M: Media>(heap: &'g Access<M>, link: Link, shape: Shape) -> Result<Node<'g>, Fault> {
         let start = link.bits() & Offset::MASK;
-        let part = |at: usize| Offset::new(start + at as u64 & !0xf);
+        let part = |at: usize| Offset::new(start + at as u64);
         let (Some(head), Some(fixed)) = (part(0), part(HEAD)) else {
             return Err(damaged("link to a node", link));
         };
