@@ -141,7 +141,7 @@ fn persists_of_batches_are_needed() {
 fn persists_of_other_indexes_are_missed() {
     for (kind, folder, least) in [
         (IndexKind::Part, "recipe/src/part/", 20),
-        (IndexKind::Hot, "recipe/src/hot/", 5),
+        (IndexKind::Hot, "recipe/src/hot/", 8),
         (IndexKind::Wort, "wort/src/", 8),
         (IndexKind::Woart, "wort/src/", 20),
         (IndexKind::ArtCow, "wort/src/", 15),

@@ -88,9 +88,9 @@ const INLINE: &[&str] = &[
     "inline leaf array of 64 B ->",
 ];
 
-/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories.)
+/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories, and that a writer comes
+/// to an empty slot a removal beside a full pool before it: both have tests of their own in `papers/recipe`.)
 const HOT: &[&str] = &[
-    "empty slots go",
     "intermediate node",
     "leaf-node pushdown",
     "normal insert",

@@ -84,6 +84,8 @@ pub(super) enum Target {
 pub(super) struct Shape {
     pub(super) layout: Layout,
     pub(super) count: usize,
+    /// Both, as in the link and in the node.
+    pub(super) bits: u16,
 }
 
 const LEAF: u64 = 1 << 1;
@@ -107,7 +109,11 @@ pub(super) fn target(link: Link) -> Target {
         NODE => {
             let (count, layout) = (high & 63, high >> (LAYOUT_SHIFT - COUNT_SHIFT));
             match ALL.get(layout) {
-                Some(&layout) if count.wrapping_sub(2) <= MOST - 2 => Target::Node(Shape { layout, count }),
+                Some(&layout) if count.wrapping_sub(2) <= MOST - 2 => Target::Node(Shape {
+                    layout,
+                    count,
+                    bits: high as u16,
+                }),
                 _ => Target::Unknown,
             }
         }
@@ -118,18 +124,20 @@ pub(super) fn target(link: Link) -> Target {
 }
 
 impl Shape {
-    /// The tag of a link to such a node.
-    pub(super) fn tag(self) -> Tag {
-        Tag::new(u64::from(self.bits()) << COUNT_SHIFT | NODE)
+    /// Of a node that is to be made.
+    pub(super) fn new(layout: Layout, count: usize) -> Shape {
+        let number = ALL.iter().position(|&other| other == layout);
+        let bits = number.unwrap_or_default() << (LAYOUT_SHIFT - COUNT_SHIFT) | count;
+        Shape {
+            layout,
+            count,
+            bits: bits as u16,
+        }
     }
 
-    /// The shape as 16 bits, which the node has as well.
-    pub(super) fn bits(self) -> u16 {
-        let layout = ALL
-            .iter()
-            .position(|&layout| layout == self.layout)
-            .unwrap_or_default();
-        (layout << (LAYOUT_SHIFT - COUNT_SHIFT) | self.count) as u16
+    /// The tag of a link to such a node.
+    pub(super) fn tag(self) -> Tag {
+        Tag::new(u64::from(self.bits) << COUNT_SHIFT | NODE)
     }
 
     /// Bytes of masks and partial keys, which follow the head.
@@ -245,7 +253,7 @@ mod tests {
         for (positions, layout) in positions.iter().zip(ALL) {
             assert_eq!(Selection::of(positions).layout, layout, "{positions:?}");
             for count in 2..=MOST {
-                let shape = Shape { layout, count };
+                let shape = Shape::new(layout, count);
                 assert_eq!(target(Link::NULL.with_tag(shape.tag())), Target::Node(shape));
             }
         }
@@ -262,7 +270,7 @@ mod tests {
         const MARK: u64 = 1;
         let shapes = ALL
             .into_iter()
-            .flat_map(|layout| (2..=MOST).map(move |count| Shape { layout, count }));
+            .flat_map(|layout| (2..=MOST).map(move |count| Shape::new(layout, count)));
         let tags = shapes.map(Shape::tag).chain([LEAF_TAG, ROOT_TAG]);
         for tag in tags {
             assert_eq!(tag.get() & MARK, 0);

@@ -43,7 +43,7 @@ unsafe impl Persistent for Head {
 
 /// The word of a head.
 pub(super) fn shape_word(shape: Shape, height: u16, select: u32) -> u64 {
-    u64::from(select) << 32 | u64::from(height) << 16 | u64::from(shape.bits())
+    u64::from(select) << 32 | u64::from(height) << 16 | u64::from(shape.bits)
 }
 
 /// A node being used.
@@ -70,7 +70,7 @@ impl<'g> Node<'g> {
         // Slots begin at a multiple of eight: a slice of words from the head on, of which they are the last.
         let words = heap.slice::<PSlot>(fixed, shape.fixed() / 8 + shape.count)?;
         let word = head.shape.load(heap.media());
-        if word as u16 != shape.bits() {
+        if word as u16 != shape.bits {
             return Err(damaged("node is not what the link says", link));
         }
         Ok(Node {

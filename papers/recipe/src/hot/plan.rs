@@ -131,10 +131,7 @@ impl Plan {
     /// The shape of the node, and where its branching bits are.
     pub(super) fn selection(&self) -> (Shape, Selection) {
         let selection = Selection::of(self.positions());
-        let shape = Shape {
-            layout: selection.layout,
-            count: self.len,
-        };
+        let shape = Shape::new(selection.layout, self.len);
         (shape, selection)
     }
 
