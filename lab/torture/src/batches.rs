@@ -4,7 +4,7 @@
 mod draw;
 mod live;
 
-use crashkit::{Crash, Depth, Random, Subject, Verdict};
+use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 pub use draw::history;
 use draw::{entries, op, place};
 pub use live::Live;
@@ -129,6 +129,10 @@ impl Subject for Batches {
 
     fn name(&self) -> String {
         "kv".into()
+    }
+
+    fn forgiven(&self) -> &'static [Forgiven] {
+        crate::forgiven::TABLE
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {

@@ -14,7 +14,7 @@ mod together;
 
 use crashkit::coverage::Shape;
 use crashkit::on_heap::{NameObject, audit, check_accounts, heap, may_be_full, recover, shape};
-use crashkit::{Crash, Depth, Random, Subject, Verdict};
+use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 use heap::{Heap, Tracers};
 use index::Index;
 use judge::{read_all, write_a_little};
@@ -106,6 +106,10 @@ impl Subject for OfIndex {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn forgiven(&self) -> &'static [Forgiven] {
+        crate::forgiven::TABLE
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<LiveIndex, String> {

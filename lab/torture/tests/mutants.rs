@@ -1,5 +1,5 @@
 //! The kit sees: without a persist that the heap or a radix index needs, some explored image is wrong, and of every
-//! other one the source says why it stays.
+//! other one a table says why it stays.
 
 mod common;
 
@@ -14,16 +14,16 @@ use wollemi_torture::map::{OfIndex, Op};
 const IMAGES: u64 = 2000;
 
 /// Puts the mutants of a subject to this many histories of one to four threads: those of persists that nobody need miss
-/// only if that is said (`excused`).
+/// only if that is asked for (`forgiven`).
 fn hunt<S: Subject>(
     subject: S,
     histories: u64,
     history: impl Fn(u64, u32) -> History<S::Op>,
-    excused: bool,
+    forgiven: bool,
 ) -> Vec<Hunted> {
     let settings = Settings {
         deep_share: 0,
-        hunt_excused: excused,
+        hunt_forgiven: forgiven,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(subject, settings).expect("memory");

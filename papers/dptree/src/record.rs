@@ -10,26 +10,21 @@
 
 use art::checksum;
 use heap::{Access, Error, Guard, Heap};
-use pmem::{Batch, Fault, Flushed, Link, Media, Offset, PWord, Persistent};
+use pmem::{Batch, Fault, Flushed, Link, Media, Offset, PWord, persistent};
 
 const KEY_BITS: u32 = 16;
 const VALUE_BITS: u32 = 27;
 
-/// The fixed part of a record.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Record {
-    header: PWord,
-    check: PWord,
+persistent! {
+    /// The fixed part of a record.
+    #[derive(Debug)]
+    pub(crate) struct Record [size: 16] {
+        header: PWord,
+        check: PWord,
+    }
 }
 
 const SIZE: usize = size_of::<Record>();
-const _: () = assert!(SIZE == 16);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Record {
-    const WORDS_ONLY: bool = true;
-}
 
 /// A record being read.
 #[derive(Clone, Copy)]

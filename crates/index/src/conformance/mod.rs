@@ -56,7 +56,7 @@ mod waiting;
 
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
 pub use costs::{Cost, Costs};
-pub use damage::{checks_find_damage, damaged_pools_are_survived};
+pub use damage::{checks_find_damage, clear, damaged_pools_are_survived, every_kind_of_object, finds_damage};
 pub use full::{
     a_write_waits_for_the_room_that_recovery_makes, an_empty_index_is_sound,
     inserts_without_memory_leave_nothing_behind,

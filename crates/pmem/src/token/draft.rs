@@ -78,6 +78,8 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     /// If the chunk is smaller than the object: the allocator is asked for the object's own size.
     #[inline]
     pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &Batch<'e, '_, M>) -> Draft<'e, 'h, T> {
+        // Has the compiler check a struct with parameters (`persistent!`).
+        let _checked = const { T::WORDS_ONLY };
         assert!(chunk.len >= size_of::<T>() && chunk.start.cast::<T>().is_aligned());
         batch.media().drafting(chunk.start.as_ptr(), chunk.len);
         // SAFETY: the chunk is ours alone, aligned and large enough for a `T` (checked above).

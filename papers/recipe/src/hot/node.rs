@@ -24,21 +24,15 @@ use super::position::{Position, bit_of, goes_on};
 use art::damaged;
 use art::partial::{Width, last_subset};
 use heap::Access;
-use pmem::{Fault, GenerationLock, Link, Media, Offset, PSlot, PWord, Persistent};
+use pmem::{Fault, GenerationLock, Link, Media, Offset, PSlot, PWord, persistent};
 
-/// The fixed part.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct Head {
-    pub(super) lock: GenerationLock,
-    pub(super) shape: PWord,
-}
-
-const _: () = assert!(size_of::<Head>() == HEAD);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Head {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// The fixed part.
+    #[derive(Debug)]
+    pub(super) struct Head [size: HEAD] {
+        pub(super) lock: GenerationLock,
+        pub(super) shape: PWord,
+    }
 }
 
 /// The word of a head.

@@ -3,27 +3,21 @@
 use super::layout::ROOT_TAG;
 use art::damaged;
 use heap::{Access, Error, Heap};
-use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Link, Media, PSlot, Persistent, Tag};
+use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Link, Media, PSlot, Tag, persistent};
 
-/// Where walks start.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct Root {
-    /// The lock on `top`.
-    pub(super) lock: GenerationLock,
-    /// A node, the only leaf, or null.
-    pub(super) top: PSlot,
+persistent! {
+    /// Where walks start.
+    #[derive(Debug)]
+    pub(super) struct Root [size: 16] {
+        /// The lock on `top`.
+        pub(super) lock: GenerationLock,
+        /// A node, the only leaf, or null.
+        pub(super) top: PSlot,
+    }
 }
 
 /// The root's [`footprint`](heap::footprint).
 pub(super) const SIZE: usize = size_of::<Root>();
-
-const _: () = assert!(SIZE == 16);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Root {
-    const WORDS_ONLY: bool = true;
-}
 
 impl Root {
     /// The root that a link leads to.
