@@ -6,7 +6,8 @@
 //! *skip* (path compression).
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
-//! node (`kinds`), what nodes under construction link to (`build`), and what readers of a radix index do
+//! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
+//! bits (`partial`), and what readers of a radix index do
 //! whatever its design (`design`). In which order anything becomes durable is each index's own affair; only
 //! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
 //! leaf is hung where it was (`publish`).
@@ -22,6 +23,7 @@ mod entry;
 mod kinds;
 mod leaf;
 mod multi_get;
+pub mod partial;
 mod place;
 mod publish;
 mod read;

@@ -31,6 +31,9 @@ kind::indexes! {
     /// Hash table of cache-line buckets, without order of keys (P-CLHT, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Clht = index "clht", roots 6, recipe::clht::Clht<M>;
+    /// Trie of nodes of up to 32 entries wherever keys part: low, wide, compact (P-HOT, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    Hot = index "hot", roots 9, recipe::hot::Hot<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     #[cfg(feature = "papers")]
     Wort = index "wort", roots 3, wort::wort::Wort<M>;
@@ -86,7 +89,7 @@ impl IndexKind {
     /// names.
     pub fn is_radix(self) -> bool {
         #[cfg(feature = "papers")]
-        return ![dptree::KIND, recipe::clht::KIND].contains(&self.root_kind());
+        return ![dptree::KIND, recipe::clht::KIND, recipe::hot::KIND].contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]
         return true;
     }

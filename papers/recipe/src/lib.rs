@@ -1,5 +1,5 @@
-//! P-ART and P-CLHT, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The other three (P-HOT,
-//! P-BwTree, P-Masstree) do not exist here yet.
+//! P-ART, P-CLHT and P-HOT, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The other two
+//! (P-BwTree, P-Masstree) do not exist here yet.
 //!
 //! RECIPE takes a concurrent index in DRAM whose reads tolerate what a writer leaves half done, and makes it
 //! crash-consistent: each store that others can see is made durable before the next, and where a write takes
@@ -7,7 +7,9 @@
 //! maps the paper's sections to these files, `docs/recipe.md` shows what was added to each store of the index in DRAM, and `docs/deviations.md` says where and why this differs.
 
 pub mod clht;
+pub mod hot;
 pub mod part;
 
 pub use clht::Clht;
+pub use hot::Hot;
 pub use part::Part;

@@ -137,6 +137,19 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
     }
 
+    /// Like [`link`](Draft::link), for a slot that is the eight bytes at `at` of the tail.
+    #[inline]
+    pub fn link_in_tail(&mut self, at: usize, link: Link) {
+        self.tail_mut()[at..at + size_of::<PSlot>()].copy_from_slice(&link.bits().to_ne_bytes());
+    }
+
+    /// Like [`adopt`](Draft::adopt), for a slot that is the eight bytes at `at` of the tail.
+    #[inline]
+    pub fn adopt_in_tail<C: Persistent>(&mut self, at: usize, child: Flushed<'e, 'h, C>, tag: Tag) {
+        self.link_in_tail(at, Link::NULL.with_offset(child.chunk.offset).with_tag(tag));
+        let _ = child.chunk.release();
+    }
+
     /// Ends the writing: the object's lines join the batch.
     #[inline]
     #[track_caller]

@@ -99,6 +99,20 @@ const TABLES: &[&str] = &[
     "clht: table goes",
 ];
 
+/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories, and that a writer comes
+/// to an empty slot a removal beside a full pool before it: both have tests of their own in `papers/recipe`.)
+const HOT: &[&str] = &[
+    "intermediate node",
+    "leaf-node pushdown",
+    "normal insert",
+    "parent pull-up",
+    "remove: copy",
+    "remove: entries drawn into the node above",
+    "remove: last entry takes the node's place",
+    "remove: slot emptied",
+    "remove: the last key",
+];
+
 /// The phases of DPTree's merges, its log, and what an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
@@ -155,6 +169,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
         IndexKind::Clht => &[TABLES],
+        IndexKind::Hot => &[HOT],
         // Its merges are counted in `dptree`.
         _ => &[],
     };
