@@ -1,8 +1,8 @@
 //! A double for tests: an index in a damaged pool.
 
-use crate::gate::Closed;
-use crate::stripes::StripeId;
-use crate::traffic::{MapIndex, Traffic};
+use crate::write::gate::Closed;
+use crate::write::stripes::StripeId;
+use crate::write::traffic::{MapIndex, Traffic};
 use crate::{Entry, Error, IndexKind, Map};
 use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
 use pmem::Hardware;
@@ -107,7 +107,12 @@ impl MapIndex for Damaged {
     fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
-    fn pop(&self, _: &Map, _: Direction, _: &crate::traffic::Check<'_>) -> Result<Option<Entry>, Error> {
+    fn pop(
+        &self,
+        _: &Map,
+        _: Direction,
+        _: &crate::write::traffic::Check<'_>,
+    ) -> Result<Option<Entry>, Error> {
         Ok(None)
     }
 }

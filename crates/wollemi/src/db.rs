@@ -1,8 +1,8 @@
 //! The database: one pool, its heap, and the maps in it.
 
 use crate::report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Stats};
-use crate::store::Store;
-use crate::traffic::MapIndex;
+use crate::write::store::Store;
+use crate::write::traffic::MapIndex;
 use crate::{Batch, Snapshot};
 use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media, Options};
 use index::Faults;

@@ -1,7 +1,7 @@
 //! For the tests of programs that take a database: maps that an index of theirs holds, and commits that fail.
 
-use crate::guarded::Guarded;
-use crate::traffic::MapIndex;
+use crate::write::guarded::Guarded;
+use crate::write::traffic::MapIndex;
 use crate::{Db, Error, Map, Media};
 use index::Index;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Maps: the named, ordered collections of a database.
 
 use crate::bounds::KeyRange;
-use crate::traffic::MapIndex;
+use crate::write::traffic::MapIndex;
 use crate::{Error, IndexKind, Iter, Reader, Watch};
 use index::{Action, Edit, Index};
 use std::ops::{Bound, ControlFlow};

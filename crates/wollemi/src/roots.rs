@@ -1,9 +1,9 @@
 //! The maps' roots: each is opened as what its kind says, behind the database's gate.
 
-use crate::guarded::Guarded;
 use crate::indexes::WithIndex;
-use crate::store::Store;
-use crate::traffic::MapIndex;
+use crate::write::guarded::Guarded;
+use crate::write::store::Store;
+use crate::write::traffic::MapIndex;
 use crate::{Error, IndexKind, Media};
 use heap::{Removed, Root, Trace};
 use index::Index;
