@@ -28,6 +28,9 @@ kind::indexes! {
     /// Radix tree of append-only nodes, without logging (P-ART, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Part = index "part", roots 2, recipe::part::Part<M>;
+    /// Trie of B-link trees by eight bytes of the key: dense integers, fast scans (P-Masstree, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    Masstree = index "masstree", roots 8, recipe::masstree::Masstree<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     #[cfg(feature = "papers")]
     Wort = index "wort", roots 3, wort::wort::Wort<M>;
@@ -83,7 +86,7 @@ impl IndexKind {
     /// names.
     pub fn is_radix(self) -> bool {
         #[cfg(feature = "papers")]
-        return self.root_kind() != dptree::KIND;
+        return ![dptree::KIND, recipe::masstree::KIND].contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]
         return true;
     }

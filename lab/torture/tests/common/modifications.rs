@@ -88,6 +88,20 @@ const INLINE: &[&str] = &[
     "inline leaf array of 64 B ->",
 ];
 
+/// Nodes and layers of P-Masstree come and go, and what a crash has left of that is mended.
+const MASSTREE: &[&str] = &[
+    "layer becomes a leaf",
+    "lower root of a layer",
+    "new layer",
+    "new root of a layer",
+    "removal of a layer",
+    "removal of a node",
+    "repair: separator put in",
+    "repair: split ended",
+    "split of a border",
+    "split of an inner node",
+];
+
 /// The phases of DPTree's merges, its log, and what an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
@@ -143,6 +157,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         }
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
+        IndexKind::Masstree => &[MASSTREE],
         // Its merges are counted in `dptree`.
         _ => &[],
     };

@@ -66,7 +66,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// What the heap's root directory calls a P-Masstree.
-const KIND: u32 = 7;
+pub const KIND: u32 = 8;
 
 /// The root of an index: the link to layer 0.
 #[repr(C)]
