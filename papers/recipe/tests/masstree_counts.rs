@@ -46,15 +46,27 @@ fn integers() {
 #[test]
 fn splits() {
     let rig = rig((0..13).map(|number| 2 * number));
-    assert_eq!(insert(&rig, 5), (3 + 1 + 1 + 3 + 2, 3 + 2 + 2), "seven of 13 move");
+    assert_eq!(
+        insert(&rig, 5),
+        (3 + 1 + 1 + 3 + 2, 3 + 2 + 2),
+        "seven of 13 move"
+    );
     assert_eq!(insert(&rig, 7), (2, 2));
     // Ascending keys leave the node full but for one, which moves.
     let rig = rig_of_ascending(13);
-    assert_eq!(insert(&rig, 13), (1 + 1 + 1 + 3 + 2, 3 + 2 + 2), "with a new root");
+    assert_eq!(
+        insert(&rig, 13),
+        (1 + 1 + 1 + 3 + 2, 3 + 2 + 2),
+        "with a new root"
+    );
     for number in 14..25 {
         assert_eq!(insert(&rig, number), (2, 2), "{number}");
     }
-    assert_eq!(insert(&rig, 25), (1 + 1 + 1 + 2 + 2, 3 + 2 + 2), "with a separator");
+    assert_eq!(
+        insert(&rig, 25),
+        (1 + 1 + 1 + 2 + 2, 3 + 2 + 2),
+        "with a separator"
+    );
 }
 
 fn rig_of_ascending(count: u64) -> Rig {
@@ -83,7 +95,11 @@ fn strings() {
     assert_eq!(text(&rig, "a long key"), (3, 2), "in the line of the kinds");
     assert_eq!(text(&rig, "b long key"), (4, 2));
     // Below the same slice: the border of the new layer, two leaves' links, the new leaf, and the entry's link.
-    assert_eq!(text(&rig, "a long kex"), (2 + 1, 2), "both end in the new layer: in place");
+    assert_eq!(
+        text(&rig, "a long kex"),
+        (2 + 1, 2),
+        "both end in the new layer: in place"
+    );
 }
 
 /// RECIPE Fig. 4c: at most 3 write-backs and 5 fences an insert of random integers; we take 3 at most.

@@ -63,7 +63,9 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     for count in [13, 38] {
         let (store, model) = filled((0..count).map(|number| 4 * number));
         let between = key(4 * (count - 13) + 9);
-        let images = images(&store, |index| assert!(index.insert(&between, b"between!").expect("room")));
+        let images = images(&store, |index| {
+            assert!(index.insert(&between, b"between!").expect("room"))
+        });
         assert!(images.len() > 10, "{}", images.len());
         for image in images {
             let store = open(image);
@@ -86,7 +88,9 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
 #[test]
 fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
     let (store, model) = filled(0..38);
-    let split = images(&store, |index| assert!(index.insert(&key(38), b"8 bytes!").expect("room")));
+    let split = images(&store, |index| {
+        assert!(index.insert(&key(38), b"8 bytes!").expect("room"))
+    });
     for image in split.into_iter().step_by(2) {
         let path = image.path().join("pool");
         let bytes = std::fs::read(&path).expect("read");
@@ -95,10 +99,17 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
             std::fs::write(&path, &bytes).expect("written");
             let folder = index::conformance::folder();
             std::fs::copy(&path, folder.path().join("pool")).expect("a copy");
-            let store = Rc::new(Store::<Masstree<Stepping>>::open_in(folder, Stepping::machine(Steps)));
+            let store = Rc::new(Store::<Masstree<Stepping>>::open_in(
+                folder,
+                Stepping::machine(Steps),
+            ));
             let there = |number: &u64| {
                 let guard = heap::pin();
-                store.index().get(&key(*number), &guard).expect("no error").is_some()
+                store
+                    .index()
+                    .get(&key(*number), &guard)
+                    .expect("no error")
+                    .is_some()
             };
             let mut left = model.clone();
             if there(&38) {
@@ -109,7 +120,9 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
             for &number in before {
                 store.remove(&mut left, &key(number));
             }
-            for image in images(&store, |index| assert!(index.remove(&key(last)).expect("no error"))) {
+            for image in images(&store, |index| {
+                assert!(index.remove(&key(last)).expect("no error"))
+            }) {
                 let store = open(image);
                 let mut left = decided(&store, &left, &key(last), b"8 bytes!");
                 store.compare(&left);
@@ -165,7 +178,9 @@ fn lengths_and_suffixes_are_not_read_apart() {
         threads.spawn(|| {
             for round in 0..30_000_usize {
                 let number = round * 7 % keys.len();
-                index.upsert(&keys[number], &value(number, round % 3 == 0)).expect("room");
+                index
+                    .upsert(&keys[number], &value(number, round % 3 == 0))
+                    .expect("room");
                 let other = (number + 1 + round % 4) % keys.len();
                 let _ = index.remove(&keys[other]).expect("no error");
             }
@@ -176,7 +191,10 @@ fn lengths_and_suffixes_are_not_read_apart() {
                 let guard = heap::pin();
                 if let Some(found) = index.get(key, &guard).expect("no error") {
                     assert!([8, 11].contains(&found.len()), "{key:?} is {found:?}");
-                    assert!(found.iter().all(|byte| *byte == b'0' + number as u8), "{key:?} is {found:?}");
+                    assert!(
+                        found.iter().all(|byte| *byte == b'0' + number as u8),
+                        "{key:?} is {found:?}"
+                    );
                 }
             }
         }
