@@ -87,9 +87,9 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
 /// sibling is lost, at any pair of steps.
 #[test]
 fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
-    let (store, model) = filled(0..38);
+    let (store, model) = filled(0..37);
     let split = images(&store, |index| {
-        assert!(index.insert(&key(38), b"8 bytes!").expect("room"))
+        assert!(index.insert(&key(37), b"8 bytes!").expect("room"))
     });
     for image in split.into_iter().step_by(2) {
         let path = image.path().join("pool");
