@@ -47,7 +47,8 @@ pub use prefetch::{prefetch, prefetch_range};
 pub use process::Process;
 pub use token::{
     Batch, Chunk, CommitWord, Contended, Draft, Durable, Erased, Fenced, Flushed, Joined, Lender,
-    LinkAndPersist, NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted, persist_scope,
+    LinkAndPersist, Marked, NonTemporal, PSlot, Persisted, Placed, Publication, Published, Uncounted,
+    persist_scope,
 };
 pub use tracing::{Trace, Tracing};
 pub use watched::Watched;

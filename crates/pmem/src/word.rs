@@ -15,7 +15,7 @@
 //!                   a multiple of 16                     mark: stored, perhaps not yet durable
 //! ```
 
-use crate::{Batch, Media, Persistent};
+use crate::{Batch, Media, PSlot, Persistent};
 use std::sync::atomic::AtomicU64;
 
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
@@ -207,7 +207,7 @@ impl PWord {
 /// stands names an arbitrary place: its use is bounds-checked, as of any link.
 #[repr(transparent)]
 #[derive(Debug, Default)]
-pub struct PEither(AtomicU64);
+pub struct PEither(PSlot);
 
 // SAFETY: one atomic word; any bits are valid.
 unsafe impl Persistent for PEither {
@@ -218,40 +218,40 @@ impl PEither {
     /// A word of a draft that holds a value.
     #[inline]
     pub const fn value(value: u64) -> PEither {
-        PEither(AtomicU64::new(value))
+        PEither(PSlot(AtomicU64::new(value)))
     }
 
     /// A word of a draft that holds a link to something that is durable.
     #[inline]
     pub const fn link(link: Link) -> PEither {
-        PEither(AtomicU64::new(link.bits()))
+        PEither(PSlot(AtomicU64::new(link.bits())))
     }
 
     /// All bits (acquire).
     #[inline]
     #[track_caller]
     pub fn load<M: Media>(&self, media: &M) -> u64 {
-        media.load(&self.0)
+        media.load(&self.0.0)
     }
 
     /// Says that nothing depends on what the caller has loaded from here, as [`PWord::disregard`] does.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
-        media.disregard(&self.0);
+        media.disregard(&self.0.0);
     }
 
     /// The link (acquire), where it holds one.
     #[inline]
     #[track_caller]
     pub fn load_link<M: Media>(&self, media: &M) -> Link {
-        Link::from_word(media.load(&self.0))
+        Link::from_word(media.load(&self.0.0))
     }
 
     /// Stores a value in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
-        batch.media().store(&self.0, value);
+        batch.media().store(&self.0.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
@@ -261,6 +261,18 @@ impl PEither {
     #[track_caller]
     pub fn store_link<M: Media>(&self, link: Link, batch: &Batch<'_, '_, M>) {
         self.store(link.bits(), batch);
+    }
+
+    /// The slot, where it holds a link or is to hold one: for publishing into it.
+    #[inline]
+    pub const fn slot(&self) -> &PSlot {
+        &self.0
+    }
+
+    /// The slot of a draft, for adopting into it.
+    #[inline]
+    pub const fn slot_mut(&mut self) -> &mut PSlot {
+        &mut self.0
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.

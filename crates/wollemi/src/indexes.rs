@@ -34,6 +34,9 @@ kind::indexes! {
     /// Trie of nodes of up to 32 entries wherever keys part: low, wide, compact (P-HOT, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Hot = index "hot", roots 9, recipe::hot::Hot<M>;
+    /// Trie of B-link trees by eight bytes of the key: dense integers, fast scans (P-Masstree, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    Masstree = index "masstree", roots 8, recipe::masstree::Masstree<M>;
     /// Radix tree of half-bytes, each change one 8-byte store (WORT, FAST 2017)
     #[cfg(feature = "papers")]
     Wort = index "wort", roots 3, wort::wort::Wort<M>;
@@ -89,7 +92,13 @@ impl IndexKind {
     /// names.
     pub fn is_radix(self) -> bool {
         #[cfg(feature = "papers")]
-        return ![dptree::KIND, recipe::clht::KIND, recipe::hot::KIND].contains(&self.root_kind());
+        return ![
+            dptree::KIND,
+            recipe::clht::KIND,
+            recipe::hot::KIND,
+            recipe::masstree::KIND,
+        ]
+        .contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]
         return true;
     }

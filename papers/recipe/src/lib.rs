@@ -1,5 +1,5 @@
-//! P-ART, P-CLHT and P-HOT, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The other two
-//! (P-BwTree, P-Masstree) do not exist here yet.
+//! P-ART, P-CLHT, P-HOT and P-Masstree, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The
+//! fifth, P-BwTree, does not exist here yet.
 //!
 //! RECIPE takes a concurrent index in DRAM whose reads tolerate what a writer leaves half done, and makes it
 //! crash-consistent: each store that others can see is made durable before the next, and where a write takes
@@ -8,8 +8,10 @@
 
 pub mod clht;
 pub mod hot;
+pub mod masstree;
 pub mod part;
 
 pub use clht::Clht;
 pub use hot::Hot;
+pub use masstree::Masstree;
 pub use part::Part;

@@ -113,6 +113,20 @@ const HOT: &[&str] = &[
     "remove: the last key",
 ];
 
+/// Nodes and layers of P-Masstree come and go, and what a crash has left of that is mended.
+const MASSTREE: &[&str] = &[
+    "layer becomes a leaf",
+    "lower root of a layer",
+    "new layer",
+    "new root of a layer",
+    "removal of a layer",
+    "removal of a node",
+    "repair: separator put in",
+    "repair: split ended",
+    "split of a border",
+    "split of an inner node",
+];
+
 /// The phases of DPTree's merges, its log, and what an opening finds.
 pub const DPTREE: &[&str] = &[
     "in place: removal",
@@ -170,6 +184,7 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         IndexKind::Wort => &[WORT],
         IndexKind::Clht => &[TABLES],
         IndexKind::Hot => &[HOT],
+        IndexKind::Masstree => &[MASSTREE],
         // Its merges are counted in `dptree`.
         _ => &[],
     };
