@@ -95,6 +95,17 @@ impl<'g> DirectoryRef<'g> {
     }
 }
 
+/// A slot of the directory at `link`; the root has one.
+#[inline]
+pub(super) fn slot<M: Media>(heap: &Access<M>, link: Link, at: usize) -> Result<&PSlot, Fault> {
+    let fault = || damaged("directory of a P-CLHT", link);
+    let first = link
+        .offset()
+        .and_then(|offset| Offset::new(offset.get() + HEAD as u64));
+    let slots = heap.slice::<PSlot>(first.ok_or_else(fault)?, at + 1)?;
+    slots.get(at).ok_or_else(fault)
+}
+
 /// Writes a directory whose slots lead to these; the root has the one slot.
 pub(super) fn draft<'e, 'h, M: Media>(
     heap: &'h Heap<M>,

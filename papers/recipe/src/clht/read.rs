@@ -1,8 +1,9 @@
 //! Reads: no locks, no waiting (RECIPE §6.2).
 
 use super::bucket::{Bucket, Wanted};
-use super::segment::{SegmentRef, home};
-use super::{Clht, damaged};
+use super::directory::{self, DEEPEST};
+use super::locate::below;
+use super::{Clht, damaged, segment, tag};
 use index::Value;
 use pmem::{Fault, LINE, Link, Media, prefetch};
 
@@ -10,15 +11,21 @@ use pmem::{Fault, LINE, Link, Media, prefetch};
 const GROUP: usize = 32;
 
 impl<M: Media> Clht<M> {
-    /// The home bucket for a hash; `None` where there is no table.
+    /// The home bucket for a hash; `None` where there is no table. As [`locate`](Clht::locate), without note of the way.
     #[inline]
     pub(super) fn bucket(&self, hash: u64) -> Result<Option<&Bucket>, Fault> {
-        let place = self.locate(hash)?;
-        if place.link.is_null() {
-            return Ok(None);
+        let (media, mut rest) = (self.heap.media(), hash);
+        let mut link = directory::slot(&self.heap, self.root, 0)?.load(media);
+        for _ in 0..=DEEPEST {
+            if link.tag() != tag::DIRECTORY {
+                let bucket = || segment::bucket(&self.heap, link, rest);
+                return (!link.is_null()).then(bucket).transpose();
+            }
+            let at;
+            (at, rest) = below(rest);
+            link = directory::slot(&self.heap, link, at)?.load(media);
         }
-        let segment = SegmentRef::at(&self.heap, place.link)?;
-        Ok(Some(&segment.buckets[home(place.rest, segment.buckets.len())]))
+        Err(damaged("a directory below the last", link))
     }
 
     /// The key's value.

@@ -110,6 +110,18 @@ pub(super) fn home(rest: u64, buckets: usize) -> usize {
     (u128::from(rest) * buckets as u128 >> 64) as usize
 }
 
+/// The home bucket, in the table at `link`, for what is left of a hash.
+#[inline]
+pub(super) fn bucket<M: Media>(heap: &Access<M>, link: Link, rest: u64) -> Result<&Bucket, Fault> {
+    let fault = || damaged("table of a P-CLHT", link);
+    let number = home(rest, (link.bits() >> 48) as usize);
+    let place = link
+        .offset()
+        .filter(|_| is_segment(link))
+        .and_then(|offset| Offset::new(offset.get() + ((1 + number) * LINE) as u64));
+    heap.at(place.ok_or_else(fault)?)
+}
+
 impl<'g> SegmentRef<'g> {
     /// The table at `link`.
     #[inline]
