@@ -8,8 +8,8 @@
 //! Inline leaf arrays, which are not the paper's, are off here; what they cost is counted in `inline.rs`.
 
 use index::conformance::{Cost, Costs};
-use index::{Index, OnHeap};
-use pmem::{Counting, LINE, NonTemporal};
+use index::Index;
+use pmem::{Counting, Counts, LINE, NonTemporal};
 use std::ops::Deref;
 use wollemi_roart::{
     Raw, Roart, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes, WithoutSmp,
