@@ -1,4 +1,4 @@
-//! Maps: the named, ordered collections of a database.
+//! Maps: the named collections of a database.
 
 use crate::write::journal::Durability;
 use crate::write::traffic::{Alive, MapIndex};
@@ -6,7 +6,8 @@ use crate::{Error, IndexKind};
 use index::{Action, CompareAndSwap, Edit, Index, Insert, Remove, Update, Upsert};
 use std::sync::Arc;
 
-/// An ordered map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB.
+/// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the keys'
+/// bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
 ///
 /// A map may be used from many threads at once; a clone is another handle to the same map. Every operation is
 /// atomic, and durable at the pool's level when it returns: what it has acknowledged, reads included, survives a

@@ -27,13 +27,14 @@
 
 use crate::db::Maps;
 use crate::disk::manifest::{Manifest, MapRuns, Run};
+use crate::disk::replay::index_kind;
 use crate::disk::run::RunWriter;
 use crate::files_error::FilesError;
 use crate::report::Checkpoint;
 use crate::{Error, Media};
 use index::{Direction, Index};
 use log::{Change, Disk, Log, Lsn};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +83,7 @@ struct MapDelta {
     made: Option<String>,
     /// Whether what was there before is gone.
     dropped: bool,
-    entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    entries: HashMap<Vec<u8>, Option<Vec<u8>>>,
 }
 
 /// What a record of the log says of a map.
@@ -262,13 +263,18 @@ impl<D: Disk> Checkpoints<D> {
                 // It was made and dropped, or dropped alone.
                 (None, None) => continue,
             };
+            let order = index_kind(&map.index)?.order();
             let level = map.runs.iter().map(|run| run.level + 1).max().unwrap_or(0);
             let mut runs = Runs::new(self, (&map.name, &map.index), level);
-            for (key, value) in &delta.entries {
-                // What nothing lies below needs no word that it is gone.
-                if value.is_some() || level > 0 {
-                    runs.entry(key, value.as_deref(), &mut new.next_run)?;
-                }
+            // What nothing lies below needs no word that it is gone.
+            let entries = delta
+                .entries
+                .into_iter()
+                .filter(|(_, value)| value.is_some() || level > 0);
+            let mut entries: Vec<_> = entries.collect();
+            entries.sort_unstable_by(|(a, _), (b, _)| order.compare(a, b));
+            for (key, value) in &entries {
+                runs.entry(key, value.as_deref(), &mut new.next_run)?;
             }
             let added = runs.finish()?.runs;
             map.runs.extend(added);
@@ -376,11 +382,11 @@ fn visit_batch<D: Disk>(
         last = Some(key.to_vec());
         ControlFlow::Break(())
     };
-    index.scan(lower, Bound::Unbounded, Direction::Forward, &guard, visit)?;
+    index.walk(lower, Bound::Unbounded, Direction::Forward, &guard, visit)?;
     match failed {
         Some(error) => Err(error.into()),
         None => Ok(last
-            .map(|last| index::behind(&last, lower, Direction::Forward))
+            .map(|last| index::behind(index.order(), &last, lower, Direction::Forward))
             .transpose()?),
     }
 }

@@ -5,12 +5,13 @@ use crate::disk::manifest::{MapRuns, Run};
 use crate::disk::rebuild::{Progress, STRIDE};
 use crate::disk::run::RunReader;
 use crate::files_error::FilesError;
-use index::{Error, Pair, Pairs};
+use index::{Error, Order, Pair, Pairs};
 use log::Disk;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The entries of a map in key order, from a key on and up to another.
+/// The entries of a map in its index's order, from a key on and up to another.
 pub(crate) struct Merged<'m, D: Disk> {
+    order: Order,
     levels: Vec<Level<'m, D>>,
     until: Option<&'m [u8]>,
     /// Why it has stopped.
@@ -39,6 +40,7 @@ impl<'m, D: Disk> Merged<'m, D> {
     /// those runs of the lowest level that may have such entries.
     pub fn new(
         disk: &'m D,
+        order: Order,
         map: &'m MapRuns,
         full: &'m [Run],
         (from, until): (&[u8], Option<&'m [u8]>),
@@ -65,12 +67,13 @@ impl<'m, D: Disk> Merged<'m, D> {
                 has_ended: false,
             };
             level.advance()?;
-            while !level.has_ended && *level.key < *from {
+            while !level.has_ended && order.compare(&level.key, from).is_lt() {
                 level.advance()?;
             }
             Ok(level)
         });
         Ok(Merged {
+            order,
             levels: levels.collect::<Result<_, FilesError>>()?,
             until,
             failed: None,
@@ -97,10 +100,14 @@ impl<'m, D: Disk> Merged<'m, D> {
                 .enumerate()
                 .filter(|(_, level)| !level.has_ended);
             // Of several with the same key the latest.
-            let Some((first, level)) = ahead.min_by(|(a, x), (b, y)| x.key.cmp(&y.key).then(b.cmp(a))) else {
+            let first = ahead.min_by(|(a, x), (b, y)| self.order.compare(&x.key, &y.key).then(b.cmp(a)));
+            let Some((first, level)) = first else {
                 return Ok(false);
             };
-            if self.until.is_some_and(|until| until <= &*level.key) {
+            if self
+                .until
+                .is_some_and(|until| self.order.compare(until, &level.key).is_le())
+            {
                 return Ok(false);
             }
             self.current = Some(first);

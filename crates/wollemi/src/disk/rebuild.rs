@@ -104,7 +104,14 @@ fn build_map<M: Media, D: Disk>(
     let mut sources = Vec::new();
     for (i, (from, runs)) in groups.iter().enumerate() {
         let until = groups.get(i + 1).map(|(until, _)| &**until);
-        sources.push(Merged::new(disk, map, runs, (from, until), progress)?);
+        sources.push(Merged::new(
+            disk,
+            kind.order(),
+            map,
+            runs,
+            (from, until),
+            progress,
+        )?);
     }
     let starts = groups.iter().skip(1).map(|(from, _)| &**from);
     let (first, others) = sources.split_at_mut(1);

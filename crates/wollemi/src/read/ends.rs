@@ -20,7 +20,7 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a damaged pool.
+    /// [`Error::Index`] for a damaged pool, and where the index has [no order](crate::IndexKind::is_ordered).
     pub fn first(&self) -> Result<Option<Entry>, Error> {
         self.end(Direction::Forward)
     }
@@ -29,12 +29,13 @@ impl Map {
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] for a damaged pool.
+    /// As [`first`](Map::first).
     pub fn last(&self) -> Result<Option<Entry>, Error> {
         self.end(Direction::Reverse)
     }
 
     fn end(&self, direction: Direction) -> Result<Option<Entry>, Error> {
+        self.index.order().require_keys()?;
         let read = Read::some(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
         Ok(read.entries.into_iter().next())
     }

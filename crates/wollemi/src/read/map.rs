@@ -53,12 +53,14 @@ impl Map {
         ))
     }
 
-    /// All entries in key order, copied a batch at a time.
+    /// All entries in key order, copied a batch at a time; where the index has [no order](crate::IndexKind::is_ordered), in
+    /// one of its own.
     pub fn iter(&self) -> Iter {
         self.range(..)
     }
 
-    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range.
+    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range. The first entry is
+    /// an error where the index has [no order](crate::IndexKind::is_ordered).
     ///
     /// ```
     /// let map = wollemi::Db::anonymous()?.map("letters")?;
@@ -95,7 +97,7 @@ impl Map {
             let (mut batch, mut last) = (0, Vec::new());
             let lower = from.as_ref().map(Vec::as_slice);
             let guard = heap::pin();
-            self.index.scan(
+            self.index.walk(
                 lower,
                 Bound::Unbounded,
                 index::Direction::Forward,
@@ -113,7 +115,7 @@ impl Map {
             if batch < BATCH {
                 return Ok(total);
             }
-            from = index::behind(&last, lower, index::Direction::Forward)?;
+            from = index::behind(self.index.order(), &last, lower, index::Direction::Forward)?;
         }
     }
 

@@ -171,7 +171,8 @@ impl View {
             .bare()
             .get(key, &guard)?
             .map(|value| value.to_vec());
-        let noted = self.moment.kept.of(self.map.name(), key);
+        let place = self.map.index.order().place(key);
+        let noted = self.moment.kept.of(self.map.name(), &place);
         self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
@@ -184,17 +185,18 @@ impl View {
         Ok(self.get(key)?.is_some())
     }
 
-    /// All entries in key order.
+    /// All entries, in key order, or in that of an index [without one](IndexKind::is_ordered).
     pub fn iter(&self) -> ViewIter {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range.
+    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index has
+    /// [no order](IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> ViewIter {
         let (lower, upper) = keys.bounds();
         ViewIter {
             view: self.clone(),
-            ahead: ReadAhead::new(lower, upper),
+            ahead: ReadAhead::new(self.map.index.order(), lower, upper),
             outgrown: false,
         }
     }
@@ -214,25 +216,30 @@ impl View {
             entries,
         } = batch;
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+        let order = self.map.index.order();
         loop {
             let bounds = (
                 lower.as_ref().map(Vec::as_slice),
                 upper.as_ref().map(Vec::as_slice),
             );
-            if !merge::ordered(bounds) {
+            if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
             let mut read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
-            let (notes, more) = self.moment.kept.some(self.map.name(), covered, direction);
+            let places = (
+                covered.0.map(|key| order.place(key)),
+                covered.1.map(|key| order.place(key)),
+            );
+            let (notes, more) = self.moment.kept.some(self.map.name(), places, direction);
             let mut reached = read.reached();
             if let Some((last, _)) = notes.last().filter(|_| more) {
                 // What lies behind the last of these notes is read again, with the notes there.
                 let found = &mut read.entries;
-                found.truncate(found.partition_point(|(key, _)| !merge::comes_first(last, key, direction)));
+                found.truncate(found.partition_point(|(key, _)| !order.comes_first(last, key, direction)));
                 reached = Some(last.clone());
             }
-            merge::merge(read.entries, notes, direction, entries);
+            merge::merge(read.entries, notes, order, direction, entries);
             match (reached, direction) {
                 (None, _) => return Ok(false),
                 (Some(_), _) if !entries.is_empty() => return Ok(true),

@@ -32,8 +32,8 @@ impl Map {
     /// # Errors
     ///
     /// [`Error::Conflict`] where other writers changed the end of the map during each of the tries of the default
-    /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read. The entry is still
-    /// there.
+    /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read, and where
+    /// the index has [no order](crate::IndexKind::is_ordered). The entry is still there.
     pub fn pop_first(&self) -> Result<Option<Entry>, Error> {
         self.pop(Direction::Forward, &|_| Ok(()))
     }
@@ -54,6 +54,7 @@ impl Map {
         direction: Direction,
         check: &dyn Fn(&Entry) -> Result<(), Error>,
     ) -> Result<Option<Entry>, Error> {
+        self.index.order().require_keys()?;
         let mut popped = Ok(None);
         self.index.commit(&mut || {
             let all = (Bound::Unbounded, Bound::Unbounded);

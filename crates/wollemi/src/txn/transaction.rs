@@ -241,9 +241,10 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`]
+    /// [`Error::OtherDatabase`]; [`Error::Index`] where the map's index has [no order](crate::IndexKind::is_ordered).
     pub fn range(&self, map: &Map, keys: impl KeyRange) -> Result<TransactionRange<'_>, Error> {
         self.store.refuse_if_foreign(&*map.index)?;
+        map.index.order().require_keys()?;
         let (lower, upper) = keys.bounds();
         let changes = self.changes.of(map);
         Ok(TransactionRange::new(map, lower, upper, changes, &self.reads))

@@ -13,7 +13,7 @@ use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
 use crate::write::traffic::{MapIndex, Recording, Traffic};
 use heap::Guard;
-use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
+use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Still, Value, Visit};
 use log::Lsn;
 use pmem::Media;
 use std::ops::{Bound, ControlFlow};
@@ -168,7 +168,10 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
             ..
         } = &*self.store.traffic;
         let write = |edit: &mut dyn Edit| match befores.are_kept() {
-            true => self.index.write(key, &mut befores.keeping(&self.name, key, edit)),
+            true => self.index.write(
+                key,
+                &mut befores.keeping(&self.name, self.index.order(), key, edit),
+            ),
             false => self.index.write(key, edit),
         };
         let action = match (journal.get(), recording) {
@@ -295,6 +298,22 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
     ) -> Result<(), Error> {
         self.index.scan(lower, upper, direction, guard, visit)?;
         // The gaps between the keys that were visited count, too.
+        self.store.traffic.settle_all()
+    }
+
+    fn order(&self) -> Order {
+        self.index.order()
+    }
+
+    fn walk<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.index.walk(lower, upper, direction, guard, visit)?;
         self.store.traffic.settle_all()
     }
 
