@@ -33,6 +33,7 @@ pub(crate) mod word;
 
 pub(crate) use build::{Fill, Image, draft_inline};
 pub(crate) use check::fault;
+pub(crate) use shape::LARGEST_CAPACITY;
 pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
 
 use art::{damaged, prefetch};

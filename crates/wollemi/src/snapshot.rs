@@ -89,6 +89,7 @@ impl<M: Media> Snapshot<M> {
         }
         Ok(View {
             map: map.clone(),
+            made_since: self.maps.iter().all(|info| info.name != map.name()),
             moment: self.moment.clone(),
         })
     }
@@ -121,6 +122,8 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
+    /// Whether there was no such map: it is empty then, though nobody notes what it held before it was built.
+    made_since: bool,
     moment: Arc<Moment>,
 }
 
@@ -138,6 +141,9 @@ impl View {
     /// What the key held, copied.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
+        if self.made_since {
+            return Ok(None);
+        }
         // In this order: see `befores`.
         let now = self.map.get(key)?;
         let noted = self.moment.kept.of(self.map.name(), key);
@@ -182,6 +188,9 @@ impl View {
             limit,
             entries,
         } = batch;
+        if self.made_since {
+            return Ok(false);
+        }
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
         loop {
             let bounds = (
