@@ -6,7 +6,7 @@
 use crate::array::MOST;
 use crate::inline::LARGEST_CAPACITY;
 use crate::node::{draft_node, draft_root};
-use crate::subtree::{Built, Member, Subtrees};
+use crate::subtree::{Built, Member, Subtrees, pair_of};
 use crate::writer::skip_between;
 use crate::{Roart, Variant, access, root_tag, tracer};
 use art::{Byte, Child, Children, Group, Layout, Spot};
@@ -21,15 +21,16 @@ struct Leaves<V>(PhantomData<V>);
 impl<V: Variant> Layout for Leaves<V> {
     type Digit = Byte;
 
-    const MOST: usize = if V::INLINE {
-        LARGEST_CAPACITY
-    } else if V::LC {
-        MOST
-    } else {
-        1
-    };
-
     const ROOT_IS_NODE: bool = true;
+
+    #[inline]
+    fn most(key: &[u8], value: &[u8]) -> usize {
+        match V::LC {
+            true if V::INLINE && pair_of(key, value).is_some() => LARGEST_CAPACITY,
+            true => MOST,
+            false => 1,
+        }
+    }
 
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,

@@ -141,16 +141,13 @@ impl View {
     /// What the key held, copied.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
-        if self.made_since {
-            return Ok(None);
-        }
         // In this order: see `befores`.
         let now = self.map.get(key)?;
         let noted = self.moment.kept.of(self.map.name(), key);
         self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
-            None => now,
+            None => now.filter(|_| !self.made_since),
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! I1 `open` are the nodes on the way of the last key, from the top down; each has the children that are complete.
 //! I2 Behind the last of them, in the *open slot* (the one of the last key's digit), are either pairs that nothing has
-//!    been built of yet (`bunch`, at most [`Layout::MOST`]), or one object that is complete (`built`), or nothing.
+//!    been built of yet (`bunch`, no more than [may](Layout::most) hang there), or one object that is complete (`built`), or nothing.
 //! I3 A node whose string begins a *border*, the first key that may be in this or in the next part of a build, may get
 //!    children from the part beside it. So neither it nor what hangs from it is finished here: that is told as
 //!    [`Item`]s, of which a builder without borders makes the top of the tree.
@@ -56,6 +56,8 @@ pub(super) struct Builder<'b, 'e, 'h, 'm, L: Layout, M: Media> {
     borders: Borders<'b>,
     open: Vec<Open<'e, 'h>>,
     bunch: Bunch,
+    /// How many pairs the bunch may have, or more where it is empty.
+    most: usize,
     built: Option<Child<'e, 'h>>,
     /// The last key.
     key: Option<Vec<u8>>,
@@ -75,6 +77,7 @@ impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
             borders,
             open: root.into_iter().collect(),
             bunch: Bunch::default(),
+            most: usize::MAX,
             built: None,
             key: None,
             items: Vec::new(),
@@ -98,10 +101,14 @@ impl<'b, 'e, 'h, 'm, L: Layout, M: Media> Builder<'b, 'e, 'h, 'm, L, M> {
             self.built = Some(leaf);
         } else {
             self.turn(key)?;
+            if self.bunch.is_empty() {
+                self.most = usize::MAX;
+            }
+            self.most = self.most.min(L::most(key, value));
             self.bunch.push(key, value);
         }
         self.pass(key);
-        if self.bunch.len() > L::MOST {
+        while self.bunch.len() > self.most {
             self.part(None)?;
         }
         Ok(())

@@ -33,11 +33,11 @@ pub trait Layout {
     /// What a node branches on.
     type Digit: Digit;
 
-    /// The most pairs that [`group`](Layout::group) is given.
-    const MOST: usize;
-
     /// Whether the root is a node of level 0, rather than an object from which one thing hangs.
     const ROOT_IS_NODE: bool;
+
+    /// How many pairs may hang from one slot without a node, if this is one of them. Of several the least counts.
+    fn most(key: &[u8], value: &[u8]) -> usize;
 
     /// A leaf for a pair.
     ///
@@ -246,9 +246,12 @@ pub trait Grown: Design {
 impl<D: Grown> Layout for D {
     type Digit = D::Digit;
 
-    const MOST: usize = 1;
-
     const ROOT_IS_NODE: bool = D::Root::OBJECT.is_none();
+
+    #[inline(always)]
+    fn most(_key: &[u8], _value: &[u8]) -> usize {
+        1
+    }
 
     fn group<'e, 'h, M: Media>(
         heap: &'h Access<M>,
