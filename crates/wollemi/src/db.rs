@@ -12,7 +12,7 @@ use crate::{Error, Hardware, IndexKind, Level, MAX_NAME, Map, Media};
 use index::Faults;
 use log::{Disk, Log, Lsn};
 use pmem::Pool;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -75,8 +75,21 @@ impl<M: Media> Clone for Maps<M> {
     }
 }
 
-/// The maps that somebody holds: two handles to one map share its index.
-type Held = HashMap<String, (IndexKind, Weak<dyn MapIndex>)>;
+/// The maps that somebody holds, or builds.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Two handles to one map share its index.
+    maps: HashMap<String, (IndexKind, Weak<dyn MapIndex>)>,
+    /// Names of maps that are not there before they are built.
+    pub(crate) building: HashSet<String>,
+}
+
+impl Held {
+    /// A map that nobody held before.
+    pub fn hold(&mut self, name: &str, kind: IndexKind, index: &Arc<dyn MapIndex>) {
+        self.maps.insert(name.to_owned(), (kind, Arc::downgrade(index)));
+    }
+}
 
 /// What a map was opened as, and its index.
 type Found = (IndexKind, Arc<dyn MapIndex>);
@@ -121,7 +134,11 @@ impl<M: Media> Db<M> {
         }
     }
 
-    fn handle(&self, (kind, index): (IndexKind, Arc<dyn MapIndex>)) -> Map {
+    pub(crate) fn maps_held(&self) -> &Maps<M> {
+        &self.inner.maps
+    }
+
+    pub(crate) fn handle(&self, (kind, index): (IndexKind, Arc<dyn MapIndex>)) -> Map {
         Map::new(
             kind,
             index,
@@ -172,11 +189,14 @@ impl<M: Media> Db<M> {
         if let Some(found) = self.inner.maps.find_in(&mut held, name, wanted)? {
             return Ok(self.handle(found));
         }
+        if held.building.contains(name) {
+            return Err(Error::MapExists(name.to_owned()));
+        }
         let kind = wanted.unwrap_or(self.inner.index);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
         let _guard = heap::pin();
         let index = self.store().create(name, kind)?;
-        held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
+        held.hold(name, kind, &index);
         Ok(self.handle((kind, index)))
     }
 
@@ -207,11 +227,14 @@ impl<M: Media> Db<M> {
         let kept_away = self.inner.maps.walked.keep_away(name);
         let unlinked = {
             let mut held = self.inner.maps.held();
-            if let Some((_, index)) = held.get(name) {
+            if held.building.contains(name) {
+                return Ok(false);
+            }
+            if let Some((_, index)) = held.maps.get(name) {
                 if index.strong_count() > 0 {
                     return Err(Error::MapInUse(name.to_owned()));
                 }
-                held.remove(name);
+                held.maps.remove(name);
             }
             self.store().traffic.with_log_room(|| self.store().unlink(name))?
         };
@@ -224,6 +247,11 @@ impl<M: Media> Db<M> {
         Ok(settled.map(|()| true)?)
     }
 
+    /// The index of maps that are made without a word about it.
+    pub(crate) fn new_maps(&self) -> IndexKind {
+        self.inner.index
+    }
+
     pub(crate) fn store(&self) -> &Store<M> {
         &self.inner.maps.store
     }
@@ -234,6 +262,7 @@ impl<M: Media> Db<M> {
             .inner
             .maps
             .held()
+            .maps
             .iter()
             .filter_map(|(name, (_, index))| Some((name.clone(), index.upgrade()?)))
             .collect();
@@ -338,8 +367,7 @@ impl<M: Media> Db<M> {
     #[cfg(feature = "doubles")]
     pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
         let kind = self.inner.index;
-        let mut held = self.inner.maps.held();
-        held.insert(name.to_owned(), (kind, Arc::downgrade(index)));
+        self.inner.maps.held().hold(name, kind, index);
         self.handle((kind, index.clone()))
     }
 
@@ -457,7 +485,7 @@ impl<M: Media> Maps<M> {
         self.find_in(&mut self.held(), name, wanted)
     }
 
-    fn find_in(
+    pub fn find_in(
         &self,
         held: &mut Held,
         name: &str,
@@ -466,7 +494,11 @@ impl<M: Media> Maps<M> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::MapName(name.len()));
         }
+        if held.building.contains(name) {
+            return Ok(None);
+        }
         let shared = held
+            .maps
             .get(name)
             .and_then(|(kind, index)| Some((*kind, index.upgrade()?)));
         if let Some((kind, index)) = shared {
@@ -476,12 +508,10 @@ impl<M: Media> Maps<M> {
             };
         }
         let found = self.store.open(name, wanted)?;
-        Ok(found.inspect(|(kind, index)| {
-            held.insert(name.to_owned(), (*kind, Arc::downgrade(index)));
-        }))
+        Ok(found.inspect(|(kind, index)| held.hold(name, *kind, index)))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere cannot leave the table half changed: each change is one insert or remove.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

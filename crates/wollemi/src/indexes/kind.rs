@@ -47,7 +47,7 @@ macro_rules! indexes {
         $kind:ident = $role:ident $name:literal, roots $roots:literal $(byte $byte:literal)?, $index:ty;
     )+) => {
         use heap::{Heap, Trace};
-        use index::OnHeap;
+        use index::{Bulk, OnHeap, Parts};
         use pmem::Media;
         use std::sync::Arc;
 
@@ -138,19 +138,21 @@ macro_rules! indexes {
                 }
             }
 
+            /// Builds one of sorted pairs under the root `name`, as [`Bulk::build`] does.
+            ///
+            /// # Errors
+            ///
+            /// As for [`Bulk::build`].
             pub fn build<M: Media, W: WithIndex>(
                 self,
                 heap: &Heap<M>,
                 name: &[u8],
-                parts: index::Parts<'_>,
+                parts: Parts<'_>,
                 then: W,
             ) -> Result<W::Out, index::Error> {
-                struct Boxed;
-                impl WithIndex for Boxed { type Out = Box<dyn index::Index>; fn with<I: index::Index + 'static>(self, i: I) -> Self::Out { Box::new(i) } }
-                let b = self.create(heap, name, Boxed)?;
-                parts.read(|mut r| { while let Some((k, v)) = r.next()? { b.upsert(k, v)?; } Ok::<_, index::Error>(()) })?.into_iter().collect::<Result<(), _>>()?;
-                drop(b);
-                self.open(heap, name, then)?.ok_or(index::Error::Stopped)
+                match self {
+                    $($(#[cfg($cfg)])? IndexKind::$kind => Ok(then.with(<$index as Bulk>::build(heap, name, parts)?)),)+
+                }
             }
 
             /// Opens the one under the root `name`; `None` if there is no such root.
