@@ -61,7 +61,6 @@ mod damaged;
 mod db;
 #[cfg(feature = "doubles")]
 mod doubles;
-mod edits;
 mod entry;
 mod error;
 mod expiry;
@@ -73,7 +72,6 @@ mod misuse;
 mod options;
 mod read;
 mod report;
-mod roots;
 mod txn;
 #[cfg(feature = "typed")]
 mod typed;
@@ -104,12 +102,12 @@ pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, S
 pub use txn::batch::Batch;
 pub use txn::overlay::{Overlay, Visit};
 pub use txn::range::TransactionRange;
-pub use txn::retry::Retry;
 pub use txn::transaction::Transaction;
 #[cfg(feature = "typed")]
 pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
 #[cfg(feature = "derive")]
 pub use wollemi_derive::Key;
+pub use write::retry::Retry;
 pub use write::watch::{Event, Watch};
 
 /// The README's example compiles.

@@ -57,8 +57,30 @@ impl Drop for Moment {
     }
 }
 
+impl<M: Media> Db<M> {
+    /// All maps as they are now, to be read while others write.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
+    pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
+        self.snapshot_within(u64::MAX)
+    }
+
+    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `most` bytes of memory for what is changed while
+    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and who reads it is told
+    /// [`Error::SnapshotOutgrown`].
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Db::snapshot).
+    pub fn snapshot_within(&self, most: u64) -> Result<Snapshot<M>, Error> {
+        Snapshot::new(self.clone(), most)
+    }
+}
+
 impl<M: Media> Snapshot<M> {
-    pub(crate) fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
+    fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
         let _closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;

@@ -246,7 +246,7 @@ impl Overlay {
         layers
             .flat_map(|Layer { map, changes, .. }| {
                 changes.into_iter().map(move |(key, value)| KeyState {
-                    map: map.clone(),
+                    map: map.index.clone(),
                     key,
                     value,
                 })

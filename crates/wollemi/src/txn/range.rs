@@ -123,7 +123,7 @@ impl Source<'_> {
         let ranges = &mut self.reads.borrow_mut().ranges;
         self.last = Some(ranges.len());
         ranges.push(RangeRead {
-            map: self.map.clone(),
+            map: self.map.index.clone(),
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
             entries,

@@ -1,6 +1,7 @@
 //! How often a transaction is run, and how long it pauses between two runs.
 
-use crate::Media;
+use crate::write::store::Store;
+use crate::{Error, Media};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
@@ -112,4 +113,28 @@ fn random() -> f64 {
     // The standard library seeds these hashers anew each time.
     let bits = RandomState::new().build_hasher().finish();
     (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl<M: Media> Store<M> {
+    /// Attempts something, and again where it ends in a conflict, as `retry` says. An attempt tells how it ended, and
+    /// what is returned if that was well, or in an error of its own.
+    pub fn retry<R, E: From<Error>>(
+        &self,
+        retry: &Retry,
+        mut attempt: impl FnMut() -> (Result<(), Error>, Result<R, E>),
+    ) -> Result<R, E> {
+        let mut tries = retry.start();
+        loop {
+            match attempt() {
+                (Err(Error::Conflict { map, key }), _) => {
+                    self.heap.media().comes_to("transaction: conflict");
+                    if !tries.wait(self.heap.media()) {
+                        return Err(Error::Conflict { map, key }.into());
+                    }
+                }
+                (Err(error), Ok(_)) => return Err(error.into()),
+                (_, result) => return result,
+            }
+        }
+    }
 }
