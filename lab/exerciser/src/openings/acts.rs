@@ -7,7 +7,7 @@ use crate::truth::Val;
 use crate::worker::{Wrong, differs};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-use wollemi::{Db, Error, IndexKind, RecoveryState};
+use wollemi::{Db, Error, IndexKind, Map, RecoveryState};
 
 /// Upper bound on waiting for a map that is in use by a check; beyond it the drop counts as hung.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,8 +106,12 @@ impl<'a> Actor<'a> {
                 rest,
                 of,
                 calls,
-            } => (0..calls).try_for_each(|_| {
-                let slot = self.random.pick(slots);
+            } => {
+                let map = |&slot: &usize| Ok((slot, self.db.map(&self.image.maps[slot].name).map_err(text)?));
+                let maps: Vec<(usize, Map)> = slots.iter().map(map).collect::<Result<_, Wrong>>()?;
+                (0..calls).try_for_each(|_| {
+                let (slot, map) = &maps[self.random.index(maps.len())];
+                let slot = *slot;
                 let count = self.image.maps[slot].keys.len();
                 let n = self.random.index(count) / of * of + rest;
                 if n < count { self.write(slot, n) } else { Ok(()) }
@@ -144,11 +148,10 @@ impl<'a> Actor<'a> {
         Ok(())
     }
 
-    fn write(&mut self, slot: usize, n: usize) -> Result<(), Wrong> {
+    fn write(&mut self, map: &Map, slot: usize, n: usize) -> Result<(), Wrong> {
         let plan = &self.image.maps[slot];
         let key = &plan.keys[n];
         let wrong = |what: &str, wrong: String| format!("{what} of key {n} of '{}': {wrong}", plan.name);
-        let map = self.db.map(&plan.name).map_err(text)?;
         let held = self.changes.values.get(&(slot, n));
         let held = held.map_or_else(|| Some(self.image.value(slot, n)), |value| *value);
         match self.random.below(4) {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use wollemi::{Db, IndexKind, Options};
 
 /// Keys of a map, small or large.
-const SIZES: [usize; 6] = [300, 2_000, 6_000, 12_000, 20_000, 30_000];
+const SIZES: [usize; 5] = [300, 2_000, 5_000, 10_000, 20_000];
 
 /// A map of the image.
 pub(super) struct MapPlan {

@@ -112,7 +112,7 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
         slots: kept.clone(),
         rest,
         of: writers,
-        calls: random.pick(&[100, 1_000, 5_000]),
+        calls: random.pick(&[100, 500, 2_000]),
     }));
     if random.one_in(2) {
         acts.push(Act::GiveBack);
