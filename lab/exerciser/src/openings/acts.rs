@@ -106,16 +106,7 @@ impl<'a> Actor<'a> {
                 rest,
                 of,
                 calls,
-            } => {
-                let map = |&slot: &usize| Ok((slot, self.db.map(&self.image.maps[slot].name).map_err(text)?));
-                let maps: Vec<(usize, Map)> = slots.iter().map(map).collect::<Result<_, Wrong>>()?;
-                (0..calls).try_for_each(|_| {
-                let (slot, map) = &maps[self.random.index(maps.len())];
-                let slot = *slot;
-                let count = self.image.maps[slot].keys.len();
-                let n = self.random.index(count) / of * of + rest;
-                if n < count { self.write(slot, n) } else { Ok(()) }
-            }),
+            } => self.write_some(slots, rest, of, calls),
             Act::Scratch { kind, keys } => self.scratch(kind, keys),
         }
     }
@@ -145,6 +136,20 @@ impl<'a> Actor<'a> {
             map.load(entries).map_err(text)?;
         }
         self.changes.dropped.insert(slot, anew.map(|(_, count)| count));
+        Ok(())
+    }
+
+    fn write_some(&mut self, slots: &[usize], rest: usize, of: usize, calls: usize) -> Result<(), Wrong> {
+        let map = |&slot: &usize| Ok((slot, self.db.map(&self.image.maps[slot].name).map_err(text)?));
+        let maps: Vec<(usize, Map)> = slots.iter().map(map).collect::<Result<_, Wrong>>()?;
+        for _ in 0..calls {
+            let (slot, map) = &maps[self.random.index(maps.len())];
+            let count = self.image.maps[*slot].keys.len();
+            let n = self.random.index(count) / of * of + rest;
+            if n < count {
+                self.write(map, *slot, n)?;
+            }
+        }
         Ok(())
     }
 
