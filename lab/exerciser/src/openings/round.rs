@@ -95,7 +95,14 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
     for i in (1..count).rev() {
         slots.swap(i, random.index(i + 1));
     }
-    let kept = slots.split_off(1 + random.index(count - 1));
+    // Half of the time as much as can be is dropped beside as little as can be that recovery traces: then a drop is likely
+    // to outlast the trace.
+    let kept: Vec<usize> = if random.one_in(2) {
+        slots.sort_by_key(|&slot| image.maps[slot].keys.len());
+        slots.drain(..1).collect()
+    } else {
+        slots.split_off(1 + random.index(count - 1))
+    };
     let mut acts: Vec<Act> = slots
         .into_iter()
         .map(|slot| Act::Drop {
@@ -106,7 +113,8 @@ fn draw(image: &Image, random: &mut Random) -> Vec<Act> {
             }),
         })
         .collect();
-    acts.push(Act::Recover(Duration::from_micros(random.below(3_000))));
+    let longest = random.pick(&[500, 3_000, 15_000]);
+    acts.push(Act::Recover(Duration::from_micros(random.below(longest))));
     let writers = 1 + random.index(2);
     acts.extend((0..writers).map(|rest| Act::Write {
         slots: kept.clone(),
