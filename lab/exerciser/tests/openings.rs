@@ -37,6 +37,8 @@ fn main() -> ExitCode {
             }
         };
     }
+    // As a test's harness says it, for who counts the tests of a run.
+    println!("running 1 test");
     let number = |name: &str, default| {
         let set = std::env::var(name).ok();
         set.map_or(default, |text| text.parse().expect("a number"))
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
         seed: number("WOLLEMI_SEED", 1),
         threads: number("WOLLEMI_THREADS", 0) as usize,
         kinds: kinds.collect(),
-        // The calls end it; the time does where the machine is busy.
+        // The openings end it; the time does where the machine is busy.
         budget: Duration::from_secs(number("WOLLEMI_SECONDS", 60)),
         calls: number("WOLLEMI_CALLS", 150_000),
         directory: directory.path().to_owned(),
