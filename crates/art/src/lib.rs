@@ -6,7 +6,8 @@
 //! *skip* (path compression).
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
-//! node (`kinds`), what nodes under construction link to (`build`), and what readers of a radix index do
+//! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
+//! bits (`partial`), and what readers of a radix index do
 //! whatever its design (`design`). In which order anything becomes durable is each index's own affair; only
 //! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
 //! leaf is hung where it was (`publish`).
@@ -15,7 +16,6 @@ pub mod bounds;
 mod build;
 mod bytes;
 mod check;
-mod checksum;
 mod compare;
 mod design;
 mod digit;
@@ -23,6 +23,7 @@ mod entry;
 mod kinds;
 mod leaf;
 mod multi_get;
+pub mod partial;
 mod place;
 mod publish;
 mod read;
@@ -34,11 +35,11 @@ mod tries;
 pub use build::{Child, Children};
 pub use bytes::{byte_at, bytes_like, index_word, named, naming, with_byte};
 pub use check::report;
-pub use checksum::checksum;
 pub use compare::{Shared, common_prefix, same};
 pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, LONG_SKIP, Tagged, child_tag, damaged, matching, same_object};
+pub use index::codec::checksum;
 pub use kinds::{Head, Inner, InnerRef, Kinds, draft_kind, draft_smallest};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
 pub use multi_get::{GROUP, Walks, address, prefetch_leaf, walk_together};

@@ -1,7 +1,7 @@
 //! The making of an index's root.
 
 use heap::{Error, Heap};
-use pmem::{Batch, Erased, Flushed, Lacks, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
 
 /// Makes what `draft` builds, an empty index of this kind, the root `name`: it is durable before its name leads to it.
 /// Beside the lines of the draft and what [`Heap::create_root`] costs, 1 fence.
@@ -21,15 +21,7 @@ pub unsafe fn create_root<'h, M: Media>(
 ) -> Result<Link, Error> {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let (root, tag) = draft(&batch)?;
-        heap.media().unmissed(
-            Lacks::Fence,
-            "a new index: the heap fences its root entry before the link too, which the tokens cannot show; once an index",
-        );
-        heap.media().unmissed(
-            Lacks::Order,
-            "a new index, and then its name: each must be durable before the link of the root entry, neither before the \
-             other",
-        );
+        heap.media().site("index: root object");
         let fenced = batch.fence();
         // SAFETY: the caller's promise.
         unsafe { heap.create_root(name, kind, root.persisted(&fenced), tag) }

@@ -6,10 +6,12 @@
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
 //! | `batches` | the embedded database: batches over maps of different indexes |
+//! | `forgiven` | persists that a hunt may forgive |
 //!
 //! The heap alone is a subject of the kit itself (`crashkit::blobs`).
 
 #[cfg(feature = "listed")]
 pub mod batches;
+pub mod forgiven;
 pub mod history;
 pub mod map;
