@@ -34,10 +34,22 @@ enum Way {
     Write,
     /// A copy into a shared mapping for each record, `fdatasync` for each group.
     Map,
+    /// The same, where the zeros were written in large pieces, so that the page cache may keep them in large folios.
+    MapLarge,
     /// A copy into memory for each record, one `pwritev2` with `RWF_DSYNC` for each group.
     Dsync,
     /// A copy into memory for each record, one write with `O_DIRECT | O_DSYNC` of whole blocks for each group.
     Direct,
+}
+
+impl Way {
+    /// Bytes of one write while the file is filled with zeros.
+    fn zeros(self) -> usize {
+        match self {
+            Way::Map => BLOCK,
+            _ => 1 << 20,
+        }
+    }
 }
 
 /// The file under test.
@@ -55,7 +67,7 @@ unsafe impl Sync for Target {}
 impl Target {
     fn new(directory: &Path, way: Way) -> Target {
         let path = directory.join(format!("raw-{way:?}"));
-        let zeros = vec![0; std::env::var("ZEROS").map_or(1 << 20, |text| text.parse().expect("bytes"))];
+        let zeros = vec![0; way.zeros()];
         let file = File::create(&path).expect("a file in the directory");
         for at in (0..FILE).step_by(zeros.len()) {
             pwrite(&file, &zeros, at as u64).expect("room for zeros");
@@ -71,7 +83,7 @@ impl Target {
         let null = std::ptr::null_mut();
         let bytes = match way {
             // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
-            Way::Map => unsafe { mmap(null, FILE, protection, MapFlags::SHARED, &file, 0) },
+            Way::Map | Way::MapLarge => unsafe { mmap(null, FILE, protection, MapFlags::SHARED, &file, 0) },
             // SAFETY: as above.
             _ => unsafe { mmap_anonymous(null, FILE, protection, MapFlags::PRIVATE) },
         };
@@ -86,7 +98,7 @@ impl Target {
             Way::Write => {
                 pwrite(&self.file, record, at as u64).expect("a write");
             }
-            Way::Map | Way::Dsync | Way::Direct => {
+            Way::Map | Way::MapLarge | Way::Dsync | Way::Direct => {
                 // SAFETY: `at + RECORD <= FILE`, as the caller skips what is left of the file.
                 let place = unsafe { self.bytes.add(at) };
                 // SAFETY: the caller has this place to itself.
@@ -98,7 +110,7 @@ impl Target {
     /// Makes `from..to` durable.
     fn sync(&self, from: u64, to: u64) {
         match self.way {
-            Way::Write | Way::Map => fdatasync(&self.file).expect("a working fdatasync"),
+            Way::Write | Way::Map | Way::MapLarge => fdatasync(&self.file).expect("a working fdatasync"),
             Way::Dsync => self.write_group(from, to, 1),
             Way::Direct => self.write_group(from, to, BLOCK),
         }
@@ -170,8 +182,32 @@ impl Group<'_> {
     }
 }
 
-/// Thousands of durable records a second, and records a sync.
-fn durable(target: &Target, threads: usize, each: usize, time: Duration) -> (f64, f64) {
+/// Bytes that the file's device has written, for whomever.
+fn device_bytes(target: &Target) -> u64 {
+    let device = rustix::fs::fstat(&target.file).expect("the file's status").st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let stat = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).unwrap_or_default();
+    let sectors = stat
+        .split_whitespace()
+        .nth(6)
+        .and_then(|field| field.parse::<u64>().ok());
+    sectors.unwrap_or(0) * 512
+}
+
+/// What a loop reached.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Thousands of records a second.
+    rate: f64,
+    /// Records of a group.
+    group: f64,
+    /// KiB that the device wrote for a group.
+    written: f64,
+}
+
+/// Appends, and waits after `each` records.
+fn durable(target: &Target, threads: usize, each: usize, time: Duration) -> Seen {
+    let written = device_bytes(target);
     let group = Group {
         target,
         end: Mutex::new(0),
@@ -198,8 +234,12 @@ fn durable(target: &Target, threads: usize, each: usize, time: Duration) -> (f64
         }
     });
     let records = records.into_inner() as f64;
-    let rate = records / started.elapsed().as_secs_f64() / 1e3;
-    (rate, records / group.syncs.into_inner() as f64)
+    let syncs = group.syncs.into_inner() as f64;
+    Seen {
+        rate: records / started.elapsed().as_secs_f64() / 1e3,
+        group: records / syncs,
+        written: (device_bytes(target) - written) as f64 / 1024.0 / syncs,
+    }
 }
 
 /// Nanoseconds of an append that nobody waits for, with one sync at the end of each pass over the file.
@@ -230,7 +270,7 @@ fn main() {
     };
     let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(1.0);
     let time = Duration::from_secs_f64(seconds / 3.0);
-    let ways = [Way::Write, Way::Map, Way::Dsync, Way::Direct];
+    let ways = [Way::Write, Way::Map, Way::MapLarge, Way::Dsync, Way::Direct];
     let targets: Vec<_> = ways
         .iter()
         .map(|&way| Target::new(Path::new(&directory), way))
@@ -240,13 +280,13 @@ fn main() {
         "way", "1 thread", "8 threads", "64 threads", "64 a commit", "no sync"
     );
     let cells = [(1, 1), (8, 1), (64, 1), (1, 64)];
-    let mut best = vec![[(0.0, 0.0); 4]; ways.len()];
+    let mut best = vec![[Seen::default(); 4]; ways.len()];
     let mut cost = vec![f64::MAX; ways.len()];
     for _round in 0..3 {
         for (column, (threads, each)) in cells.into_iter().enumerate() {
             for (row, target) in targets.iter().enumerate() {
                 let seen = durable(target, threads, each, time);
-                if seen.0 > best[row][column].0 {
+                if seen.rate > best[row][column].rate {
                     best[row][column] = seen;
                 }
             }
@@ -257,8 +297,11 @@ fn main() {
     }
     for ((way, cells), cost) in ways.iter().zip(&best).zip(&cost) {
         print!("{:8}", format!("{way:?}"));
-        for (rate, group) in cells {
-            print!(" {:>20}", format!("{rate:.1} k/s ({group:.1})"));
+        for seen in cells {
+            print!(
+                " {:>20}",
+                format!("{:.1}k {:.1} {:.0}K", seen.rate, seen.group, seen.written)
+            );
         }
         println!(" {:>9} ns", format!("{cost:.0}"));
     }

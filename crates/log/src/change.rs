@@ -39,7 +39,10 @@ pub enum Change<'a> {
 }
 
 /// Bytes of a change before its map's name.
-pub(crate) const CHANGE_HEADER: usize = 8;
+const CHANGE_HEADER: usize = 8;
+
+/// Bytes up to which a record is gathered before it is copied.
+pub(crate) const SMALL: usize = 512;
 
 const PUT: u8 = 1;
 const REMOVE: u8 = 2;
@@ -57,7 +60,7 @@ impl<'a> Change<'a> {
     }
 
     /// The change in bytes, in pieces that follow each other.
-    pub(crate) fn encode(&self) -> Result<Encoded<'a>, Error> {
+    fn encode(&self) -> Result<Encoded<'a>, Error> {
         let (kind, map, key, value) = self.parts();
         let map_len = u8::try_from(map.len()).map_err(|_| too_long("a map's name", map.len(), 0xff))?;
         let key_len = u16::try_from(key.len()).map_err(|_| too_long("a key", key.len(), 0xffff))?;
@@ -102,21 +105,42 @@ fn too_long(what: &'static str, bytes: usize, most: usize) -> Error {
 }
 
 /// A change in bytes.
-#[derive(Clone, Copy)]
-pub(crate) struct Encoded<'a> {
+struct Encoded<'a> {
     header: [u8; CHANGE_HEADER],
     map: &'a [u8],
     key: &'a [u8],
     value: &'a [u8],
 }
 
-impl Encoded<'_> {
-    pub(crate) fn len(&self) -> u64 {
-        (CHANGE_HEADER + self.map.len() + self.key.len() + self.value.len()) as u64
+/// A record's body: changes that can be encoded.
+pub(crate) struct Body<'a> {
+    changes: &'a [Change<'a>],
+    len: u64,
+}
+
+impl<'a> Body<'a> {
+    pub(crate) fn new(changes: &'a [Change<'a>]) -> Result<Body<'a>, Error> {
+        let mut len = 0;
+        for change in changes {
+            let encoded = change.encode()?;
+            len += (CHANGE_HEADER + encoded.map.len() + encoded.key.len() + encoded.value.len()) as u64;
+        }
+        Ok(Body { changes, len })
     }
 
-    pub(crate) fn pieces(&self) -> [&[u8]; 4] {
-        [&self.header, self.map, self.key, self.value]
+    /// In bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// The body's bytes, in pieces that follow each other.
+    pub(crate) fn each_piece(&self, mut put: impl FnMut(&[u8])) {
+        // `new` has encoded each of them.
+        for encoded in self.changes.iter().filter_map(|change| change.encode().ok()) {
+            for piece in [&encoded.header, encoded.map, encoded.key, encoded.value] {
+                put(piece);
+            }
+        }
     }
 }
 

@@ -43,6 +43,7 @@ pub trait Disk: Send + Sync + 'static {
     fn remove(&self, name: &str) -> Result<(), DiskError>;
 
     /// Makes creations, renames and removals durable.
+    #[track_caller]
     fn sync_dir(&self) -> Result<(), DiskError>;
 }
 
@@ -74,6 +75,7 @@ pub trait DiskFile: Send + Sync + 'static {
     fn map(&self, len: u64) -> Result<Self::Mapping, DiskError>;
 
     /// Makes the contents and the length durable (`fdatasync`): what was written by any handle or mapping before.
+    #[track_caller]
     fn sync(&self) -> Result<(), DiskError>;
 }
 
@@ -105,6 +107,14 @@ impl DiskError {
     pub fn is_full(&self) -> bool {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+
+    /// Whether the system had too little of something, so that the same may work later: room on the disk, memory, file
+    /// descriptors.
+    pub fn is_shortage(&self) -> bool {
+        use rustix::io::Errno;
+        let errno = Errno::from_io_error(&self.source);
+        self.is_full() || matches!(errno, Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE))
     }
 
     /// Whether there is no such file.

@@ -37,6 +37,23 @@ pub enum Error {
         /// What fits.
         most: usize,
     },
+    /// A setting is out of its range.
+    #[error(
+        "{what} of {bytes} bytes: it has {least} to {most} bytes, and a segment's size is a power of two"
+    )]
+    Setting {
+        /// The setting.
+        what: &'static str,
+        /// What was asked for.
+        bytes: u64,
+        /// The least.
+        least: u64,
+        /// The most.
+        most: u64,
+    },
+    /// It was opened 2^32 - 1 times.
+    #[error("the log can be opened no more often: restore a backup into a new database")]
+    Incarnations,
     /// A write or a sync of the log failed earlier, or now: the log takes nothing more until it is opened anew.
     #[error("the log takes no more records, since it failed: {0}; open the database again")]
     Failed(Arc<str>),

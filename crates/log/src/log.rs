@@ -1,185 +1,267 @@
-//! The log.
+//! The log itself: what its parts share. Each part has a file, see the crate's chapter.
 
-use crate::{Change, Changes, Disk, Error, Lsn, Options, Stats};
-use std::ops::Range;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::append::Tail;
+use crate::fragment::{Key, Kind};
+use crate::group::Group;
+use crate::keep::Kept;
+use crate::lsn::Geometry;
+use crate::make::Maker;
+use crate::segment::{self, Files, SIZES, Segment};
+use crate::stats::Counters;
+use crate::{Disk, DiskError, Error, Lsn, Options, Stats};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A write-ahead log over the files of a [`Disk`]. All calls may be made by many threads.
-pub struct Log<D: Disk>(D);
+pub struct Log<D: Disk> {
+    pub(crate) disk: Arc<D>,
+    pub(crate) id: u128,
+    pub(crate) key: Key,
+    pub(crate) geometry: Geometry,
+    pub(crate) options: Options,
+    pub(crate) ends: Ends,
+    pub(crate) tail: Mutex<Tail<MappingOf<D>>>,
+    pub(crate) group: Group,
+    /// The segments in use and those made ready, ascending.
+    pub(crate) segments: Mutex<VecDeque<Arc<SegmentOf<D>>>>,
+    pub(crate) maker: Mutex<Maker>,
+    pub(crate) kept: Kept,
+    pub(crate) counters: Counters,
+    failure: OnceLock<Arc<str>>,
+}
+
+/// A mapping of a disk's file.
+pub(crate) type MappingOf<D> = <<D as Disk>::File as crate::DiskFile>::Mapping;
+
+/// A segment on a disk.
+pub(crate) type SegmentOf<D> = Segment<<D as Disk>::File>;
+
+/// Where the log ends, and up to where it is durable: readers compare them after each read, so they share a line.
+#[repr(align(64))]
+pub(crate) struct Ends {
+    appended: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl Ends {
+    pub(crate) fn appended(&self) -> Lsn {
+        Lsn(self.appended.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_appended(&self, lsn: Lsn) {
+        self.appended.store(lsn.0, Ordering::Release);
+    }
+
+    pub(crate) fn set_durable(&self, lsn: Lsn) {
+        self.durable.store(lsn.0, Ordering::Release);
+    }
+}
+
+/// Where a log begins to be used: what its opening has found.
+pub(crate) struct Start<D: Disk> {
+    pub(crate) geometry: Geometry,
+    /// The end of the last record; all below is durable.
+    pub(crate) end: Lsn,
+    /// Records below are not needed.
+    pub(crate) begin: Lsn,
+    /// The incarnation of the last record.
+    pub(crate) incarnation: u32,
+    /// The segments in use. The next record goes into the last of them, or into one that is not made yet.
+    pub(crate) segments: VecDeque<Arc<SegmentOf<D>>>,
+    /// The mapping of the last one, if the next record goes there.
+    pub(crate) current: Option<(u64, MappingOf<D>)>,
+    pub(crate) spares: std::collections::BTreeSet<u64>,
+}
+
+/// Locks; a thread that panicked while it held the lock has left nothing half done that counts.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<D: Disk> fmt::Debug for Log<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Log");
+        fields
+            .field("appended", &self.appended())
+            .field("durable", &self.durable());
+        fields.finish_non_exhaustive()
+    }
+}
 
 impl<D: Disk> Log<D> {
     /// Creates a log, durable when this returns. `id` tells it from logs of other databases.
     ///
     /// # Errors
     ///
-    /// [`Error::Exists`], or what the disk said. What an attempt that a crash interrupted has left is no obstacle.
+    /// [`Error::Exists`] where files of a log are, be it that a crash interrupted its creation
+    /// ([`open`](Log::open) or [`remove`](Log::remove) it); settings that cannot be; or what the disk said.
     pub fn create(disk: Arc<D>, id: u128, options: Options) -> Result<Log<D>, Error> {
-        todo!()
+        let size = options.segment_size;
+        if !size.is_power_of_two() || !SIZES.contains(&size) {
+            return Err(Error::Setting {
+                what: "segment size",
+                bytes: size.into(),
+                least: (*SIZES.start()).into(),
+                most: (*SIZES.end()).into(),
+            });
+        }
+        let files = Files::list(&*disk)?;
+        if let Some(&number) = files.logs.first() {
+            return Err(Error::Exists {
+                file: segment::log_name(number),
+            });
+        }
+        for &number in &files.spares {
+            disk.remove(&segment::spare_name(number))?;
+        }
+        let first = Lsn(segment::HEADER);
+        let start = Start {
+            geometry: Geometry { segment_size: size },
+            end: first,
+            begin: first,
+            incarnation: 0,
+            segments: VecDeque::new(),
+            current: None,
+            spares: Default::default(),
+        };
+        Self::begin_incarnation(disk, id, options, start)
     }
 
-    /// Opens a log, which is whole and durable when this returns: all records from `needed.start` (the beginning of a
-    /// record, or the log's end) are checked, what a crash has left incomplete at the end is cut, and what was not known
-    /// to be durable is written and synced again. Segments below `needed.start` are dropped. A replay follows by
-    /// [`scan`](Log::scan).
+    /// Removes all files of a log, and makes that durable.
     ///
     /// # Errors
     ///
-    /// The log of another database, a missing segment, damage, an end before `needed.end`, or what the disk said.
-    /// Nothing has changed then but that spare segments may be gone.
-    pub fn open(disk: Arc<D>, id: u128, needed: Range<Lsn>, options: Options) -> Result<Log<D>, Error> {
-        todo!()
+    /// What the disk said.
+    pub fn remove(disk: &D) -> Result<(), Error> {
+        let files = Files::list(disk)?;
+        let logs = files.logs.iter().rev().map(|&number| segment::log_name(number));
+        let spares = files.spares.iter().map(|&number| segment::spare_name(number));
+        for name in logs.chain(spares) {
+            disk.remove(&name)?;
+        }
+        Ok(disk.sync_dir()?)
     }
 
-    /// Appends a record, whose changes count together or not at all, and returns its end. When this returns, the record
-    /// survives the end of the process; [`wait_durable`](Log::wait_durable) with the position makes sure that it
-    /// survives the loss of power. Never waits for the disk, but where a segment has to be made ready that nobody has
-    /// made ready ahead.
-    ///
-    /// # Errors
-    ///
-    /// See [`Error`]; nothing was appended.
-    pub fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
-        todo!()
-    }
-
-    /// Returns when everything below `lsn` is durable. The first thread that waits syncs for all that wait.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Failed`] if the sync failed, or one before it.
-    pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// Makes all that has been appended durable, and returns its end.
-    ///
-    /// # Errors
-    ///
-    /// As [`wait_durable`](Log::wait_durable).
-    pub fn sync(&self) -> Result<Lsn, Error> {
-        todo!()
+    /// Makes the log usable: the next incarnation's mark is durable before anything is appended.
+    pub(crate) fn begin_incarnation(
+        disk: Arc<D>,
+        id: u128,
+        options: Options,
+        start: Start<D>,
+    ) -> Result<Log<D>, Error> {
+        let least = 4 * start.geometry.size();
+        if !(least..=LIMIT_MAX).contains(&options.limit) {
+            return Err(Error::Setting {
+                what: "limit",
+                bytes: options.limit,
+                least,
+                most: LIMIT_MAX,
+            });
+        }
+        let Some(incarnation) = start.incarnation.checked_add(1) else {
+            return Err(Error::Incarnations);
+        };
+        let next = start
+            .segments
+            .back()
+            .map_or_else(|| start.geometry.segment(start.end), |segment| segment.number + 1);
+        let log = Log {
+            disk,
+            id,
+            key: Key::new(id),
+            geometry: start.geometry,
+            ends: Ends {
+                appended: AtomicU64::new(start.end.0),
+                durable: AtomicU64::new(start.end.0),
+            },
+            tail: Mutex::new(Tail::new(start.end, start.incarnation, start.current, next)),
+            group: Group::default(),
+            segments: Mutex::new(start.segments),
+            maker: Mutex::new(Maker { spares: start.spares }),
+            kept: Kept::new(start.begin),
+            counters: Counters::default(),
+            failure: OnceLock::new(),
+            options,
+        };
+        log.append_mark(Kind::Opened, incarnation)?;
+        log.sync()?;
+        Ok(log)
     }
 
     /// The end of the last record.
+    #[inline]
     pub fn appended(&self) -> Lsn {
-        todo!()
+        self.ends.appended()
     }
 
     /// Up to where all records are durable.
+    #[inline]
     pub fn durable(&self) -> Lsn {
-        todo!()
+        self.ends.durable()
     }
 
-    /// Whether all that has been appended is durable: two loads from one cache line.
+    /// Whether all that had been appended when this was called is durable: two loads from one cache line.
+    #[inline]
     pub fn is_settled(&self) -> bool {
-        todo!()
-    }
-
-    /// Where the oldest record begins that is kept.
-    pub fn begin(&self) -> Lsn {
-        todo!()
+        let appended = self.ends.appended();
+        self.ends.durable() >= appended
     }
 
     /// Why the log takes no more records, if it does not.
     pub fn failure(&self) -> Option<Arc<str>> {
-        todo!()
+        self.failure.get().cloned()
     }
 
-    /// The records of `range`, in order; `range.start` is the beginning of a record, `range.end` at most
-    /// [`appended`](Log::appended). Other threads may append meanwhile. What a living scan still needs is not dropped.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Position`].
-    pub fn scan(&self, range: Range<Lsn>) -> Result<Scan<D>, Error> {
-        todo!()
+    /// An error if the log has failed.
+    pub(crate) fn check_failed(&self) -> Result<(), Error> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(why) => Err(Error::Failed(why.clone())),
+        }
     }
 
-    /// Gives up all records below `lsn`, as far as they fill segments; their files are used again. The caller has made
-    /// durable what replaces them.
-    ///
-    /// # Errors
-    ///
-    /// What the disk said.
-    pub fn drop_below(&self, lsn: Lsn) -> Result<(), Error> {
-        todo!()
+    /// Ends the use of the log: nothing is known of what was not durable, and it is not tried again.
+    pub(crate) fn fail(&self, error: &DiskError) -> Error {
+        let why = self.failure.get_or_init(|| error.to_string().into());
+        self.kept.wake();
+        Error::Failed(why.clone())
     }
 
-    /// Bytes that can still be appended below the limit.
-    pub fn room(&self) -> u64 {
-        todo!()
-    }
-
-    /// Waits until `bytes` can be appended below the limit, at most for `timeout`; whether they can. Hold no lock that
-    /// a checkpoint needs: [`append`](Log::append) itself refuses and never waits for room.
-    pub fn wait_for_room(&self, bytes: u64, timeout: Duration) -> bool {
-        todo!()
-    }
-
-    /// Makes the next segment ready, if the present one is half full and it is not ready yet, so that no append has to
-    /// do it. Waiting threads and the [`Syncer`](crate::Syncer) call this themselves.
-    ///
-    /// # Errors
-    ///
-    /// What the disk said.
-    pub fn prepare(&self) -> Result<(), Error> {
-        todo!()
-    }
-
-    /// Syncs the log and notes at its end that nothing is missing, so that the next opening tells any damage from an
-    /// end.
+    /// Syncs the log and notes at its end that nothing is missing, so that the next opening tells damage of any record
+    /// from an end. The log can still be used.
     ///
     /// # Errors
     ///
     /// As [`sync`](Log::sync).
     pub fn close(&self) -> Result<(), Error> {
-        todo!()
+        self.sync()?;
+        let incarnation = lock(&self.tail).incarnation();
+        self.append_mark(Kind::Closed, incarnation)?;
+        self.sync()?;
+        Ok(())
     }
 
     /// What the log has done.
     pub fn stats(&self) -> Stats {
-        todo!()
+        let mut stats = Stats {
+            begin: self.begin(),
+            appended: self.appended(),
+            durable: self.durable(),
+            failure: self.failure.get().map(ToString::to_string),
+            ..Stats::default()
+        };
+        (stats.records, stats.bytes) = lock(&self.tail).totals();
+        self.group.count(&mut stats);
+        self.counters.count(&mut stats);
+        stats
     }
 }
 
-/// The records of a part of a log, in order.
-pub struct Scan<D: Disk>(D);
-
-/// A record of a log.
-#[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
-    /// Where it begins.
-    pub start: Lsn,
-    /// Where it ends: what [`Log::append`] returned.
-    pub end: Lsn,
-    /// What it says.
-    pub changes: Changes<'a>,
-}
-
-impl<D: Disk> Scan<D> {
-    /// The next record, borrowed from the scan's buffer.
-    ///
-    /// # Errors
-    ///
-    /// Damage, or what the disk said. The scan ends there.
-    #[expect(clippy::should_implement_trait, reason = "the record borrows from the scan")]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
-        todo!()
-    }
-}
-
-/// A thread that syncs what nobody waits for, within a bounded time.
-pub struct Syncer(());
-
-impl Syncer {
-    /// Starts the thread. A record that was appended is being synced `bound` later at the latest. Dropping the value
-    /// ends the thread, after a last sync.
-    ///
-    /// # Errors
-    ///
-    /// If the system starts no thread.
-    pub fn start<D: Disk>(log: Arc<Log<D>>, bound: Duration) -> std::io::Result<Syncer> {
-        todo!()
-    }
-}
+/// The highest limit: a fragment's distance to what is durable must fit its field.
+const LIMIT_MAX: u64 = 16 << 30;

@@ -1,13 +1,14 @@
 //! What a log has done.
 
 use crate::Lsn;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a log has done since it was opened, and where it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Where the oldest segment that is kept begins.
+    /// Where the oldest record begins that is kept.
     pub begin: Lsn,
     /// The end of the last record.
     pub appended: Lsn,
@@ -37,6 +38,10 @@ pub struct Stats {
     pub refused_at_limit: u64,
     /// Appends refused since the disk was full.
     pub refused_disk_full: u64,
+    /// Times that a thread waited for room below the limit.
+    pub room_waits: u64,
+    /// Time spent so.
+    pub room_wait_time: Duration,
     /// Why the log takes no more records, if it does not.
     pub failure: Option<String>,
 }
@@ -62,5 +67,32 @@ impl Histogram {
             0..31 => (1 << bucket) - 1,
             _ => u64::MAX,
         }
+    }
+}
+
+/// What is counted by threads that hold no lock.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Records appended, written under the tail's lock.
+    pub(crate) records: AtomicU64,
+    pub(crate) prepared: AtomicU64,
+    pub(crate) recycled: AtomicU64,
+    pub(crate) late: AtomicU64,
+    pub(crate) at_limit: AtomicU64,
+    pub(crate) disk_full: AtomicU64,
+    pub(crate) room_waits: AtomicU64,
+    pub(crate) room_wait_nanos: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        stats.segments_prepared = load(&self.prepared);
+        stats.segments_recycled = load(&self.recycled);
+        stats.segments_late = load(&self.late);
+        stats.refused_at_limit = load(&self.at_limit);
+        stats.refused_disk_full = load(&self.disk_full);
+        stats.room_waits = load(&self.room_waits);
+        stats.room_wait_time = Duration::from_nanos(load(&self.room_wait_nanos));
     }
 }

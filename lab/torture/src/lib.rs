@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
+//! | `log` | the log of level `disk`, on a disk that loses and fails |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //!
 //! The heap alone is a subject of the kit itself (`crashkit::blobs`).
@@ -12,4 +13,5 @@
 #[cfg(feature = "listed")]
 pub mod batches;
 pub mod history;
+pub mod log;
 pub mod map;

@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// store through a mapping then makes all of it dirty.
 const ZEROS: usize = 4096;
 
+/// Bytes of one read before a mapping.
+const READ: usize = 1 << 20;
+
 /// A directory of the file system.
 #[derive(Debug)]
 pub struct Directory {
@@ -50,7 +53,10 @@ impl Directory {
         let path = self.path.join(name);
         let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         match fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o666)) {
-            Ok(fd) => Ok(OpenFile { path, fd }),
+            Ok(fd) => {
+                read_singly(&fd);
+                Ok(OpenFile { path, fd })
+            }
             Err(errno) => Err(failed(&path, operation, errno)),
         }
     }
@@ -152,6 +158,14 @@ impl DiskFile for OpenFile {
         if have < len {
             return Err(ended(&self.path));
         }
+        // Into the page cache, so that an error of the device shows here and not as a signal at a store.
+        let mut bytes = vec![0; READ.min(len as usize)];
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(bytes.len() as u64);
+            self.read_at(at, &mut bytes[..part as usize])?;
+            at += part;
+        }
         FileMapping::new(&self.fd, len).map_err(|errno| failed(&self.path, "map", errno))
     }
 
@@ -199,6 +213,16 @@ fn reserve(fd: impl AsFd, len: u64) -> Result<(), Errno> {
         done => done,
     }
 }
+
+/// Has the page cache hold what is read of the file by single pages (see [`ZEROS`]); several are still read at once.
+/// A file system that has no use for the advice says so.
+#[cfg(target_os = "linux")]
+fn read_singly(fd: impl AsFd) {
+    let _ = fs::fadvise(fd, 0, None, fs::Advice::Random);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_singly(_: impl AsFd) {}
 
 #[cfg(not(target_os = "linux"))]
 fn reserve(_: impl AsFd, _: u64) -> Result<(), Errno> {

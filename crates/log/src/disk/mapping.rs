@@ -17,8 +17,7 @@ pub struct FileMapping {
 unsafe impl Send for FileMapping {}
 
 impl FileMapping {
-    /// Maps the first `len` bytes, which the file has. Where the system allows, they are read in now, so that an error
-    /// of the device shows here and not as a signal at a store.
+    /// Maps the first `len` bytes, which the file has.
     pub(super) fn new(fd: impl AsFd, len: u64) -> Result<FileMapping, Errno> {
         let len = usize::try_from(len).map_err(|_| Errno::NOMEM)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -27,29 +26,10 @@ impl FileMapping {
         let start = unsafe { rustix::mm::mmap(null, len, protection, MapFlags::SHARED, fd, 0) }?;
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         let mapping = FileMapping { start, len };
-        mapping.read_in()?;
+        // Pages that are not in memory are read one by one, since those that are read together become dirty together.
+        // SAFETY: the range is this value's own; the advice changes no contents.
+        unsafe { rustix::mm::madvise(mapping.start.as_ptr().cast(), len, Advice::Random) }?;
         Ok(mapping)
-    }
-
-    fn advise(&self, advice: Advice) -> Result<(), Errno> {
-        // SAFETY: the range is this value's own; the advice that this module gives changes no contents.
-        unsafe { rustix::mm::madvise(self.start.as_ptr().cast(), self.len, advice) }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn read_in(&self) -> Result<(), Errno> {
-        // Pages that are read in together would become dirty together.
-        self.advise(Advice::Random)?;
-        match self.advise(Advice::LinuxPopulateRead) {
-            // Kernels before 5.14 do not know it.
-            Err(Errno::INVAL) => Ok(()),
-            done => done,
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn read_in(&self) -> Result<(), Errno> {
-        self.advise(Advice::Random)
     }
 }
 
