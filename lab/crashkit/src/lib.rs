@@ -18,6 +18,7 @@
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | what is tested |
 //! | `history` | the operations that it is tested with |
+//! | `disk` | a disk that remembers every write, and what a power cut or a kill may leave of it |
 //! | `on_heap`, `blobs` | what subjects on a heap share; the heap alone as a subject |
 //! | `mutate`, `forgiven` | persists left out, and those of them that nothing need miss |
 //! | `coverage` | what the histories have reached |
@@ -32,6 +33,7 @@ pub mod blobs;
 mod choose;
 pub mod coverage;
 mod dirty;
+pub mod disk;
 mod expect;
 mod explore;
 pub mod forgiven;

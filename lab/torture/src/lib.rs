@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
+//! | `log` | the log of level `disk`, on a disk that loses and fails |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //! | `forgiven` | persists that a hunt may forgive |
 //!
@@ -14,4 +15,5 @@
 pub mod batches;
 pub mod forgiven;
 pub mod history;
+pub mod log;
 pub mod map;
