@@ -156,6 +156,7 @@ fn main() -> ExitCode {
         directory: directory.path().to_owned(),
         child: Some(child),
         server: std::env::var_os("WOLLEMI_SERVER").map(Into::into),
+        openings: false,
     };
     let (mut called, mut kills, mut refused) = (BTreeSet::new(), 0, 0);
     // What is seldom may not come in one run.

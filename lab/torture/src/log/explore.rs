@@ -124,7 +124,7 @@ impl Explorer<'_> {
         let draw = Draw {
             steps: self.bounds.steps,
             first: 0,
-            faults: seed % 3 == 0,
+            faults: seed.is_multiple_of(3),
             skip: self.bounds.skip,
         };
         self.report.histories += 1;
@@ -201,7 +201,11 @@ impl Explorer<'_> {
                 faults: random.below(3) == 0,
                 skip: self.bounds.skip,
             };
-            let next = run(medium, truth.clone(), least, draw, random).map_err(say)?;
+            let left = Truth {
+                there: least,
+                ..truth.clone()
+            };
+            let next = run(medium, left, least, draw, random).map_err(say)?;
             return self.explore(&next, depth + 1, random);
         }
         let disk = CrashDisk::new(medium);

@@ -107,7 +107,7 @@ pub(super) fn hint<M: Media>(count: u32, heap: &Heap<M>) -> u64 {
 /// The bucket, of so many, for what is left of a hash.
 #[inline]
 pub(super) fn home(rest: u64, buckets: usize) -> usize {
-    (u128::from(rest) * buckets as u128 >> 64) as usize
+    ((u128::from(rest) * buckets as u128) >> 64) as usize
 }
 
 /// The home bucket, in the table at `link`, for what is left of a hash.

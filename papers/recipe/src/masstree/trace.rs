@@ -36,21 +36,26 @@ unsafe impl<M: Media> Trace<M> for Tracer {
             Some(Target::Node(level)) => {
                 let node = NodeRef::at(heap, link)?;
                 let begins = node.low(media) == 0;
-                let before = children.len();
+                let mut links = [(0, Link::NULL); ENTRIES];
                 node.look(media, |order| {
-                    children.truncate(before);
+                    links = [(0, Link::NULL); ENTRIES];
                     let kinds = node.node.kinds.peek(media);
                     let is_link = |entry: &usize| level > 0 || kind(kinds, *entry) == LINK;
-                    let links = order.entries().filter(is_link);
                     let told = if level == 0 { ENTRIES } else { usize::from(begins) };
-                    children.extend(
-                        links
-                            .take(told)
-                            .map(|entry| node.node.entries[entry].word.slot().load(media)),
-                    );
+                    for (link, entry) in links.iter_mut().zip(order.entries().filter(is_link).take(told)) {
+                        let entry = &node.node.entries[entry];
+                        *link = (entry.slice.peek(media), entry.word.slot().load(media));
+                    }
                 });
                 // Last.
-                children.push(node.node.next.load(media));
+                let sibling = node.sibling(heap)?;
+                // What a half split has left is the sibling's, and told there.
+                let high = sibling.map(|sibling| sibling.low(media));
+                let own = links
+                    .iter()
+                    .filter(|(slice, _)| high.is_none_or(|high| *slice < high));
+                children.extend(own.map(|(_, link)| *link).filter(|link| !link.is_null()));
+                children.extend(sibling.map(|sibling| sibling.link));
                 Ok(SIZE as u64)
             }
             None => Err(damaged("link of a P-Masstree", link).into()),
