@@ -8,6 +8,7 @@
 //! [`check`](Index::check), of which all the rest is made. An index on a heap implements [`OnHeap`] and gets it.
 
 mod ahead;
+mod bulk;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
@@ -23,6 +24,7 @@ mod root;
 mod value;
 
 pub use ahead::{Batch, ReadAhead, behind, prefix_bounds};
+pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted};
 pub use contract::{Direction, Faults, Index, Still, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;
