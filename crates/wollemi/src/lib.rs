@@ -59,6 +59,7 @@ mod backup;
 mod batch;
 mod befores;
 mod bounds;
+mod build;
 mod commit;
 #[cfg(test)]
 mod damaged;
@@ -112,6 +113,7 @@ pub use index::Error as IndexError;
 pub use index::Merges;
 pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
 pub use index::{Direction, Remove, Upsert};
+pub use index::{Pair, Pairs, Parts, Sorted};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use iter::Iter;
 pub use map::Map;

@@ -1,0 +1,129 @@
+//! Bytes that are read or written, with their checksum.
+
+use super::damaged;
+use crate::Error;
+use std::io::{self, Read, Write};
+
+/// FNV-1a, of 64 bits, over words of eight bytes; the last has zeros after it, and then the number of bytes follows.
+#[derive(Clone, Debug)]
+pub(super) struct Sum {
+    hash: u64,
+    word: [u8; 8],
+    bytes: u64,
+}
+
+impl Sum {
+    const START: Sum = Sum {
+        hash: 0xcbf2_9ce4_8422_2325,
+        word: [0; 8],
+        bytes: 0,
+    };
+
+    fn mix(hash: u64, word: u64) -> u64 {
+        let mixed = (hash ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        // The product's high bits depend on all of the word; those below depend on the low ones alone.
+        mixed ^ mixed >> 32
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let have = (self.bytes % 8) as usize;
+        self.bytes += bytes.len() as u64;
+        let (first, rest) = bytes.split_at(bytes.len().min((8 - have) % 8));
+        self.word[have..have + first.len()].copy_from_slice(first);
+        if have > 0 && have + first.len() == 8 {
+            self.hash = Sum::mix(self.hash, u64::from_le_bytes(self.word));
+        }
+        let (words, rest) = rest.as_chunks::<8>();
+        self.hash = words
+            .iter()
+            .fold(self.hash, |hash, word| Sum::mix(hash, u64::from_le_bytes(*word)));
+        self.word[..rest.len()].copy_from_slice(rest);
+    }
+
+    pub(super) fn get(&self) -> u64 {
+        let mut word = self.word;
+        word[(self.bytes % 8) as usize..].fill(0);
+        Sum::mix(Sum::mix(self.hash, u64::from_le_bytes(word)), self.bytes)
+    }
+}
+
+/// A stream, its bytes counted and summed up.
+pub(super) struct Summed<'s, S> {
+    pub(super) inner: &'s mut S,
+    pub(super) sum: Sum,
+    pub(super) bytes: u64,
+}
+
+impl<'s, S> Summed<'s, S> {
+    pub(super) fn new(inner: &'s mut S) -> Summed<'s, S> {
+        Summed {
+            inner,
+            sum: Sum::START,
+            bytes: 0,
+        }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        self.sum.add(bytes);
+        self.bytes += bytes.len() as u64;
+    }
+}
+
+impl<W: Write> Summed<'_, W> {
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.count(bytes);
+        self.inner.write_all(bytes).map_err(Error::Backup)
+    }
+}
+
+impl<R: Read> Summed<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> Result<(), Error> {
+        self.inner.read_exact(into).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => damaged("its end is missing"),
+            _ => Error::Backup(error),
+        })?;
+        self.count(into);
+        Ok(())
+    }
+
+    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let mut bytes = [0; N];
+        self.read(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(super) fn fill(&mut self, into: &mut Vec<u8>, len: usize) -> Result<(), Error> {
+        into.clear();
+        into.resize(len, 0);
+        self.read(into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sum(parts: &[&[u8]]) -> u64 {
+        let mut sum = Sum::START;
+        parts.iter().for_each(|part| sum.add(part));
+        sum.get()
+    }
+
+    proptest! {
+        /// A sum depends on the bytes and not on the parts in which they come; other bytes, more or fewer have another.
+        #[test]
+        fn sums_are_of_bytes(bytes in prop::collection::vec(any::<u8>(), 1..60), cuts: [prop::sample::Index; 2], at: prop::sample::Index, bit in 0..8) {
+            let mut cuts = cuts.map(|cut| cut.index(bytes.len()));
+            cuts.sort_unstable();
+            let (first, rest) = bytes.split_at(cuts[0]);
+            let (second, third) = rest.split_at(cuts[1] - cuts[0]);
+            let whole = sum(&[&bytes]);
+            prop_assert_eq!(sum(&[first, second, third]), whole);
+            let mut other = bytes.clone();
+            other[at.index(bytes.len())] ^= 1u8 << bit;
+            prop_assert_ne!(sum(&[&other]), whole);
+            prop_assert_ne!(sum(&[&bytes, &[0]]), whole);
+        }
+    }
+}
