@@ -5,11 +5,14 @@
 //! |---|---|
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
+//! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //!
 //! The heap alone is a subject of the kit itself (`crashkit::blobs`).
 
 #[cfg(feature = "listed")]
 pub mod batches;
+#[cfg(feature = "listed")]
+pub mod builds;
 pub mod history;
 pub mod map;
