@@ -12,6 +12,9 @@ pub enum Error {
     /// The value is longer than [`MAX_VALUE`].
     #[error("value of {0} bytes: the longest value is {MAX_VALUE} bytes")]
     ValueTooLong(usize),
+    /// The index has no order of keys, and was asked for a range of them.
+    #[error("the index has no order of keys: it has no ranges, no prefixes, no first and no last key")]
+    Unordered,
     /// Something that many keys share in was begun and could not be finished; nobody writes until it is.
     #[error(
         "nothing can be written until the database is opened again, with more room: that completes a committed batch"

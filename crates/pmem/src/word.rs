@@ -15,28 +15,8 @@
 //!                   a multiple of 16                     mark: stored, perhaps not yet durable
 //! ```
 
-use crate::{Batch, Media};
+use crate::{Batch, Media, PSlot, Persistent};
 use std::sync::atomic::AtomicU64;
-
-/// A marker for types that may live in a pool.
-///
-/// # Safety
-///
-/// The type is `repr(C)` or `repr(transparent)`, has no padding, no reference and no pointer, any bytes are a
-/// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
-/// alignment is at most 64.
-pub unsafe trait Persistent: 'static {
-    /// Whether all of it is words. What is not is read by plain loads, of which the media must be told
-    /// ([`Media::touched`]).
-    const WORDS_ONLY: bool = false;
-}
-
-/// The value whose bytes are all zero: null links, words of zero.
-#[inline]
-pub fn zeroed<T: Persistent>() -> T {
-    // SAFETY: any bytes are a valid value of a `Persistent` type.
-    unsafe { std::mem::zeroed() }
-}
 
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,7 +154,7 @@ impl PWord {
     }
 
     /// Says that nothing depends on what the caller has [loaded](PWord::load) from here, as its next look at another word
-    /// has told: so a test that looks for dirty reads need not mind that it may not be durable.
+    /// has told: a media that looks for dirty reads need not mind that it may not be durable.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
         media.disregard(&self.0);
@@ -227,7 +207,7 @@ impl PWord {
 /// stands names an arbitrary place: its use is bounds-checked, as of any link.
 #[repr(transparent)]
 #[derive(Debug, Default)]
-pub struct PEither(AtomicU64);
+pub struct PEither(PSlot);
 
 // SAFETY: one atomic word; any bits are valid.
 unsafe impl Persistent for PEither {
@@ -238,34 +218,40 @@ impl PEither {
     /// A word of a draft that holds a value.
     #[inline]
     pub const fn value(value: u64) -> PEither {
-        PEither(AtomicU64::new(value))
+        PEither(PSlot(AtomicU64::new(value)))
     }
 
     /// A word of a draft that holds a link to something that is durable.
     #[inline]
     pub const fn link(link: Link) -> PEither {
-        PEither(AtomicU64::new(link.bits()))
+        PEither(PSlot(AtomicU64::new(link.bits())))
     }
 
     /// All bits (acquire).
     #[inline]
     #[track_caller]
     pub fn load<M: Media>(&self, media: &M) -> u64 {
-        media.load(&self.0)
+        media.load(&self.0.0)
+    }
+
+    /// Says that nothing depends on what the caller has loaded from here, as [`PWord::disregard`] does.
+    #[inline]
+    pub fn disregard<M: Media>(&self, media: &M) {
+        media.disregard(&self.0.0);
     }
 
     /// The link (acquire), where it holds one.
     #[inline]
     #[track_caller]
     pub fn load_link<M: Media>(&self, media: &M) -> Link {
-        Link::from_word(media.load(&self.0))
+        Link::from_word(media.load(&self.0.0))
     }
 
     /// Stores a value in place (release); it is durable once the batch is fenced.
     #[inline]
     #[track_caller]
     pub fn store<M: Media>(&self, value: u64, batch: &Batch<'_, '_, M>) {
-        batch.media().store(&self.0, value);
+        batch.media().store(&self.0.0, value);
         batch.join(&raw const self.0 as *const u8, size_of::<u64>());
     }
 
@@ -275,6 +261,18 @@ impl PEither {
     #[track_caller]
     pub fn store_link<M: Media>(&self, link: Link, batch: &Batch<'_, '_, M>) {
         self.store(link.bits(), batch);
+    }
+
+    /// The slot, where it holds a link or is to hold one: for publishing into it.
+    #[inline]
+    pub const fn slot(&self) -> &PSlot {
+        &self.0
+    }
+
+    /// The slot of a draft, for adopting into it.
+    #[inline]
+    pub const fn slot_mut(&mut self) -> &mut PSlot {
+        &mut self.0
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.

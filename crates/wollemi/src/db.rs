@@ -1,14 +1,12 @@
 //! The database: one pool, its heap, and the maps in it.
 
 use crate::report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Stats};
-use crate::store::Store;
-use crate::traffic::MapIndex;
-use crate::{Batch, Snapshot};
-use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media, Options};
+use crate::write::store::Store;
+use crate::write::traffic::MapIndex;
+use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
 use index::Faults;
 use pmem::Pool;
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -37,6 +35,8 @@ struct Inner<M: Media> {
     index: IndexKind,
     held: Mutex<Held>,
     opened_in: f64,
+    /// Changes of commits that the opening has carried out.
+    carried_out: usize,
 }
 
 /// The maps that somebody holds, or builds.
@@ -52,32 +52,26 @@ impl Held {
     /// A handle to a map that nobody holds yet.
     pub(crate) fn hold(&mut self, name: &str, kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
         self.maps.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-        Map::new(name, kind, index)
-    }
-}
-
-impl Db {
-    /// Opens the database at `path` with the default [`Options`]; it is created if it is not there.
-    pub fn open(path: impl AsRef<Path>) -> Result<Db, Error> {
-        Options::new().open(path)
-    }
-
-    /// A database in anonymous memory, which goes with its last handle.
-    pub fn anonymous() -> Result<Db, Error> {
-        Options::new().anonymous()
+        Map::new(kind, index)
     }
 }
 
 impl<M: Media> Db<M> {
-    pub(crate) fn start(pool: Pool<M>, options: &Options, started: Instant) -> Result<Db<M>, Error> {
-        let store = Store::start(pool, options.recovery_threads)?;
+    pub(crate) fn start(
+        pool: Pool<M>,
+        index: IndexKind,
+        recovery_threads: usize,
+        started: Instant,
+    ) -> Result<Db<M>, Error> {
+        let (store, carried_out) = Store::start(pool, recovery_threads)?;
         let opened_in = started.elapsed().as_secs_f64();
         Ok(Db {
             inner: Arc::new(Inner {
                 store,
-                index: options.index,
+                index,
                 held: Mutex::default(),
                 opened_in,
+                carried_out,
             }),
         })
     }
@@ -155,7 +149,7 @@ impl<M: Media> Db<M> {
         if let Some((kind, index)) = shared {
             return match wanted {
                 Some(wanted) if wanted != kind => Err(Error::other_index(name, kind, wanted)),
-                _ => Ok(Some(Map::new(name, kind, index))),
+                _ => Ok(Some(Map::new(kind, index))),
             };
         }
         let found = self.inner.store.open(name, wanted)?;
@@ -196,31 +190,6 @@ impl<M: Media> Db<M> {
         Ok(true)
     }
 
-    /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
-    pub fn batch(&self) -> Batch<M> {
-        Batch::new(self.clone())
-    }
-
-    /// All maps as they are now, to be read while others write.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
-    pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
-        self.snapshot_within(u64::MAX)
-    }
-
-    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `most` bytes of memory for what is changed while
-    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and who reads it is told
-    /// [`Error::SnapshotOutgrown`].
-    ///
-    /// # Errors
-    ///
-    /// As [`snapshot`](Db::snapshot).
-    pub fn snapshot_within(&self, most: u64) -> Result<Snapshot<M>, Error> {
-        Snapshot::new(self.clone(), most)
-    }
-
     /// The index of maps that are made without a word about it.
     pub(crate) fn new_maps(&self) -> IndexKind {
         self.inner.index
@@ -251,7 +220,7 @@ impl<M: Media> Db<M> {
 
     /// How many changes the opening has made of a batch that was committed before it, and that a crash had interrupted.
     pub fn carried_out(&self) -> usize {
-        self.inner.store.carried_out
+        self.inner.carried_out
     }
 
     /// How far recovery has come. It starts when the database is opened and runs beside every operation.

@@ -1,7 +1,7 @@
 //! For the tests of programs that take a database: maps that an index of theirs holds, and commits that fail.
 
-use crate::guarded::Guarded;
-use crate::traffic::MapIndex;
+use crate::write::guarded::Guarded;
+use crate::write::traffic::MapIndex;
 use crate::{Db, Error, Map, Media};
 use index::Index;
 use std::sync::Arc;
@@ -25,5 +25,5 @@ impl<M: Media> Db<M> {
 }
 
 impl Index for Foreign {
-    index::delegate!(0: get, multi_get, fetch, write, write_many, scan, check, settle, hold_still, merges, rest);
+    index::delegate!(0: get, multi_get, fetch, write, write_many, order, walk, scan, check, settle, hold_still, merges, rest);
 }

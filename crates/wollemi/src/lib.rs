@@ -54,60 +54,37 @@
 //! [`indexes`] lists the indexes that can hold a map. Below this crate: their contract (`wollemi-index`),
 //! the persistent heap (`wollemi-heap`) and persistent memory itself (`wollemi-pmem`).
 
-mod active;
 mod backup;
-mod batch;
-mod befores;
 mod bounds;
 mod build;
-mod commit;
 #[cfg(test)]
 mod damaged;
 mod db;
 #[cfg(feature = "doubles")]
 mod doubles;
-mod edits;
-mod ends;
 mod entry;
 mod error;
-mod expiring;
-mod gate;
-mod guarded;
+mod expiry;
 pub mod indexes;
-mod intent;
 mod io_error;
-mod iter;
-mod key_state;
 mod map;
-mod merge;
 #[cfg(doctest)]
 mod misuse;
 mod options;
-mod overlay;
-mod own;
-mod reader;
-mod reads;
+mod read;
 mod report;
-mod roots;
-mod slots;
-mod snapshot;
-mod store;
-mod stripes;
-mod sweeper;
-mod traffic;
-mod transaction;
+mod txn;
 #[cfg(feature = "typed")]
 mod typed;
-mod walk;
-mod watch;
+mod write;
 
 pub use backup::Copied;
-pub use batch::Batch;
 pub use bounds::KeyRange;
 pub use db::Db;
 pub use entry::Entry;
 pub use error::{Error, MAX_NAME};
-pub use expiring::{Expiring, WithLife};
+pub use expiry::expiring::{Expiring, WithLife};
+pub use expiry::sweeper::Sweeper;
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::Merges;
@@ -115,23 +92,25 @@ pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, V
 pub use index::{Direction, Remove, Upsert};
 pub use index::{Pair, Pairs, Parts, Sorted};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
-pub use iter::Iter;
 pub use map::Map;
 pub use options::Options;
-pub use overlay::{Overlay, Visit};
 pub use pmem::pool::{AfterPowerLoss, Error as PoolError, ErrorKind as PoolErrorKind};
 pub use pmem::{Hardware, Level, Media};
-pub use reader::{Range, Reader};
+pub use read::iter::Iter;
+pub use read::reader::{Range, Reader};
+pub use read::snapshot::{Snapshot, View, ViewIter};
+pub use read::walk::{Swept, Walked};
 pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
-pub use snapshot::{Snapshot, View, ViewIter};
-pub use sweeper::Sweeper;
-pub use transaction::{Retry, Transaction, TransactionRange};
+pub use txn::batch::Batch;
+pub use txn::overlay::{Overlay, Visit};
+pub use txn::range::TransactionRange;
+pub use txn::transaction::Transaction;
 #[cfg(feature = "typed")]
 pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
-pub use walk::{Swept, Walked};
-pub use watch::{Event, Watch};
 #[cfg(feature = "derive")]
 pub use wollemi_derive::Key;
+pub use write::retry::Retry;
+pub use write::watch::{Event, Watch};
 
 /// The README's example compiles.
 #[cfg(doctest)]

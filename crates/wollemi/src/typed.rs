@@ -2,6 +2,7 @@
 
 mod ends;
 mod key;
+mod transaction;
 mod views;
 mod writes;
 

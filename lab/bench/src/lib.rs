@@ -2,12 +2,14 @@
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
 //! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how soon
-//! a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside others; with the Cargo feature `peers`, `bench compare` all
+//! a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside others;
+//! `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all
 //! engines in turn, in one process and the same loop, and `bench transactions` the database beside others that have
 //! transactions.
 //!
 //! Mounted as `wollemi-lab bench`.
 
+mod about;
 mod alloc;
 mod build;
 mod bulk;
@@ -18,7 +20,6 @@ mod counters;
 mod distribution;
 mod engine;
 mod error;
-mod figures;
 mod keys;
 mod latency;
 mod limit;
@@ -30,6 +31,7 @@ mod pass;
 mod peers;
 mod progress;
 mod random;
+mod records;
 #[cfg(feature = "peers")]
 mod restart;
 mod run;
@@ -37,7 +39,6 @@ mod script;
 mod server;
 mod store;
 mod summary;
-mod table;
 #[cfg(feature = "peers")]
 mod transactions;
 mod turns;
@@ -67,8 +68,8 @@ enum Command {
     Build(bulk::BulkArgs),
     /// Measure the allocator alone, beside malloc and libpmemobj
     Alloc(alloc::AllocArgs),
-    /// Run what the papers plot, for every index, and write one page of plots and tables
-    Figures(figures::FiguresArgs),
+    /// Print what there is to be measured, and on what machine, as JSON for scripts
+    About,
     /// Measure the server beside memcached and Redis, where these are installed
     Server(server::ServerArgs),
     /// Measure the index and its peers in turn, and say which targets it reaches
@@ -93,7 +94,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
         Command::Open(args) => open::run(args),
         Command::Build(args) => bulk::run(args),
         Command::Alloc(args) => alloc::run(args),
-        Command::Figures(args) => figures::run(args),
+        Command::About => about::run(),
         Command::Server(args) => server::run(args),
         #[cfg(feature = "peers")]
         Command::Compare(args) => compare::run(args),

@@ -81,7 +81,7 @@ impl Args {
             "all" => IndexKind::ALL
                 .iter()
                 .copied()
-                .filter(|kind| !kind.is_ablation())
+                .filter(|kind| !kind.is_ablation() && kind.is_ordered())
                 .collect(),
             name => vec![
                 name.parse()

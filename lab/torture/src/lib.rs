@@ -7,6 +7,7 @@
 //! | `history` | histories of a map that reach every structure modification |
 //! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
+//! | `forgiven` | persists that a hunt may forgive |
 //!
 //! The heap alone is a subject of the kit itself (`crashkit::blobs`).
 
@@ -14,5 +15,6 @@
 pub mod batches;
 #[cfg(feature = "listed")]
 pub mod builds;
+pub mod forgiven;
 pub mod history;
 pub mod map;

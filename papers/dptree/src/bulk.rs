@@ -6,16 +6,20 @@
 
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;
-use crate::key::{Entry, in_place, prefix};
+use crate::key::{Entry, in_place};
 use crate::options::{Choice, Options};
 use crate::root::{Root, tag};
-use crate::{DpTree, KIND, record, tracer};
+use crate::{DpTree, KIND, tracer};
 use heap::{Access, Error, Heap};
+use index::codec::{self, PairWords, prefix};
 use index::{Bulk, Parts, Reading};
-use pmem::{Lacks, Link, Media, Purpose, persist_scope};
+use pmem::{Link, Media, Purpose, persist_scope};
 
 /// How far leaves are filled, in sixteenths: later writes find room.
 const FILLED: usize = 15;
+
+/// What a build persists, but for the root.
+const SITE: &str = "dptree: built of pairs";
 
 /// Leaves of a run.
 const RUN: usize = 16;
@@ -99,20 +103,22 @@ fn read_entries<M: Media>(
         {
             let word = in_place(key, value);
             if word.is_none() {
-                let record = heap.with_room(|| record::draft(heap, key, value, &batch))?;
+                let record = heap.with_room(|| codec::draft(heap, key, value, &batch))?;
                 records.push((entries.len(), record));
             }
             entries.push(Entry {
-                prefix: prefix(key),
-                link: Link::NULL,
-                word: word.unwrap_or_default(),
+                pair: PairWords {
+                    prefix: prefix(key),
+                    link: Link::NULL,
+                    word: word.unwrap_or_default(),
+                },
                 removed: false,
             });
         }
-        unmissed(heap.media());
+        heap.media().site(SITE);
         let fenced = batch.fence();
         for (i, record) in records {
-            entries[i].link = record.persisted(&fenced).into_link(tag::RECORD);
+            entries[i].pair.link = record.persisted(&fenced).into_link(tag::RECORD);
         }
         Ok(entries)
     })
@@ -145,7 +151,7 @@ fn write_run<M: Media>(
                 }
             }
         }
-        unmissed(heap.media());
+        heap.media().site(SITE);
         let fenced = batch.fence();
         let first = next.map_or(Link::NULL, |leaf| {
             leaf.persisted(&fenced).into_link(tag::LEAF[VERSION])
@@ -176,7 +182,7 @@ fn join<M: Media>(heap: &Access<M>, runs: &[Run]) -> Result<Link, Failed> {
             let last = LeafRef::at(heap, pair[0].last)?;
             last.meta(VERSION).next.store(pair[1].first, &batch);
         }
-        unmissed(heap.media());
+        heap.media().site(SITE);
         let _durable = batch.fence().durable();
         Ok::<_, Error>(runs.first().map_or(Link::NULL, |run| run.first))
     });
@@ -205,11 +211,4 @@ fn publish<M: Media>(heap: &Heap<M>, name: &[u8], options: &Options, first: Link
             Some(first).filter(|first| !first.is_null()).into_iter().collect(),
         )
     })
-}
-
-/// The caller of a build fences again before the root is named.
-fn unmissed<M: Media>(media: &M) {
-    let why = "what a build writes counts only once its root is named; where several threads build, each must fence what it wrote";
-    media.unmissed(Lacks::Fence, why);
-    media.unmissed(Lacks::Order, why);
 }

@@ -1,7 +1,10 @@
-//! The conformance suite for each index.
+//! P-ART and P-Masstree keep the contract of all indexes, on memory in a file, with restarts and crashes between operations.
 
-use wollemi_recipe::Part;
+use wollemi_recipe::{Clht, Hot, Masstree, Part};
 
 index::conformance_on_heap! {
     part: Part,
+    clht: Clht,
+    hot: Hot,
+    masstree: Masstree,
 }

@@ -11,23 +11,17 @@
 use art::{Children, damaged};
 use heap::{Access, Error, Heap};
 use pmem::{
-    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Persistent, Tag,
+    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Tag, persistent,
 };
 
-/// What a root of the heap leads to.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Root {
-    lock: GenerationLock,
-    /// What all keys hang from: null, a leaf, or a node.
-    pub(crate) top: PSlot,
-}
-
-const _: () = assert!(size_of::<Root>() == 16);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Root {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// What a root of the heap leads to.
+    #[derive(Debug)]
+    pub struct Root [size: 16] {
+        lock: GenerationLock,
+        /// What all keys hang from: null, a leaf, or a node.
+        pub(crate) top: PSlot,
+    }
 }
 
 /// The tag of a link to a root object: no link in a slot has it.

@@ -15,7 +15,7 @@ use builder::{Borders, Builder, Item};
 pub use bunch::Group;
 use heap::{Access, Error, Heap, Trace};
 use index::{Bulk, OnHeap, Parts, Reading};
-use pmem::{Batch, Erased, Flushed, Lacks, Link, Media, Purpose, Tag, persist_scope};
+use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
 
 /// Where a node under construction hangs.
 #[derive(Clone, Copy, Debug)]
@@ -170,26 +170,10 @@ unsafe fn build_top<L: Layout, M: Media>(
                 return Err(error);
             }
         };
-        heap.media().unmissed(
-            Lacks::Fence,
-            "an index built in bulk: the heap fences its root entry before the link too, which the tokens cannot show",
-        );
-        heap.media().unmissed(
-            Lacks::Order,
-            "an index built in bulk, and then its name: each must be durable before the link of the root entry, neither \
-             before the other",
-        );
+        heap.media().site("art: index built of pairs");
         let root = root.persisted(&batch.fence());
-        let mut below = Vec::new();
-        tracer.trace(heap, root.link(tag), &mut below)?;
-        heap.media().comes_to("bulk: publication");
-        // SAFETY: the caller's promise.
-        unsafe { heap.create_root(name, tracer.kind(), root, tag) }.map_err(|error| {
-            match give_back(heap, tracer, below) {
-                Ok(()) => error.into(),
-                Err(damage) => damage.into(),
-            }
-        })
+        // SAFETY: the caller's promise; nothing of it was published.
+        Ok(unsafe { index::name_built(heap, name, root, tag, tracer) }?)
     })
 }
 

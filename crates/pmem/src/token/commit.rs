@@ -1,7 +1,7 @@
 //! Commit words: words other than links whose one store makes a change of a node happen.
 //!
-//! Some nodes say in one word which of their slots count: WOART's partial keys and slot array, its bitmap, its child
-//! index (WORT §3.5). Such a node takes a child in two steps. The link is [placed](PSlot::place) into a slot that does
+//! Some nodes say in one word which of their slots count: a slot array, a bitmap, a child index
+//! (WORT §3.5). Such a node takes a child in two steps. The link is [placed](PSlot::place) into a slot that does
 //! not count, in the batch of the object that it leads to; when that is fenced, the word is stored that makes the slot
 //! count, and made durable.
 //!
@@ -10,7 +10,7 @@
 //! I3 A reader believes what it has read in a slot only if it finds the word unchanged afterwards: the slot may have
 //!    been emptied, and something else placed there, since the word was read ([`CommitWord::read_stable`]).
 
-use super::{Batch, Fenced, Flushed, PSlot, Publication, Published};
+use super::{Batch, Brand, Durable, Fenced, Flushed, PSlot, Publication, Published};
 use crate::{Link, Media, Persistent, Tag};
 
 /// A persistent word of 63 bits, 1 to 63, by whose store a change commits.
@@ -80,6 +80,44 @@ impl CommitWord {
     #[track_caller]
     pub fn publish<'a, P: Publication, M: Media>(&'a self, media: &'a M, value: u64) -> Published<'a, P, M> {
         self.0.put(media, value & Self::BITS)
+    }
+}
+
+impl CommitWord {
+    /// Sets the mark and leaves the value, for whoever holds the lock on the word and is about to store into the batch what
+    /// readers make durable when they meet the mark behind it: a value beside the word that changes in place.
+    #[inline]
+    #[track_caller]
+    pub fn mark<'a, 'e, M: Media>(&'a self, batch: &Batch<'e, 'a, M>) -> Marked<'a, 'e, M> {
+        let media = batch.media();
+        let value = media.peek(&self.0.0) & Self::BITS;
+        media.store_unpersisted(&self.0.0, value | Link::MARK);
+        Marked {
+            word: self,
+            value,
+            media,
+            brand: std::marker::PhantomData,
+        }
+    }
+}
+
+/// A commit word that is marked for what its holder stores beside it.
+#[derive(Debug)]
+#[must_use = "the word keeps its mark"]
+pub struct Marked<'a, 'e, M: Media> {
+    word: &'a CommitWord,
+    value: u64,
+    media: &'a M,
+    brand: Brand<'e>,
+}
+
+impl<'e, M: Media> Marked<'_, 'e, M> {
+    /// Takes the mark away: what was stored beside the word is durable.
+    #[inline]
+    #[track_caller]
+    pub fn durable(self, _fenced: &Fenced<'e>) -> Durable {
+        self.media.store_unpersisted(&self.word.0.0, self.value);
+        Durable(())
     }
 }
 
@@ -200,5 +238,23 @@ mod tests {
         let before = media.counts();
         assert_eq!((word.settle(media), word.load(media)), (8, 8));
         assert_eq!(media.counts() - before, crate::Counts::default());
+    }
+
+    /// A word that is marked for a value beside it costs that value's line, and keeps its own value.
+    #[test]
+    fn a_value_beside_a_marked_word_costs_its_line() {
+        let toy = Toy::new();
+        let media = toy.media();
+        let (word, value) = (CommitWord::new(8), crate::PWord::new(1));
+        let before = media.counts();
+        persist_scope(media, Purpose::Node, |batch| {
+            let marked = word.mark(&batch);
+            assert!(word.is_marked(media));
+            value.store(2, &batch);
+            let Durable(()) = marked.durable(&batch.fence());
+        });
+        let cost = media.counts() - before;
+        assert_eq!((cost.node.write_backs, cost.node.fences), (1, 1));
+        assert_eq!((word.is_marked(media), word.load(media)), (false, 8));
     }
 }

@@ -26,7 +26,7 @@ mod slot;
 mod tests;
 
 pub use batch::{Batch, Fenced, persist_scope};
-pub use commit::{CommitWord, Placed};
+pub use commit::{CommitWord, Marked, Placed};
 pub use draft::{Chunk, Draft, Erased, Flushed, Lender, Persisted};
 pub use publish::{Contended, LinkAndPersist, NonTemporal, Publication, Uncounted};
 pub use slot::{Joined, PSlot, Published};

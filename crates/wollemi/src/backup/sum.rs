@@ -1,4 +1,4 @@
-//! Bytes that are read or written, with their checksum.
+//! The checksum of a backup, and streams that keep it.
 
 use super::damaged;
 use crate::Error;
@@ -40,7 +40,7 @@ impl Sum {
         self.word[..rest.len()].copy_from_slice(rest);
     }
 
-    pub(super) fn get(&self) -> u64 {
+    pub fn get(&self) -> u64 {
         let mut word = self.word;
         word[(self.bytes % 8) as usize..].fill(0);
         Sum::mix(Sum::mix(self.hash, u64::from_le_bytes(word)), self.bytes)
@@ -49,13 +49,13 @@ impl Sum {
 
 /// A stream, its bytes counted and summed up.
 pub(super) struct Summed<'s, S> {
-    pub(super) inner: &'s mut S,
-    pub(super) sum: Sum,
-    pub(super) bytes: u64,
+    pub inner: &'s mut S,
+    pub sum: Sum,
+    pub bytes: u64,
 }
 
 impl<'s, S> Summed<'s, S> {
-    pub(super) fn new(inner: &'s mut S) -> Summed<'s, S> {
+    pub fn new(inner: &'s mut S) -> Summed<'s, S> {
         Summed {
             inner,
             sum: Sum::START,
@@ -70,14 +70,14 @@ impl<'s, S> Summed<'s, S> {
 }
 
 impl<W: Write> Summed<'_, W> {
-    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.count(bytes);
         self.inner.write_all(bytes).map_err(Error::Backup)
     }
 }
 
 impl<R: Read> Summed<'_, R> {
-    fn read(&mut self, into: &mut [u8]) -> Result<(), Error> {
+    pub fn read(&mut self, into: &mut [u8]) -> Result<(), Error> {
         self.inner.read_exact(into).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => damaged("its end is missing"),
             _ => Error::Backup(error),
@@ -86,13 +86,13 @@ impl<R: Read> Summed<'_, R> {
         Ok(())
     }
 
-    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)
     }
 
-    pub(super) fn fill(&mut self, into: &mut Vec<u8>, len: usize) -> Result<(), Error> {
+    pub fn fill(&mut self, into: &mut Vec<u8>, len: usize) -> Result<(), Error> {
         into.clear();
         into.resize(len, 0);
         self.read(into)

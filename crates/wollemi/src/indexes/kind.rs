@@ -100,6 +100,16 @@ macro_rules! indexes {
                 self.entry().ablation
             }
 
+            /// Whether its maps are ordered by their keys' bytes. Those of a hash table can be walked from one end to the
+            /// other, and refuse ranges, prefixes and ends.
+            pub const fn is_ordered(self) -> bool {
+                // Any media's types have the same order.
+                type M = pmem::Hardware;
+                match self {
+                    $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::ORDER.is_by_keys(),)+
+                }
+            }
+
             /// What traces its objects after a crash, or to give them back.
             pub fn tracer<M: Media>(self) -> Arc<dyn Trace<M>> {
                 match self {

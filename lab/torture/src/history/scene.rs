@@ -5,6 +5,7 @@
 
 mod arrays;
 mod nodes;
+mod siblings;
 
 use super::Maker;
 use crate::map::{Bytes, Op};
@@ -40,12 +41,16 @@ enum Scene {
     Words(u64),
     /// Pairs, to which come keys or values that are no pairs, and pairs that have no room together.
     OddPairs,
+    /// This many keys that ascend, and more between them: nodes of B+-trees split, and those above them.
+    Splits(u64),
+    /// This many of them, of which the second number is left, which go: such nodes are emptied, and those above them.
+    Emptied(u64, u64),
 }
 
 /// How many scenes there are: odd, so that histories of one to four threads in turn see each with each number.
 pub const SCENES: usize = ALL.len();
 
-const ALL: [Scene; 29] = [
+const ALL: [Scene; 33] = [
     Scene::Brink,
     Scene::Pairs(26),
     Scene::Shrink {
@@ -98,6 +103,10 @@ const ALL: [Scene; 29] = [
     Scene::Words(30),
     Scene::Blink(5),
     Scene::Blink(17),
+    Scene::Splits(165),
+    Scene::Emptied(170, 14),
+    Scene::Splits(13),
+    Scene::Emptied(40, 16),
 ];
 
 /// Whether a scene is of a key that comes and goes while it is looked for.
@@ -122,6 +131,8 @@ impl Maker {
             Scene::FewerPairs(made, left) => self.fewer_pairs(made, left, ops),
             Scene::Words(there) => self.words(there, ops),
             Scene::OddPairs => self.odd_pairs(ops),
+            Scene::Splits(there) => self.splits(there, ops),
+            Scene::Emptied(made, left) => self.emptied(made, left, ops),
         }
     }
 

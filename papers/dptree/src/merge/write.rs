@@ -10,7 +10,10 @@ use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, has, home, passed_b
 use crate::key::Entry;
 use crate::root::tag;
 use heap::{Access, Error};
-use pmem::{Batch, Lacks, Link, Media, Purpose, persist_scope};
+use pmem::{Batch, Link, Media, Purpose, persist_scope};
+
+/// What media call the persists of this file.
+const SITE: &str = "dptree: written by a merge";
 
 /// A leaf of the new version, but for its metadata if it is an old one.
 #[derive(Debug)]
@@ -39,7 +42,7 @@ pub(super) fn write_pairs<M: Media>(
                 written.push(write_kept(heap, plan, piece, keep, version, &batch)?);
             }
         }
-        unmissed_by_one(heap.media());
+        heap.media().site(SITE);
         // Leaves that fail to be drafted leave the others to be retired, and the batch unfenced: nothing counts then.
         let _durable = batch.fence().durable();
         Ok::<_, Error>(())
@@ -133,7 +136,7 @@ fn write_new<M: Media>(
     let greatest = greatest(heap, plan, piece)?;
     let (link, leaf) = persist_scope(media, Purpose::Node, |batch| {
         let (flushed, leaf) = new_leaf::draft(heap, &batch, &entries, (version, capacity), &mut None)?;
-        unmissed_by_one(media);
+        media.site(SITE);
         let link = flushed.persisted(&batch.fence()).into_link(tag::LEAF[version]);
         Ok::<_, Error>((link, leaf))
     })?;
@@ -184,17 +187,10 @@ pub(super) fn write_metadata<M: Media>(
                 }
             }
         }
-        unmissed_by_one(heap.media());
+        heap.media().site(SITE);
         let _durable = batch.fence().durable();
         Ok(())
     })
-}
-
-/// Who merges alone fences again before the flip, and nothing written before that counts.
-fn unmissed_by_one<M: Media>(media: &M) {
-    let why = "what a merge writes counts only after the flip; where several threads merge, each must fence what it wrote (I1)";
-    media.unmissed(Lacks::Fence, why);
-    media.unmissed(Lacks::Order, why);
 }
 
 /// The fingerprint of a slot, and the groups passed by, as they should be.

@@ -1,0 +1,113 @@
+//! Backups: all maps at one moment as a stream of bytes, and databases made of them.
+//!
+//! ```text
+//! magic     8  "WOLLEMIB"
+//! version   4  1
+//! then records, each with a byte before it that says what it is:
+//!   1  map:   length of its name (1), of its index's name (1), both names
+//!   2  entry, of the map last named: length of the key (2), of the value (4), key, value
+//!   3  end:   number of entries (8), checksum of everything before these eight bytes (8): FNV-1a over words, see `sum`
+//! ```
+//!
+//! Little endian. A stream that ends before its end record, or whose checksum is another, is refused.
+
+mod restore;
+mod sum;
+
+use crate::{Error, MAX_KEY, MAX_NAME, Media, Snapshot};
+use serde::Serialize;
+use std::io::Write;
+use sum::Summed;
+
+const MAGIC: &[u8; 8] = b"WOLLEMIB";
+const VERSION: u32 = 1;
+
+const MAP: u8 = 1;
+const ENTRY: u8 = 2;
+const END: u8 = 3;
+
+/// Entries between two reports of progress.
+const STRIDE: u64 = 256;
+
+/// How much of a backup, or of a copy, has been done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Copied {
+    /// Maps begun.
+    pub maps: u64,
+    /// Entries.
+    pub entries: u64,
+    /// Bytes of the stream; of keys and values, where there is none.
+    pub bytes: u64,
+}
+
+impl Copied {
+    fn entry(&mut self, progress: &mut impl FnMut(&Copied)) {
+        self.entries += 1;
+        if self.entries.is_multiple_of(STRIDE) {
+            progress(self);
+        }
+    }
+}
+
+impl<M: Media> Snapshot<M> {
+    /// Writes all maps as they were to `out`, and flushes it. Others go on writing to the database meanwhile. Calls
+    /// `progress` now and then, and at the end.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// db.map("letters")?.upsert("a", "alpha")?;
+    /// let mut bytes = Vec::new();
+    /// db.snapshot()?.backup(&mut bytes, |_| {})?;
+    ///
+    /// let other = wollemi::Db::anonymous()?;
+    /// let copied = other.restore(&mut &bytes[..], |_| {})?;
+    /// assert_eq!((copied.maps, copied.entries), (1, 1));
+    /// assert_eq!(other.map("letters")?.get("a")?, Some(b"alpha".to_vec()));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Backup`] where `out` fails; [`Error::SnapshotOutgrown`]; [`Error::OtherKind`] for a map held by an index that this version does not
+    /// know; an index's, where the pool is damaged.
+    pub fn backup(&self, out: &mut impl Write, mut progress: impl FnMut(&Copied)) -> Result<Copied, Error> {
+        let mut out = Summed::new(out);
+        let mut copied = Copied::default();
+        out.put(MAGIC)?;
+        out.put(&VERSION.to_le_bytes())?;
+        for info in self.maps() {
+            let Some(view) = self.find_view(&info.name)? else {
+                continue;
+            };
+            let (name, index) = (info.name.as_bytes(), view.index_kind().name());
+            out.put(&[MAP, name.len() as u8, index.len() as u8])?;
+            out.put(name)?;
+            out.put(index.as_bytes())?;
+            copied.maps += 1;
+            for entry in view.iter() {
+                let (key, value) = entry?;
+                out.put(&[ENTRY])?;
+                out.put(&(key.len() as u16).to_le_bytes())?;
+                out.put(&(value.len() as u32).to_le_bytes())?;
+                out.put(&key)?;
+                out.put(&value)?;
+                copied.bytes = out.bytes;
+                copied.entry(&mut progress);
+            }
+        }
+        out.put(&[END])?;
+        out.put(&copied.entries.to_le_bytes())?;
+        let sum = out.sum.get();
+        out.put(&sum.to_le_bytes())?;
+        out.inner.flush().map_err(Error::Backup)?;
+        copied.bytes = out.bytes;
+        progress(&copied);
+        Ok(copied)
+    }
+}
+
+const _: () = assert!(MAX_NAME <= u8::MAX as usize && MAX_KEY <= u16::MAX as usize);
+
+fn damaged(why: &str) -> Error {
+    Error::NotBackup(format!("it is damaged or cut short: {why}"))
+}

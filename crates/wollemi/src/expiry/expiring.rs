@@ -1,0 +1,296 @@
+//! Maps whose entries end by themselves.
+//!
+//! What the map under it holds:
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  end: the millisecond since 1970 at which the entry is gone, little endian; 0: never
+//!      8     …  value
+//! ```
+//!
+//! I1 An entry whose end has come is absent for everyone, whether it is still there or not.
+//! I2 It is removed by an edit that looks again: what was put meanwhile stays.
+//!
+//! Not here: the thread that sweeps (`sweeper`), and transactions (`transaction`).
+
+use crate::{Error, KeyRange, Map, Swept};
+use index::{Action, Edit};
+use std::time::{Duration, SystemTime};
+
+const HEADER: usize = 8;
+
+/// A [`Map`] each of whose entries may be given a *life*, after which it is absent.
+///
+/// The clock is the system's: entries live shorter or longer where somebody sets it. Ends survive crashes, as values
+/// do. An entry past its end takes space until a write of its key or a [`Sweeper`](crate::Sweeper) removes it. A map is
+/// of this kind by its use: what was put into it otherwise is refused.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let db = wollemi::Db::anonymous()?;
+/// let sessions = wollemi::Expiring::new(db.map("sessions")?);
+/// let _sweeper = sessions.sweeper(Duration::from_millis(10))?;
+///
+/// sessions.upsert("alice", "token", Some(Duration::from_secs(3600)))?;
+/// sessions.upsert("bob", "token", Some(Duration::ZERO))?;
+/// assert_eq!(sessions.get("alice")?, Some(b"token".to_vec()));
+/// assert_eq!(sessions.get("bob")?, None);
+/// assert!(sessions.insert("bob", "another", None)?); // for ever
+///
+/// // In a batch and in a snapshot, which have the bytes of the map under it:
+/// let mut batch = db.batch();
+/// let hour = Some(Duration::from_secs(3600));
+/// batch.upsert(sessions.map(), "carol", sessions.bytes("token", hour));
+/// assert!(batch.commit()?);
+/// let then = db.snapshot()?;
+/// let bytes = then.view(sessions.map())?.get("carol")?.expect("just put");
+/// assert_eq!(sessions.read(&bytes)?.expect("alive").0, b"token");
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Expiring {
+    map: Map,
+}
+
+/// A value, and what is left of its life; `None`: it has no end.
+pub type WithLife = (Vec<u8>, Option<Duration>);
+
+/// The milliseconds since 1970.
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The end of a life that begins now.
+fn end_of(life: Option<Duration>, now: u64) -> u64 {
+    life.map_or(0, |life| {
+        let millis = u64::try_from(life.as_millis()).unwrap_or(u64::MAX);
+        now.saturating_add(millis).max(1)
+    })
+}
+
+/// A value and its end, if it has come or will.
+fn read(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (end, value) = bytes.split_first_chunk::<HEADER>()?;
+    Some((u64::from_le_bytes(*end), value))
+}
+
+fn is_over(end: u64, now: u64) -> bool {
+    end != 0 && end <= now
+}
+
+/// An edit by a rule, which is given the value and its end, if there is one, and fills the bytes to put.
+struct Change<R> {
+    rule: R,
+    put: Vec<u8>,
+    /// The map holds something else.
+    foreign: bool,
+}
+
+impl<R: FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action> Edit for Change<R> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let found = current.map(read);
+        self.foreign = matches!(found, Some(None));
+        if self.foreign {
+            return Action::Keep;
+        }
+        self.put.clear();
+        (self.rule)(found.flatten(), &mut self.put)
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.put
+    }
+}
+
+fn fill(put: &mut Vec<u8>, end: u64, value: &[u8]) {
+    put.extend_from_slice(&end.to_le_bytes());
+    put.extend_from_slice(value);
+}
+
+impl Expiring {
+    /// The map as one whose entries may end. It is empty, or has been one before.
+    pub fn new(map: Map) -> Expiring {
+        Expiring { map }
+    }
+
+    /// The map under it.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// What the map under it holds for this value with, if any, a life from now on: for batches.
+    pub fn bytes(&self, value: impl AsRef<[u8]>, life: Option<Duration>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        fill(&mut bytes, end_of(life, now()), value.as_ref());
+        bytes
+    }
+
+    /// The value in what the map under it holds, as snapshots, watches and backups show it, and what is left of its
+    /// life; `None`: its end has come by now.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotExpiring`]
+    pub fn read(&self, bytes: &[u8]) -> Result<Option<WithLife>, Error> {
+        let (end, value) = read(bytes).ok_or_else(|| self.foreign())?;
+        let now = now();
+        let left = (end != 0).then(|| Duration::from_millis(end.saturating_sub(now)));
+        Ok((!is_over(end, now)).then(|| (value.to_vec(), left)))
+    }
+
+    fn foreign(&self) -> Error {
+        Error::NotExpiring(self.map.name().to_owned())
+    }
+
+    fn change(
+        &self,
+        key: &[u8],
+        rule: impl FnMut(Option<(u64, &[u8])>, &mut Vec<u8>) -> Action,
+    ) -> Result<Action, Error> {
+        let mut change = Change {
+            rule,
+            put: Vec::new(),
+            foreign: false,
+        };
+        let action = self.map.edit(key, &mut change)?;
+        if change.foreign {
+            return Err(self.foreign());
+        }
+        Ok(action)
+    }
+
+    /// The value of a key that is alive, copied.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        Ok(self.get_with_life(key)?.map(|(value, _)| value))
+    }
+
+    /// The value of a key that is alive, copied, and what is left of its life; `None`: it has no end.
+    pub fn get_with_life(&self, key: impl AsRef<[u8]>) -> Result<Option<WithLife>, Error> {
+        let guard = heap::pin();
+        match self.map.index.get(key.as_ref(), &guard)? {
+            Some(bytes) => self.read(&bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives the key this value and, if any, this life.
+    pub fn upsert(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        life: Option<Duration>,
+    ) -> Result<(), Error> {
+        self.map.upsert(key, self.bytes(value, life))
+    }
+
+    /// Adds the key if none that is alive is there; `false` if one is.
+    pub fn insert(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        life: Option<Duration>,
+    ) -> Result<bool, Error> {
+        let (value, now) = (value.as_ref(), now());
+        let action = self.change(key.as_ref(), |found, put| match found {
+            Some((end, _)) if !is_over(end, now) => Action::Keep,
+            _ => {
+                fill(put, end_of(life, now), value);
+                Action::Put
+            }
+        })?;
+        Ok(action == Action::Put)
+    }
+
+    /// Gives a key that is alive another life from now on, or none; `false` if there is no such key.
+    pub fn touch(&self, key: impl AsRef<[u8]>, life: Option<Duration>) -> Result<bool, Error> {
+        let now = now();
+        let action = self.change(key.as_ref(), |found, put| match found {
+            Some((end, value)) if !is_over(end, now) => {
+                fill(put, end_of(life, now), value);
+                Action::Put
+            }
+            _ => Action::Keep,
+        })?;
+        Ok(action == Action::Put)
+    }
+
+    /// Removes the key; `false` if none that is alive was there.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let (now, mut alive) = (now(), false);
+        self.change(key.as_ref(), |found, _| {
+            alive = found.is_some_and(|(end, _)| !is_over(end, now));
+            Action::Remove
+        })?;
+        Ok(alive)
+    }
+
+    /// The entries between two bounds that are alive when they are come to, in key order.
+    pub fn range(&self, keys: impl KeyRange) -> impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> {
+        self.map.range(keys).filter_map(|entry| self.alive(entry))
+    }
+
+    /// An entry that is alive, without its header.
+    pub(crate) fn alive(&self, entry: Result<crate::Entry, Error>) -> Option<Result<crate::Entry, Error>> {
+        let (key, mut bytes) = match entry {
+            Ok(entry) => entry,
+            Err(error) => return Some(Err(error)),
+        };
+        let Some((end, _)) = read(&bytes) else {
+            return Some(Err(self.foreign()));
+        };
+        bytes.drain(..HEADER);
+        (!is_over(end, now())).then_some(Ok((key, bytes)))
+    }
+
+    /// Looks at the next keys after `cursor`, at most `limit` (one at least), and removes those that are past their
+    /// end; holds no pin for longer than it looks. Where fewer keys than `limit` were seen, that was the last of them,
+    /// and `cursor` is at the beginning again: `None`.
+    ///
+    /// # Errors
+    ///
+    /// Where a damaged pool does not show all of these keys, those that it has shown are removed before, if they are
+    /// past their end, and `cursor` is at the beginning: from where it was, the next step would fail as this one did.
+    pub fn sweep(&self, cursor: &mut Option<Vec<u8>>, limit: usize) -> Result<Swept, Error> {
+        let now = now();
+        let past = |_: &[u8], value: &[u8]| read(value).is_some_and(|(end, _)| is_over(end, now));
+        self.map.sweep(cursor, limit, past, |key| {
+            let action = self.change(key, |found, _| match found {
+                Some((end, _)) if is_over(end, now) => Action::Remove,
+                _ => Action::Keep,
+            })?;
+            Ok(action == Action::Remove)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::damaged::Damaged;
+
+    /// A round of sweeps ends, with an error, however the pool is damaged.
+    #[test]
+    fn keys_out_of_order_end_a_round() {
+        let map = Expiring::new(Damaged::endless().map());
+        let mut cursor = None;
+        while map.sweep(&mut cursor, 2).is_ok() {}
+    }
+
+    /// What comes before a damaged spot is removed, in each round.
+    #[test]
+    fn a_damaged_spot_ends_a_round() {
+        let torn = Damaged::torn(&[1, 0, 0, 0, 0, 0, 0, 0]);
+        let removed = torn.removed.clone();
+        let taken = || std::mem::take(&mut *removed.lock().expect("no panic"));
+        let map = Expiring::new(torn.map());
+        let mut cursor = None;
+        for _ in 0..2 {
+            assert_eq!(map.sweep(&mut cursor, 2).expect("sound so far").removed, 2);
+            assert_eq!(taken(), [b"a", b"b"]);
+            assert!(map.sweep(&mut cursor, 2).is_err());
+            assert_eq!(taken(), [b"c"]);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Entries that end, in transactions.
+
+use crate::expiry::expiring::{Expiring, WithLife};
+use crate::txn::transaction::Transaction;
+use crate::{Error, KeyRange, Media};
+use std::time::Duration;
+
+impl Expiring {
+    /// The value of a key that is alive, and what is left of its life, as a transaction sees it. Whether it is alive is
+    /// asked when it is read, not when the transaction is committed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotExpiring`], and as [`Transaction::get`].
+    pub fn get_in<M: Media>(
+        &self,
+        tx: &Transaction<'_, M>,
+        key: impl AsRef<[u8]>,
+    ) -> Result<Option<WithLife>, Error> {
+        match tx.get(self.map(), key)? {
+            Some(bytes) => self.read(&bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// Gives the key this value and, if any, this life in a transaction.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let db = wollemi::Db::anonymous()?;
+    /// let (sessions, log) = (wollemi::Expiring::new(db.map("sessions")?), db.map("log")?);
+    /// db.transact(|tx| {
+    ///     if sessions.get_in(tx, "alice")?.is_none() {
+    ///         sessions.upsert_in(tx, "alice", "token", Some(Duration::from_secs(60)))?;
+    ///         tx.upsert(&log, "alice", "logged in")?;
+    ///     }
+    ///     Ok::<_, wollemi::Error>(())
+    /// })?;
+    /// assert_eq!(sessions.get("alice")?, Some(b"token".to_vec()));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::upsert`].
+    pub fn upsert_in<M: Media>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        life: Option<Duration>,
+    ) -> Result<(), Error> {
+        tx.upsert(self.map(), key, self.bytes(value, life))
+    }
+
+    /// Removes the key in a transaction; `false` if none that is alive is there.
+    ///
+    /// # Errors
+    ///
+    /// As [`get_in`](Expiring::get_in).
+    pub fn remove_in<M: Media>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: impl AsRef<[u8]>,
+    ) -> Result<bool, Error> {
+        let alive = self.get_in(tx, key.as_ref())?.is_some();
+        tx.remove(self.map(), key)?;
+        Ok(alive)
+    }
+
+    /// The entries between two bounds that are alive when they are come to, in key order, as a transaction sees them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::range`].
+    pub fn range_in<'t, M: Media>(
+        &'t self,
+        tx: &'t Transaction<'_, M>,
+        keys: impl KeyRange,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<crate::Entry, Error>> + 't, Error> {
+        let entries = tx.range(self.map(), keys)?;
+        Ok(entries.filter_map(|entry| self.alive(entry)))
+    }
+}

@@ -1,0 +1,52 @@
+//! Both ends of a map: its first and its last entry.
+
+use crate::entry::Entry;
+use crate::read::merge::Read;
+use crate::{Error, Map};
+use index::Direction;
+use std::ops::Bound;
+
+impl Map {
+    /// The entry with the least key, copied; `None` if the map is empty.
+    ///
+    /// ```
+    /// let map = wollemi::Db::anonymous()?.map("letters")?;
+    /// assert_eq!(map.first()?, None);
+    /// map.load([("a", "1"), ("b", "2"), ("c", "3")])?;
+    /// assert_eq!(map.first()?, Some((b"a".to_vec(), b"1".to_vec())));
+    /// assert_eq!(map.last()?, Some((b"c".to_vec(), b"3".to_vec())));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] for a damaged pool, and where the index has [no order](crate::IndexKind::is_ordered).
+    pub fn first(&self) -> Result<Option<Entry>, Error> {
+        self.end(Direction::Forward)
+    }
+
+    /// The entry with the greatest key, copied; `None` if the map is empty.
+    ///
+    /// # Errors
+    ///
+    /// As [`first`](Map::first).
+    pub fn last(&self) -> Result<Option<Entry>, Error> {
+        self.end(Direction::Reverse)
+    }
+
+    fn end(&self, direction: Direction) -> Result<Option<Entry>, Error> {
+        self.index.order().require_keys()?;
+        let read = Read::some(&*self.index, (Bound::Unbounded, Bound::Unbounded), direction, 1)?;
+        Ok(read.entries.into_iter().next())
+    }
+
+    /// The number of entries: [`count`](Map::count), by the name that collections give it. No number is kept: the call
+    /// visits each entry. [`is_empty`](Map::is_empty) looks for one entry only.
+    ///
+    /// # Errors
+    ///
+    /// As [`count`](Map::count).
+    pub fn len(&self) -> Result<u64, Error> {
+        self.count()
+    }
+}

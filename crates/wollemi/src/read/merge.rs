@@ -1,0 +1,96 @@
+//! Reading an index with something laid over it: what keys held before (snapshots), or what they are changed to
+//! (transactions).
+
+use crate::entry::{BATCH_BYTES, Entry};
+use index::{Direction, Index, Order};
+use std::collections::VecDeque;
+use std::ops::{Bound, ControlFlow};
+
+/// Two bounds.
+pub(crate) type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
+
+/// Some entries of an index, in its order, as seen from one end.
+pub(crate) struct Read {
+    order: Order,
+    pub entries: Vec<Entry>,
+    /// Whether there may be more.
+    full: bool,
+}
+
+impl Read {
+    /// Reads at most `limit` entries between two bounds, from one end.
+    pub fn some(
+        index: &dyn Index,
+        (lower, upper): Bounds<'_>,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Read, index::Error> {
+        let (mut entries, mut bytes, mut full) = (Vec::new(), 0, false);
+        let guard = heap::pin();
+        index.walk(lower, upper, direction, &guard, &mut |key, value| {
+            bytes += key.len() + value.len();
+            entries.push((key.to_vec(), value.to_vec()));
+            full = entries.len() >= limit || bytes >= BATCH_BYTES;
+            if full {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        Ok(Read {
+            order: index.order(),
+            entries,
+            full,
+        })
+    }
+
+    /// How far the index was read, if not to the end.
+    pub fn reached(&self) -> Option<Vec<u8>> {
+        self.last().map(<[u8]>::to_vec)
+    }
+
+    fn last(&self) -> Option<&[u8]> {
+        self.entries.last().filter(|_| self.full).map(|(key, _)| &**key)
+    }
+
+    /// Between which bounds all was read.
+    ///
+    /// # Errors
+    ///
+    /// Where a damaged pool shows keys out of order, so that they cross.
+    pub fn covered<'b>(
+        &'b self,
+        (lower, upper): Bounds<'b>,
+        direction: Direction,
+    ) -> Result<Bounds<'b>, index::Error> {
+        let covered = match (self.last(), direction) {
+            (None, _) => (lower, upper),
+            (Some(key), Direction::Forward) => (lower, Bound::Included(key)),
+            (Some(key), Direction::Reverse) => (Bound::Included(key), upper),
+        };
+        if self.order.has_between(covered.0, covered.1) {
+            return Ok(covered);
+        }
+        let what = "a key out of order";
+        Err(heap::Error::Damaged { what, offset: 0 }.into())
+    }
+}
+
+/// Puts what was found, with what is laid over it in its place, in the order of the index, as seen from one end.
+pub(crate) fn merge<V: AsRef<[u8]>>(
+    found: Vec<Entry>,
+    over: Vec<(Vec<u8>, Option<V>)>,
+    order: Order,
+    direction: Direction,
+    entries: &mut VecDeque<Entry>,
+) {
+    let mut found = found.into_iter().peekable();
+    for (key, value) in over {
+        while let Some(entry) = found.next_if(|(other, _)| order.comes_first(other, &key, direction)) {
+            entries.push_back(entry);
+        }
+        found.next_if(|(other, _)| *other == key);
+        entries.extend(value.map(|bytes| (key, bytes.as_ref().to_vec())));
+    }
+    entries.extend(found);
+}

@@ -1,0 +1,19 @@
+//! How maps are read: by the key, in order, and as they were.
+//!
+//! | module     | what it holds                                              |
+//! |------------|------------------------------------------------------------|
+//! | `map`      | reads of a map by its handle                                |
+//! | `reader`   | reads that borrow from the pool                             |
+//! | `iter`     | iterators that own what they yield                          |
+//! | `ends`     | the first and the last entry                                |
+//! | `walk`     | going through a map a few keys at a time                    |
+//! | `merge`    | entries of an index with others laid over them              |
+//! | `snapshot` | all maps as they were at one moment                         |
+
+pub mod ends;
+pub mod iter;
+mod map;
+pub mod merge;
+pub mod reader;
+pub mod snapshot;
+pub mod walk;

@@ -1,0 +1,133 @@
+//! Reads that borrow from the pool.
+//!
+//! A [`Reader`] holds the pin of an epoch: nothing that it has met can be reused before it is dropped. Keep it for
+//! a request or a batch, not for minutes: what is removed meanwhile waits for it.
+
+use crate::{Error, KeyRange};
+use index::{Direction, Guard, Index, Value};
+use std::iter::FusedIterator;
+use std::ops::ControlFlow;
+
+/// A pinned view of a map, for reads without copies.
+///
+/// It is not a snapshot: each read sees the latest value. It belongs to its thread.
+///
+/// ```
+/// let db = wollemi::Db::anonymous()?;
+/// let map = db.map("fruit")?;
+/// map.upsert("apple", "a long description of the apple")?;
+///
+/// let reader = map.reader();
+/// let value = reader.get("apple")?.expect("just written");
+/// assert!(value.starts_with(b"a long")); // no byte was copied
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+pub struct Reader<'m> {
+    index: &'m dyn Index,
+    guard: Guard,
+}
+
+impl<'m> Reader<'m> {
+    pub(crate) fn new(index: &'m dyn Index) -> Reader<'m> {
+        Reader {
+            index,
+            guard: heap::pin(),
+        }
+    }
+
+    /// The key's value.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value<'_>>, Error> {
+        Ok(self.index.get(key.as_ref(), &self.guard)?)
+    }
+
+    /// The values of many keys, in the keys' order; their cache misses overlap.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value<'_>>>, Error> {
+        let keys: Vec<&[u8]> = keys.iter().map(K::as_ref).collect();
+        let mut values = vec![None; keys.len()];
+        self.index
+            .multi_get(&keys, &self.guard, &mut |i, value| values[i] = value)?;
+        Ok(values)
+    }
+
+    /// All entries in key order; where the index has [no order](crate::IndexKind::is_ordered), in one of its own.
+    pub fn iter(&self) -> Range<'_> {
+        self.range(..)
+    }
+
+    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index has
+    /// [no order](crate::IndexKind::is_ordered).
+    pub fn range(&self, keys: impl KeyRange) -> Range<'_> {
+        let (lower, upper) = keys.bounds();
+        Range(index::Range::new(self.index, lower, upper, &self.guard))
+    }
+
+    /// The entries whose keys start with `prefix`.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range<'_> {
+        Range(index::Range::with_prefix(
+            self.index,
+            prefix.as_ref(),
+            &self.guard,
+        ))
+    }
+
+    /// Calls `visit` for each entry between two bounds in key order until it breaks: the fastest way through many entries.
+    /// As for [`range`](Reader::range), all entries are no range.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// let map = wollemi::Db::anonymous()?.map("letters")?;
+    /// map.load([("a", "1"), ("b", "22"), ("c", "333")])?;
+    /// let mut bytes = 0;
+    /// map.reader().visit(.., |_, value| {
+    ///     bytes += value.len();
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(bytes, 6);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn visit<'r>(
+        &'r self,
+        keys: impl KeyRange,
+        mut visit: impl FnMut(&'r [u8], Value<'r>) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let (lower, upper) = keys.bounds();
+        self.index.order().take_range(lower, upper)?;
+        Ok(self
+            .index
+            .walk(lower, upper, Direction::Forward, &self.guard, &mut visit)?)
+    }
+
+    /// Lets go of what was read so far and pins anew: for a reader that is kept over many requests.
+    pub fn repin(&mut self) {
+        self.guard.repin();
+    }
+}
+
+impl std::fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+/// A double-ended iterator over entries borrowed from the pool, in key order.
+///
+/// Each key that is present all the while is yielded once and none twice. An error ends the iteration after it has
+/// been yielded once.
+#[derive(Debug)]
+pub struct Range<'r>(index::Range<'r>);
+
+impl<'r> Iterator for Range<'r> {
+    type Item = Result<(&'r [u8], Value<'r>), Error>;
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|entry| entry.map_err(Error::from))
+    }
+}
+
+impl DoubleEndedIterator for Range<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(|entry| entry.map_err(Error::from))
+    }
+}
+
+impl FusedIterator for Range<'_> {}

@@ -1,0 +1,430 @@
+//! Changes that are kept back, and the maps as they would be with them.
+
+use crate::write::commit::Plan;
+use crate::write::key_state::KeyState;
+use crate::{Db, Error, MAX_KEY, MAX_VALUE, Map, Media};
+use index::{Action, Direction, Edit, Order};
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// The changed keys of a map, and their values; `None`: removed.
+pub(crate) type Changes = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// What a scan calls for each key and its value.
+pub type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'v;
+
+/// Changes to any of a database's maps that are kept back until they are committed, all of them or none, by
+/// [`Db::commit`]. Only reads and edits through the overlay see them.
+///
+/// An overlay notes nothing of what is read and locks nothing, and its commit makes the changes whatever the maps hold
+/// when it is called. It is for a caller that keeps other writers away meanwhile; all others use [`Db::transact`].
+///
+/// ```
+/// use wollemi::{Overlay, Upsert};
+///
+/// let db = wollemi::Db::anonymous()?;
+/// let map = db.map("letters")?;
+/// let mut overlay = Overlay::new();
+/// overlay.edit(&map, b"a", &mut Upsert(b"alpha"))?;
+/// assert!(overlay.read(&map, b"a", |value| value == Some(b"alpha"))?);
+/// assert_eq!(map.get("a")?, None);
+/// db.commit(overlay)?;
+/// assert_eq!(map.get("a")?, Some(b"alpha".to_vec()));
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "an overlay changes nothing before it is committed"]
+pub struct Overlay {
+    /// In the order in which the maps were first changed.
+    maps: Vec<Layer>,
+    /// The most bytes that the changes of one map may have.
+    most: usize,
+    /// There was more, and something is missing.
+    outgrown: bool,
+}
+
+/// What is kept back of a map.
+#[derive(Debug)]
+struct Layer {
+    map: Map,
+    changes: Changes,
+    /// Of keys and values.
+    bytes: usize,
+}
+
+impl Layer {
+    /// Whether it is of this map. All handles to a map share its index, also where another database has one of this name.
+    fn is_of(&self, map: &Map) -> bool {
+        std::ptr::addr_eq(Arc::as_ptr(&self.map.index), Arc::as_ptr(&map.index))
+    }
+}
+
+impl Default for Overlay {
+    fn default() -> Overlay {
+        Overlay::within(usize::MAX)
+    }
+}
+
+impl Overlay {
+    /// No changes yet.
+    pub fn new() -> Overlay {
+        Overlay::default()
+    }
+
+    /// No changes yet, which may have at most this many bytes for each map. With more the overlay is
+    /// [outgrown](Overlay::is_outgrown): it keeps no further values and cannot be committed.
+    pub fn within(most: usize) -> Overlay {
+        Overlay {
+            maps: Vec::new(),
+            most,
+            outgrown: false,
+        }
+    }
+
+    /// The changes of a map, if there are any.
+    pub(crate) fn of(&self, map: &Map) -> Option<&Changes> {
+        let layer = self.maps.iter().find(|layer| layer.is_of(map));
+        layer.map(|layer| &layer.changes)
+    }
+
+    /// What a key was changed to, if it was.
+    pub(crate) fn get(&self, map: &Map, key: &[u8]) -> Option<&Option<Vec<u8>>> {
+        self.of(map)?.get(key)
+    }
+
+    /// Changes a key.
+    pub(crate) fn set(&mut self, map: &Map, key: &[u8], value: Option<&[u8]>) {
+        let place = self.maps.iter().position(|layer| layer.is_of(map));
+        let place = place.unwrap_or_else(|| {
+            self.maps.push(Layer {
+                map: map.clone(),
+                changes: Changes::new(),
+                bytes: 0,
+            });
+            self.maps.len() - 1
+        });
+        let layer = &mut self.maps[place];
+        let len = |value: Option<&[u8]>| value.map_or(0, <[u8]>::len);
+        let full = layer.bytes > self.most;
+        if full && value.is_some() {
+            self.outgrown = true;
+            return;
+        }
+        layer.bytes += key.len() + len(value);
+        let value = value.map(<[u8]>::to_vec);
+        if let Some(old) = layer.changes.insert(key.to_vec(), value) {
+            layer.bytes -= key.len() + len(old.as_deref());
+        }
+    }
+
+    /// Shows a key's value.
+    ///
+    /// # Errors
+    ///
+    /// Those of the map's index.
+    pub fn read<T>(
+        &self,
+        map: &Map,
+        key: &[u8],
+        show: impl FnOnce(Option<&[u8]>) -> T,
+    ) -> Result<T, index::Error> {
+        if let Some(value) = self.get(map, key) {
+            return Ok(show(value.as_deref()));
+        }
+        let guard = heap::pin();
+        Ok(show(map.index.get(key, &guard)?.as_deref()))
+    }
+
+    /// Carries out an edit, and keeps back what it changes. What it decided, or [`Action::Keep`] where it would remove
+    /// what is absent.
+    ///
+    /// # Errors
+    ///
+    /// A key or a value that is too long, and those of the map's index.
+    pub fn edit(&mut self, map: &Map, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+        if key.len() > MAX_KEY {
+            return Err(index::Error::KeyTooLong(key.len()));
+        }
+        let mut was_there = false;
+        let action = self.read(map, key, |current| {
+            was_there = current.is_some();
+            edit.decide(current)
+        })?;
+        match action {
+            Action::Put if edit.value().len() > MAX_VALUE => {
+                return Err(index::Error::ValueTooLong(edit.value().len()));
+            }
+            Action::Put => self.set(map, key, Some(edit.value())),
+            Action::Remove if was_there => self.set(map, key, None),
+            Action::Remove | Action::Keep => return Ok(Action::Keep),
+        }
+        Ok(action)
+    }
+
+    /// Visits the keys between the bounds in the order of the map's index, until told to break, as
+    /// [`walk`](index::Index::walk) does.
+    ///
+    /// # Errors
+    ///
+    /// Those of the map's index.
+    pub fn scan(
+        &self,
+        map: &Map,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), index::Error> {
+        let guard = heap::pin();
+        let order = map.index.order();
+        let changes = self.of(map).filter(|_| order.has_between(lower, upper));
+        let mut between = changes.map_or_else(
+            || Box::new(std::iter::empty()) as Between<'_>,
+            |changes| between(changes, order, (lower, upper), direction),
+        );
+        let mut next = between.next();
+        let mut ended = false;
+        map.index
+            .walk(lower, upper, direction, &guard, &mut |key, value| {
+                // What is kept back of keys that come before this one.
+                while let Some((before, kept)) = next
+                    && order.comes_first(before, key, direction)
+                {
+                    next = between.next();
+                    if let Some(value) = kept
+                        && visit(before, value).is_break()
+                    {
+                        ended = true;
+                        return ControlFlow::Break(());
+                    }
+                }
+                let shown = match next {
+                    Some((same, kept)) if same.as_slice() == key => {
+                        next = between.next();
+                        kept.as_deref().map(|value| visit(key, value))
+                    }
+                    _ => Some(visit(key, &value)),
+                };
+                let flow = shown.unwrap_or(ControlFlow::Continue(()));
+                ended = flow.is_break();
+                flow
+            })?;
+        while let Some((key, kept)) = next
+            && !ended
+        {
+            next = between.next();
+            if let Some(value) = kept {
+                ended = visit(key, value).is_break();
+            }
+        }
+        Ok(())
+    }
+
+    /// How many keys are changed.
+    pub fn len(&self) -> usize {
+        self.maps.iter().map(|layer| layer.changes.len()).sum()
+    }
+
+    /// Whether nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of the changed keys and of their values.
+    pub fn bytes(&self) -> usize {
+        self.maps.iter().map(|layer| layer.bytes).sum()
+    }
+
+    /// Whether there are more bytes than there may be.
+    pub fn is_outgrown(&self) -> bool {
+        self.outgrown || self.maps.iter().any(|layer| layer.bytes > self.most)
+    }
+
+    /// The changes, as a commit makes them.
+    pub(crate) fn into_changes(self) -> Arc<[KeyState]> {
+        let layers = self.maps.into_iter();
+        layers
+            .flat_map(|Layer { map, changes, .. }| {
+                changes.into_iter().map(move |(key, value)| KeyState {
+                    map: map.index.clone(),
+                    key,
+                    value,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Changes, as seen from one end.
+type Between<'c> = Box<dyn Iterator<Item = (&'c Vec<u8>, &'c Option<Vec<u8>>)> + 'c>;
+
+/// The changes between bounds that do not cross.
+fn between<'c>(
+    changes: &'c Changes,
+    order: Order,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Between<'c> {
+    if order.is_by_keys() {
+        let range = changes.range::<[u8], _>(bounds);
+        return match direction {
+            Direction::Forward => Box::new(range),
+            Direction::Reverse => Box::new(range.rev()),
+        };
+    }
+    // They are kept by their bytes.
+    let mut some: Vec<_> = changes
+        .iter()
+        .filter(|(key, _)| order.contains(bounds, key))
+        .collect();
+    some.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    match direction {
+        Direction::Forward => Box::new(some.into_iter()),
+        Direction::Reverse => Box::new(some.into_iter().rev()),
+    }
+}
+
+impl<M: Media> Db<M> {
+    /// Makes all changes of an overlay or, whatever crash comes, none: they are durable when this returns. They are
+    /// made as a [`Batch`](crate::Batch)'s are.
+    ///
+    /// # Errors
+    ///
+    /// As [`Batch::commit`](crate::Batch::commit), [`Error::OtherDatabase`] among them; [`Error::OverlayOutgrown`]. Nothing
+    /// was changed then.
+    pub fn commit(&self, overlay: Overlay) -> Result<(), Error> {
+        if overlay.is_outgrown() {
+            return Err(Error::OverlayOutgrown(overlay.most));
+        }
+        let plan = Plan {
+            changes: overlay.into_changes(),
+            ..Plan::default()
+        };
+        // Nothing is expected, so it is carried out.
+        self.store().commit(&plan).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use index::{Remove, Upsert};
+    use proptest::prelude::*;
+
+    type Step = (u8, Option<Vec<u8>>);
+
+    fn apply(map: &Map, (key, value): &Step) {
+        let done = match value {
+            Some(value) => map.upsert([*key], value),
+            None => map.remove([*key]).map(drop),
+        };
+        done.expect("there is room");
+    }
+
+    fn lay(overlay: &mut Overlay, map: &Map, (key, value): &Step) {
+        let done = match value {
+            Some(value) => overlay.edit(map, &[*key], &mut Upsert(value)),
+            None => overlay.edit(map, &[*key], &mut Remove),
+        };
+        done.expect("the map can be read");
+    }
+
+    fn seen(
+        overlay: &Overlay,
+        map: &Map,
+        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        most: usize,
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut seen = Vec::new();
+        let scanned = overlay.scan(map, bounds, direction, &mut |key, value| {
+            seen.push((key.to_vec(), value.to_vec()));
+            match seen.len() < most {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        scanned.expect("the map can be read");
+        seen
+    }
+
+    /// With more than it may have, an overlay cannot be committed, also when what it has is less again.
+    #[test]
+    fn an_outgrown_overlay_is_not_committed() -> Result<(), Error> {
+        let db = Db::anonymous()?;
+        let map = db.map("map")?;
+        let mut overlay = Overlay::within(10);
+        for key in ["a", "b", "c"] {
+            overlay.edit(&map, key.as_bytes(), &mut Upsert(b"12345678"))?;
+        }
+        map.upsert("a", "there")?;
+        overlay.edit(&map, b"a", &mut Remove)?;
+        overlay.edit(&map, b"b", &mut Remove)?;
+        assert!(overlay.is_outgrown());
+        assert!(matches!(db.commit(overlay), Err(Error::OverlayOutgrown(10))));
+        assert_eq!(map.count()?, 1);
+        Ok(())
+    }
+
+    /// Maps of the same name in two databases are two maps: each shows its own changes, and a commit to either database
+    /// changes nothing of the other.
+    #[test]
+    fn maps_of_other_databases_are_refused() -> Result<(), Error> {
+        let databases = [Db::anonymous()?, Db::anonymous()?];
+        let [ours, theirs] = [databases[0].map("map")?, databases[1].map("map")?];
+        let mut overlay = Overlay::new();
+        overlay.edit(&ours, b"a", &mut Upsert(b"ours"))?;
+        assert!(overlay.read(&theirs, b"a", |value| value.is_none())?);
+        overlay.edit(&theirs, b"b", &mut Upsert(b"theirs"))?;
+        assert!(overlay.read(&ours, b"b", |value| value.is_none())?);
+        assert!(matches!(
+            databases[0].commit(overlay),
+            Err(Error::OtherDatabase(_))
+        ));
+        assert!(ours.is_empty()? && theirs.is_empty()?);
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        /// Through an overlay the map is as if the changes had been made, while it is as it was; and once they are
+        /// committed it is so.
+        #[test]
+        fn an_overlay_shows_its_own_changes(
+            before in prop::collection::vec(any::<Step>(), 0..30),
+            within in prop::collection::vec(any::<Step>(), 0..30),
+            low: u8, high: u8, most in 1..20usize,
+        ) {
+            let db = Db::anonymous().expect("memory");
+            let [ours, direct] = ["ours", "direct"].map(|name| db.map(name).expect("room"));
+            let mut overlay = Overlay::new();
+            for step in &before {
+                apply(&ours, step);
+                apply(&direct, step);
+            }
+            let (all, none) = ((Bound::Unbounded, Bound::Unbounded), Overlay::new());
+            let untouched = seen(&none, &ours, all, Direction::Forward, usize::MAX);
+            for step in &within {
+                lay(&mut overlay, &ours, step);
+                apply(&direct, step);
+            }
+            let (low, high) = ([low], [high]);
+            for direction in [Direction::Forward, Direction::Reverse] {
+                for bounds in [all, (Bound::Included(&low[..]), Bound::Excluded(&high[..]))] {
+                    prop_assert_eq!(
+                        seen(&overlay, &ours, bounds, direction, most),
+                        seen(&none, &direct, bounds, direction, most)
+                    );
+                }
+            }
+            for key in 0..=u8::MAX {
+                let read = |overlay: &Overlay, map| overlay.read(map, &[key], |value| value.map(<[u8]>::to_vec)).ok();
+                prop_assert_eq!(read(&overlay, &ours), read(&none, &direct));
+            }
+            prop_assert_eq!(seen(&none, &ours, all, Direction::Forward, usize::MAX), untouched);
+            db.commit(overlay).expect("room");
+            let after = seen(&none, &direct, all, Direction::Forward, usize::MAX);
+            prop_assert_eq!(seen(&none, &ours, all, Direction::Forward, usize::MAX), after);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Optimistic transactions: reads and changes of any keys, committed together if all that was read is still so.
+//!
+//! While it runs, a transaction holds nothing: it notes what it reads (`reads`) and keeps what it changes to itself
+//! ([`overlay`](crate::txn::overlay)). How it is committed, and why that is serializable: [`commit`](crate::write::commit).
+
+use crate::txn::overlay::Overlay;
+use crate::txn::range::TransactionRange;
+use crate::write::commit::Plan;
+use crate::write::key_state::KeyState;
+use crate::write::reads::Reads;
+use crate::write::retry::Retry;
+use crate::write::store::Store;
+use crate::{Db, Error, Hardware, KeyRange, Map, Media};
+use std::cell::RefCell;
+
+/// Reads and changes of any of a database's maps that happen together, as at one moment, or not at all.
+///
+/// * **Isolation**: transactions, [batches](crate::Batch), [snapshots](crate::Snapshot) and writes of single keys are
+///   strictly serializable: each happens as if at one moment between its beginning and its end. What a transaction has
+///   read, keys that were absent and ranges included, is checked when it is committed; if any of it has changed, the
+///   commit fails with [`Error::Conflict`] and has changed nothing.
+/// * **Crashes**: after one, either all changes are there or none is. What [`commit`](Transaction::commit) has
+///   acknowledged is there.
+/// * **Waiting**: nobody waits for a transaction that runs. A commit and another write wait for each other only if they
+///   change the same key (or, rarely, keys with the same hash); so does a transaction that reads a key while it is
+///   being changed. Readers of maps never wait; they may see some changes of a commit that is being carried out and not
+///   yet others, as with a [`Batch`](crate::Batch).
+/// * **Until it is committed**, a transaction may have read some keys before another writer changed them and others
+///   after it. What it then computes is thrown away; but code in between should bear to see what never was together.
+///
+/// It reads what it has changed itself. It keeps a copy of all that it reads and changes in memory, and holds the maps
+/// that it has used: they cannot be dropped meanwhile. Dropped, it has done nothing. [`Db::transact`] runs a
+/// transaction again after a conflict.
+#[must_use = "a transaction changes nothing before it is committed"]
+pub struct Transaction<'d, M: Media = Hardware> {
+    store: &'d Store<M>,
+    reads: RefCell<Reads>,
+    changes: Overlay,
+}
+
+impl<M: Media> Db<M> {
+    /// Runs a transaction and commits it; runs it again when something that it has read was changed meanwhile, as the
+    /// default [`Retry`] says.
+    ///
+    /// ```
+    /// use wollemi::{Db, Error};
+    ///
+    /// let db = Db::anonymous()?;
+    /// let accounts = db.map("accounts")?;
+    /// accounts.load([("alice", "10"), ("bob", "0")])?;
+    ///
+    /// let amount = |bytes: Option<Vec<u8>>| -> i64 {
+    ///     bytes.and_then(|bytes| String::from_utf8(bytes).ok()?.parse().ok()).unwrap_or(0)
+    /// };
+    /// let left = db.transact(|tx| {
+    ///     let alice = amount(tx.get(&accounts, "alice")?) - 3;
+    ///     let bob = amount(tx.get(&accounts, "bob")?) + 3;
+    ///     tx.upsert(&accounts, "alice", alice.to_string())?;
+    ///     tx.upsert(&accounts, "bob", bob.to_string())?;
+    ///     Ok::<_, Error>(alice)
+    /// })?;
+    /// assert_eq!(left, 7);
+    /// assert_eq!(accounts.get("bob")?, Some(b"3".to_vec()));
+    ///
+    /// // An error gives it up. It may be of any type that the database's errors can become.
+    /// #[derive(Debug)]
+    /// enum Refused {
+    ///     TooLittle,
+    ///     Failed(Error),
+    /// }
+    /// impl From<Error> for Refused {
+    ///     fn from(error: Error) -> Refused {
+    ///         Refused::Failed(error)
+    ///     }
+    /// }
+    /// let refused = db.transact(|tx| {
+    ///     tx.upsert(&accounts, "alice", "0")?;
+    ///     Err::<(), _>(Refused::TooLittle)
+    /// });
+    /// assert!(matches!(refused, Err(Refused::TooLittle)));
+    /// assert_eq!(accounts.get("alice")?, Some(b"7".to_vec()));
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What `run` returns, if what it has read is so; the transaction has then changed nothing. (If not, it is run
+    /// again: the error may come of what never was together.) [`Error::Conflict`] after the last try, and as
+    /// [`Transaction::commit`].
+    pub fn transact<R, E: From<Error>>(
+        &self,
+        run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.transact_with(&Retry::default(), run)
+    }
+
+    /// As [`transact`](Db::transact), run again as `retry` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`transact`](Db::transact).
+    pub fn transact_with<R, E: From<Error>>(
+        &self,
+        retry: &Retry,
+        mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        self.store().retry(retry, || {
+            let mut transaction = self.begin();
+            match run(&mut transaction) {
+                Ok(result) => (transaction.commit(), Ok(result)),
+                Err(error) => (transaction.check(), Err(error)),
+            }
+        })
+    }
+
+    /// Begins a transaction, to be committed by its [`commit`](Transaction::commit).
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let map = db.map("seats")?;
+    /// let mut tx = db.begin();
+    /// if !tx.contains(&map, "7a")? {
+    ///     tx.upsert(&map, "7a", "alice")?;
+    /// }
+    /// map.upsert("7a", "bob")?; // another thread is faster
+    /// let conflict = tx.commit().expect_err("seat 7a is not free any more");
+    /// assert!(matches!(conflict, wollemi::Error::Conflict { key, .. } if key == b"7a"));
+    /// assert_eq!(map.get("7a")?, Some(b"bob".to_vec()));
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn begin(&self) -> Transaction<'_, M> {
+        Transaction {
+            store: self.store(),
+            reads: RefCell::default(),
+            changes: Overlay::default(),
+        }
+    }
+}
+
+impl<M: Media> Transaction<'_, M> {
+    /// The key's value.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherDatabase`]. [`Error::Conflict`] where it is certain by now that the transaction cannot be
+    /// committed. [`Error::Index`] for a key that is too long, or a damaged pool.
+    pub fn get(&self, map: &Map, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        let key = key.as_ref();
+        self.store.refuse_if_foreign(&*map.index)?;
+        if let Some(changed) = self.changes.get(map, key) {
+            return Ok(changed.clone());
+        }
+        let (traffic, media) = (&self.store.traffic, self.store.heap.media());
+        let id = map.index.stripe_of(key);
+        let version = traffic.stripes.version(id, &traffic.gate, media)?;
+        let value = map.get(key)?;
+        let read = KeyState::new(&map.index, key, value.as_deref());
+        self.reads.borrow_mut().note(id, version, read)?;
+        Ok(value)
+    }
+
+    /// Whether the key is present.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Transaction::get).
+    pub fn contains(&self, map: &Map, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        Ok(self.get(map, key)?.is_some())
+    }
+
+    /// Gives the key this value, whether it is there or not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherDatabase`]. A key or a value that is too long is an error of the commit.
+    pub fn upsert(&mut self, map: &Map, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        self.store.refuse_if_foreign(&*map.index)?;
+        self.changes.set(map, key.as_ref(), Some(value.as_ref()));
+        Ok(())
+    }
+
+    /// Adds the key if it is absent; `false` if it is present. Reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Transaction::get).
+    pub fn insert(
+        &mut self,
+        map: &Map,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<bool, Error> {
+        let absent = !self.contains(map, key.as_ref())?;
+        if absent {
+            self.changes.set(map, key.as_ref(), Some(value.as_ref()));
+        }
+        Ok(absent)
+    }
+
+    /// Removes the key; `false` if it is absent. Reads it.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Transaction::get).
+    pub fn remove(&mut self, map: &Map, key: impl AsRef<[u8]>) -> Result<bool, Error> {
+        let present = self.contains(map, key.as_ref())?;
+        if present {
+            self.changes.set(map, key.as_ref(), None);
+        }
+        Ok(present)
+    }
+
+    /// The entries between two bounds, in key order from either end, with the transaction's own changes. Bounds that
+    /// cross are an empty range. What was yielded counts as read, with the gaps in between; what was not does not.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let jobs = db.map("jobs")?;
+    /// jobs.load([("1", "sweep"), ("2", "mop")])?;
+    ///
+    /// // Two threads that take the first job each do not get the same one.
+    /// let first = db.transact(|tx| {
+    ///     let first = tx.range(&jobs, ..)?.next().transpose()?;
+    ///     if let Some((key, _)) = &first {
+    ///         tx.remove(&jobs, key)?;
+    ///     }
+    ///     Ok::<_, wollemi::Error>(first)
+    /// })?;
+    /// assert_eq!(first, Some((b"1".to_vec(), b"sweep".to_vec())));
+    /// assert_eq!(jobs.count()?, 1);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OtherDatabase`]; [`Error::Index`] where the map's index has [no order](crate::IndexKind::is_ordered).
+    pub fn range(&self, map: &Map, keys: impl KeyRange) -> Result<TransactionRange<'_>, Error> {
+        self.store.refuse_if_foreign(&*map.index)?;
+        map.index.order().require_keys()?;
+        let (lower, upper) = keys.bounds();
+        let changes = self.changes.of(map);
+        Ok(TransactionRange::new(map, lower, upper, changes, &self.reads))
+    }
+
+    /// The entries whose keys start with `prefix`, as [`range`](Transaction::range).
+    ///
+    /// # Errors
+    ///
+    /// As [`range`](Transaction::range).
+    pub fn prefix(&self, map: &Map, prefix: impl AsRef<[u8]>) -> Result<TransactionRange<'_>, Error> {
+        self.range(map, index::prefix_bounds(prefix.as_ref()))
+    }
+
+    /// How many keys it has changed.
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether it has changed nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Commits it, if what it has read is still so: it is durable when this returns.
+    ///
+    /// Costs two looks at a word for each key that was read, two scans of the ranges that were read, and the writes of
+    /// its changes; if there are several, three fences and the persists of a copy of them as well. Of batches and
+    /// transactions with several changes sixteen at a time are carried out; others wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if something that it has read was changed, or is about to be changed by another commit. A
+    /// key or a value that is too long, a pool that is full or damaged. Nothing was changed. [`Error::Unfinished`]: it
+    /// is committed, and the next opening of the database completes it.
+    pub fn commit(self) -> Result<(), Error> {
+        let (points, ranges) = self.reads.into_inner().into_parts();
+        let plan = Plan {
+            changes: self.changes.into_changes(),
+            points,
+            ranges,
+            ..Plan::default()
+        };
+        self.store.commit(&plan).map(drop)
+    }
+
+    /// What it has read so far.
+    #[cfg(test)]
+    pub(crate) fn into_reads(self) -> Reads {
+        self.reads.into_inner()
+    }
+
+    /// Checks that what was read is still so, for a transaction that is given up.
+    fn check(self) -> Result<(), Error> {
+        let (points, ranges) = self.reads.into_inner().into_parts();
+        self.store.check_reads(&points, &ranges)
+    }
+}
+
+impl<M: Media> std::fmt::Debug for Transaction<'_, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("changes", &self.changes.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! Typed maps in transactions.
+
+use crate::txn::transaction::Transaction;
+use crate::typed::{Key, KeyBytes, TypedMap, bounds, bytes_of};
+use crate::{Error, Media};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::borrow::Borrow;
+use std::ops::RangeBounds;
+
+impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
+    /// The key's value, as a transaction sees it.
+    ///
+    /// ```
+    /// let db = wollemi::Db::anonymous()?;
+    /// let stock = wollemi::TypedMap::<String, u32>::new(db.map("stock")?);
+    /// stock.upsert(&"apples".to_owned(), &12)?;
+    /// let left = db.transact(|tx| {
+    ///     let left = stock.get_in(tx, "apples")?.unwrap_or(0).saturating_sub(2);
+    ///     stock.upsert_in(tx, &"apples".to_owned(), &left)?;
+    ///     Ok::<_, wollemi::Error>(left)
+    /// })?;
+    /// assert_eq!(left, 10);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and as [`Transaction::get`].
+    pub fn get_in<M: Media, Q: KeyBytes + ?Sized>(
+        &self,
+        tx: &Transaction<'_, M>,
+        key: &Q,
+    ) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+    {
+        let bytes = tx.get(self.map(), bytes_of(key))?;
+        bytes.map(|bytes| self.read(&bytes)).transpose()
+    }
+
+    /// Adds the key in a transaction if it is absent there; `false` if it is present.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and as [`Transaction::insert`].
+    pub fn insert_in<M: Media>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: &K,
+        value: &V,
+    ) -> Result<bool, Error> {
+        tx.insert(self.map(), bytes_of(key), self.value(value)?)
+    }
+
+    /// Gives the key this value in a transaction.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Value`], and as [`Transaction::upsert`].
+    pub fn upsert_in<M: Media>(&self, tx: &mut Transaction<'_, M>, key: &K, value: &V) -> Result<(), Error> {
+        tx.upsert(self.map(), bytes_of(key), self.value(value)?)
+    }
+
+    /// Removes the key in a transaction; `false` if it is absent there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::remove`].
+    pub fn remove_in<M: Media, Q: KeyBytes + ?Sized>(
+        &self,
+        tx: &mut Transaction<'_, M>,
+        key: &Q,
+    ) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+    {
+        tx.remove(self.map(), bytes_of(key))
+    }
+
+    /// The entries between two bounds, in key order, as a transaction sees them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::range`].
+    pub fn range_in<'t, M: Media, Q: KeyBytes + ?Sized>(
+        &'t self,
+        tx: &'t Transaction<'_, M>,
+        keys: impl RangeBounds<Q>,
+    ) -> Result<impl DoubleEndedIterator<Item = Result<(K, V), Error>>, Error>
+    where
+        K: Borrow<Q>,
+    {
+        let entries = tx.range(self.map(), bounds(keys))?;
+        Ok(entries.map(|entry| self.entry(entry)))
+    }
+}

@@ -1,0 +1,149 @@
+//! Commits under way, as far as others must know of them: which keys each is about to change, and which ranges it is
+//! checking.
+//!
+//! A transaction that has read a range cannot lock the keys that are not there. Instead it announces the range for as long
+//! as it checks it. A writer that has taken its key's stripe and finds the key in an announced range marks the range as
+//! broken before it changes anything, and does not wait; the transaction then starts again.
+//!
+//! I1 A writer of a single key looks here after it has taken the stripe and before it changes the key. So of the changes
+//!    made in a range while it stands here unbroken, no two are of one key: only writers that held a stripe when the range
+//!    was announced make any, and each changes its key once while it holds the stripe.
+//! I2 A commit announces its changes and its ranges at once, after it has its stripes and before it checks what it has read,
+//!    and takes its changes away after it has made them. Of two commits, one of which changes a key in a range of the other,
+//!    the one that comes second knows: it gives up if the range is its own, and marks the range as broken if the change is.
+//! I3 A commit that was published and cannot be finished shuts the gate before its changes are gone from here.
+//!
+//! A thread waits here for one mutex only, whose holder compares some keys and waits for nothing.
+
+use crate::Error;
+use crate::write::key_state::KeyState;
+use crate::write::reads::RangeRead;
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The commits under way in a database.
+#[derive(Debug, Default)]
+pub(crate) struct Active {
+    /// Ranges that are being checked: what writers of single keys look at.
+    ranges: CachePadded<AtomicUsize>,
+    commits: Mutex<Commits>,
+}
+
+#[derive(Debug, Default)]
+struct Commits {
+    next: u64,
+    all: Vec<Announced>,
+}
+
+#[derive(Debug)]
+struct Announced {
+    id: u64,
+    changes: Arc<[KeyState]>,
+    /// None once they are checked.
+    ranges: Arc<[RangeRead]>,
+    /// The key by which one of the ranges was broken.
+    broken: Option<(String, Vec<u8>)>,
+}
+
+impl Announced {
+    /// Marks the ranges as broken if the key lies in one.
+    fn meet(&mut self, map: &str, key: &[u8]) {
+        if self.broken.is_none() && self.ranges.iter().any(|range| range.has(map, key)) {
+            self.broken = Some((map.to_owned(), key.to_owned()));
+        }
+    }
+}
+
+/// A commit that stands here, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Entered<'a> {
+    active: &'a Active,
+    id: u64,
+}
+
+impl Active {
+    /// Announces changes, and ranges to be checked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] where another commit is about to change a key in one of the ranges.
+    pub fn enter(&self, changes: &Arc<[KeyState]>, ranges: &Arc<[RangeRead]>) -> Result<Entered<'_>, Error> {
+        let mut commits = self.lock();
+        for range in &**ranges {
+            let mut changes = commits.all.iter().flat_map(|commit| &*commit.changes);
+            if let Some(change) = changes.find(|change| range.has(change.map.name(), &change.key)) {
+                return Err(Error::conflict(change.map.name(), &change.key));
+            }
+        }
+        for commit in commits.all.iter_mut().filter(|commit| !commit.ranges.is_empty()) {
+            for change in &**changes {
+                commit.meet(change.map.name(), &change.key);
+            }
+        }
+        let id = commits.next;
+        commits.next += 1;
+        commits.all.push(Announced {
+            id,
+            changes: changes.clone(),
+            ranges: ranges.clone(),
+            broken: None,
+        });
+        // Before the ranges are looked at: a writer that looks from now on marks them.
+        self.ranges.fetch_add(ranges.len(), SeqCst);
+        Ok(Entered { active: self, id })
+    }
+
+    /// Marks the ranges in which the key lies, which the caller is about to change; it holds the key's stripe.
+    #[inline]
+    pub fn meet(&self, map: &str, key: &[u8]) {
+        // The stripe was taken by a sequentially consistent exchange: either this look sees the range, or the stripe was
+        // held when the range was announced.
+        if self.ranges.load(SeqCst) != 0 {
+            self.meet_ranges(map, key);
+        }
+    }
+
+    #[cold]
+    fn meet_ranges(&self, map: &str, key: &[u8]) {
+        self.lock()
+            .all
+            .iter_mut()
+            .for_each(|commit| commit.meet(map, key));
+    }
+
+    // What a panicking holder leaves is whole: each change is one push, one removal or one mark.
+    fn lock(&self) -> MutexGuard<'_, Commits> {
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entered<'_> {
+    /// Takes the ranges away, which were checked.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if one was broken meanwhile.
+    pub fn checked(&self) -> Result<(), Error> {
+        let mut commits = self.active.lock();
+        let Some(commit) = commits.all.iter_mut().find(|commit| commit.id == self.id) else {
+            return Ok(());
+        };
+        let ranges = std::mem::take(&mut commit.ranges);
+        self.active.ranges.fetch_sub(ranges.len(), SeqCst);
+        match commit.broken.take() {
+            Some((map, key)) => Err(Error::conflict(&map, &key)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        let mut commits = self.active.lock();
+        if let Some(at) = commits.all.iter().position(|commit| commit.id == self.id) {
+            let gone = commits.all.swap_remove(at);
+            self.active.ranges.fetch_sub(gone.ranges.len(), SeqCst);
+        }
+    }
+}

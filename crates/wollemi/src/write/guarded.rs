@@ -1,0 +1,287 @@
+//! Indexes as maps have them: each write comes through the database's [gate](super::gate) and takes its key's
+//! [stripe](super::stripes); what it replaces is kept for the snapshots that there are, and its change is told to the
+//! watches.
+//!
+//! Reads go straight to the index.
+
+use crate::write::commit::Plan;
+use crate::write::gate::Closed;
+use crate::write::retry::Retry;
+use crate::write::store::Store;
+use crate::write::stripes::{Held, StripeId, hash, stripe_of};
+use crate::write::traffic::{MapIndex, Traffic};
+use heap::Guard;
+use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Still, Value, Visit};
+use pmem::Media;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+/// An index behind the gate, by its type.
+pub(crate) struct Guarded<I, M: Media> {
+    index: I,
+    name: Arc<str>,
+    /// Of the name.
+    hash: u64,
+    store: Store<M>,
+}
+
+impl<I: Index, M: Media> Guarded<I, M> {
+    pub fn new(index: I, name: &str, store: &Store<M>) -> Guarded<I, M> {
+        Guarded {
+            index,
+            name: name.into(),
+            hash: hash(0, name.as_bytes()),
+            store: store.clone(),
+        }
+    }
+
+    fn try_write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        if self.store.heap.pool().is_read_only() {
+            return Err(Error::ReadOnly);
+        }
+        let media = self.store.heap.media();
+        let Traffic {
+            gate,
+            stripes,
+            active,
+            ..
+        } = &*self.store.traffic;
+        let _pass = gate.enter(media)?;
+        let mut held = stripes.lock(self.stripe_of(key), gate, media)?;
+        active.meet(&self.name, key);
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
+        // gate or for the stripe.
+        let _guard = heap::pin();
+        let done = self.write_held(key, edit);
+        // An error leaves open what was changed.
+        if !matches!(done, Ok(Action::Keep)) {
+            held.changed();
+        }
+        done
+    }
+
+    /// Takes the stripes of the first of these keys, as many as are all different, and says how many these are.
+    fn lock_group(&self, keys: &[&[u8]]) -> Result<(Vec<Held<'_>>, usize), Error> {
+        let ids: Vec<_> = keys.iter().map(|key| self.stripe_of(key)).collect();
+        // Keys that are the same have the same stripe, which is rare among others.
+        let repeats = |i: &usize| (0..*i).any(|j| ids[j] == ids[*i] && keys[j] == keys[*i]);
+        let len = (0..keys.len()).find(repeats).unwrap_or(keys.len());
+        let Traffic {
+            gate,
+            stripes,
+            active,
+            ..
+        } = &*self.store.traffic;
+        let held = stripes.lock_all(ids[..len].to_vec(), gate, self.store.heap.media())?;
+        keys[..len].iter().for_each(|key| active.meet(&self.name, key));
+        Ok((held, len))
+    }
+}
+
+impl<I: Index, M: Media> Guarded<I, M> {
+    /// What follows a write, or some, that have changed something.
+    fn wrote(&self) {
+        self.index.rest();
+        // A batch has set apart what it counts on.
+        if self.store.heap.has_too_much() {
+            self.store.heap.give_back_some();
+        }
+    }
+}
+
+/// Keys per gate pass and guard. Bounds how long others wait for the gate and the stripes, and how long what these keys
+/// replace is kept from other uses.
+const PASS: usize = 64;
+
+/// Edits of several keys, on their way.
+struct Group<'e> {
+    edits: &'e mut dyn Edits,
+    /// The first of those behind the present pass of the gate.
+    first: usize,
+    /// How many are done.
+    done: usize,
+    changed: bool,
+    /// Whether the others are to be left out.
+    ended: bool,
+}
+
+impl Group<'_> {
+    fn end(&mut self, done: Result<Action, Error>) -> ControlFlow<()> {
+        self.changed |= matches!(done, Ok(Action::Put | Action::Remove));
+        let flow = self.edits.done(self.done, done);
+        self.done += 1;
+        self.ended = flow.is_break();
+        flow
+    }
+}
+
+impl Edits for Group<'_> {
+    fn edit(&mut self, i: usize) -> &mut dyn Edit {
+        self.edits.edit(self.first + i)
+    }
+
+    fn done(&mut self, _: usize, done: Result<Action, Error>) -> ControlFlow<()> {
+        match done {
+            // To be tried again without the guard, which keeps back what the others have retired.
+            Err(Error::Heap(heap::Error::Full { .. })) => ControlFlow::Break(()),
+            done => self.end(done),
+        }
+    }
+}
+
+impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        let Traffic { befores, watches, .. } = &*self.store.traffic;
+        let action = if befores.are_kept() {
+            self.index.write(
+                key,
+                &mut befores.keeping(&self.name, self.index.order(), key, edit),
+            )?
+        } else {
+            self.index.write(key, edit)?
+        };
+        if action != Action::Keep && watches.are_there() {
+            watches.tell(&self.name, key, action, edit);
+        }
+        Ok(action)
+    }
+
+    #[inline]
+    fn stripe_of(&self, key: &[u8]) -> StripeId {
+        stripe_of(self.hash, key)
+    }
+
+    fn close_gate(&self) -> Result<Closed<'_>, Error> {
+        self.store.traffic.gate.close(self.store.heap.media())
+    }
+
+    fn traffic(&self) -> &Arc<Traffic> {
+        &self.store.traffic
+    }
+
+    fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error> {
+        let store = &self.store;
+        store.retry(&Retry::default(), || {
+            let committed = plan().and_then(|plan| store.commit(&plan));
+            (committed.map(drop), Ok::<_, crate::Error>(()))
+        })
+    }
+}
+
+impl<I: Index, M: Media> Index for Guarded<I, M> {
+    fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
+        self.index.get(key, guard)
+    }
+
+    fn multi_get<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        guard: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Error> {
+        self.index.multi_get(keys, guard, found)
+    }
+
+    fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
+        self.index.fetch(keys, guard);
+    }
+
+    fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        let action = self.store.heap.with_room(|| self.try_write(key, edit))?;
+        if action != Action::Keep {
+            self.wrote();
+        }
+        Ok(action)
+    }
+
+    fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
+        let Traffic {
+            gate,
+            befores,
+            watches,
+            ..
+        } = &*self.store.traffic;
+        let mut group = Group {
+            edits,
+            first: 0,
+            done: 0,
+            changed: false,
+            ended: false,
+        };
+        while group.done < keys.len() && !group.ended {
+            let mut end = keys.len().min(group.done + PASS);
+            // While a pass is held, no snapshot and no watch begins.
+            if !self.store.heap.pool().is_read_only()
+                && let Ok(_pass) = gate.enter(self.store.heap.media())
+                && !befores.are_kept()
+                && !watches.are_there()
+                && let Ok((mut held, len)) = self.lock_group(&keys[group.done..end])
+            {
+                let _guard = heap::pin();
+                (group.first, end) = (group.done, group.done + len);
+                self.index.write_many(&keys[group.first..end], &mut group);
+                if group.changed {
+                    held.iter_mut().for_each(Held::changed);
+                }
+            }
+            // What is noted or told, and what failed for want of room or may not be, goes by itself.
+            if group.done < end && !group.ended {
+                let done = self.write(keys[group.done], group.edits.edit(group.done));
+                let _ = group.end(done);
+            }
+        }
+        if group.changed {
+            self.wrote();
+        }
+    }
+
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.index.scan(lower, upper, direction, guard, visit)
+    }
+
+    fn order(&self) -> Order {
+        self.index.order()
+    }
+
+    fn walk<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.index.walk(lower, upper, direction, guard, visit)
+    }
+
+    fn check(&self) -> Result<Faults, Error> {
+        self.index.check()
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        self.index.settle()
+    }
+
+    fn hold_still(&self) -> Box<dyn Still + '_> {
+        self.index.hold_still()
+    }
+
+    fn merges(&self) -> Option<Merges> {
+        self.index.merges()
+    }
+
+    fn rest(&self) {
+        self.index.rest();
+    }
+}

@@ -1,0 +1,267 @@
+//! The database's own root in use: the slots of the intents, and what an opening makes of those that stand in them.
+//!
+//! The thread that commits claims a slot, publishes its intent in it, makes the changes, and empties it. Which slots
+//! are claimed is known in DRAM only; whatever stands in a slot when the database is opened is carried out and taken
+//! away before the first commit.
+//!
+//! The root is made by the first commit of several changes, while the gate is closed. In a pool whose root is of the
+//! older kind, with one slot, that commit removes it, empty as it is, and makes the one of today.
+
+use crate::write::intent::{self, Change, INTENT, Intent, Own, SLOTS, SingleSlot};
+use crate::write::key_state::KeyState;
+use crate::write::store::Store;
+use crate::write::traffic::{MapIndex, make};
+use crate::{Error, Media};
+use heap::{Access, Guard, SetApart, footprint};
+use pmem::{Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Bytes that a change may need beside its own, for nodes that it splits.
+const CHANGE_ROOM: usize = 4096;
+
+/// A write of a DPTree may need a new log page, but not more of them than its log has partitions.
+const LOG_PAGE: usize = 17 << 10;
+const LOG_PAGES: usize = 64;
+
+/// The most size classes that one change allocates from, and of how many all nodes and short values are; each class
+/// may leave most of a page empty.
+const CLASSES_OF_CHANGE: usize = 6;
+const CLASSES: usize = 32;
+
+/// Values in whose own object there is no more than this are counted among the short ones.
+const SHORT: usize = 2048;
+
+/// Bytes of the object that holds a value, beside its key and its value.
+const HEADER: usize = 64;
+
+/// The database's root, of either kind.
+enum Root {
+    Slots(Offset),
+    SingleSlot(Offset),
+}
+
+/// An intent that stands in a slot.
+#[derive(Clone, Copy)]
+pub(crate) struct Standing {
+    link: Link,
+    footprint: usize,
+}
+
+/// What maps were opened as, by name.
+type Opened = HashMap<String, Arc<dyn MapIndex>>;
+
+impl<M: Media> Store<M> {
+    /// The database's root object; the root is made if it is not there.
+    pub fn own(&self) -> Result<&Own, Error> {
+        let offset = match self.slots.root.get() {
+            Some(offset) => *offset,
+            None => self.make_own()?,
+        };
+        Ok(self.access().at(offset).map_err(heap::Error::from)?)
+    }
+
+    #[cold]
+    fn make_own(&self) -> Result<Offset, Error> {
+        let media = self.heap.media();
+        let _closed = self.traffic.gate.close(media)?;
+        // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
+        // gate.
+        let _guard = heap::pin();
+        let offset = match self.find_own()? {
+            Some(Root::Slots(offset)) => offset,
+            found => {
+                if found.is_some() {
+                    self.remove_single_slot()?;
+                }
+                media.comes_to("batch: root made");
+                self.create_own()?
+            }
+        };
+        Ok(*self.slots.root.get_or_init(|| offset))
+    }
+
+    /// Removes a root of the older kind. The gate is closed, so no intent stands there.
+    fn remove_single_slot(&self) -> Result<(), Error> {
+        // SAFETY: the slot of such a root is read by the opening, which is over, and by recovery.
+        let removed = unsafe { self.heap.remove_root(intent::NAME) }?;
+        match removed {
+            Some(removed) => Ok(removed.retire(&intent::Tracer::SINGLE_SLOT)?),
+            None => Ok(()),
+        }
+    }
+
+    fn create_own(&self) -> Result<Offset, Error> {
+        let link = persist_scope(self.heap.media(), Purpose::Log, |batch| {
+            let own = Own {
+                intents: [const { PSlot::null() }; SLOTS],
+            };
+            let media = self.heap.media();
+            media.site("database: root");
+            let flushed = self.heap.draft(own, 0, &batch)?.flush(&batch);
+            let fenced = batch.fence();
+            let own = flushed.persisted(&fenced);
+            // SAFETY: it is a root of that kind.
+            unsafe {
+                self.heap
+                    .create_root(intent::NAME, intent::KIND, own, Tag::default())
+            }
+        })?;
+        let gone = damaged("the database's root is nowhere");
+        Ok(link.offset().ok_or(gone)?)
+    }
+
+    /// The heap, for reads.
+    fn access(&self) -> &Access<M> {
+        // SAFETY: what is read is the database's root, which stays while there are commits, and intents, each of which
+        // only the thread that has published it withdraws, or the opening.
+        unsafe { self.heap.access() }
+    }
+
+    fn find_own(&self) -> Result<Option<Root>, Error> {
+        let Some(root) = self.heap.root(intent::NAME)? else {
+            return Ok(None);
+        };
+        match (root.link.offset(), root.kind) {
+            (Some(offset), intent::KIND) => Ok(Some(Root::Slots(offset))),
+            (Some(offset), intent::SINGLE_SLOT) => Ok(Some(Root::SingleSlot(offset))),
+            _ => Err(damaged("a root without a name is not the database's").into()),
+        }
+    }
+
+    /// Sets apart in the heap what these changes may need.
+    fn set_apart<'c>(
+        &self,
+        changes: impl ExactSizeIterator<Item = Change<'c>>,
+    ) -> Result<SetApart<'_, M>, Error> {
+        let count = changes.len();
+        let mut bytes = LOG_PAGE * count.min(LOG_PAGES);
+        let mut long = Vec::new();
+        for change in changes {
+            let object = HEADER + change.key.len() + change.value.map_or(0, <[u8]>::len);
+            // A long key may make nodes all along.
+            bytes += CHANGE_ROOM + 16 * change.key.len();
+            if object > SHORT {
+                long.push(object);
+            } else {
+                // A size class may be larger than the object by as much.
+                bytes += 2 * object;
+            }
+        }
+        let pages = (bytes as u64).div_ceil(self.heap.pool().page_size());
+        let classes = CLASSES.min(CLASSES_OF_CHANGE * count) as u64;
+        let pages = u32::try_from(pages + classes).unwrap_or(u32::MAX);
+        Ok(self.heap.set_apart(pages, long)?)
+    }
+
+    /// Persists an intent of these changes and publishes it in a slot, which commits them: the intent, and what is set
+    /// apart for its changes. Calls `begin` when nothing can go wrong any more and nothing is committed yet.
+    pub fn declare(
+        &self,
+        slot: &PSlot,
+        changes: &[KeyState],
+        begin: impl FnOnce(),
+    ) -> Result<(Standing, SetApart<'_, M>), Error> {
+        let media = self.heap.media();
+        let bytes = changes.iter().map(|key| key.change().len()).sum();
+        let footprint = footprint::<Intent>(bytes).unwrap_or(usize::MAX);
+        media.comes_to("batch: intent written");
+        persist_scope(media, Purpose::Log, |batch| {
+            let mut draft = self
+                .heap
+                .draft(Intent::new(bytes, changes.len()), bytes, &batch)?;
+            Intent::write(changes.iter().map(KeyState::change), draft.tail_mut());
+            let flushed = draft.flush(&batch);
+            // The intent is there by now: it takes nothing of what is set apart.
+            let apart = self.set_apart(changes.iter().map(KeyState::change))?;
+            let persisted = flushed.persisted(&batch.fence());
+            begin();
+            media.comes_to("batch: intent published");
+            let _durable = slot
+                .publish::<LinkAndPersist, M, Intent>(media, persisted, INTENT)
+                .commit();
+            let link = slot.load(media);
+            Ok((Standing { link, footprint }, apart))
+        })
+    }
+
+    /// Takes an intent away: what it says is done. The guard was there before.
+    pub fn withdraw(&self, slot: &PSlot, standing: Standing, guard: &Guard) -> Result<(), Error> {
+        self.heap.media().comes_to("batch: intent withdrawn");
+        let _durable = slot
+            .publish_link::<LinkAndPersist, M>(self.heap.media(), Link::NULL)
+            .commit();
+        if let Some(offset) = standing.link.offset() {
+            // SAFETY: the slot led to the intent until the line above, under the guard, and the thread whose commit it
+            // is alone withdraws it.
+            unsafe { self.heap.retire(guard, offset, standing.footprint) };
+        }
+        Ok(())
+    }
+
+    /// Carries out what was committed before the opening and not carried out to its end; how many changes that are.
+    /// No operation runs yet.
+    pub(crate) fn finish_commits(&self) -> Result<usize, Error> {
+        let mut indexes = Opened::new();
+        match self.find_own()? {
+            None => Ok(0),
+            Some(Root::SingleSlot(offset)) => {
+                let own: &SingleSlot = self.access().at(offset).map_err(heap::Error::from)?;
+                self.finish_commit(&own.intent, &mut indexes)
+            }
+            Some(Root::Slots(offset)) => {
+                let _ = self.slots.root.set(offset);
+                let (mut changes, mut intents) = (0, 0);
+                for slot in &self.own()?.intents {
+                    let made = self.finish_commit(slot, &mut indexes)?;
+                    changes += made;
+                    intents += usize::from(made > 0);
+                }
+                if intents > 1 {
+                    self.heap.media().comes_to("opening: several batches made again");
+                }
+                Ok(changes)
+            }
+        }
+    }
+
+    /// Carries out the intent in a slot, if there is one.
+    fn finish_commit(&self, slot: &PSlot, indexes: &mut Opened) -> Result<usize, Error> {
+        let link = slot.settle(self.heap.media());
+        if link.is_null() {
+            return Ok(0);
+        }
+        let (changes, footprint) = Intent::read(self.access(), link)?;
+        self.heap.media().comes_to("opening: batch made again");
+        for change in &changes {
+            if !indexes.contains_key(change.map) {
+                let (_, index) = self
+                    .open(change.map, None)?
+                    .ok_or_else(|| Error::from(damaged("an intent names a map that is not there")))?;
+                indexes.insert(change.map.to_owned(), index);
+            }
+        }
+        let make_all = || {
+            let mut changes = changes.iter();
+            changes.try_for_each(|change| make(change, &*indexes[change.map]))
+        };
+        let made = make_all();
+        if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {
+            // What the pool has to give is known when recovery has ended.
+            self.recover_here();
+            // Merges of the maps that are open by now allocate as well. Where too little is left, the changes may do
+            // with less.
+            let _apart = self.set_apart(changes.iter().copied()).ok();
+            make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
+        } else {
+            made?;
+        }
+        let done = changes.len();
+        self.withdraw(slot, Standing { link, footprint }, &heap::pin())?;
+        Ok(done)
+    }
+}
+
+fn damaged(what: &'static str) -> heap::Error {
+    heap::Error::Damaged { what, offset: 0 }
+}

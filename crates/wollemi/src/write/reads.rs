@@ -1,0 +1,195 @@
+//! What a transaction has read, and whether it still holds.
+//!
+//! I1 The version of a stripe is noted before a key of it is read.
+//! I2 A range is noted as far as it was read, with all that the index had there.
+
+use crate::write::key_state::KeyState;
+use crate::write::stripes::{Held, StripeId, Stripes};
+use crate::write::traffic::MapIndex;
+use crate::{Entry, Error};
+use heap::Guard;
+use index::Direction;
+use std::collections::{BTreeMap, btree_map};
+use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+/// What was read.
+#[derive(Debug, Default)]
+pub(crate) struct Reads {
+    points: Points,
+    pub ranges: Vec<RangeRead>,
+}
+
+/// A part of a map that was read from one end to the other.
+#[derive(Debug)]
+pub(crate) struct RangeRead {
+    pub map: Arc<dyn MapIndex>,
+    pub lower: Bound<Vec<u8>>,
+    pub upper: Bound<Vec<u8>>,
+    /// All entries there were, in ascending order.
+    pub entries: Vec<Entry>,
+}
+
+impl Reads {
+    /// Notes what a key holds, which was read when its stripe had this version, or later.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] if the key was read before, and held something else.
+    pub fn note(&mut self, id: StripeId, version: u64, read: KeyState) -> Result<(), Error> {
+        let point = match self.points.0.entry(id) {
+            btree_map::Entry::Vacant(vacant) => {
+                vacant.insert(Point {
+                    version,
+                    first: read,
+                    others: Vec::new(),
+                });
+                return Ok(());
+            }
+            btree_map::Entry::Occupied(point) => point.into_mut(),
+        };
+        let same = |other: &&KeyState| other.key == read.key && other.map.name() == read.map.name();
+        if let Some(before) = point.keys().find(same) {
+            let is_same = before.value == read.value;
+            return is_same.then_some(()).ok_or_else(|| before.conflict());
+        }
+        point.others.push(read);
+        Ok(())
+    }
+
+    /// The reads as a commit checks them: ranges are shared with those who look for them.
+    pub fn into_parts(self) -> (Points, Arc<[RangeRead]>) {
+        (self.points, self.ranges.into())
+    }
+}
+
+/// The single keys that were read, by their stripes.
+#[derive(Debug, Default)]
+pub(crate) struct Points(BTreeMap<StripeId, Point>);
+
+/// The keys of a stripe that were read, and what they held; none of them before the stripe had this version.
+#[derive(Debug)]
+struct Point {
+    version: u64,
+    first: KeyState,
+    others: Vec<KeyState>,
+}
+
+impl Points {
+    /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is
+    /// another by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`] where a key holds something else, or another thread is about to change one of the stripe.
+    pub fn refresh(
+        &self,
+        stripes: &Stripes,
+        held: &[Held<'_>],
+        guard: &Guard,
+    ) -> Result<Versions<'_>, Error> {
+        let refresh = |(&id, point): (&StripeId, &'_ Point)| {
+            let mut version = point.version;
+            if !stripes.is_unchanged(id, version, held) {
+                let now = stripes.version_now(id, held);
+                version = now.ok_or_else(|| point.first.conflict())?;
+                for key in point.keys() {
+                    if !key.holds(guard)? {
+                        return Err(key.conflict());
+                    }
+                }
+            }
+            Ok((id, version))
+        };
+        let versions = self.0.iter().map(refresh).collect::<Result<_, _>>()?;
+        Ok(Versions {
+            points: self,
+            versions,
+        })
+    }
+}
+
+/// Versions of stripes at which all that was read is so.
+#[derive(Debug)]
+pub(crate) struct Versions<'p> {
+    points: &'p Points,
+    versions: Vec<(StripeId, u64)>,
+}
+
+impl Versions<'_> {
+    /// Checks that the stripes still have these versions, and that no other thread holds one; the caller holds `held`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`]
+    pub fn check(&self, stripes: &Stripes, held: &[Held<'_>]) -> Result<(), Error> {
+        for (&(id, version), point) in self.versions.iter().zip(self.points.0.values()) {
+            if !stripes.is_unchanged(id, version, held) {
+                return Err(point.first.conflict());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Point {
+    fn keys(&self) -> impl Iterator<Item = &KeyState> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+}
+
+impl RangeRead {
+    /// Whether a key of a map lies in it.
+    pub fn has(&self, map: &str, key: &[u8]) -> bool {
+        let bounds = (
+            self.lower.as_ref().map(Vec::as_slice),
+            self.upper.as_ref().map(Vec::as_slice),
+        );
+        self.map.name() == map && RangeBounds::<[u8]>::contains(&bounds, key)
+    }
+
+    /// Reads it again, and checks that it holds what it held.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Conflict`]
+    pub fn check(&self, guard: &Guard) -> Result<(), Error> {
+        let mut then = self.entries.iter();
+        let mut differs: Option<Vec<u8>> = None;
+        self.map.scan(
+            self.lower.as_ref().map(Vec::as_slice),
+            self.upper.as_ref().map(Vec::as_slice),
+            Direction::Forward,
+            guard,
+            &mut |key, value| match then.next() {
+                Some((old, held)) if old == key && **held == *value => ControlFlow::Continue(()),
+                Some((old, _)) => {
+                    differs = Some(key.min(old).to_vec());
+                    ControlFlow::Break(())
+                }
+                None => {
+                    differs = Some(key.to_vec());
+                    ControlFlow::Break(())
+                }
+            },
+        )?;
+        match differs.or_else(|| then.next().map(|(key, _)| key.clone())) {
+            Some(key) => Err(Error::conflict(self.map.name(), &key)),
+            None => Ok(()),
+        }
+    }
+
+    /// Forgets what lies behind `last`, which is a key of it, as seen by a reader that goes in this direction.
+    pub fn shorten(&mut self, last: &[u8], direction: Direction) {
+        match direction {
+            Direction::Forward => {
+                self.entries.retain(|(key, _)| **key <= *last);
+                self.upper = Bound::Included(last.to_vec());
+            }
+            Direction::Reverse => {
+                self.entries.retain(|(key, _)| **key >= *last);
+                self.lower = Bound::Included(last.to_vec());
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! A pool's heap and the indexes in it: what a database is made of, without names held or handles counted.
+//!
+//! Each map is a root of the heap. The root says which index holds it, and so who opens and who traces it; a kind that
+//! this program does not know is refused, never guessed at.
+
+use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
+use crate::write::intent;
+use crate::write::slots::Slots;
+use crate::write::traffic::Traffic;
+use crate::{Error, IndexKind, Media};
+use heap::{Heap, Root, State, Tracers};
+use pmem::Pool;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(crate) struct Store<M: Media> {
+    pub heap: Heap<M>,
+    pub traffic: Arc<Traffic>,
+    /// Slots of intents.
+    pub slots: Arc<Slots>,
+}
+
+impl<M: Media> Clone for Store<M> {
+    fn clone(&self) -> Self {
+        Store {
+            heap: self.heap.clone(),
+            traffic: self.traffic.clone(),
+            slots: self.slots.clone(),
+        }
+    }
+}
+
+impl<M: Media> Store<M> {
+    /// The store in a pool. Recovery begins in the background, if it is given threads. Commits that were not carried
+    /// out to their end are so now; how many changes these are.
+    pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<(Store<M>, usize), Error> {
+        let store = Store {
+            heap: Heap::new(pool)?,
+            traffic: Arc::default(),
+            slots: Arc::default(),
+        };
+        if recovery_threads > 0 {
+            store.recover(recovery_threads)?;
+        }
+        let carried_out = store.finish_commits()?;
+        Ok((store, carried_out))
+    }
+
+    /// Refuses to write where the pool is opened to be read.
+    pub fn refuse_if_read_only(&self) -> Result<(), index::Error> {
+        match self.heap.pool().is_read_only() {
+            true => Err(index::Error::ReadOnly),
+            false => Ok(()),
+        }
+    }
+
+    /// The maps, by name. A root of another program's making has its name made readable.
+    pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
+        let mut maps: Vec<_> = self
+            .heap
+            .roots()?
+            .into_iter()
+            .filter(|(_, root)| ![intent::KIND, intent::SINGLE_SLOT].contains(&root.kind))
+            .map(|(name, root)| map_info(&name, &root))
+            .collect();
+        maps.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(maps)
+    }
+
+    /// Starts recovery, unless it was started already.
+    pub fn recover(&self, threads: usize) -> Result<(), Error> {
+        Ok(self.heap.recover(tracers(), threads)?)
+    }
+
+    /// Recovers in this thread, unless recovery was started already: then waits for it.
+    pub fn recover_here(&self) {
+        self.heap.recover_now(&tracers());
+    }
+
+    pub fn recovery(&self) -> Recovery {
+        let progress = self.heap.recovery();
+        Recovery {
+            state: match progress.state {
+                State::Idle => RecoveryState::Idle,
+                State::Running => RecoveryState::Running,
+                State::Done => RecoveryState::Done,
+                State::Failed(why) => RecoveryState::Failed(why),
+            },
+            objects: progress.traced,
+            pages_swept: progress.pages_swept.into(),
+            pages: progress.pages_to_sweep.into(),
+            seconds: progress.elapsed.as_secs_f64(),
+        }
+    }
+
+    pub fn wait_recovered(&self) {
+        self.heap.wait_recovered();
+    }
+
+    pub fn give_back(&self) -> Result<u64, Error> {
+        self.refuse_if_read_only()?;
+        self.recover(1)?;
+        self.wait_recovered();
+        Ok(self.heap.give_back_all()?)
+    }
+
+    pub fn audit(&self) -> HeapCheck {
+        match self.heap.audit(&tracers(), 1) {
+            Ok(audit) => HeapCheck {
+                reachable: audit.reachable,
+                reachable_bytes: audit.reachable_bytes,
+                unreachable: audit.leaked(),
+                doubly_reachable: audit.doubly_reachable,
+                faults: audit.faults,
+            },
+            Err(error) => HeapCheck::fault(error.to_string()),
+        }
+    }
+
+    pub fn stats(&self, opened_in: f64) -> Result<Stats, Error> {
+        let pool = self.heap.pool();
+        let stats = self.heap.stats();
+        Ok(Stats {
+            path: pool.path().map(Into::into),
+            uuid: pool.uuid().to_string(),
+            generation: pool.generation() - u32::from(pool.is_read_only()),
+            level: pool.level().to_string(),
+            last_shutdown: pool.last_shutdown().to_string(),
+            suspect: pool.is_suspect(),
+            read_only: pool.is_read_only(),
+            crashes: pool.dirty_count().into(),
+            page_size: pool.page_size(),
+            max_size: pool.max_size(),
+            huge_pages: pool.huge_pages(),
+            opened_in,
+            space: Space {
+                reserved: stats.reserved,
+                used: stats.used,
+                free: stats.free,
+                given_back: stats.given_back,
+                unswept: stats.unswept,
+                objects: stats.objects,
+            },
+            recovery: self.recovery(),
+            maps: self.maps()?,
+            merges: BTreeMap::new(),
+        })
+    }
+}
+
+/// What traces the roots: those of the indexes, and the database's own.
+fn tracers<M: Media>() -> Tracers<M> {
+    let mut tracers = IndexKind::tracers();
+    tracers.extend(intent::tracers());
+    tracers
+}
+
+fn map_info(name: &[u8], root: &Root) -> MapInfo {
+    let index = match IndexKind::of(root) {
+        Some(kind) => kind.to_string(),
+        None => IndexKind::left_out(root).unwrap_or_else(|| format!("unknown kind {}", root.kind)),
+    };
+    MapInfo {
+        name: String::from_utf8_lossy(name).into_owned(),
+        index,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heap::{Access, Trace};
+    use pmem::{Hardware, Link, PoolOptions};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const KEYS: u64 = 1000;
+
+    /// What traces a map whose links were damaged.
+    struct Astray<F> {
+        sound: Arc<dyn Trace<Hardware>>,
+        damage: F,
+        traced: AtomicU64,
+    }
+
+    // SAFETY: it does not keep the promise, and no sweep goes by it.
+    unsafe impl<F: Fn(&mut Vec<Link>, &mut u64) + Send + Sync> Trace<Hardware> for Astray<F> {
+        fn kind(&self) -> u32 {
+            self.sound.kind()
+        }
+
+        fn trace(
+            &self,
+            heap: &Access<Hardware>,
+            link: Link,
+            children: &mut Vec<Link>,
+        ) -> Result<u64, heap::Error> {
+            let traced = self.traced.fetch_add(1, Ordering::Relaxed);
+            assert!(traced < 10 * KEYS, "there is no end to it");
+            let mut len = self.sound.trace(heap, link, children)?;
+            (self.damage)(children, &mut len);
+            Ok(len)
+        }
+    }
+
+    /// Drops a map so damaged: an error, and nothing is retired twice.
+    fn drop_damaged(damage: impl Fn(Link, &mut Vec<Link>, &mut u64) + Send + Sync) {
+        let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
+        let (store, _) = Store::start(pool, 1).expect("a new pool");
+        let kind = IndexKind::default();
+        let index = store.create("damaged", kind).expect("room");
+        for i in 0..KEYS {
+            let key = i.to_be_bytes();
+            index.insert(&key, b"longer than a word").expect("room");
+        }
+        drop(index);
+        // SAFETY: the index is dropped.
+        let removed = unsafe { store.heap.remove_root(b"damaged") };
+        let removed = removed.expect("sound").expect("there");
+        let root = removed.root().link;
+        let astray = Astray {
+            sound: kind.tracer(),
+            damage: |links: &mut Vec<Link>, len: &mut u64| damage(root, links, len),
+            traced: AtomicU64::new(0),
+        };
+        let retired = removed.retire(&astray);
+        assert!(matches!(retired, Err(heap::Error::Damaged { .. })), "{retired:?}");
+        assert_eq!(store.audit().faults, [""; 0]);
+    }
+
+    #[test]
+    fn dropping_ends_where_a_link_leads_back_up() {
+        drop_damaged(|root, links, _| links.push(root));
+    }
+
+    #[test]
+    fn nothing_is_retired_by_two_links() {
+        drop_damaged(|_, links, _| links.extend(links.last().copied()));
+    }
+
+    #[test]
+    fn nothing_is_retired_where_no_object_is() {
+        drop_damaged(|_, _, len| *len += 1 << 20);
+    }
+}

@@ -1,0 +1,216 @@
+//! Watches: who wants to know what becomes of the keys with a prefix.
+//!
+//! A writer tells when its change is durable, and before it releases the key's [stripe](super::stripes): writes of one
+//! key are told in the order in which they happened.
+//!
+//! I1 A queue holds no more than its watch has asked for: nobody waits for who does not listen.
+
+use index::{Action, Edit};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::{Duration, Instant};
+
+/// What became of a key. Keys and values are bytes, or what a typed map takes them for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<K = Vec<u8>, V = Vec<u8>> {
+    /// The key has this value now; `None`: it is gone.
+    Changed {
+        /// The key.
+        key: K,
+        /// Its value.
+        value: Option<V>,
+    },
+    /// The watch did not keep up: this many events that came here are lost. Those that follow are later.
+    Missed(u64),
+}
+
+/// Tells of each change of the keys with a prefix, from when the watch began.
+///
+/// Each event is told when its change is durable. Events of one key come in the order of its changes; those of
+/// different keys too, if one change was acknowledged before the other began. A batch is told change by change, and
+/// each key once. What a watch has not taken yet is kept up to its capacity; beyond that the oldest goes, and
+/// [`Event::Missed`] says so.
+///
+/// As an iterator it waits for the next event, and ends when the last handle to the map's database is gone.
+///
+/// ```
+/// use wollemi::Event;
+///
+/// let db = wollemi::Db::anonymous()?;
+/// let map = db.map("prices")?;
+/// let watch = map.watch("ap", 100)?;
+/// map.upsert("apple", "0.30")?;
+/// map.upsert("pear", "0.20")?;
+/// map.remove("apple")?;
+/// drop((map, db));
+///
+/// let told: Vec<_> = watch.collect();
+/// let key = b"apple".to_vec();
+/// assert_eq!(told[0], Event::Changed { key: key.clone(), value: Some(b"0.30".to_vec()) });
+/// assert_eq!(told[1], Event::Changed { key, value: None });
+/// assert_eq!(told.len(), 2);
+/// # Ok::<(), wollemi::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Watch {
+    queue: Arc<Queue>,
+    watches: Weak<Watches>,
+}
+
+impl Watch {
+    pub(crate) fn new(watches: &Arc<Watches>, map: &str, prefix: &[u8], capacity: usize) -> Watch {
+        let queue = Arc::new(Queue {
+            map: map.into(),
+            prefix: prefix.into(),
+            capacity: capacity.max(1),
+            waiting: Mutex::default(),
+            more: Condvar::new(),
+        });
+        watches.add(queue.clone());
+        Watch {
+            queue,
+            watches: Arc::downgrade(watches),
+        }
+    }
+
+    /// The next event, if there is one.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.queue.lock().take()
+    }
+
+    /// The next event; waits for it for so long. `None`: there was none.
+    pub fn next_within(&mut self, patience: Duration) -> Option<Event> {
+        let until = Instant::now().checked_add(patience);
+        let mut waiting = self.queue.lock();
+        loop {
+            let event = waiting.take();
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if event.is_some() || waiting.ended || left == Some(Duration::ZERO) {
+                return event;
+            }
+            let more = &self.queue.more;
+            waiting = more
+                .wait_timeout(waiting, left.unwrap_or(patience))
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
+        }
+    }
+}
+
+impl Iterator for Watch {
+    type Item = Event;
+    fn next(&mut self) -> Option<Event> {
+        let waiting = self.queue.lock();
+        self.queue
+            .more
+            .wait_while(waiting, |waiting| !waiting.ended && waiting.is_empty())
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(watches) = self.watches.upgrade() {
+            watches.remove(&self.queue);
+        }
+    }
+}
+
+/// What a watch has not taken yet.
+#[derive(Debug)]
+struct Queue {
+    map: Box<str>,
+    prefix: Box<[u8]>,
+    capacity: usize,
+    waiting: Mutex<Waiting>,
+    more: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    events: VecDeque<Event>,
+    missed: u64,
+    /// Nothing more will come.
+    ended: bool,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.missed == 0
+    }
+
+    fn take(&mut self) -> Option<Event> {
+        match std::mem::take(&mut self.missed) {
+            0 => self.events.pop_front(),
+            missed => Some(Event::Missed(missed)),
+        }
+    }
+}
+
+impl Queue {
+    // What a panicking holder leaves is whole: each change is one push or pop.
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, event: Event) {
+        let mut waiting = self.lock();
+        if waiting.events.len() == self.capacity {
+            waiting.events.pop_front();
+            waiting.missed += 1;
+        }
+        waiting.events.push_back(event);
+        drop(waiting);
+        self.more.notify_one();
+    }
+}
+
+/// All watches of a database.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    any: AtomicBool,
+    all: RwLock<Vec<Arc<Queue>>>,
+}
+
+impl Watches {
+    fn add(&self, queue: Arc<Queue>) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.push(queue);
+        self.any.store(true, Relaxed);
+    }
+
+    fn remove(&self, queue: &Arc<Queue>) {
+        let mut all = self.all.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| !Arc::ptr_eq(other, queue));
+        self.any.store(!all.is_empty(), Relaxed);
+    }
+
+    /// Whether anybody watches. Who writes asks behind the gate, which is closed when a watch begins.
+    #[inline]
+    pub fn are_there(&self) -> bool {
+        self.any.load(Relaxed)
+    }
+
+    /// Tells what an edit has done.
+    pub fn tell(&self, map: &str, key: &[u8], action: Action, edit: &dyn Edit) {
+        for queue in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
+            if *queue.map == *map && key.starts_with(&queue.prefix) {
+                queue.push(Event::Changed {
+                    key: key.to_vec(),
+                    value: (action == Action::Put).then(|| edit.value().to_vec()),
+                });
+            }
+        }
+    }
+}
+
+impl Drop for Watches {
+    fn drop(&mut self) {
+        for queue in self.all.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            queue.lock().ended = true;
+            queue.more.notify_all();
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Nodes of B+-trees, linked to their siblings, that get entries or lose them: more keys with as many first bytes than
+//! a few nodes hold.
+
+use crate::history::Maker;
+use crate::map::{Bytes, Op};
+
+/// Keys side by side in one node that become many.
+const RUN: u64 = 16;
+
+impl Maker {
+    /// Keys of eight bytes, or some more, that ascend with their numbers.
+    fn ascending(&mut self, count: u64) -> Vec<Bytes> {
+        // Below other layers of eight bytes as well.
+        let lead = vec![b'l'; *self.random.pick(&[0, 0, 0, 8, 20])];
+        let tail = vec![b'~'; *self.random.pick(&[0, 0, 3])];
+        (0..count)
+            .map(|number| [&lead[..], &(number * 64).to_be_bytes(), &tail].concat().into())
+            .collect()
+    }
+
+    /// So many keys in ascending order, which leave nodes full, and more between some of them.
+    pub(super) fn splits(&mut self, there: u64, ops: &mut Vec<Op>) {
+        let keys = self.ascending(there);
+        for key in &keys {
+            self.insert(key.clone(), ops);
+        }
+        for _ in 0..3 {
+            let at = self.random.below(there) as usize;
+            let mut between: Vec<Bytes> = (0..RUN)
+                .map(|i| {
+                    let mut key = keys[at].to_vec();
+                    let last = key.iter().rposition(|byte| *byte != b'~').unwrap_or_default();
+                    key[last] |= 1 + (i as u8 * 7) % 61;
+                    key.into()
+                })
+                .collect();
+            self.shuffle(&mut between);
+            self.keys.extend(between.iter().cloned());
+            for key in between {
+                self.plan_insert(key);
+            }
+        }
+        self.keys.extend(keys.into_iter().step_by(7));
+    }
+
+    /// So many keys in ascending order, of which runs are removed but for some keys, whose removal is planned.
+    pub(super) fn emptied(&mut self, made: u64, left: u64, ops: &mut Vec<Op>) {
+        let mut keys = self.ascending(made);
+        for key in &keys {
+            self.insert(key.clone(), ops);
+        }
+        self.keys.extend(keys.iter().step_by(5).cloned());
+        // The last keys of several nodes, or all of a few.
+        let every = if self.random.below(2) == 0 { made / left } else { 1 };
+        let from = self.random.below(made - left * every + 1);
+        let stays =
+            |number: u64| number >= from && (number - from) % every == 0 && (number - from) / every < left;
+        let mut number = 0;
+        keys.retain(|key| {
+            number += 1;
+            let stays = stays(number - 1);
+            if !stays {
+                self.present.retain(|other| other != key);
+                ops.push(Op::Remove(key.clone()));
+            }
+            stays
+        });
+        if self.random.below(2) == 0 {
+            self.shuffle(&mut keys);
+        }
+        self.plan.extend(keys.into_iter().map(Op::Remove));
+    }
+}

@@ -1,0 +1,102 @@
+//! The tags of links: what they lead to, and what a reader must know of it before it comes there.
+//!
+//! ```text
+//!            63   54 53   52 51   48            3    1
+//! a leaf:    |   0  |   0   |  len  | … offset … |  1 |    len: bytes in the slice, 9 if the key goes on behind it
+//! a node:    |   0  |     level     | … offset … |  2 |    level: 0 for a border
+//! the root:  |           0          | … offset … |  3 |
+//! ```
+//!
+//! What an entry's link leads to, leaf or further layer, and how long its key is, change by the one store of the link.
+
+use super::slice::GOES_ON;
+use pmem::{Link, Tag};
+
+const KIND_SHIFT: u32 = 1;
+const ABOUT_SHIFT: u32 = 48;
+const LEAF: u64 = 1;
+const NODE: u64 = 2;
+const TOP: u64 = 3;
+
+/// Levels that a link can tell.
+pub(super) const LEVELS: u8 = 64;
+
+/// The tag of the link to an index's root.
+pub(super) const ROOT: Tag = Tag::new(TOP << KIND_SHIFT);
+
+/// The tag of a link to a leaf whose key has `len` bytes in the slice.
+pub(super) const fn leaf_tag(len: u8) -> Tag {
+    Tag::new((len as u64) << ABOUT_SHIFT | LEAF << KIND_SHIFT)
+}
+
+/// The tag of a link to a node.
+#[inline(always)]
+pub(super) const fn node_tag(level: u8) -> Tag {
+    Tag::new((level as u64) << ABOUT_SHIFT | NODE << KIND_SHIFT)
+}
+
+/// What a link leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A leaf whose key has so many bytes in the slice, or goes on.
+    Leaf(u8),
+    /// A node of this level.
+    Node(u8),
+    /// The root of the index.
+    Root,
+}
+
+/// What a link leads to, if it makes sense.
+#[inline(always)]
+pub(super) fn target(link: Link) -> Option<Target> {
+    let about = link.tag().get() >> ABOUT_SHIFT;
+    match link.tag().get() >> KIND_SHIFT & 7 {
+        NODE if about < u64::from(LEVELS) => Some(Target::Node(about as u8)),
+        LEAF if about <= u64::from(GOES_ON) => Some(Target::Leaf(about as u8)),
+        TOP if about == 0 => Some(Target::Root),
+        _ => None,
+    }
+}
+
+/// The level of the node that a link leads to.
+#[inline(always)]
+pub(super) fn level_of(link: Link) -> u8 {
+    (link.tag().get() >> ABOUT_SHIFT) as u8
+}
+
+/// Whether the link leads to a node.
+#[inline(always)]
+pub(super) fn is_node(link: Link) -> bool {
+    link.tag().get() >> KIND_SHIFT & 7 == NODE
+}
+
+/// How long a key is in its slice, by the link to its leaf or to a layer of such keys.
+#[inline(always)]
+pub(super) fn len_of(link: Link) -> u8 {
+    match target(link) {
+        Some(Target::Leaf(len)) => len,
+        _ => GOES_ON,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tags tell what they were made of, and bits that mean nothing show.
+    #[test]
+    fn tags_tell_targets() {
+        let of = |tag| target(Link::NULL.with_tag(tag));
+        for len in 0..=GOES_ON {
+            assert_eq!(of(leaf_tag(len)), Some(Target::Leaf(len)));
+        }
+        for level in 0..64 {
+            assert_eq!(of(node_tag(level)), Some(Target::Node(level)));
+        }
+        assert_eq!(of(ROOT), Some(Target::Root));
+        assert_eq!(
+            (target(Link::NULL), of(leaf_tag(10)), of(node_tag(64))),
+            (None, None, None)
+        );
+    }
+}

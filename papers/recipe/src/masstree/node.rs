@@ -1,0 +1,371 @@
+//! Nodes, of all levels alike, and how they are read.
+//!
+//! ```text
+//!   0  lock       GenerationLock
+//!   8  order      permutation, mark: the commit word of all that happens in the node (`order`)
+//!  16  next       the right sibling
+//!  24  kinds      13 times four bits: what the word of each entry is
+//!  32  low        the least slice that the node takes; constant
+//!  40  version    how often entries were overwritten; volatile
+//!  48  entries    13 of: slice, word
+//! ```
+//!
+//! A *border* node (level 0) has an entry for each key of its layer whose slice is in its range: its word is the value
+//! (the kind is the length of the key in this slice, 0 to 8), or a link ([`LINK`]) to a leaf or to a further layer. An
+//! inner node has an entry for each child: the child's `low`, and the link to it.
+//!
+//! I1 An entry counts if the order names it. What counts was durable before.
+//! I2 Of what counts only the word changes: a value in place under the order's mark, a link by its own.
+//! I3 An entry that does not count is written under the lock, after the version has gone up. So whoever finds the
+//!    version unchanged has read nothing of another key.
+//! I4 A node takes the slices from its `low` up to its sibling's: that is its high key, which changes with the link by
+//!    one store. Keys of a layer with the same slice are in one border (at most ten are).
+//! I5 While a node still has entries at or above its sibling's `low`, these are the sibling's, which nobody has
+//!    changed (`repair`).
+//! I6 The link to a node tells its level, and a child is one level below its parent; siblings' `low`s ascend.
+
+use super::link::{self, Target, level_of, node_tag};
+use super::order::{ENTRIES, Order};
+use super::slice::Slice;
+use art::{damaged, prefetch_range};
+use heap::Access;
+use pmem::{
+    CommitWord, Fault, GenerationLock, Link, Media, PEither, PSlot, PWord, Purpose, VWord, persist_scope,
+    persistent,
+};
+
+/// The kind of an entry whose word is a link.
+pub(super) const LINK: u8 = 15;
+
+/// The kind of an entry that holds the value of a key of eight bytes: what integers as keys need.
+pub(super) const WHOLE: u8 = 8;
+
+/// Bits that are no entry's kind.
+pub(super) const NO_KINDS: u64 = !(ONES * 15);
+
+/// One in each of the kinds.
+const ONES: u64 = 0x1_1111_1111_1111;
+
+persistent! {
+    /// A slice and what it stands for.
+    #[derive(Debug)]
+    pub(super) struct Entry [size: 16] {
+        pub(super) slice: PWord,
+        pub(super) word: PEither,
+    }
+}
+
+persistent! {
+    /// A node of any level.
+    #[derive(Debug)]
+    pub(super) struct Node [size: 256, align: 64] {
+        pub(super) lock: GenerationLock,
+        pub(super) order: CommitWord,
+        pub(super) next: PSlot,
+        pub(super) kinds: PWord,
+        pub(super) low: PWord,
+        pub(super) version: VWord,
+        pub(super) entries: [Entry; ENTRIES],
+    }
+}
+
+pub(super) const SIZE: usize = size_of::<Node>();
+const HEAD: usize = std::mem::offset_of!(Node, entries);
+const _: () = assert!(HEAD == 48);
+
+/// What an entry holds, or is to hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Held {
+    /// The value of a key that ends with the slice.
+    Value(u64),
+    /// A link to a leaf, or to a node: of a further layer in a border, a child elsewhere.
+    Link(Link),
+}
+
+/// What a node has for a slice.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Found {
+    Held(Held),
+    /// Nothing, and whether all that it has comes before.
+    Absent {
+        beyond: bool,
+    },
+}
+
+/// The kind of an entry, of all kinds.
+#[inline(always)]
+pub(super) fn kind(kinds: u64, entry: usize) -> u8 {
+    (kinds >> (4 * entry)) as u8 & 15
+}
+
+/// The kinds with this one.
+pub(super) fn with_kind(kinds: u64, entry: usize, kind: u8) -> u64 {
+    kinds & !(15 << (4 * entry)) | u64::from(kind) << (4 * entry)
+}
+
+impl Node {
+    /// A node for a draft, without entries. Those that come to be of this kind cost no write-back for it.
+    pub(super) fn new(generation: u32, low: u64, kind: u8) -> Node {
+        Node {
+            lock: GenerationLock::new(generation),
+            order: CommitWord::new(Order::first(0).word()),
+            next: PSlot::null(),
+            kinds: PWord::new(u64::from(kind) * ONES),
+            low: PWord::new(low),
+            version: VWord::new(0),
+            entries: std::array::from_fn(|_| Entry {
+                slice: PWord::new(0),
+                word: PEither::value(0),
+            }),
+        }
+    }
+
+    /// Adds an entry behind the others of a draft.
+    pub(super) fn push(&mut self, slice: Slice, held: Held) {
+        let word = match held {
+            Held::Value(value) => PEither::value(value),
+            Held::Link(link) => PEither::link(link),
+        };
+        let kind = match held {
+            Held::Value(_) => slice.len,
+            Held::Link(_) => LINK,
+        };
+        let at = self.push_word(slice.bytes, word);
+        self.kinds = PWord::new(with_kind(self.kinds.private(), at, kind));
+    }
+
+    /// Adds a child behind the others of a draft of an inner node, whose kinds mean nothing.
+    pub(super) fn push_child(&mut self, low: u64, child: Link) {
+        self.push_word(low, PEither::link(child));
+    }
+
+    fn push_word(&mut self, slice: u64, word: PEither) -> usize {
+        let order = Order::from_word(self.order.private());
+        let at = order.len();
+        self.entries[at] = Entry {
+            slice: PWord::new(slice),
+            word,
+        };
+        self.order = CommitWord::new(order.with(at, at).word());
+        at
+    }
+
+    /// The bytes of a draft that hold something.
+    pub(super) fn used(&self) -> std::ops::Range<usize> {
+        let count = Order::from_word(self.order.private()).len();
+        0..HEAD + count * size_of::<Entry>()
+    }
+}
+
+/// A node being used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct NodeRef<'g> {
+    pub(super) link: Link,
+    pub(super) node: &'g Node,
+}
+
+impl<'g> NodeRef<'g> {
+    /// The node that `link` leads to.
+    #[inline(always)]
+    pub(super) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<NodeRef<'g>, Fault> {
+        if let (Some(Target::Node(_)), Some(offset)) = (link::target(link), link.offset()) {
+            let node = heap.at::<Node>(offset)?;
+            return Ok(NodeRef { link, node });
+        }
+        Err(damaged("link to a node", link))
+    }
+
+    /// Levels below it.
+    #[inline(always)]
+    pub(super) fn level(&self) -> u8 {
+        level_of(self.link)
+    }
+
+    #[inline(always)]
+    pub(super) fn low<M: Media>(&self, media: &M) -> u64 {
+        self.node.low.load(media)
+    }
+
+    /// Whether both are the same node.
+    pub(super) fn is(&self, link: Link) -> bool {
+        self.link.offset() == link.offset()
+    }
+
+    /// The order, durable.
+    #[inline(always)]
+    pub(super) fn order<M: Media>(&self, media: &M) -> Order {
+        Order::from_word(self.node.order.load(media))
+    }
+
+    /// The slice of the entry in a place.
+    #[inline(always)]
+    pub(super) fn slice<M: Media>(&self, media: &M, order: Order, place: usize) -> u64 {
+        self.node.entries[order.entry(place)].slice.peek(media)
+    }
+
+    /// How many entries come before all of this slice.
+    #[inline(always)]
+    pub(super) fn before<M: Media>(&self, media: &M, order: Order, slice: u64) -> usize {
+        let mut before = 0;
+        for entry in order.entries() {
+            before += usize::from(self.node.entries[entry].slice.peek(media) < slice);
+        }
+        before
+    }
+
+    /// What the entry holds, and its slice, in a border.
+    #[inline(always)]
+    pub(super) fn held<M: Media>(&self, media: &M, kinds: u64, entry: usize) -> (Slice, Held) {
+        let Entry { slice, word } = &self.node.entries[entry];
+        let bytes = slice.peek(media);
+        match kind(kinds, entry) {
+            LINK => {
+                let link = word.slot().load(media);
+                let len = link::len_of(link);
+                (Slice { bytes, len }, Held::Link(link))
+            }
+            len => (Slice { bytes, len }, Held::Value(word.load(media))),
+        }
+    }
+
+    /// Where a slice is, or would be, in a border, and what is there. For whoever holds the lock, or looks
+    /// [again](NodeRef::look).
+    #[inline(always)]
+    pub(super) fn search<M: Media>(&self, media: &M, order: Order, slice: Slice) -> (usize, Found) {
+        let kinds = self.node.kinds.peek(media);
+        let mut place = self.before(media, order, slice.bytes);
+        let beyond = place == order.len();
+        while place < order.len() {
+            let entry = order.entry(place);
+            if self.node.entries[entry].slice.peek(media) != slice.bytes {
+                break;
+            }
+            let (other, held) = self.held(media, kinds, entry);
+            if other.len == slice.len {
+                return (place, Found::Held(held));
+            }
+            if other.len > slice.len {
+                break;
+            }
+            place += 1;
+        }
+        (place, Found::Absent { beyond })
+    }
+
+    /// What `look` finds by the node's order, if no entry was overwritten meanwhile (I3); what it read in place is durable
+    /// then.
+    #[inline(always)]
+    pub(super) fn look<M: Media, R>(&self, media: &M, mut look: impl FnMut(Order) -> R) -> R {
+        loop {
+            let version = self.node.version.load(media);
+            let seen = look(self.order(media));
+            if self.node.version.load(media) == version {
+                // Behind the values: whoever stores one has set the mark before.
+                if self.node.order.is_marked(media) {
+                    self.persist_words(media);
+                }
+                return seen;
+            }
+            for entry in &self.node.entries {
+                entry.word.disregard(media);
+            }
+        }
+    }
+
+    /// Makes the values in place durable, whichever of them is under way.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn persist_words<M: Media>(&self, media: &M) {
+        persist_scope(media, Purpose::Node, |batch| {
+            for entry in &self.node.entries {
+                entry.word.persist_seen(&batch);
+            }
+            batch.fence();
+        });
+    }
+
+    /// What a border has for a slice.
+    #[inline(always)]
+    pub(super) fn find<M: Media>(&self, media: &M, slice: Slice) -> Found {
+        self.look(media, |order| self.search(media, order, slice).1)
+    }
+
+    /// The child of an inner node for a slice.
+    #[inline(always)]
+    pub(super) fn child<M: Media>(&self, media: &M, slice: u64) -> Result<Link, Fault> {
+        let link = self.look(media, |order| {
+            let mut upto = 0;
+            for entry in order.entries() {
+                upto += usize::from(self.node.entries[entry].slice.peek(media) <= slice);
+            }
+            let place = upto.checked_sub(1)?;
+            Some(self.node.entries[order.entry(place)].word.slot().peek(media))
+        });
+        match link {
+            Some(link) if link.tag() == node_tag(self.level().wrapping_sub(1)) => Ok(link),
+            _ => Err(damaged("child of a node", self.link)),
+        }
+    }
+
+    /// The right sibling.
+    pub(super) fn sibling<M: Media>(&self, heap: &'g Access<M>) -> Result<Option<NodeRef<'g>>, Fault> {
+        let next = self.node.next.load(heap.media());
+        if next.is_null() {
+            return Ok(None);
+        }
+        let sibling = NodeRef::at(heap, next)?;
+        let media = heap.media();
+        if sibling.level() != self.level() || sibling.low(media) <= self.low(media) {
+            return Err(damaged("sibling of a node", self.link));
+        }
+        Ok(Some(sibling))
+    }
+
+    /// The right sibling, if it is the one that takes the slice, or one behind it is.
+    pub(super) fn right<M: Media>(
+        &self,
+        heap: &'g Access<M>,
+        slice: u64,
+    ) -> Result<Option<NodeRef<'g>>, Fault> {
+        let sibling = self.sibling(heap)?;
+        Ok(sibling.filter(|sibling| sibling.low(heap.media()) <= slice))
+    }
+
+    /// How many entries are below this slice: all, unless a split is under way or was interrupted (I5).
+    pub(super) fn within<M: Media>(&self, media: &M, high: u64) -> Option<usize> {
+        self.look(media, |order| {
+            let within = self.before(media, order, high);
+            (within < order.len()).then_some(within)
+        })
+    }
+
+    /// Says that an entry that does not count is about to be overwritten. The caller holds the lock.
+    pub(super) fn overwrites<M: Media>(&self, media: &M) {
+        let version = self.node.version.load(media);
+        self.node.version.store(version.wrapping_add(1), media);
+    }
+}
+
+/// Goes down from a layer's root to the node of this level that takes the slice, or, where splits are under way, to one
+/// left of it; `None` if the root is below that level.
+#[inline(always)]
+pub(super) fn descend<'g, M: Media>(
+    heap: &'g Access<M>,
+    root: Link,
+    slice: u64,
+    level: u8,
+) -> Result<Option<NodeRef<'g>>, Fault> {
+    let mut node = NodeRef::at(heap, root)?;
+    while node.level() > level {
+        let child = node.child(heap.media(), slice)?;
+        prefetch_node(heap, child);
+        node = NodeRef::at(heap, child)?;
+    }
+    Ok((node.level() == level).then_some(node))
+}
+
+/// Asks for the lines of a node. Never faults.
+#[inline(always)]
+pub(super) fn prefetch_node<M: Media>(heap: &Access<M>, link: Link) {
+    prefetch_range(art::address(heap, link), SIZE);
+}

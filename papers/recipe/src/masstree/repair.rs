@@ -1,0 +1,113 @@
+//! RECIPE's Condition #3 (§4.5, §6.5): reads tolerate what an SMO leaves half done, and writes, which did not mend it in
+//! the index in DRAM, do here.
+//!
+//! | what is half done | how a writer sees it | who may be at it | what mends it |
+//! |---|---|---|---|
+//! | a split after its first store: entries at or above the sibling's `low` | on its way right, or with the first lock after a restart | the splitter, with the node's lock | these entries are left out |
+//! | a split before its third store, a removal between its two: no separator | it was reached from its left sibling | the splitter or remover, with the node's own lock | the separator is put in |
+//!
+//! *Transient or permanent*: the writer takes the lock that whoever is at it holds throughout. That it had to be waited
+//! for or not says nothing. So under the lock it looks *again*, and only what is still so was left by a crash (or by a
+//! split whose parent found no room).
+//!
+//! *The replay* does what is left of the split, and nothing that was done: what the sibling took over is only left out
+//! in the node. To copy it again would overwrite what others have been told is done in the sibling since. And nobody
+//! changes the sibling before: the one way to it leads by here (I5 of `node`).
+//!
+//! An interrupted removal looks as an interrupted split does, and the replay undoes it: the node gets its separator
+//! again. It is empty and serves on.
+
+use super::locate::{Layer, Writer};
+use super::node::{LINK, NodeRef, descend, kind};
+use heap::Error;
+use pmem::{Fault, LinkAndPersist, Locked, Media, Obsolete};
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// Takes a node's lock. The first who has it in a generation mends what a crash has left in the node: from then on, a
+    /// node that is locked by nobody else has no entry of its sibling.
+    #[inline]
+    pub(super) fn lock(&self, node: NodeRef<'a>) -> Result<Result<Locked<'a, M>, Obsolete>, Fault> {
+        let Ok(mut locked) = node.node.lock.lock(self.media(), self.heap.generation()) else {
+            return Ok(Err(Obsolete));
+        };
+        if locked.is_stale() {
+            self.repair(node)?;
+            locked.repaired();
+        }
+        Ok(Ok(locked))
+    }
+
+    /// Settles the marks that a crash has left in a node, and ends a split that it has interrupted. The caller holds the
+    /// lock.
+    #[cold]
+    fn repair(&self, node: NodeRef<'a>) -> Result<(), Fault> {
+        let media = self.media();
+        if node.node.order.is_marked(media) {
+            node.persist_words(media);
+        }
+        node.node.order.settle(media);
+        node.node.next.settle(media);
+        let kinds = node.node.kinds.load(media);
+        for entry in node.order(media).entries() {
+            if node.level() == 0 && kind(kinds, entry) == LINK {
+                node.node.entries[entry].word.slot().settle(media);
+            }
+        }
+        if let Some(sibling) = node.sibling(self.heap)?
+            && let Some(within) = node.within(media, sibling.low(media))
+        {
+            media.comes_to("repair: split ended");
+            self.leave_out(node, within);
+        }
+        Ok(())
+    }
+
+    /// Leaves out all entries but the first: the second store of a split. 1 write-back, 1 fence.
+    pub(super) fn leave_out(&self, node: NodeRef<'a>, first: usize) {
+        let order = node.order(self.media()).truncated(first);
+        let _durable = node
+            .node
+            .order
+            .publish::<LinkAndPersist, M>(self.media(), order.word())
+            .commit();
+    }
+
+    /// The sibling, if it is the way to a slice. Then the node has left out what is the sibling's, durably.
+    #[inline]
+    pub(super) fn right_of(&self, node: NodeRef<'a>, slice: u64) -> Result<Option<NodeRef<'a>>, Fault> {
+        let Some(right) = node.right(self.heap, slice)? else {
+            return Ok(None);
+        };
+        if node.within(self.media(), right.low(self.media())).is_some() {
+            // Whoever is at it ends it, before the lock is free; nobody is, if a crash came, and the lock mends it.
+            let _ = self.lock(node)?;
+        }
+        Ok(Some(right))
+    }
+
+    /// Puts in the separator of a node that was reached from its left sibling, if the parent has none. The caller holds the
+    /// node's lock, so neither the splitter that has made it nor one who removes it is at work. That the pool is full
+    /// is no error: the next writer tries again.
+    pub(super) fn see_to_separator(&self, layer: &mut Layer, node: NodeRef<'a>) -> Result<(), Error> {
+        let low = node.low(self.media());
+        let Some(root) = self.root_of(layer)? else {
+            return Ok(());
+        };
+        let mut parent = descend(self.heap, root, low, node.level() + 1)?;
+        while let Some(at) = parent {
+            let there = at.look(self.media(), |order| {
+                let place = at.before(self.media(), order, low);
+                place < order.len() && at.slice(self.media(), order, place) == low
+            });
+            if there {
+                return Ok(());
+            }
+            parent = at.right(self.heap, low)?;
+        }
+        self.media().comes_to("repair: separator put in");
+        match self.link_up(layer, node) {
+            Err(Error::Full { .. }) => Ok(()),
+            done => done,
+        }
+    }
+}

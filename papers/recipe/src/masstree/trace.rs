@@ -1,0 +1,59 @@
+//! What is alive, told to the heap (post-crash collection, audit).
+//!
+//! The nodes of a level are a list, from the one that begins the layer along the siblings, and what a separator leads to is
+//! in it. So a node is told by its left sibling, and the first of a level by the first of the level above; separators are
+//! not followed, and each object is told once.
+//!
+//! A split moves links out of a node that stays in use, into one that its `next` leads to. So the entries are loaded
+//! before `next`: whoever finds a link gone finds the sibling (`docs/design.md`, the second rule).
+
+use super::link::{Target, target};
+use super::node::{LINK, NodeRef, SIZE, kind};
+use super::order::ENTRIES;
+use super::{KIND, Root, root_at};
+use art::{LeafRef, damaged};
+use heap::{Access, Error, Trace};
+use pmem::{Link, Media};
+
+/// Tells the heap what hangs from a link of a P-Masstree.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tracer;
+
+// SAFETY: it tells the entries that count and the sibling, by which readers go on, in this order.
+unsafe impl<M: Media> Trace<M> for Tracer {
+    fn kind(&self) -> u32 {
+        KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+        let media = heap.media();
+        match target(link) {
+            Some(Target::Root) => {
+                children.push(root_at(heap, link)?.top.load(media));
+                Ok(size_of::<Root>() as u64)
+            }
+            Some(Target::Leaf(_)) => Ok(LeafRef::at(heap, link)?.extent() as u64),
+            Some(Target::Node(level)) => {
+                let node = NodeRef::at(heap, link)?;
+                let begins = node.low(media) == 0;
+                let before = children.len();
+                node.look(media, |order| {
+                    children.truncate(before);
+                    let kinds = node.node.kinds.peek(media);
+                    let is_link = |entry: &usize| level > 0 || kind(kinds, *entry) == LINK;
+                    let links = order.entries().filter(is_link);
+                    let told = if level == 0 { ENTRIES } else { usize::from(begins) };
+                    children.extend(
+                        links
+                            .take(told)
+                            .map(|entry| node.node.entries[entry].word.slot().load(media)),
+                    );
+                });
+                // Last.
+                children.push(node.node.next.load(media));
+                Ok(SIZE as u64)
+            }
+            None => Err(damaged("link of a P-Masstree", link).into()),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What published P-Masstrees got wrong, each as a property.
+
+use index::conformance::steps::{Step, Stepping, Steps, with_hook};
+use index::conformance::{Entries, Store};
+use index::{Index, OnHeap};
+use pmem::Hardware;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use tempfile::TempDir;
+use wollemi_recipe::Masstree;
+
+type Stepped = Rc<Store<Masstree<Stepping>>>;
+
+fn key(number: u64) -> Vec<u8> {
+    number.to_be_bytes().to_vec()
+}
+
+/// Keys of a layer, in ascending order: borders of twelve.
+fn filled(numbers: impl Iterator<Item = u64>) -> (Stepped, Entries) {
+    let store = Store::<Masstree<Stepping>>::create_on(Stepping::machine(Steps));
+    let mut model = Entries::new();
+    for number in numbers {
+        store.put(&mut model, &key(number), b"8 bytes!");
+    }
+    (Rc::new(store), model)
+}
+
+/// What a killed process leaves after each step of `change` that alters memory.
+fn images(store: &Stepped, change: impl FnOnce(&Masstree<Stepping>)) -> Vec<TempDir> {
+    let images = Rc::new(RefCell::new(vec![store.image()]));
+    let (source, copies) = (Rc::clone(store), Rc::clone(&images));
+    let hook = move |step| {
+        if matches!(step, Step::Store | Step::Unpersisted) {
+            copies.borrow_mut().push(source.image());
+        }
+    };
+    with_hook(hook, || change(store.index()));
+    images.take()
+}
+
+fn open(image: TempDir) -> Store<Masstree> {
+    Store::open_in(image, Hardware::detect())
+}
+
+/// Takes over whether the key in flight is there.
+fn decided(store: &Store<Masstree>, model: &Entries, key: &[u8], value: &[u8]) -> Entries {
+    let mut model = model.clone();
+    let guard = heap::pin();
+    if store.index().get(key, &guard).expect("no error").is_some() {
+        model.insert(key.to_vec(), value.to_vec());
+    } else {
+        model.remove(key);
+    }
+    model
+}
+
+/// A half split that is ended after a crash keeps what was acknowledged in the sibling since: wherever the crash came,
+/// values change on both sides first, then keys come on both sides, and after another crash all of it is there. (To
+/// replay the split by copying would take the values of the first crash.) So with a new root, which is there or not.
+#[test]
+fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
+    for count in [13, 37] {
+        let (store, model) = filled((0..count).map(|number| 4 * number));
+        let between = key(4 * (count - 13) + 9);
+        let images = images(&store, |index| {
+            assert!(index.insert(&between, b"between!").expect("room"))
+        });
+        assert!(images.len() > 10, "{}", images.len());
+        for image in images {
+            let store = open(image);
+            let mut model = decided(&store, &model, &between, b"between!");
+            for number in (0..count).rev() {
+                store.put(&mut model, &key(4 * number), b"changed.");
+            }
+            let store = store.crashed();
+            store.compare(&model);
+            for number in (0..count).rev() {
+                store.put(&mut model, &key(4 * number + 2), b"new key!");
+            }
+            store.crashed().compare(&model);
+        }
+    }
+}
+
+/// A crash in a split, and then another in the removal of what it has made or of what is left of that: no key of the right
+/// sibling is lost, at any pair of steps.
+#[test]
+fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
+    let (store, model) = filled(0..37);
+    let split = images(&store, |index| {
+        assert!(index.insert(&key(37), b"8 bytes!").expect("room"))
+    });
+    for image in split.into_iter().step_by(2) {
+        let path = image.path().join("pool");
+        let bytes = std::fs::read(&path).expect("read");
+        // All of the border that was split goes, of the one before it, or of the one that it has made.
+        for range in [24..36, 12..24, 36..38] {
+            std::fs::write(&path, &bytes).expect("written");
+            let folder = index::conformance::folder();
+            std::fs::copy(&path, folder.path().join("pool")).expect("a copy");
+            let store = Rc::new(Store::<Masstree<Stepping>>::open_in(
+                folder,
+                Stepping::machine(Steps),
+            ));
+            let there = |number: &u64| {
+                let guard = heap::pin();
+                store
+                    .index()
+                    .get(&key(*number), &guard)
+                    .expect("no error")
+                    .is_some()
+            };
+            let mut left = model.clone();
+            if there(&37) {
+                left.insert(key(37), b"8 bytes!".to_vec());
+            }
+            let goes: Vec<u64> = range.filter(there).collect();
+            let (&last, before) = goes.split_last().expect("some");
+            for &number in before {
+                store.remove(&mut left, &key(number));
+            }
+            for image in images(&store, |index| {
+                assert!(index.remove(&key(last)).expect("no error"))
+            }) {
+                let store = open(image);
+                let mut left = decided(&store, &left, &key(last), b"8 bytes!");
+                store.compare(&left);
+                for number in 0..45 {
+                    store.put(&mut left, &key(number), b"again...");
+                }
+                store.compare(&left);
+            }
+        }
+    }
+}
+
+/// Nothing is inserted into a node that is being removed: one thread empties borders again and again, another puts keys
+/// where they were, and each finds its own.
+#[test]
+fn no_key_goes_into_a_node_that_is_removed() {
+    let store = Store::<Masstree>::create();
+    let index = store.index();
+    const ROUNDS: u64 = 400;
+    std::thread::scope(|threads| {
+        for thread in 0..2 {
+            threads.spawn(move || {
+                for round in 0..ROUNDS {
+                    let keys = || (0..40).map(|number| key(number * 4 + thread));
+                    for key in keys() {
+                        assert!(index.insert(&key, b"8 bytes!").expect("room"), "{round}: {key:?}");
+                    }
+                    for key in keys() {
+                        assert!(index.remove(&key).expect("no error"), "{round}: {key:?} is lost");
+                    }
+                }
+            });
+        }
+    });
+    store.compare(&Entries::new());
+}
+
+/// Kind and length of a key, and what its entry holds, are of one key: while an entry serves keys of the same slice and
+/// other lengths in turn, in place, as leaves and as layers, a reader finds each key's own value or none.
+#[test]
+fn lengths_and_suffixes_are_not_read_apart() {
+    let store = Store::<Masstree>::create();
+    let index = store.index();
+    let slice = b"eightby\0";
+    let keys: Vec<Vec<u8>> = [7, 8, 9, 12, 20]
+        .into_iter()
+        .map(|len| [&slice[..], &[b'~'; 12]].concat()[..len].to_vec())
+        .chain([b"eightby\0-other".to_vec()])
+        .collect();
+    let value = |number: usize, long: bool| vec![b'0' + number as u8; if long { 11 } else { 8 }];
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            for round in 0..30_000_usize {
+                let number = round * 7 % keys.len();
+                index
+                    .upsert(&keys[number], &value(number, round % 3 == 0))
+                    .expect("room");
+                let other = (number + 1 + round % 4) % keys.len();
+                let _ = index.remove(&keys[other]).expect("no error");
+            }
+            ended.store(true, SeqCst);
+        });
+        while !ended.load(SeqCst) {
+            for (number, key) in keys.iter().enumerate() {
+                let guard = heap::pin();
+                if let Some(found) = index.get(key, &guard).expect("no error") {
+                    assert!([8, 11].contains(&found.len()), "{key:?} is {found:?}");
+                    assert!(
+                        found.iter().all(|byte| *byte == b'0' + number as u8),
+                        "{key:?} is {found:?}"
+                    );
+                }
+            }
+        }
+    });
+}
+
+/// Where each key shares all but its last bytes with the others, layers as deep as the longest key are made, walked, checked
+/// and given back on a stack of the usual size.
+#[test]
+fn the_longest_keys_need_no_long_stack() {
+    let mut store = Store::<Masstree>::create();
+    let mut model = Entries::new();
+    let long = vec![b'x'; index::MAX_KEY];
+    for cut in [0, 1, 7, 8, 9, 30_000, index::MAX_KEY] {
+        store.put(&mut model, &long[cut..], b"8 bytes!");
+    }
+    let mut other = long.clone();
+    other[index::MAX_KEY - 1] = b'y';
+    store.put(&mut model, &other, b"another value");
+    store.compare(&model);
+    store = store.crashed();
+    for key in model.keys().cloned().collect::<Vec<_>>() {
+        store.remove(&mut model, &key);
+    }
+    store.compare(&model);
+    assert_eq!(store.index().heap().stats().objects, 2, "the root and its border");
+}
