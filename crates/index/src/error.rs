@@ -23,6 +23,12 @@ pub enum Error {
     /// The database was opened to be read only.
     #[error("the database was opened to be read: nothing can be written")]
     ReadOnly,
+    /// The pairs that an index was to be built of do not ascend by their keys.
+    #[error("the keys to build an index of are not in ascending order, each once")]
+    OutOfOrder,
+    /// The source of the pairs that an index was to be built of has failed, and knows why.
+    #[error("the source of the pairs to build an index of has failed")]
+    Stopped,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]
     Heap(#[from] heap::Error),

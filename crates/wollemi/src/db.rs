@@ -6,7 +6,7 @@ use crate::write::traffic::MapIndex;
 use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
 use index::Faults;
 use pmem::Pool;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -39,8 +39,22 @@ struct Inner<M: Media> {
     carried_out: usize,
 }
 
-/// The maps that somebody holds: two handles to one map share its index.
-type Held = HashMap<String, (IndexKind, Weak<dyn MapIndex>)>;
+/// The maps that somebody holds, or builds.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Two handles to one map share its index.
+    maps: HashMap<String, (IndexKind, Weak<dyn MapIndex>)>,
+    /// Names of maps that are not there before they are built.
+    pub(crate) building: HashSet<String>,
+}
+
+impl Held {
+    /// A handle to a map that nobody holds yet.
+    pub(crate) fn hold(&mut self, name: &str, kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
+        self.maps.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
+        Map::new(kind, index)
+    }
+}
 
 impl<M: Media> Db<M> {
     pub(crate) fn start(
@@ -101,12 +115,14 @@ impl<M: Media> Db<M> {
         if let Some(map) = self.find(name, wanted, &mut held)? {
             return Ok(map);
         }
+        if held.building.contains(name) {
+            return Err(Error::MapExists(name.to_owned()));
+        }
         let kind = wanted.unwrap_or(self.inner.index);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
         let _guard = heap::pin();
         let index = self.inner.store.create(name, kind)?;
-        held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-        Ok(Map::new(kind, index))
+        Ok(held.hold(name, kind, index))
     }
 
     /// The map of this name, if there is one.
@@ -114,11 +130,20 @@ impl<M: Media> Db<M> {
         self.find(name, None, &mut self.held())
     }
 
-    fn find(&self, name: &str, wanted: Option<IndexKind>, held: &mut Held) -> Result<Option<Map>, Error> {
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        wanted: Option<IndexKind>,
+        held: &mut Held,
+    ) -> Result<Option<Map>, Error> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::MapName(name.len()));
         }
+        if held.building.contains(name) {
+            return Ok(None);
+        }
         let shared = held
+            .maps
             .get(name)
             .and_then(|(kind, index)| Some((*kind, index.upgrade()?)));
         if let Some((kind, index)) = shared {
@@ -128,10 +153,7 @@ impl<M: Media> Db<M> {
             };
         }
         let found = self.inner.store.open(name, wanted)?;
-        Ok(found.map(|(kind, index)| {
-            held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-            Map::new(kind, index)
-        }))
+        Ok(found.map(|(kind, index)| held.hold(name, kind, index)))
     }
 
     /// All maps, by name, and what holds them.
@@ -150,11 +172,14 @@ impl<M: Media> Db<M> {
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let unlinked = {
             let mut held = self.held();
-            if let Some((_, index)) = held.get(name) {
+            if held.building.contains(name) {
+                return Ok(false);
+            }
+            if let Some((_, index)) = held.maps.get(name) {
                 if index.strong_count() > 0 {
                     return Err(Error::MapInUse(name.to_owned()));
                 }
-                held.remove(name);
+                held.maps.remove(name);
             }
             self.inner.store.unlink(name)?
         };
@@ -165,6 +190,11 @@ impl<M: Media> Db<M> {
         Ok(true)
     }
 
+    /// The index of maps that are made without a word about it.
+    pub(crate) fn new_maps(&self) -> IndexKind {
+        self.inner.index
+    }
+
     pub(crate) fn store(&self) -> &Store<M> {
         &self.inner.store
     }
@@ -173,6 +203,7 @@ impl<M: Media> Db<M> {
     pub fn stats(&self) -> Result<Stats, Error> {
         let held: Vec<_> = self
             .held()
+            .maps
             .iter()
             .filter_map(|(name, (_, index))| Some((name.clone(), index.upgrade()?)))
             .collect();
@@ -276,11 +307,10 @@ impl<M: Media> Db<M> {
     #[cfg(feature = "doubles")]
     pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
         let kind = self.inner.index;
-        self.held().insert(name.to_owned(), (kind, Arc::downgrade(index)));
-        Map::new(kind, index.clone())
+        self.held().hold(name, kind, index.clone())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere cannot leave the table half changed: each change is one insert or remove.
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -56,6 +56,7 @@
 
 mod backup;
 mod bounds;
+mod build;
 #[cfg(test)]
 mod damaged;
 mod db;
@@ -89,6 +90,7 @@ pub use index::Error as IndexError;
 pub use index::Merges;
 pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
 pub use index::{Direction, Remove, Upsert};
+pub use index::{Pair, Pairs, Parts, Sorted};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use map::Map;
 pub use options::Options;

@@ -111,6 +111,7 @@ impl<M: Media> Snapshot<M> {
         }
         Ok(View {
             map: map.clone(),
+            made_since: self.maps.iter().all(|info| info.name != map.name()),
             moment: self.moment.clone(),
         })
     }
@@ -143,6 +144,8 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
+    /// Whether there was no such map: it is empty then, though nobody notes what it held before it was built.
+    made_since: bool,
     moment: Arc<Moment>,
 }
 
@@ -167,7 +170,7 @@ impl View {
         self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
-            None => now,
+            None => now.filter(|_| !self.made_since),
         })
     }
 
@@ -206,6 +209,9 @@ impl View {
             limit,
             entries,
         } = batch;
+        if self.made_since {
+            return Ok(false);
+        }
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
         let order = self.map.index.order();
         loop {

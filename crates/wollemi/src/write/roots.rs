@@ -6,7 +6,7 @@ use crate::write::store::Store;
 use crate::write::traffic::MapIndex;
 use crate::{Error, IndexKind, Media};
 use heap::{Removed, Root, Trace};
-use index::Index;
+use index::{Index, Parts};
 use std::sync::Arc;
 
 /// What was a map's root, and what knows what hangs from it.
@@ -37,6 +37,16 @@ impl<M: Media> Store<M> {
     pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
         self.refuse_if_read_only()?;
         Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
+    }
+
+    /// Builds a map of sorted pairs. The caller holds no guard.
+    pub fn build(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Arc<dyn MapIndex>, Error> {
+        self.refuse_if_read_only()?;
+        let built = kind.build(&self.heap, name.as_bytes(), parts, self.shared(name));
+        built.map_err(|error| match error {
+            index::Error::Heap(heap::Error::RootExists(_)) => Error::MapExists(name.to_owned()),
+            error => error.into(),
+        })
     }
 
     /// Opens a map as what it is; as `wanted`, if it can be opened as that.
