@@ -7,8 +7,10 @@
 //! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already takes more by
 //! ordinary writes only.
 
+use crate::root::{forget_built, name_built};
 use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
 use heap::Heap;
+use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
 use std::sync::{Mutex, PoisonError};
 
 /// A key and its value.
@@ -203,16 +205,49 @@ pub trait Bulk: OnHeap {
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
 }
 
-/// Builds an index that has no builder of its own, by writing the pairs one by one. Unlike [`Bulk::build`] it is not there as
-/// a whole at once: a crash amid it leaves some of the pairs under the name.
+/// Builds an index that has no builder of its own, by ordinary writes to one that has no name yet, in this thread. The pairs
+/// of an index without order of keys may come in any.
 ///
 /// # Errors
 ///
-/// As for [`Bulk::build`]. Nothing of what was built stays then.
-pub fn build_by_writes<I: OnHeap>(heap: &Heap<I::Media>, name: &[u8], parts: Parts<'_>) -> Result<I, Error> {
-    let index = I::create(heap, name)?;
+/// As for [`Bulk::build`].
+///
+/// # Safety
+///
+/// What `draft` builds is the root of an empty index of this kind, and `at` makes the handle of the index at its link.
+pub unsafe fn build_by_writes<'h, I: OnHeap>(
+    heap: &'h Heap<I::Media>,
+    name: &[u8],
+    parts: Parts<'_>,
+    draft: impl for<'e> FnOnce(&Batch<'e, '_, I::Media>) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error>,
+    at: impl FnOnce(Link) -> I,
+) -> Result<I, Error> {
+    let media = heap.media();
+    let (root, tag) = persist_scope(media, Purpose::Node, |batch| {
+        let (root, tag) = draft(&batch)?;
+        media.site("index: root object");
+        Ok::<_, heap::Error>((root.persisted(&batch.fence()), tag))
+    })?;
+    let index = at(root.link(tag));
+    match write_all(&index, parts) {
+        Ok(()) => {
+            // SAFETY: the caller's promise, and that of the index's writes.
+            unsafe { name_built(heap, name, root, tag, &*I::tracer()) }?;
+            Ok(index)
+        }
+        Err(error) => {
+            drop(index);
+            // SAFETY: nothing has ever led to it, and the only handle is dropped.
+            unsafe { forget_built(heap, root, tag, &*I::tracer()) }?;
+            Err(error)
+        }
+    }
+}
+
+/// Puts all pairs, which ascend if the index has an order of keys.
+fn write_all<I: OnHeap>(index: &I, parts: Parts<'_>) -> Result<(), Error> {
     let mut last: Option<Vec<u8>> = None;
-    let written = parts.each(|(key, value)| {
+    parts.each(|(key, value)| {
         if I::ORDER.is_by_keys() {
             if last.as_deref().is_some_and(|last| last >= key) {
                 return Err(Error::OutOfOrder);
@@ -222,17 +257,7 @@ pub fn build_by_writes<I: OnHeap>(heap: &Heap<I::Media>, name: &[u8], parts: Par
             last.extend_from_slice(key);
         }
         index.upsert(key, value)
-    });
-    match written {
-        Ok(()) => Ok(index),
-        Err(error) => {
-            drop(index);
-            // SAFETY: the only handle is dropped, and the name was taken by it.
-            let removed = unsafe { heap.remove_root(name) }?;
-            removed.map_or(Ok(()), |removed| removed.retire(&*I::tracer()))?;
-            Err(error)
-        }
-    }
+    })
 }
 
 /// A part being read: its pairs are in order, within bounds, and no longer than they may be.

@@ -38,7 +38,7 @@ pub use merges::Merges;
 pub use on_heap::{CarryOut, EachEdit, OnHeap};
 pub use order::{Order, Place};
 pub use range::Range;
-pub use root::create_root;
+pub use root::{create_root, name_built};
 pub use value::Value;
 
 /// The longest key, in bytes.

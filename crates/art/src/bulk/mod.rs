@@ -172,16 +172,8 @@ unsafe fn build_top<L: Layout, M: Media>(
         };
         heap.media().site("art: index built of pairs");
         let root = root.persisted(&batch.fence());
-        let mut below = Vec::new();
-        tracer.trace(heap, root.link(tag), &mut below)?;
-        heap.media().comes_to("bulk: publication");
-        // SAFETY: the caller's promise.
-        unsafe { heap.create_root(name, tracer.kind(), root, tag) }.map_err(|error| {
-            match give_back(heap, tracer, below) {
-                Ok(()) => error.into(),
-                Err(damage) => damage.into(),
-            }
-        })
+        // SAFETY: the caller's promise; nothing of it was published.
+        Ok(unsafe { index::name_built(heap, name, root, tag, tracer) }?)
     })
 }
 

@@ -186,6 +186,9 @@ pub fn a_build_that_fails_leaves_nothing_behind<I: Bulk<Media = Hardware>>() {
         let model = entries(&mut random, family, count, seed as usize);
         let before = settled(&heap).objects;
         let fault = seed as usize / 11;
+        if fault == 0 && !I::ORDER.is_by_keys() {
+            continue;
+        }
         let mut source = Faulty {
             at: 1 + random.below(model.len() - 1),
             pairs: model.clone().into_iter().collect(),
@@ -200,14 +203,10 @@ pub fn a_build_that_fails_leaves_nothing_behind<I: Bulk<Media = Hardware>>() {
             _ => assert!(matches!(failed, Err(Error::Stopped)), "{failed:?}"),
         }
         assert_eq!(settled(&heap).objects, before, "seed {seed}");
-        // A key that its part does not reach ends the other parts' work as well.
-        let mut ends = [b"k".to_vec(), b"".to_vec()].map(|key| Sorted::new(std::iter::once((key, b"value"))));
-        let [first, second] = &mut ends;
-        let mut all = Sorted::new(&model);
-        let parts = Parts::new(&mut all).and(b"k", first).and(b"l", second);
-        let failed = I::build(&heap, ROOT, parts).map(drop);
-        assert!(matches!(failed, Err(Error::OutOfOrder)), "{failed:?}");
-        assert_eq!(settled(&heap).objects, before, "seed {seed}");
+        if I::ORDER.is_by_keys() {
+            fail_beside_others::<I>(&heap, &model);
+            assert_eq!(settled(&heap).objects, before, "seed {seed}");
+        }
         let borders = some_borders(&mut random, &model);
         for borders in [&[][..], &borders] {
             let failed = build::<I>(&heap, b"taken", &model, borders).map(drop);
@@ -217,6 +216,16 @@ pub fn a_build_that_fails_leaves_nothing_behind<I: Bulk<Media = Hardware>>() {
         }
     }
     assert!(heap.root(ROOT).expect("sound").is_none());
+}
+
+/// A build of which one part has a key that belongs to another ends, whatever the others have come to.
+fn fail_beside_others<I: Bulk<Media = Hardware>>(heap: &Heap, model: &Entries) {
+    let mut ends = [b"k".to_vec(), b"".to_vec()].map(|key| Sorted::new(std::iter::once((key, b"value"))));
+    let [first, second] = &mut ends;
+    let mut all = Sorted::new(model);
+    let parts = Parts::new(&mut all).and(b"k", first).and(b"l", second);
+    let failed = I::build(heap, ROOT, parts).map(drop);
+    assert!(matches!(failed, Err(Error::OutOfOrder)), "{failed:?}");
 }
 
 /// A build for which the pool has no room, whatever it has come to, leaves nothing behind; where there is room, it is

@@ -183,6 +183,10 @@ fn damaged(what: &'static str, link: Link) -> Fault {
 
 impl<M: Media> Bulk for Clht<M> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        build_by_writes(heap, name, parts)
+        // SAFETY: as for `open`.
+        let access = unsafe { heap.access() }.clone();
+        let at = |root| Clht { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| directory::draft_root(heap, batch), at) }
     }
 }

@@ -169,6 +169,9 @@ impl<M: Media> OnHeap for Hot<M> {
 
 impl<M: Media> Bulk for Hot<M> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        build_by_writes(heap, name, parts)
+        let access = Self::access_of(heap).clone();
+        let at = |root| Hot { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| Root::draft(heap, batch), at) }
     }
 }

@@ -216,6 +216,9 @@ impl<M: Media> OnHeap for Masstree<M> {
 
 impl<M: Media> Bulk for Masstree<M> {
     fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
-        build_by_writes(heap, name, parts)
+        let access = Self::access_of(heap).clone();
+        let at = |root| Masstree { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| draft_root(heap, batch), at) }
     }
 }
