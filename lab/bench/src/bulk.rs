@@ -4,11 +4,10 @@
 //! a new pool; persists are counted in a run of their own. After each round the check must find every key.
 
 use crate::keys::{KeyKind, Keys};
-use crate::media::MediaKind;
 use crate::progress::Progress;
 use crate::store::{self, Place, Space};
 use crate::summary::Summary;
-use crate::{Error, machine::Machine, table};
+use crate::{Error, machine::Machine, records};
 use heap::Heap;
 use index::{Index, Parts, Sorted};
 use pmem::{Counting, Hardware, Observed};
@@ -34,9 +33,9 @@ pub struct BulkArgs {
     /// Threads that build, each from its part of the pairs
     #[arg(long, default_value_t = 1, value_parser = crate::threads)]
     threads: usize,
-    /// What stores pass through: native or process
-    #[arg(long, value_enum, default_value_t = MediaKind::Process)]
-    media: MediaKind,
+    /// With every write-back and fence, as on persistent memory
+    #[arg(long)]
+    native: bool,
     /// Rounds; the figures are medians
     #[arg(long, default_value_t = 3, value_parser = crate::count)]
     rounds: usize,
@@ -72,12 +71,15 @@ struct Report {
     value: usize,
     /// Threads, of a build.
     threads: usize,
-    media: MediaKind,
+    native: bool,
     /// Millions of pairs a second.
     mops: Summary,
+    /// The median to that of inserts in key order.
+    to_inserts: f64,
     write_backs_per_key: f64,
     fences_per_key: f64,
-    space: Space,
+    /// Bytes of the pool in live objects.
+    bytes_per_key: f64,
     machine: Machine,
 }
 
@@ -102,15 +104,20 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
         for round in 1..=args.rounds {
             for (how, times) in ALL.into_iter().zip(&mut rounds) {
                 progress.say(format_args!("{index}, {how:?}, round {round} of {}", args.rounds));
-                let media = match args.media {
-                    MediaKind::Native => Hardware::as_persistent(),
-                    _ => Hardware::detect(),
+                let media = match args.native {
+                    true => Hardware::as_persistent(),
+                    false => Hardware::detect(),
                 };
                 let keys = if how == How::Random { &unordered } else { &entries };
                 times.push(fill(args, index, how, keys, media)?.0);
             }
         }
-        for (how, times) in ALL.into_iter().zip(rounds) {
+        let rate = |times: &Vec<f64>| {
+            let mops = times.iter().map(|seconds| args.keys as f64 / seconds / 1e6);
+            Summary::of(mops).ok_or_else(|| Error::Wrong("no rounds".into()))
+        };
+        let of_inserts = rate(&rounds[1])?.median;
+        for (how, times) in ALL.into_iter().zip(&rounds) {
             progress.say(format_args!("{index}, {how:?}, counting"));
             let media = Observed::Counting(Counting::new(Hardware::as_persistent()));
             let keys = if how == How::Random { &unordered } else { &entries };
@@ -120,33 +127,26 @@ pub fn run(args: &BulkArgs) -> Result<(), Error> {
                 _ => return Err(Error::Wrong("counting without counts".into())),
             };
             let per_key = |count: u64| count as f64 / args.keys as f64;
-            let mops = times.iter().map(|seconds| args.keys as f64 / seconds / 1e6);
-            let report = Report {
+            let mops = rate(times)?;
+            reports.push(Report {
                 index: index.name(),
                 how,
                 keys: args.keys,
                 key_kind: crate::name(args.key_kind),
                 value: args.value,
                 threads: if how == How::Built { args.threads } else { 1 },
-                media: args.media,
-                mops: Summary::of(mops).ok_or_else(|| Error::Wrong("no rounds".into()))?,
+                native: args.native,
+                mops,
+                to_inserts: mops.median / of_inserts,
                 write_backs_per_key: per_key(counts.write_backs),
                 fences_per_key: per_key(counts.fences),
-                space: Space::of(&heap),
+                bytes_per_key: Space::of(&heap).live as f64 / args.keys as f64,
                 machine: Machine::detect(),
-            };
-            if args.json {
-                crate::print(&serde_json::to_string(&report)?)?;
-            }
-            reports.push(report);
+            });
         }
     }
     drop(progress);
-    if args.json {
-        Ok(())
-    } else {
-        crate::print(&render(&reports))
-    }
+    records::print(args.json, &reports)
 }
 
 /// Fills an index in a new pool: the seconds that it takes, and the heap.
@@ -204,44 +204,4 @@ fn check(index: &dyn Index, keys: usize) -> Result<(), Error> {
         None if faults.keys != keys as u64 => Err(Error::Wrong(format!("{} keys of {keys}", faults.keys))),
         None => Ok(()),
     }
-}
-
-fn render(reports: &[Report]) -> String {
-    let header = [
-        "index",
-        "how",
-        "threads",
-        "Mpairs/s",
-        "least",
-        "most",
-        "times",
-        "write-backs",
-        "fences",
-        "B/key",
-    ];
-    let of_inserts = |report: &Report| {
-        let in_order = |other: &&Report| other.index == report.index && other.how == How::InOrder;
-        reports
-            .iter()
-            .find(in_order)
-            .map_or(1.0, |other| other.mops.median)
-    };
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
-            vec![
-                report.index.to_owned(),
-                format!("{:?}", report.how).to_lowercase(),
-                report.threads.to_string(),
-                format!("{:.2}", report.mops.median),
-                format!("{:.2}", report.mops.least),
-                format!("{:.2}", report.mops.most),
-                format!("{:.1}", report.mops.median / of_inserts(report)),
-                format!("{:.3}", report.write_backs_per_key),
-                format!("{:.4}", report.fences_per_key),
-                format!("{:.1}", report.space.live as f64 / report.keys as f64),
-            ]
-        })
-        .collect();
-    format!("{}{}", table::render(&header, &rows), Machine::detect())
 }
