@@ -223,21 +223,6 @@ pub fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "too large".to_owned())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_read() {
-        assert_eq!(size("123"), Ok(123));
-        assert_eq!(size("64k"), Ok(64 << 10));
-        assert_eq!(size("3T"), Ok(3 << 40));
-        for text in ["", "K", "x", "1.5G", "-1", "99999999T", "1GG", "1\u{e9}"] {
-            size(text).expect_err(text);
-        }
-    }
-}
-
 /// Shows how far a rebuild has come, on a terminal.
 fn rebuilding() -> impl Fn(&Rebuilding) + Send + Sync + 'static {
     static BAR: OnceLock<ProgressBar> = OnceLock::new();
@@ -252,6 +237,21 @@ fn rebuilding() -> impl Fn(&Rebuilding) + Send + Sync + 'static {
         bar.set_position(done.entries + done.log);
         if done.entries == done.entries_in_all && done.log == done.log_in_all {
             bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(size("123"), Ok(123));
+        assert_eq!(size("64k"), Ok(64 << 10));
+        assert_eq!(size("3T"), Ok(3 << 40));
+        for text in ["", "K", "x", "1.5G", "-1", "99999999T", "1GG", "1\u{e9}"] {
+            size(text).expect_err(text);
         }
     }
 }

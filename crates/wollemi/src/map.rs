@@ -30,7 +30,7 @@ pub struct Map {
     kind: IndexKind,
     pub(crate) index: Arc<dyn MapIndex>,
     /// Kept for as long as the handle is.
-    alive: Option<Arc<dyn Alive>>,
+    _alive: Option<Arc<dyn Alive>>,
     durability: Option<Durability>,
 }
 
@@ -39,7 +39,7 @@ impl Map {
         Map {
             kind,
             index,
-            alive,
+            _alive: alive,
             durability: None,
         }
     }

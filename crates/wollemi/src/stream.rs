@@ -260,7 +260,6 @@ impl<R: Read> Reader<R> {
     /// # Errors
     ///
     /// [`StreamError::Damaged`] where a record is not what was written, and [`StreamError::Io`].
-    #[expect(clippy::should_implement_trait, reason = "an iterator cannot lend")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, StreamError> {
         while self.at == self.block.len() {
             if self.has_ended {
@@ -271,11 +270,6 @@ impl<R: Read> Reader<R> {
             }
         }
         self.entry().map(Some)
-    }
-
-    /// Entries and bytes so far; the bytes of a block count when its first entry is returned.
-    pub fn totals(&self) -> Totals {
-        self.totals
     }
 
     fn map(&self) -> Result<Item<'_>, StreamError> {

@@ -113,7 +113,7 @@ fn a_snapshot_shows_nothing_of_a_map_that_is_built_later() -> Result<(), Error> 
     assert!(
         before
             .find_view("map")?
-            .is_none_or(|view| view.iter().rev().next().is_none())
+            .is_none_or(|view| view.iter().next_back().is_none())
     );
     let view = after.view(&map)?;
     assert_eq!(view.iter().collect::<Result<Vec<_>, _>>()?, entries(100));

@@ -41,7 +41,7 @@ fn persists_of_builds_are_needed() {
     for kind in whole_and_variants() {
         let settings = Settings {
             deep_share: 0,
-            hunt_excused: false,
+            hunt_forgiven: false,
             ..Settings::default()
         };
         let mut explorer = Explorer::new(Builds(kind), settings).expect("memory");

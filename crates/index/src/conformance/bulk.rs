@@ -168,7 +168,8 @@ impl Pairs for Faulty {
 pub fn a_build_that_fails_leaves_nothing_behind<I: Bulk<Media = Hardware>>() {
     let heap = Heap::new(Pool::anonymous(&options(), Hardware::detect()).expect("memory")).expect("a heap");
     drop(I::create(&heap, b"taken").expect("room"));
-    let faults: [fn(&mut Vec<u8>) -> Result<(), Error>; 3] = [
+    type Fault = fn(&mut Vec<u8>) -> Result<(), Error>;
+    let faults: [Fault; 3] = [
         |key| {
             key.clear();
             Ok(())

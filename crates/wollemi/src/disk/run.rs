@@ -115,6 +115,9 @@ impl<F: DiskFile> Write for Appending<F> {
     }
 }
 
+/// A key and its value; `None`: the key was removed.
+pub(crate) type Entry<'r> = (&'r [u8], Option<&'r [u8]>);
+
 /// Reads a run.
 pub(crate) struct RunReader<F: DiskFile> {
     file: String,
@@ -153,7 +156,7 @@ impl<F: DiskFile> RunReader<F> {
     }
 
     /// The next entry; `None` at the end.
-    pub fn next(&mut self) -> Result<Option<(&[u8], Option<&[u8]>)>, FilesError> {
+    pub fn next(&mut self) -> Result<Option<Entry<'_>>, FilesError> {
         let file = &self.file;
         match self.stream.next() {
             Ok(Some(Item::Entry { key, value })) => Ok(Some((key, value))),

@@ -84,7 +84,7 @@ fn what_follows_is_left() {
     let mut rest = &bytes[..];
     let mut reader = Reader::new(&mut rest).expect("sound");
     while reader.next().expect("sound").is_some() {}
-    assert_eq!(reader.totals().bytes, len as u64);
+    assert_eq!(reader.totals.bytes, len as u64);
     assert_eq!(rest, b"more");
 }
 

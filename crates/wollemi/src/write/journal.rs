@@ -43,11 +43,9 @@ pub(crate) trait AnyLog: Send + Sync {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
     fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error>;
     fn durable(&self) -> Lsn;
-    fn appended(&self) -> Lsn;
     fn is_settled(&self) -> bool;
     fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error>;
     fn sync(&self) -> Result<Lsn, log::Error>;
-    fn stats(&self) -> log::Stats;
 }
 
 impl<D: Disk> AnyLog for Log<D> {
@@ -60,9 +58,6 @@ impl<D: Disk> AnyLog for Log<D> {
     fn durable(&self) -> Lsn {
         Log::durable(self)
     }
-    fn appended(&self) -> Lsn {
-        Log::appended(self)
-    }
     fn is_settled(&self) -> bool {
         Log::is_settled(self)
     }
@@ -71,9 +66,6 @@ impl<D: Disk> AnyLog for Log<D> {
     }
     fn sync(&self) -> Result<Lsn, log::Error> {
         Log::sync(self)
-    }
-    fn stats(&self) -> log::Stats {
-        Log::stats(self)
     }
 }
 
