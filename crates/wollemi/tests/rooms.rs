@@ -2,8 +2,8 @@
 
 /// Below the rooms: what they share.
 const ORDER: [&str; 17] = [
-    "typed", "expiry", "backup", "build", "doubles", "txn", "read", "options", "db", "map", "write", "report",
-    "bounds", "io_error", "error", "entry", "indexes",
+    "typed", "expiry", "backup", "build", "doubles", "txn", "read", "options", "db", "map", "write",
+    "report", "bounds", "io_error", "error", "entry", "indexes",
 ];
 
 #[test]
