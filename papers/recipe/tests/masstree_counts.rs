@@ -2,8 +2,8 @@
 //!
 //! The heap's own persists (one write-back and one fence for each page taken) are counted apart.
 
+use index::Index;
 use index::conformance::{Cost, Costs, Random};
-use index::{Index, OnHeap};
 use pmem::Counting;
 use wollemi_recipe::Masstree;
 

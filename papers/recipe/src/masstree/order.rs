@@ -121,7 +121,7 @@ mod tests {
             turn = turn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let dice = (turn >> 33) as usize;
             match (order.free(), dice % 5) {
-                (Some(free), 0..3) => {
+                (Some(free), 0..=2) => {
                     let place = dice / 5 % (list.len() + 1);
                     list.insert(place, free);
                     order = order.with(place, free);
