@@ -401,9 +401,9 @@ class Plan:
         """RECIPE: SOSP 2019, §7."""
         ycsb = ["recipe-load-a", "recipe-a", "recipe-b", "recipe-c", "recipe-e"]
         more = lambda kind: f"--key-kind {kind} --threads {self.threads(16)} --no-counts"
-        counts = lambda title, kind, measure: self.workloads(
+        counts = lambda title, kind, measure, indexes=self.shown: self.workloads(
             f"{title} an insert, {'integer' if kind == 'u64' else 'string'} keys",
-            self.shown,
+            indexes,
             ["load"],
             f"--key-kind {kind}",
             "per insert",
@@ -426,7 +426,12 @@ class Plan:
                 misses("(c) cache misses an operation, integer keys", "u64"),
                 misses("(d) cache misses an operation, string keys", "ycsb"),
             ),
-            self.figure("recipe-5", self.workloads(title, tables, ycsb[:4], more("u64"), *MOPS)),
+            self.figure(
+                "recipe-5",
+                self.workloads(title, tables, ycsb[:4], more("u64"), *MOPS),
+                counts("write-backs", "u64", WRITE_BACKS, tables),
+                counts("fences", "u64", FENCES, tables),
+            ),
         ]
 
     def wort(self):

@@ -10,7 +10,14 @@ use wollemi::indexes::IndexKind;
 
 /// Prints it.
 pub fn run() -> Result<(), Error> {
-    let index = |index: &IndexKind| json!({ "name": index.name(), "about": index.about(), "ablation": index.is_ablation(), "ordered": index.is_ordered() });
+    let index = |index: &IndexKind| {
+        json!({
+            "name": index.name(),
+            "about": index.about(),
+            "ablation": index.is_ablation(),
+            "ordered": index.is_ordered(),
+        })
+    };
     let kind = |kind: &KeyKind| {
         let value = kind.to_possible_value()?;
         let help = value.get_help()?.to_string();
