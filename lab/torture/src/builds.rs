@@ -4,7 +4,7 @@
 use crate::map::{Bytes, Map, shown};
 use crashkit::coverage::Shape;
 use crashkit::on_heap::{audit, check_accounts, heap, may_be_full, recover, shape};
-use crashkit::{Crash, Depth, History, Random, Subject, Verdict};
+use crashkit::{Crash, Depth, Forgiven, History, Random, Subject, Verdict};
 use heap::Heap;
 use index::{Direction, Error, Index, Pair, Pairs, Parts};
 use pmem::Pool;
@@ -166,6 +166,10 @@ impl Subject for Builds {
 
     fn name(&self) -> String {
         format!("{}, built", self.0)
+    }
+
+    fn forgiven(&self) -> &'static [Forgiven] {
+        crate::forgiven::TABLE
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
