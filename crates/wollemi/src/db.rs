@@ -192,9 +192,6 @@ impl<M: Media> Db<M> {
         if held.building.contains(name) {
             return Err(Error::MapExists(name.to_owned()));
         }
-        if held.building.contains(name) {
-            return Err(Error::MapExists(name.to_owned()));
-        }
         let kind = wanted.unwrap_or(self.inner.index);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
         let _guard = heap::pin();
