@@ -74,6 +74,25 @@ class Command:
             return "kv" not in self.arguments and "60s" in self.arguments
         return self.arguments[:2] in (["-p", "wollemi-heap"], ["-p", "wollemi-pmem"])
 
+    def has_tests(self):
+        """Whether the sources have a test, or a module of tests, of the name that the command asks for."""
+        behind = [""] + self.arguments
+        names = [word for last, word in zip(behind, behind[1:]) if last not in ("-p", "--test") and word[0] != "-"]
+        if self.tool != "test" or not names:
+            return True
+        package = self.arguments[self.arguments.index("-p") + 1]
+        manifest = next(
+            path for path in ROOT.glob("*/*/Cargo.toml") if f'name = "{package}"' in path.read_text().split("[lints]")[0]
+        )
+        part = names[-1].split("::")[-1]
+        known = re.compile(rf"\bfn +\w*{part}|\bmod +\w*{part}\w* *\{{")
+        for file in manifest.parent.rglob("*.rs"):
+            text = file.read_text()
+            if known.search(text) or (part in file.stem and "#[test]" in text):
+                return True
+        # Those of the conformance suite are made by macros.
+        return any(part in file.read_text() for file in ROOT.glob("crates/index/src/conformance/**/*.rs"))
+
     def build(self):
         """Builds what the command runs; the compiler's last lines if that fails."""
         if self.tool == "test":
@@ -157,14 +176,17 @@ def sync():
 
 
 def check(copies):
-    """Whether all patches apply to the tree as it is."""
+    """Whether all patches apply to the tree as it is, and the tests that must find them are there."""
     failed = 0
     for copy in copies:
         error = copy.apply("--check")
         if error:
             failed += 1
             print(f"{copy.name} does not apply:\n{error}")
-    print(f"{len(copies) - failed} of {len(copies)} broken copies apply")
+        elif not copy.command.has_tests():
+            failed += 1
+            print(f"{copy.name}: no test is called as in: {copy.command.text}")
+    print(f"{len(copies) - failed} of {len(copies)} broken copies apply and have their tests")
     return failed == 0
 
 

@@ -18,7 +18,7 @@ use crate::checksum;
 use heap::{Access, Error, Heap};
 use index::Value;
 use pmem::{
-    Batch, Draft, Durable, Fault, Link, Media, Offset, PWord, Persistent, Publication, Purpose, persist_scope,
+    Batch, Draft, Durable, Fault, Link, Media, Offset, PWord, Publication, Purpose, persist_scope, persistent,
 };
 
 const KEY_BITS: u32 = 16;
@@ -29,21 +29,16 @@ const PENDING: u64 = 0xff << PENDING_SHIFT;
 const CHECK_SHIFT: u32 = 56;
 const UNUSED: u64 = 0xf << (KEY_BITS + VALUE_BITS + 1);
 
-/// The fixed part of a leaf.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Leaf {
-    header: PWord,
-    word: PWord,
+persistent! {
+    /// The fixed part of a leaf.
+    #[derive(Debug)]
+    pub struct Leaf [size: 16] {
+        header: PWord,
+        word: PWord,
+    }
 }
 
 const SIZE: usize = size_of::<Leaf>();
-const _: () = assert!(SIZE == 16);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Leaf {
-    const WORDS_ONLY: bool = true;
-}
 
 /// A leaf being read.
 #[derive(Clone, Copy, Debug)]

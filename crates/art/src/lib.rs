@@ -6,16 +6,17 @@
 //! *skip* (path compression).
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
-//! node (`kinds`), what nodes under construction link to (`build`), and what readers of a radix index do
-//! whatever its design (`design`). In which order anything becomes durable is each index's own affair; only
+//! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
+//! bits (`partial`), what readers of a radix index do whatever its design (`design`), and how one is built of sorted
+//! pairs (`bulk`). In which order anything becomes durable is each index's own affair; only
 //! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
 //! leaf is hung where it was (`publish`).
 
 pub mod bounds;
 mod build;
+mod bulk;
 mod bytes;
 mod check;
-mod checksum;
 mod compare;
 mod design;
 mod digit;
@@ -23,6 +24,7 @@ mod entry;
 mod kinds;
 mod leaf;
 mod multi_get;
+pub mod partial;
 mod place;
 mod publish;
 mod read;
@@ -32,13 +34,14 @@ mod trace;
 mod tries;
 
 pub use build::{Child, Children};
+pub use bulk::{Group, Grown, Layout, Spot, build};
 pub use bytes::{byte_at, bytes_like, index_word, named, naming, with_byte};
 pub use check::report;
-pub use checksum::checksum;
 pub use compare::{Shared, common_prefix, same};
 pub use design::{Design, Node, Radix, Root, Site};
 pub use digit::{Byte, Digit, HalfByte};
 pub use entry::{Kind, LONG_SKIP, Tagged, child_tag, damaged, matching, same_object};
+pub use index::codec::checksum;
 pub use kinds::{Head, Inner, InnerRef, Kinds, draft_kind, draft_smallest};
 pub use leaf::{Leaf, LeafRef, draft_leaf, fill_leaf};
 pub use multi_get::{GROUP, Walks, address, prefetch_leaf, walk_together};

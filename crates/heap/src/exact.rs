@@ -1,7 +1,7 @@
 //! Guards that end exactly: what was retired comes back the moment the last guard of then is gone.
 //!
 //! An epoch ends some time after its guards, which hides a retirement that comes too early: hardly anything is reused
-//! within a short test. Under media that reuse memory at once ([`Media::REUSES_AT_ONCE`](pmem::Media::REUSES_AT_ONCE))
+//! within a short run. Under media that reuse memory at once ([`Media::REUSES_AT_ONCE`](pmem::Media::REUSES_AT_ONCE))
 //! each guard has a number here as well. The logical threads of such media share one thread of the system, and so do
 //! their guards.
 //!

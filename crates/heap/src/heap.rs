@@ -13,8 +13,8 @@ use crate::recovery::{Recovery, StopOnDrop};
 use crate::space::Space;
 use crate::{Error, Guard};
 use pmem::{
-    Batch, Chunk, Draft, Hardware, LINE, Lacks, Lender, Media, Offset, Persistent, Pool, Purpose,
-    persist_scope, prefetch,
+    Batch, Chunk, Draft, Hardware, LINE, Lender, Media, Offset, Persistent, Pool, Purpose, persist_scope,
+    prefetch,
 };
 use std::panic::Location;
 use std::sync::{Arc, Mutex};
@@ -440,7 +440,7 @@ impl<M: Media> Inner<M> {
         }
     }
 
-    /// Asks the media of a test whether an allocation of these bytes may go on. One by a thread that has pages set
+    /// Asks the media whether an allocation of these bytes may go on. One by a thread that has pages set
     /// apart may.
     ///
     /// # Errors
@@ -485,17 +485,7 @@ impl<M: Media> Inner<M> {
             return Err(full(error));
         }
         let media = self.pool.media();
-        media.unmissed(
-            Lacks::Fence,
-            "the end of the allocated pages: by the time its own thread publishes something in the new page, it has \
-             fenced again; another thread that takes chunks of that page has not",
-        );
-        media.unmissed(
-            Lacks::Order,
-            "the end of the allocated pages, and then an object in them: each must be durable before the link to the \
-             object, neither before the other; they are persisted in different layers, that the heap owe nothing to its \
-             users",
-        );
+        media.site("heap: end of pages");
         persist_scope(media, Purpose::Alloc, |batch| {
             // SAFETY: what lies beyond holds no object before this is durable (I1).
             unsafe { self.pool.set_allocated(allocated, &batch) };

@@ -38,7 +38,7 @@
 //! | `apart` | pages set apart for a thread that must not find the pool full |
 //! | `space` | the pages' places: open and scanty pages of each class, frees |
 //! | `class`, `page`, `table`, `runs` | size classes; a page's state; finding it; free runs of pages |
-//! | `exact` | guards that end at once, for tests |
+//! | `exact` | guards that end at once, under media that reuse memory at once |
 //! | `root`, `removed` | the directory of named roots; taking a root and all that hangs from it out of use |
 //! | `guard` | epochs, and the guards that hold them back |
 //! | `attach` | DRAM state that belongs to a persistent object |

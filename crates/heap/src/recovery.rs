@@ -349,7 +349,7 @@ impl<M: Media> Heap<M> {
     }
 
     /// With how many threads [`recover`](Heap::recover) was started, from 1 on; 0 if it was not, or the pool is new. An
-    /// index that is opened afterwards and has work of its own to do first (DPTree's log) may do it with as many.
+    /// index that is opened afterwards and has work of its own to do first may do it with as many.
     pub fn recovery_threads(&self) -> usize {
         lock(&self.inner.recovery.course).threads
     }

@@ -19,8 +19,8 @@ use crate::page::lock_across;
 use crate::recovery::Removal;
 use crate::{Error, Heap, Removed};
 use pmem::{
-    Lacks, Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag,
-    persist_scope,
+    Link, LinkAndPersist, Media, Offset, PSlot, PWord, Persisted, Persistent, Purpose, Tag, persist_scope,
+    persistent,
 };
 
 /// The longest name of a root, in bytes.
@@ -37,19 +37,13 @@ pub struct Root {
     pub link: Link,
 }
 
-#[repr(C)]
-struct Entry {
-    link: PSlot,
-    about: PWord,
-    name: [PWord; WORDS],
+persistent! {
+    struct Entry [size: 256] {
+        link: PSlot,
+        about: PWord,
+        name: [PWord; WORDS],
+    }
 }
-
-// SAFETY: words only, without padding; any bits are valid.
-unsafe impl Persistent for Entry {
-    const WORDS_ONLY: bool = true;
-}
-
-const _: () = assert!(size_of::<Entry>() == 256);
 
 impl<M: Media> Heap<M> {
     /// The root of this name, if there is one.
@@ -113,23 +107,11 @@ impl<M: Media> Heap<M> {
             for (word, at) in entry.name.iter().zip((0..).step_by(8)) {
                 word.store(word_of(name, at), &batch);
             }
-            self.media().unmissed(
-                Lacks::WriteBack,
-                "what an entry is about: it shares its line with the link, whose write-back follows; where the words of a \
-                 line can be torn apart (model word) only its own makes it durable first",
-            );
+            self.media().site("heap: a root's entry");
             entry.about.store(about(kind, name), &batch);
             let _durable = batch.fence().durable();
         });
-        self.media().unmissed(
-            Lacks::Fence,
-            "the link of a new root: who makes an index and persists anything of it before the making is acknowledged, as \
-             DPTree does, has fenced again; others have not",
-        );
-        self.media().unmissed(
-            Lacks::Order,
-            "a new root, and then what its maker persists next: it is whole, and neither needs the other",
-        );
+        self.media().site("heap: a root's link");
         let _durable = entry
             .link
             .publish::<LinkAndPersist, M, T>(self.media(), object, tag)

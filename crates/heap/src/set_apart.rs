@@ -78,6 +78,29 @@ impl<M: Media> Heap<M> {
     }
 }
 
+impl<M: Media> Heap<M> {
+    /// Runs what may fail for want of room, and is better left undone than done with pages that are
+    /// [set apart](Heap::set_apart) for this thread: it gets none of them.
+    pub fn sparing_apart<R>(&self, run: impl FnOnce() -> R) -> R {
+        let inner = &*self.inner;
+        if !inner.has_apart() {
+            return run();
+        }
+        let _kept = Kept(inner, inner.exchange_apart(Apart::default()));
+        run()
+    }
+}
+
+/// What is set apart for this thread, out of its reach until this is dropped.
+struct Kept<'i, M: Media>(&'i Inner<M>, Apart);
+
+impl<M: Media> Drop for Kept<'_, M> {
+    fn drop(&mut self) {
+        let Kept(inner, apart) = self;
+        inner.return_apart(inner.exchange_apart(std::mem::take(apart)));
+    }
+}
+
 impl<M: Media> Inner<M> {
     /// Takes this many single pages and these runs out of the free ones: all in one piece, or else piece by piece.
     fn gather(&self, singles: u64, runs: &[u64]) -> Result<Apart, Error> {
@@ -231,5 +254,18 @@ mod tests {
         assert_eq!(fill(&heap, 60_000, 3), 3);
         drop(apart);
         assert_eq!(fill(&heap, 60_000, 2), 1);
+    }
+
+    /// What can be left undone takes nothing of what is set apart, which is there again afterwards, as much as before.
+    #[test]
+    fn what_spares_it_gets_none_of_it() {
+        let heap = heap_of(4);
+        let apart = heap.set_apart(2, []).expect("room");
+        let before = heap.sparing_apart(|| fill(&heap, 1024, usize::MAX));
+        assert!(before > 0, "two pages are free");
+        assert_eq!(heap.sparing_apart(|| fill(&heap, 1024, 1)), 0);
+        assert_eq!(fill(&heap, 1024, usize::MAX), before);
+        drop(apart);
+        assert_eq!(fill(&heap, 1024, 1), 0);
     }
 }

@@ -2,7 +2,7 @@
 
 mod toy;
 
-use pmem::{Counting, Hardware, Media, Offset, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
+use pmem::{Counting, Hardware, Media, Offset, PWord, Pool, PoolOptions, Purpose, persist_scope, persistent};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,13 +11,11 @@ use wollemi_heap::{Error, Heap, Stats, footprint, pin};
 
 const PAGE: u64 = 64 << 10;
 
-#[repr(C)]
-struct Blob {
-    mark: PWord,
+persistent! {
+    struct Blob [size: 8] {
+        mark: PWord,
+    }
 }
-
-// SAFETY: one word; any bits are valid.
-unsafe impl Persistent for Blob {}
 
 fn anonymous<M: Media>(max_size: u64, media: M) -> Heap<M> {
     let options = PoolOptions {

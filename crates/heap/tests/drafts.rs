@@ -1,16 +1,14 @@
 //! Drafts, retirement and roots on anonymous pools.
 
-use pmem::{Hardware, PSlot, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use pmem::{Hardware, PSlot, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope, persistent};
 use wollemi_heap::{self as heap, Heap};
 
-#[repr(C)]
-struct Node {
-    next: PSlot,
-    value: PWord,
+persistent! {
+    struct Node [size: 16] {
+        next: PSlot,
+        value: PWord,
+    }
 }
-
-// SAFETY: words only, without padding; any bits are valid.
-unsafe impl Persistent for Node {}
 
 fn node(value: u64) -> Node {
     Node {

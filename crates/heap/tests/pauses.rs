@@ -1,19 +1,13 @@
 //! What an index may ask of the heap besides objects: that it does not trace for a while, and that an object out of every
 //! root's reach is not counted as lost.
 
-use pmem::{Hardware, Media, Offset, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use pmem::{Hardware, Media, Offset, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use wollemi_heap::{Heap, State, footprint, pin};
-
-#[repr(C)]
-struct Object(PWord);
-
-// SAFETY: one word.
-unsafe impl Persistent for Object {}
 
 /// An object that nothing leads to.
 fn loose<M: Media>(heap: &Heap<M>) -> Offset {
     let link = persist_scope(heap.media(), Purpose::Node, |batch| {
-        let draft = heap.draft(Object(PWord::new(7)), 100, &batch).expect("room");
+        let draft = heap.draft(PWord::new(7), 100, &batch).expect("room");
         draft
             .flush(&batch)
             .persisted(&batch.fence())
@@ -67,7 +61,7 @@ fn what_is_held_is_not_lost() {
     heap.hold(held);
     let leaked = || heap.audit(&Vec::new(), 1).expect("an audit").leaked();
     assert_eq!(leaked(), 1);
-    let len = footprint::<Object>(100).expect("small");
+    let len = footprint::<PWord>(100).expect("small");
     // SAFETY: nothing has ever led to the object.
     unsafe { heap.retire(&pin(), lost, len) };
     assert_eq!(leaked(), 0);

@@ -1,19 +1,20 @@
 //! Reading ahead: what an iterator over an index keeps between two scans.
 //!
 //! Entries are read a batch at a time from either end of a range, and the next batch begins behind the last key read;
-//! so an iterator holds no place inside the index that a writer could move. How a batch is scanned and what its
+//! so an iterator holds no place inside the index that a writer could move. How a batch is read and what its
 //! entries are (borrowed, copied) is the iterator's own.
 
-use crate::{Direction, Error};
+use crate::{Direction, Error, Order};
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 const FIRST_BATCH: usize = 16;
 const LARGEST_BATCH: usize = 512;
 
 /// The entries read and not yet yielded, and the range not yet read.
 pub struct ReadAhead<K, V> {
+    order: Order,
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     /// From the front, in order.
@@ -21,10 +22,12 @@ pub struct ReadAhead<K, V> {
     /// From the back, in reverse order.
     back: VecDeque<(K, V)>,
     batch: usize,
+    /// Why there is nothing to read.
+    refused: Option<Error>,
     done: bool,
 }
 
-/// A batch to be scanned.
+/// A batch to be read by a walk.
 #[derive(Debug)]
 pub struct Batch<'b, K, V> {
     /// Where the range begins.
@@ -38,15 +41,19 @@ pub struct Batch<'b, K, V> {
 }
 
 impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
-    /// Nothing read yet of what lies between the bounds.
-    pub fn new(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> ReadAhead<K, V> {
+    /// Nothing read yet of what lies between the bounds. A range of keys in another order than theirs is refused by the
+    /// first look at it ([`Error::Unordered`]).
+    pub fn new(order: Order, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> ReadAhead<K, V> {
+        let refused = order.take_range(lower, upper).err();
         ReadAhead {
+            order,
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
             front: VecDeque::new(),
             back: VecDeque::new(),
             batch: FIRST_BATCH,
-            done: false,
+            done: refused.is_some(),
+            refused,
         }
     }
 
@@ -57,6 +64,9 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
         direction: Direction,
         scan: impl FnOnce(Batch<'_, K, V>) -> Result<bool, Error>,
     ) -> Option<Result<(K, V), Error>> {
+        if let Some(refused) = self.refused.take() {
+            return Some(Err(refused));
+        }
         let near = |ahead: &mut Self| match direction {
             Direction::Forward => ahead.front.pop_front(),
             Direction::Reverse => ahead.back.pop_front(),
@@ -101,8 +111,8 @@ impl<K: AsRef<[u8]>, V> ReadAhead<K, V> {
         self.done = !scan(batch)?;
         if let Some((key, _)) = entries.back() {
             match direction {
-                Direction::Forward => self.lower = behind(key.as_ref(), lower, direction)?,
-                Direction::Reverse => self.upper = behind(key.as_ref(), upper, direction)?,
+                Direction::Forward => self.lower = behind(self.order, key.as_ref(), lower, direction)?,
+                Direction::Reverse => self.upper = behind(self.order, key.as_ref(), upper, direction)?,
             }
         }
         Ok(())
@@ -118,18 +128,23 @@ impl<K, V> fmt::Debug for ReadAhead<K, V> {
     }
 }
 
-/// The bound at which a scan goes on, after a batch of it that began at `from` and ended with `key`.
+/// The bound at which a walk in this order goes on, after a batch of it that began at `from` and ended with `key`.
 ///
 /// # Errors
 ///
 /// [`Error::Heap`] where `key` lies before `from`. In a damaged pool keys may come in any order, and the next batch could
 /// be the same one again, for ever.
-pub fn behind(key: &[u8], from: Bound<&[u8]>, direction: Direction) -> Result<Bound<Vec<u8>>, Error> {
-    let goes_on = match direction {
-        Direction::Forward => (from, Bound::Unbounded).contains(key),
-        Direction::Reverse => (Bound::Unbounded, from).contains(key),
+pub fn behind(
+    order: Order,
+    key: &[u8],
+    from: Bound<&[u8]>,
+    direction: Direction,
+) -> Result<Bound<Vec<u8>>, Error> {
+    let left = match direction {
+        Direction::Forward => (from, Bound::Unbounded),
+        Direction::Reverse => (Bound::Unbounded, from),
     };
-    if goes_on {
+    if order.contains(left, key) {
         Ok(Bound::Excluded(key.to_vec()))
     } else {
         Err(Error::Heap(heap::Error::Damaged {

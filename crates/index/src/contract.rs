@@ -1,20 +1,21 @@
 //! The trait.
 
 use crate::{
-    Action, CompareAndSwap, Edit, Edits, Error, Guard, Insert, Merges, Range, Remove, Update, Upsert, Value,
+    Action, CompareAndSwap, Edit, Edits, Error, Guard, Insert, Merges, Order, Range, Remove, Update, Upsert,
+    Value,
 };
 use std::ops::{Bound, ControlFlow};
 
-/// Which way a scan goes.
+/// Which way a walk or a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From the least key upward.
+    /// From the first key on.
     Forward,
-    /// From the greatest key downward.
+    /// From the last key back.
     Reverse,
 }
 
-/// What a scan calls for each key in order.
+/// What a walk or a scan calls for each key in order.
 pub type Visit<'f, 'g> = dyn FnMut(&'g [u8], Value<'g>) -> ControlFlow<()> + 'f;
 
 /// What a walk over everything found.
@@ -45,7 +46,7 @@ pub trait Still {}
 
 impl<T> Still for T {}
 
-/// A persistent, ordered, concurrent index.
+/// A persistent, concurrent index.
 ///
 /// Writes are durable, at the pool's level, when they return. Reads borrow from the pool under a [`Guard`]; hold it no
 /// longer than needed, since nothing removed meanwhile can be reused before it is dropped.
@@ -54,7 +55,8 @@ impl<T> Still for T {}
 ///
 /// Every call returns [`Error::KeyTooLong`] for a key, or a bound of a scan, above [`MAX_KEY`](crate::MAX_KEY);
 /// [`write`](Index::write) returns [`Error::ValueTooLong`] when the edit decides to put a value above
-/// [`MAX_VALUE`](crate::MAX_VALUE); all return [`Error::Heap`] when the pool is full or damaged.
+/// [`MAX_VALUE`](crate::MAX_VALUE); scans return [`Error::Unordered`] where the [order](Index::order) is not that of keys;
+/// all return [`Error::Heap`] when the pool is full or damaged.
 pub trait Index: Send + Sync {
     /// The key's value.
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error>;
@@ -92,9 +94,30 @@ pub trait Index: Send + Sync {
         write_each(self, keys, edits);
     }
 
-    /// Visits the keys between the bounds in order, until the visitor breaks. Each key that is present all the
-    /// while is visited once, none twice, and each value is one the key had during the scan; the whole is not one
-    /// moment's view. Bounds that cross are an empty range. The visitor may use the index.
+    /// The order in which it is walked. Never changes.
+    fn order(&self) -> Order {
+        Order::Keys
+    }
+
+    /// Visits the keys between two places of the index's [order](Index::order), until the visitor breaks. A walk over
+    /// everything goes on behind the last key that it has seen ([`Bound::Excluded`]), whatever was written meanwhile, that
+    /// key's removal included.
+    ///
+    /// Each key that is present all the while is visited once, none twice, and each value is one the key had during the
+    /// walk; the whole is not one moment's view. Bounds that cross have nothing between them. The visitor may use the
+    /// index.
+    fn walk<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.scan(lower, upper, direction, guard, visit)
+    }
+
+    /// Visits the keys between the bounds by their bytes, as [`walk`](Index::walk) does in an ordered index.
     fn scan<'g>(
         &'g self,
         lower: Bound<&[u8]>,

@@ -23,7 +23,8 @@
 /// }
 /// ```
 ///
-/// What is not named, here `multi_get` and others, is as the contract makes it of `get`, `write`, `scan` and `check`.
+/// What is not named, here `multi_get` and others, is as the contract makes it of `get`, `write`, `scan` and `check`: of an
+/// index that may have no order of keys, name `order` and `walk`, too.
 #[macro_export]
 macro_rules! delegate {
     (@get $($to:tt)+) => {
@@ -74,6 +75,23 @@ macro_rules! delegate {
             visit: &mut $crate::Visit<'_, 'g>,
         ) -> ::std::result::Result<(), $crate::Error> {
             self.$($to)+.scan(lower, upper, direction, guard, visit)
+        }
+    };
+    (@order $($to:tt)+) => {
+        fn order(&self) -> $crate::Order {
+            self.$($to)+.order()
+        }
+    };
+    (@walk $($to:tt)+) => {
+        fn walk<'g>(
+            &'g self,
+            lower: ::std::ops::Bound<&[u8]>,
+            upper: ::std::ops::Bound<&[u8]>,
+            direction: $crate::Direction,
+            guard: &'g $crate::Guard,
+            visit: &mut $crate::Visit<'_, 'g>,
+        ) -> ::std::result::Result<(), $crate::Error> {
+            self.$($to)+.walk(lower, upper, direction, guard, visit)
         }
     };
     (@check $($to:tt)+) => {

@@ -1,7 +1,8 @@
 //! Edits: what a write makes of a key's current value.
 //!
-//! Every write operation is one edit: the index finds the key, takes the lock on it, asks the edit once, and carries
-//! the answer out before it releases the lock.
+//! Every write operation is one edit: the index finds the key, asks the edit, and carries the answer out atomically, as
+//! if under a lock on the key. An index with locks asks once, under the lock. One without asks, tries to publish, and
+//! where another writer was faster asks again.
 
 use crate::Error;
 use std::ops::ControlFlow;
@@ -19,9 +20,14 @@ pub enum Action {
 
 /// A read-modify-write of one key.
 pub trait Edit {
-    /// Decides, given the key's current value (`None`: absent). Called under the lock on the key: keep it short, and do
-    /// not use the index in it. Called once; but again where the pool was full and room has been made since, or where
-    /// what it decides cannot be done [together](crate::Index::write_many) with other edits: only the last answer counts.
+    /// Decides, given the key's current value (`None`: absent). Called under the lock on the key where the index has
+    /// one: keep it short, and do not use the index in it.
+    ///
+    /// It may be asked again, with the value that the key has by then, and only its last answer counts: where the pool was
+    /// full and room has been made since; where what it decides cannot be done [together](crate::Index::write_many) with
+    /// other edits; and in a lock-free index wherever another writer of the key has published first. So what an answer
+    /// leaves behind in the edit is replaced by the next one. What it does elsewhere must be right for an answer that was
+    /// not carried out, too.
     fn decide(&mut self, current: Option<&[u8]>) -> Action;
 
     /// The value to put. Called only after [`decide`](Edit::decide) has answered [`Action::Put`].

@@ -12,6 +12,9 @@ pub enum Error {
     /// The value is longer than [`MAX_VALUE`].
     #[error("value of {0} bytes: the longest value is {MAX_VALUE} bytes")]
     ValueTooLong(usize),
+    /// The index has no order of keys, and was asked for a range of them.
+    #[error("the index has no order of keys: it has no ranges, no prefixes, no first and no last key")]
+    Unordered,
     /// Something that many keys share in was begun and could not be finished; nobody writes until it is.
     #[error(
         "nothing can be written until the database is opened again, with more room: that completes a committed batch"
@@ -20,6 +23,12 @@ pub enum Error {
     /// The database was opened to be read only.
     #[error("the database was opened to be read: nothing can be written")]
     ReadOnly,
+    /// The pairs that an index was to be built of do not ascend by their keys.
+    #[error("the keys to build an index of are not in ascending order, each once")]
+    OutOfOrder,
+    /// The source of the pairs that an index was to be built of has failed, and knows why.
+    #[error("the source of the pairs to build an index of has failed")]
+    Stopped,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]
     Heap(#[from] heap::Error),

@@ -1,13 +1,18 @@
 //! The contract that every index keeps.
 //!
-//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. It is ordered
-//! by the keys' bytes, may be used from many threads at once, and every operation is durably linearizable: what an
-//! operation has acknowledged, reads included, survives a crash.
+//! An index maps keys to values, both any bytes: keys up to [`MAX_KEY`], values up to [`MAX_VALUE`]. It may be used from
+//! many threads at once, and every operation is durably linearizable: what an operation has acknowledged, reads included,
+//! survives a crash.
 //!
-//! The contract is [`Index`]: four calls, [`get`](Index::get), [`write`](Index::write), [`scan`](Index::scan) and
-//! [`check`](Index::check), of which all the rest is made. An index on a heap implements [`OnHeap`] and gets it.
+//! The contract is [`Index`], and has two halves. *Point operations* every index has: [`get`](Index::get),
+//! [`write`](Index::write), [`check`](Index::check), and [`walk`](Index::walk), which visits everything in an
+//! [order](Order) of the index's own and can go on where it stopped. *Ordered scans* ([`scan`](Index::scan),
+//! [`range`](Index::range), [`prefix`](Index::prefix)) has an index whose order is that of the keys' bytes; a hash table
+//! refuses them. All other calls are made of these. An index on a heap implements [`OnHeap`] and gets the contract.
 
 mod ahead;
+mod bulk;
+pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
@@ -18,19 +23,22 @@ mod merges;
 #[cfg(feature = "conformance")]
 pub mod model;
 mod on_heap;
+mod order;
 mod range;
 mod root;
 mod value;
 
 pub use ahead::{Batch, ReadAhead, behind, prefix_bounds};
+pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted, build_by_writes};
 pub use contract::{Direction, Faults, Index, Still, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;
 pub use heap::Guard;
 pub use merges::Merges;
 pub use on_heap::{CarryOut, EachEdit, OnHeap};
+pub use order::{Order, Place};
 pub use range::Range;
-pub use root::create_root;
+pub use root::{create_root, name_built};
 pub use value::Value;
 
 /// The longest key, in bytes.

@@ -5,8 +5,8 @@
 
 use crate::contract::write_each;
 use crate::{
-    Action, Direction, Edit, Edits, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Still, Value,
-    Visit,
+    Action, Direction, Edit, Edits, Error, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Merges, Order, Still,
+    Value, Visit,
 };
 use heap::{Heap, Trace};
 use pmem::{Fault, Media};
@@ -30,6 +30,9 @@ pub trait OnHeap: Send + Sync + Sized {
 
     /// What the heap's root directory calls such an index.
     const KIND: u32;
+
+    /// The order in which it is walked, as [`Index::order`] says.
+    const ORDER: Order = Order::Keys;
 
     /// Makes an empty index under the root `name`.
     ///
@@ -104,7 +107,7 @@ pub trait OnHeap: Send + Sync + Sized {
         }
     }
 
-    /// Visits the keys between the bounds in order, as [`Index::scan`] does.
+    /// Visits the keys between the bounds in the index's order, as [`Index::walk`] does.
     ///
     /// # Errors
     ///
@@ -137,8 +140,8 @@ pub trait OnHeap: Send + Sync + Sized {
         None
     }
 
-    /// Walks everything and reports structure faults. Nobody writes meanwhile. That scans and gets then agree, and that
-    /// scans are in order, is checked for all indexes alike.
+    /// Walks everything and reports structure faults. Nobody writes meanwhile. That walks and gets then agree, and that
+    /// walks are in order, is checked for all indexes alike.
     fn find_faults(&self) -> Faults;
 }
 
@@ -233,7 +236,26 @@ impl<I: OnHeap> Index for I {
         }
     }
 
+    #[inline]
+    fn order(&self) -> Order {
+        I::ORDER
+    }
+
     fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        match I::ORDER {
+            Order::Keys => self.walk(lower, upper, direction, guard, visit),
+            Order::Ranks(_) => Err(Error::Unordered),
+        }
+    }
+
+    fn walk<'g>(
         &'g self,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
@@ -279,12 +301,12 @@ impl<I: OnHeap> Index for I {
 /// Keys that are compared with their gets under one guard.
 const AT_ONCE: usize = 100_000;
 
-/// Every key that a scan finds is above the one before, and a get finds the same value.
-fn check_order(index: &impl OnHeap, faults: &mut Faults) {
+/// Every key that a walk finds comes behind the one before, and a get finds the same value.
+fn check_order<I: OnHeap>(index: &I, faults: &mut Faults) {
     let mut keys = 0;
     let mut behind: Option<Vec<u8>> = None;
     loop {
-        // What a scan keeps for its visitor goes with its guard.
+        // What a walk keeps for its visitor goes with its guard.
         let guard = heap::pin();
         let mut last: Option<&[u8]> = None;
         let mut left = AT_ONCE;
@@ -296,12 +318,13 @@ fn check_order(index: &impl OnHeap, faults: &mut Faults) {
             &mut |key, value| {
                 keys += 1;
                 left -= 1;
-                if last.or(behind.as_deref()).is_some_and(|last| last >= key) {
+                let before = last.or(behind.as_deref());
+                if before.is_some_and(|last| I::ORDER.compare(last, key).is_ge()) {
                     faults.note(|| format!("key {}: out of order", key.escape_ascii()));
                 }
                 last = Some(key);
                 if !matches!(index.find(key, &guard), Ok(Some(read)) if read == value) {
-                    faults.note(|| format!("key {}: a scan finds it, a get does not", key.escape_ascii()));
+                    faults.note(|| format!("key {}: a walk finds it, a get does not", key.escape_ascii()));
                 }
                 if faults.found.len() < Faults::MOST && left > 0 {
                     ControlFlow::Continue(())
@@ -320,7 +343,7 @@ fn check_order(index: &impl OnHeap, faults: &mut Faults) {
     }
     if faults.found.is_empty() && keys != faults.keys {
         let structure = faults.keys;
-        faults.note(|| format!("a scan finds {keys} keys of {structure}"));
+        faults.note(|| format!("a walk finds {keys} keys of {structure}"));
     }
 }
 

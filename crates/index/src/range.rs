@@ -7,6 +7,8 @@ type Entry<'g> = (&'g [u8], Value<'g>);
 
 /// A double-ended iterator over the keys between two bounds.
 ///
+/// Of an index without order of keys it takes no bounds but those of everything, which come in the index's order.
+///
 /// An error ends the iteration after it has been returned once.
 pub struct Range<'g> {
     index: &'g dyn Index,
@@ -22,7 +24,7 @@ impl<'g> Range<'g> {
         upper: Bound<&[u8]>,
         guard: &'g Guard,
     ) -> Range<'g> {
-        let ahead = ReadAhead::new(lower, upper);
+        let ahead = ReadAhead::new(index.order(), lower, upper);
         Range { index, guard, ahead }
     }
 
@@ -45,7 +47,7 @@ impl<'g> Range<'g> {
                 limit,
                 entries,
             } = batch;
-            index.scan(lower, upper, direction, guard, &mut |key, value| {
+            index.walk(lower, upper, direction, guard, &mut |key, value| {
                 entries.push_back((key, value));
                 if entries.len() < limit {
                     ControlFlow::Continue(())

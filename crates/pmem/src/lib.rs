@@ -6,6 +6,7 @@
 //!   [counts](Counting) or [delays](Delaying) them; whoever wants to look on is a [watch](watched::Watch).
 //! * Words ([`PWord`], [`VWord`], [`PSlot`]) are the only way to shared persistent state, and a [`GenerationLock`]
 //!   held at a crash is free after it.
+//! * Structs of a pool are declared by [`persistent!`], which checks that any bytes are a value of them.
 //! * Tokens make publishing what is not durable a compile error: see [`persist_scope`].
 //!
 //! Not here: who allocates the pages of a pool, and who is alive in them.
@@ -21,6 +22,7 @@ mod media;
 #[cfg(doctest)]
 mod misuse;
 mod observed;
+mod persistent;
 mod platform;
 pub mod pool;
 mod prefetch;
@@ -37,8 +39,9 @@ pub use counting::{Counter, Counting, Counts, Persists};
 pub use delaying::{Delay, Delaying, Latency};
 pub use hardware::{Hardware, WriteBack};
 pub use lock::{GenerationLock, Locked, Obsolete};
-pub use media::{LINE, Lacks, Media, PersistenceDomain, Purpose};
+pub use media::{LINE, Media, PersistenceDomain, Purpose};
 pub use observed::Observed;
+pub use persistent::{Persistent, zeroed};
 pub use pool::{Fault, Level, Memory, Pool, PoolOptions};
 pub use prefetch::{prefetch, prefetch_range};
 pub use process::Process;
@@ -49,4 +52,4 @@ pub use token::{
 };
 pub use tracing::{Trace, Tracing};
 pub use watched::Watched;
-pub use word::{Link, Offset, PEither, PWord, Persistent, Tag, VWord, zeroed};
+pub use word::{Link, Offset, PEither, PWord, Tag, VWord};

@@ -27,17 +27,6 @@ pub enum Purpose {
     Log,
 }
 
-/// What a program may be tested without, at one of its persists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lacks {
-    /// The write-backs that its line of source asked for, with whoever else asked for the same.
-    WriteBack,
-    /// The fences of its line of source.
-    Fence,
-    /// The order of what its fences end and what the same operation persists next.
-    Order,
-}
-
 /// How far a store must have come to survive the crash that a pool's level is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersistenceDomain {
@@ -67,7 +56,7 @@ pub unsafe trait Media: Send + Sync + 'static {
     const TAKES_TURNS: bool = false;
 
     /// Whether memory that was given back serves again as soon as it can: an allocator then hands out one chunk at a
-    /// time, the one freed last first, so that a test meets what was freed too early within a few operations.
+    /// time, the one freed last first, so that a run meets what was freed too early within a few operations.
     const REUSES_AT_ONCE: bool = false;
 
     /// Loads a persistent word (acquire).
@@ -130,7 +119,7 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = (start, len, site);
     }
 
-    /// Whether an allocator may take the next chunk or pages. A test that says no makes the pool full for this one time.
+    /// Whether an allocator may take the next chunk or pages. The pool is full for this one time if not.
     /// Asked where [`REUSES_AT_ONCE`](Media::REUSES_AT_ONCE) only.
     #[inline]
     fn has_room(&self) -> bool {
@@ -200,12 +189,12 @@ pub unsafe trait Media: Send + Sync + 'static {
         let _ = step;
     }
 
-    /// Says why a test that leaves persists out need not miss what this source file asks for from here up to its next
-    /// fence on this thread (of write-backs: not those asked for before), and why it stays nevertheless.
+    /// Names the persists that this source file asks for from here up to its next fence on this thread (not the
+    /// write-backs that it has asked for before), for media that tell what a run has persisted.
     #[inline(always)]
     #[track_caller]
-    fn unmissed(&self, lacks: Lacks, why: &'static str) {
-        let _ = (lacks, why);
+    fn site(&self, name: &'static str) {
+        let _ = name;
     }
 
     /// Called in each turn of a loop that waits for another thread.

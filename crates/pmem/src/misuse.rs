@@ -413,3 +413,143 @@ misuse! {
         }"
     }
 }
+
+misuse! {
+    /// A persistent struct has persistent fields: a reference means nothing in the next process.
+    field_that_is_not_persistent ",E0277" {
+        "persistent! {
+            struct Leaf [size: 16] { key: PWord, value: PWord }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 16] { key: PWord, value: &'static u64 }
+        }"
+    }
+}
+
+misuse! {
+    /// Nor has it one of which some bytes are no value.
+    field_that_is_not_any_bytes ",E0277" {
+        "persistent! {
+            struct Leaf [size: 8] { key: u32, there: u32 }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 8] { key: u32, there: bool }
+        }"
+    }
+}
+
+misuse! {
+    /// Nor one that changes otherwise than a word does.
+    field_that_is_a_cell ",E0277" {
+        "persistent! {
+            struct Leaf [size: 16] { key: PWord, value: PWord }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 16] { key: PWord, value: std::cell::Cell<u64> }
+        }"
+    }
+}
+
+misuse! {
+    /// A persistent struct has no padding between its fields.
+    padding_between_fields ",E0080" {
+        "persistent! {
+            struct Leaf [size: 16] { len: u32, unused: u32, value: PWord }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 16] { len: u32, value: PWord }
+        }"
+    }
+}
+
+misuse! {
+    /// Nor behind them.
+    padding_at_the_end ",E0080" {
+        "persistent! {
+            struct Leaf [size: 64, align: 64] { key: PWord, value: [PWord; 7] }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 64, align: 64] { key: PWord, value: [PWord; 6] }
+        }"
+    }
+}
+
+misuse! {
+    /// It has the size that it states.
+    another_size ",E0080" {
+        "persistent! {
+            struct Leaf [size: 24] { key: PWord, value: [PWord; 2] }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 16] { key: PWord, value: [PWord; 2] }
+        }"
+    }
+}
+
+misuse! {
+    /// It is aligned to a line at most: pools promise no more.
+    alignment_above_a_line ",E0080" {
+        "persistent! {
+            struct Leaf [size: 64, align: 64] { words: [PWord; 8] }
+        }"
+    } not {
+        "persistent! {
+            struct Leaf [size: 128, align: 128] { words: [PWord; 16] }
+        }"
+    }
+}
+
+misuse! {
+    /// And to no less than its words are.
+    packed ",E0080" {
+        "persistent! {
+            struct Leaf [size: 16] { key: PWord, value: PWord }
+        }"
+    } not {
+        "persistent! {
+            #[repr(packed)]
+            struct Leaf [size: 16] { key: PWord, value: PWord }
+        }"
+    }
+}
+
+misuse! {
+    /// A struct with parameters is checked where one of its types is drafted.
+    padding_of_a_parameter "" {
+        "persistent! {
+            struct Table<const N: usize> [size: 8 + 8 * N, align: 16] { count: PWord, slots: [PSlot; N] }
+        }
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            let table = Table { count: PWord::new(0), slots: [const { PSlot::null() }; 1] };
+            drop(Draft::new(toy.chunk(16), table, &batch));
+        });"
+    } not {
+        "persistent! {
+            struct Table<const N: usize> [size: 8 + 8 * N, align: 16] { count: PWord, slots: [PSlot; N] }
+        }
+        persist_scope(toy.media(), Purpose::Node, |batch| {
+            let table = Table { count: PWord::new(0), slots: [const { PSlot::null() }; 2] };
+            drop(Draft::new(toy.chunk(32), table, &batch));
+        });"
+    }
+}
+
+misuse! {
+    /// Without the macro, a struct is persistent by a promise.
+    persistent_without_a_promise ",E0200" {
+        "#[repr(C)]
+        struct Leaf(PWord);
+        // SAFETY: one word.
+        unsafe impl Persistent for Leaf {}"
+    } not {
+        "#[repr(C)]
+        struct Leaf(PWord);
+        impl Persistent for Leaf {}"
+    }
+}

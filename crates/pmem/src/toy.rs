@@ -8,18 +8,16 @@ use wollemi_pmem::{
     PoolOptions,
 };
 
-/// A node of one line.
-#[repr(C, align(64))]
-#[derive(Debug, Default)]
-pub struct Node {
-    pub key: PWord,
-    pub child: PSlot,
-    pub sibling: PSlot,
-    pub rest: [PWord; 5],
+wollemi_pmem::persistent! {
+    /// A node of one line.
+    #[derive(Debug, Default)]
+    pub struct Node [size: 64, align: 64] {
+        pub key: PWord,
+        pub child: PSlot,
+        pub sibling: PSlot,
+        pub rest: [PWord; 5],
+    }
 }
-
-// SAFETY: words only, no padding, aligned to 64.
-unsafe impl Persistent for Node {}
 
 pub struct Toy<M: Media = Counting> {
     pub pool: Pool<M>,

@@ -1,8 +1,8 @@
 //! A media that somebody watches: everything passes on to another media, and a [`Watch`] is told of each step before and
-//! after it is taken. The media that count, delay and trace are watches; so are those of tests that stop a thread at a
-//! step of their choice, or end the process there.
+//! after it is taken. The media that count, delay and trace are watches; so are those that stop a thread at a
+//! step, or end the process there.
 
-use crate::{Hardware, Lacks, Media, PersistenceDomain, Purpose};
+use crate::{Hardware, Media, PersistenceDomain, Purpose};
 use std::panic::Location;
 use std::sync::atomic::AtomicU64;
 
@@ -301,8 +301,8 @@ unsafe impl<W: Watch, M: Media> Media for Watched<W, M> {
     }
 
     #[inline]
-    fn unmissed(&self, lacks: Lacks, why: &'static str) {
-        self.inner.unmissed(lacks, why);
+    fn site(&self, name: &'static str) {
+        self.inner.site(name);
     }
 
     fn wait(&self, turn: u32) {

@@ -15,28 +15,8 @@
 //!                   a multiple of 16                     mark: stored, perhaps not yet durable
 //! ```
 
-use crate::{Batch, Media, PSlot};
+use crate::{Batch, Media, PSlot, Persistent};
 use std::sync::atomic::AtomicU64;
-
-/// A marker for types that may live in a pool.
-///
-/// # Safety
-///
-/// The type is `repr(C)` or `repr(transparent)`, has no padding, no reference and no pointer, any bytes are a
-/// valid value of it (a file may hold anything), every field that is written after publication is a word, and its
-/// alignment is at most 64.
-pub unsafe trait Persistent: 'static {
-    /// Whether all of it is words. What is not is read by plain loads, of which the media must be told
-    /// ([`Media::touched`]).
-    const WORDS_ONLY: bool = false;
-}
-
-/// The value whose bytes are all zero: null links, words of zero.
-#[inline]
-pub fn zeroed<T: Persistent>() -> T {
-    // SAFETY: any bytes are a valid value of a `Persistent` type.
-    unsafe { std::mem::zeroed() }
-}
 
 /// A distance in bytes from the pool's base: below 2^48 and a multiple of 16. Zero is nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -174,7 +154,7 @@ impl PWord {
     }
 
     /// Says that nothing depends on what the caller has [loaded](PWord::load) from here, as its next look at another word
-    /// has told: so a test that looks for dirty reads need not mind that it may not be durable.
+    /// has told: a media that looks for dirty reads need not mind that it may not be durable.
     #[inline]
     pub fn disregard<M: Media>(&self, media: &M) {
         media.disregard(&self.0);
@@ -254,6 +234,12 @@ impl PEither {
         media.load(&self.0.0)
     }
 
+    /// Says that nothing depends on what the caller has loaded from here, as [`PWord::disregard`] does.
+    #[inline]
+    pub fn disregard<M: Media>(&self, media: &M) {
+        media.disregard(&self.0.0);
+    }
+
     /// The link (acquire), where it holds one.
     #[inline]
     #[track_caller]
@@ -287,12 +273,6 @@ impl PEither {
     #[inline]
     pub const fn slot_mut(&mut self) -> &mut PSlot {
         &mut self.0
-    }
-
-    /// Says that nothing depends on what the caller has loaded from here: see [`PWord::disregard`].
-    #[inline]
-    pub fn disregard<M: Media>(&self, media: &M) {
-        media.disregard(&self.0.0);
     }
 
     /// Writes back a value that another thread stored and may not have persisted yet.

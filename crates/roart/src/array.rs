@@ -19,7 +19,7 @@ use art::{Kind, Leaf, LeafRef, Tagged, draft_leaf, fill_leaf, prefetch, same};
 use heap::{Access, Error, Heap};
 use pmem::{
     Batch, Draft, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot,
-    PWord, Persistent,
+    PWord, persistent,
 };
 
 /// Entries of each size class; with the head they fill 32, 64, 128, 256, 384 and 528 bytes.
@@ -28,30 +28,17 @@ pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
 /// The most leaves of an array: the paper's m.
 pub(crate) const MOST: usize = CAPACITIES[CAPACITIES.len() - 1];
 
-#[repr(C)]
-struct Head {
-    lock: GenerationLock,
-    class: PWord,
-}
+persistent! {
+    struct Head [size: 16] {
+        lock: GenerationLock,
+        class: PWord,
+    }
 
-/// A leaf array of one size class.
-#[repr(C)]
-struct Array<const N: usize> {
-    head: Head,
-    slots: [PSlot; N],
-}
-
-const _: () = assert!(size_of::<Array<2>>() == 32);
-const _: () = assert!(size_of::<Array<6>>() == 64);
-const _: () = assert!(size_of::<Array<64>>() == 528);
-
-// SAFETY: `repr(C)` of words only, all of one size, so without padding.
-unsafe impl Persistent for Head {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `Head`.
-unsafe impl<const N: usize> Persistent for Array<N> {
-    const WORDS_ONLY: bool = true;
+    /// A leaf array of one size class.
+    struct Array<const N: usize> [size: 16 + 8 * N] {
+        head: Head,
+        slots: [PSlot; N],
+    }
 }
 
 /// An entry with the link there, and the leaf to which it leads.

@@ -34,52 +34,36 @@ pub(crate) mod word;
 pub(crate) use build::{Fill, Image, draft_inline};
 pub(crate) use check::fault;
 pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
+pub(crate) use shape::LARGEST_CAPACITY;
 
 use art::{damaged, prefetch};
 use heap::Access;
 use pmem::{
-    Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PWord, Persistent, Publication, Purpose,
-    persist_scope,
+    Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PWord, Publication, Purpose, persist_scope,
+    persistent,
 };
 use shape::{PER_LINE, Shape};
 use word::{KeyWord, MARK, is_present};
 
 const PRESENT_SHIFT: u32 = 32;
 
-#[repr(C)]
-struct Head {
-    lock: GenerationLock,
-    shape: PWord,
-}
+persistent! {
+    struct Head [size: 16] {
+        lock: GenerationLock,
+        shape: PWord,
+    }
 
-/// A key and its value.
-#[repr(C)]
-pub(crate) struct Entry {
-    key: PWord,
-    value: PWord,
-}
+    /// A key and its value.
+    pub(crate) struct Entry [size: 16] {
+        key: PWord,
+        value: PWord,
+    }
 
-/// The head and the first entries.
-#[repr(C, align(64))]
-struct FirstLine {
-    head: Head,
-    entries: [Entry; PER_LINE - 1],
-}
-
-const _: () = assert!(size_of::<Head>() == 16 && size_of::<Entry>() == 16);
-const _: () = assert!(size_of::<FirstLine>() == 64);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Head {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `Head`.
-unsafe impl Persistent for Entry {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: `repr(C)` of words only, which fill the line.
-unsafe impl Persistent for FirstLine {
-    const WORDS_ONLY: bool = true;
+    /// The head and the first entries.
+    struct FirstLine [size: 64, align: 64] {
+        head: Head,
+        entries: [Entry; PER_LINE - 1],
+    }
 }
 
 /// An inline leaf array being used.

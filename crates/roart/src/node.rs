@@ -23,17 +23,18 @@ use art::{
 use heap::Access;
 use pmem::{
     Fault, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Persistent, Purpose, VWord,
-    persist_scope,
+    persist_scope, persistent,
 };
 
-/// What every node begins with: half a line.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Header {
-    pub(crate) lock: GenerationLock,
-    meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
-    pub(crate) ends: PSlot, // the leaf of the key that ends at this level
-    prefix: PWord,          // Prefix
+persistent! {
+    /// What every node begins with: half a line.
+    #[derive(Debug)]
+    pub(crate) struct Header [size: 32] {
+        pub(crate) lock: GenerationLock,
+        meta: PWord,            // level:32 | key bytes of an N4 without entry compression:32
+        pub(crate) ends: PSlot, // the leaf of the key that ends at this level
+        prefix: PWord,          // Prefix
+    }
 }
 
 impl Header {
@@ -56,63 +57,38 @@ impl Header {
     }
 }
 
-/// Up to 4 children in one line.
-#[repr(C, align(64))]
-pub(crate) struct N4 {
-    header: Header,
-    slots: [PSlot; 4],
-}
+persistent! {
+    /// Up to 4 children in one line.
+    pub(crate) struct N4 [size: 64, align: 64] {
+        header: Header,
+        slots: [PSlot; 4],
+    }
 
-/// Up to 16 children.
-#[repr(C, align(64))]
-pub(crate) struct N16 {
-    header: Header,
-    keys: [VWord; 2], // a byte for each entry: its key byte
-    count: VWord,     // used without selective metadata persistence only
-    unused: VWord,
-    slots: [PSlot; 16],
-}
+    /// Up to 16 children.
+    pub(crate) struct N16 [size: 3 * 64, align: 64] {
+        header: Header,
+        keys: [VWord; 2], // a byte for each entry: its key byte
+        count: VWord,     // used without selective metadata persistence only
+        unused: VWord,
+        slots: [PSlot; 16],
+    }
 
-/// Up to 48 children.
-#[repr(C, align(64))]
-pub(crate) struct N48 {
-    header: Header,
-    count: VWord,
-    unused: [VWord; 3],
-    index: [VWord; 32], // a byte for each key byte: its entry's number plus one
-    slots: [PSlot; 48],
-}
+    /// Up to 48 children.
+    pub(crate) struct N48 [size: 11 * 64, align: 64] {
+        header: Header,
+        count: VWord,
+        unused: [VWord; 3],
+        index: [VWord; 32], // a byte for each key byte: its entry's number plus one
+        slots: [PSlot; 48],
+    }
 
-/// A child for each byte.
-#[repr(C, align(64))]
-pub(crate) struct N256 {
-    header: Header,
-    count: VWord,
-    unused: [VWord; 3],
-    slots: [PSlot; 256],
-}
-
-const _: () = assert!(size_of::<Header>() == 32);
-const _: () = assert!(size_of::<N4>() == 64); // one line, one write-back
-const _: () = assert!(size_of::<N16>() == 3 * 64);
-const _: () = assert!(size_of::<N48>() == 11 * 64);
-const _: () = assert!(size_of::<N256>() == 33 * 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the sizes above are the sums).
-unsafe impl Persistent for N4 {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `N4`.
-unsafe impl Persistent for N16 {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `N4`.
-unsafe impl Persistent for N48 {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `N4`.
-unsafe impl Persistent for N256 {
-    const WORDS_ONLY: bool = true;
+    /// A child for each byte.
+    pub(crate) struct N256 [size: 33 * 64, align: 64] {
+        header: Header,
+        count: VWord,
+        unused: [VWord; 3],
+        slots: [PSlot; 256],
+    }
 }
 
 /// A node being used.

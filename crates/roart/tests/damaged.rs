@@ -3,9 +3,9 @@
 //! scale.
 
 use art::{Kind, Tagged};
-use heap::{Heap, State};
+use heap::Heap;
 use index::Index;
-use index::conformance::{Entries, Plan, Store, folder, options};
+use index::conformance::{Entries, Plan, Store, clear, every_kind_of_object, finds_damage, folder, options};
 use pmem::{Hardware, Pool};
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -16,28 +16,7 @@ use wollemi_roart::{Full, Roart, tracer};
 /// Objects of every kind: nodes of all sizes, leaf arrays, inline ones, leaves in place and long, deep and
 /// skipping prefixes.
 fn entries() -> Entries {
-    let mut model = Entries::new();
-    for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
-        for i in 0..66u8 {
-            let key = [&[first, b'-', 33 + i % children][..], &[b'x'; 3], &[b'A' + i]].concat();
-            let value = match i % 3 {
-                0 => b"8 bytes!".to_vec(),
-                1 => vec![b'v'; usize::from(i)],
-                _ => vec![i; 100],
-            };
-            model.insert(key, value);
-        }
-    }
-    for i in 0..66u8 {
-        // Skips of more bytes than a node keeps, and keys that end at nodes.
-        let key = [&[b'e'; 300][..], &[b'0' + i % 5], &vec![b'y'; usize::from(i)]].concat();
-        model.insert(key, vec![i; 9]);
-        model.insert(vec![b'f'; usize::from(i)], b"a chain".to_vec());
-        model.insert(
-            (u64::from(i) << 40 | 7).to_be_bytes().to_vec(),
-            b"12345678".to_vec(),
-        );
-    }
+    let mut model = every_kind_of_object();
     for i in 0..300u64 {
         // Short pairs: many in one array, and a few of text.
         let spread = i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -151,18 +130,6 @@ impl Image {
     }
 }
 
-/// An error says something, in one line.
-fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.len() > 10 && !text.contains('\n'), "not clear: {text:?}");
-            None
-        }
-    }
-}
-
 /// Opens an image; `None`, with a clear error, if it is refused.
 fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     let pool = clear(Pool::open(path, &options(), Hardware::detect()))?;
@@ -170,21 +137,6 @@ fn open(path: &Path) -> Option<Roart<Hardware, Full>> {
     let index = clear(Roart::open(&heap, b"test"))??;
     heap.recover(vec![tracer()], 1).expect("a thread");
     Some(index)
-}
-
-/// Checks everything; `true` if there is something wrong.
-fn finds_damage(index: &Roart<Hardware, Full>) -> bool {
-    let mut found = clear(index.check()).is_none_or(|faults| !faults.found.is_empty());
-    let state = index.heap().wait_recovered();
-    if let State::Failed(why) = &state {
-        assert!(!why.contains("panicked"), "{why}");
-    }
-    if state == State::Done {
-        let audit = clear(index.heap().audit(&vec![tracer()], 1));
-        found |= audit.is_none_or(|audit| !audit.is_clean());
-    }
-    index.heap().stats();
-    found || state != State::Done
 }
 
 /// Each bit of what an index consists of is covered by a check: links (but for the mark, which readers

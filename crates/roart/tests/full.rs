@@ -3,20 +3,14 @@
 use heap::Heap;
 use index::Index;
 use index::conformance::settled;
-use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
+use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use wollemi_roart::{Full, Roart};
-
-#[repr(C)]
-struct Filler(PWord);
-
-// SAFETY: one word.
-unsafe impl Persistent for Filler {}
 
 /// Takes all pages that are left, for good.
 fn fill(heap: &Heap) {
     let full = persist_scope(heap.media(), Purpose::Node, |batch| {
         loop {
-            match heap.draft(Filler(PWord::new(0)), 30_000, &batch) {
+            match heap.draft(PWord::new(0), 30_000, &batch) {
                 Ok(draft) => std::mem::forget(draft),
                 Err(error) => return error,
             }

@@ -7,9 +7,10 @@
 //!
 //! Inline leaf arrays, which are not the paper's, are off here; what they cost is counted in `inline.rs`.
 
-use heap::Heap;
 use index::Index;
-use pmem::{Counting, Counts, Hardware, LINE, NonTemporal, Pool, PoolOptions};
+use index::conformance::{Cost, Costs};
+use pmem::{Counting, Counts, LINE, NonTemporal};
+use std::ops::Deref;
 use wollemi_roart::{
     Raw, Roart, Switches, Variant, WithoutEc, WithoutInline, WithoutLc, WithoutMo, WithoutSizes, WithoutSmp,
 };
@@ -17,12 +18,15 @@ use wollemi_roart::{
 /// The paper's techniques, published as in the paper.
 type Streaming = Switches<true, true, true, true, false, true, NonTemporal>;
 
-/// Write-backs (or non-temporal stores) and fences.
-type Cost = (u64, u64);
+/// A ROART whose persists are counted.
+struct Rig<V: Variant>(Costs<Roart<Counting, V>>);
 
-struct Rig<V: Variant> {
-    media: Counting,
-    index: Roart<Counting, V>,
+impl<V: Variant> Deref for Rig<V> {
+    type Target = Costs<Roart<Counting, V>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 const VALUE: &[u8] = b"12345678";
@@ -57,33 +61,7 @@ fn array_lines(leaves: usize) -> u64 {
 
 impl<V: Variant> Rig<V> {
     fn new() -> Self {
-        let media = Counting::new(Hardware::detect());
-        let options = PoolOptions {
-            max_size: 1 << 30,
-            ..PoolOptions::default()
-        };
-        let pool = Pool::anonymous(&options, media.clone()).expect("a pool");
-        let heap = Heap::new(pool).expect("a heap");
-        let index = Roart::create(&heap, b"counts").expect("an index");
-        Rig { media, index }
-    }
-
-    fn counts<R>(&self, operation: impl FnOnce(&Roart<Counting, V>) -> R) -> (Counts, R) {
-        let before = self.media.counts();
-        let result = operation(&self.index);
-        (self.media.counts() - before, result)
-    }
-
-    /// What an operation, which must say that it changed something, costs; the heap's part left out.
-    fn cost(&self, operation: impl FnOnce(&Roart<Counting, V>) -> Result<bool, index::Error>) -> Cost {
-        let (counts, done) = self.counts(operation);
-        assert!(done.expect("no error"), "nothing was changed");
-        assert_eq!(
-            counts.node.lines,
-            counts.node.write_backs + counts.non_temporal,
-            "a line was written back twice before one fence"
-        );
-        (counts.node.write_backs + counts.non_temporal, counts.node.fences)
+        Rig(Costs::create())
     }
 
     fn insert(&self, bytes: &[u8]) -> Cost {
@@ -276,7 +254,7 @@ fn updates_cost_1_1_in_place_and_2_2_otherwise() {
     let rig = Rig::<WithoutInline>::new();
     rig.fan(&[7], 60);
     for bytes in [&[7, 0, 0][..], &[7, 0, 1], &[7, 59, 0], &[200]] {
-        rig.index.upsert(&key(bytes), VALUE).expect("no error");
+        rig.index().upsert(&key(bytes), VALUE).expect("no error");
         let update = |value: &'static [u8]| rig.cost(|index| index.update(&key(bytes), value));
         assert_eq!(update(b"abcdefgh"), (1, 1));
         assert_eq!(update(b"seven.."), (2, 2));
@@ -353,7 +331,7 @@ fn further_lines_of_long_leaves_are_counted_apart() {
 fn allocation_is_counted_apart() {
     let rig = Rig::<WithoutInline>::new();
     let pages = |rig: &Rig<WithoutInline>| {
-        let pool = rig.index.heap().pool();
+        let pool = rig.index().heap().pool();
         pool.allocated().load(pool.media()) / pool.page_size()
     };
     let before = pages(&rig);

@@ -35,8 +35,6 @@ mod items;
 mod net;
 mod ops;
 mod proto;
-#[cfg(test)]
-mod rooms;
 mod serve;
 
 pub use error::Error;

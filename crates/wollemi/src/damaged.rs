@@ -1,9 +1,10 @@
 //! A double for tests: an index in a damaged pool.
 
+use crate::write::commit::Plan;
 use crate::write::gate::Closed;
 use crate::write::stripes::StripeId;
 use crate::write::traffic::{MapIndex, Traffic};
-use crate::{Entry, Error, IndexKind, Map};
+use crate::{Error, IndexKind, Map};
 use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
 use pmem::Hardware;
 use std::ops::Bound;
@@ -46,7 +47,7 @@ impl Damaged {
     }
 
     pub fn map(self) -> Map {
-        Map::new("damaged", IndexKind::default(), Arc::new(self))
+        Map::new(IndexKind::default(), Arc::new(self))
     }
 }
 
@@ -95,6 +96,9 @@ impl Index for Damaged {
 }
 
 impl MapIndex for Damaged {
+    fn name(&self) -> &str {
+        "damaged"
+    }
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         self.write(key, edit)
     }
@@ -107,12 +111,7 @@ impl MapIndex for Damaged {
     fn traffic(&self) -> &Arc<Traffic> {
         &self.traffic
     }
-    fn pop(
-        &self,
-        _: &Map,
-        _: Direction,
-        _: &crate::write::traffic::Check<'_>,
-    ) -> Result<Option<Entry>, Error> {
-        Ok(None)
+    fn commit(&self, _: &mut dyn FnMut() -> Result<Plan, Error>) -> Result<(), Error> {
+        Err(index::Error::ReadOnly.into())
     }
 }

@@ -3,12 +3,10 @@
 use crate::report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Stats};
 use crate::write::store::Store;
 use crate::write::traffic::MapIndex;
-use crate::{Batch, Snapshot};
-use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media, Options};
+use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
 use index::Faults;
 use pmem::Pool;
-use std::collections::HashMap;
-use std::path::Path;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -37,33 +35,43 @@ struct Inner<M: Media> {
     index: IndexKind,
     held: Mutex<Held>,
     opened_in: f64,
+    /// Changes of commits that the opening has carried out.
+    carried_out: usize,
 }
 
-/// The maps that somebody holds: two handles to one map share its index.
-type Held = HashMap<String, (IndexKind, Weak<dyn MapIndex>)>;
+/// The maps that somebody holds, or builds.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Two handles to one map share its index.
+    maps: HashMap<String, (IndexKind, Weak<dyn MapIndex>)>,
+    /// Names of maps that are not there before they are built.
+    pub(crate) building: HashSet<String>,
+}
 
-impl Db {
-    /// Opens the database at `path` with the default [`Options`]; it is created if it is not there.
-    pub fn open(path: impl AsRef<Path>) -> Result<Db, Error> {
-        Options::new().open(path)
-    }
-
-    /// A database in anonymous memory, which goes with its last handle.
-    pub fn anonymous() -> Result<Db, Error> {
-        Options::new().anonymous()
+impl Held {
+    /// A handle to a map that nobody holds yet.
+    pub(crate) fn hold(&mut self, name: &str, kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
+        self.maps.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
+        Map::new(kind, index)
     }
 }
 
 impl<M: Media> Db<M> {
-    pub(crate) fn start(pool: Pool<M>, options: &Options, started: Instant) -> Result<Db<M>, Error> {
-        let store = Store::start(pool, options.recovery_threads)?;
+    pub(crate) fn start(
+        pool: Pool<M>,
+        index: IndexKind,
+        recovery_threads: usize,
+        started: Instant,
+    ) -> Result<Db<M>, Error> {
+        let (store, carried_out) = Store::start(pool, recovery_threads)?;
         let opened_in = started.elapsed().as_secs_f64();
         Ok(Db {
             inner: Arc::new(Inner {
                 store,
-                index: options.index,
+                index,
                 held: Mutex::default(),
                 opened_in,
+                carried_out,
             }),
         })
     }
@@ -107,12 +115,14 @@ impl<M: Media> Db<M> {
         if let Some(map) = self.find(name, wanted, &mut held)? {
             return Ok(map);
         }
+        if held.building.contains(name) {
+            return Err(Error::MapExists(name.to_owned()));
+        }
         let kind = wanted.unwrap_or(self.inner.index);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
         let _guard = heap::pin();
         let index = self.inner.store.create(name, kind)?;
-        held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-        Ok(Map::new(name, kind, index))
+        Ok(held.hold(name, kind, index))
     }
 
     /// The map of this name, if there is one.
@@ -120,24 +130,30 @@ impl<M: Media> Db<M> {
         self.find(name, None, &mut self.held())
     }
 
-    fn find(&self, name: &str, wanted: Option<IndexKind>, held: &mut Held) -> Result<Option<Map>, Error> {
+    pub(crate) fn find(
+        &self,
+        name: &str,
+        wanted: Option<IndexKind>,
+        held: &mut Held,
+    ) -> Result<Option<Map>, Error> {
         if name.is_empty() || name.len() > MAX_NAME {
             return Err(Error::MapName(name.len()));
         }
+        if held.building.contains(name) {
+            return Ok(None);
+        }
         let shared = held
+            .maps
             .get(name)
             .and_then(|(kind, index)| Some((*kind, index.upgrade()?)));
         if let Some((kind, index)) = shared {
             return match wanted {
                 Some(wanted) if wanted != kind => Err(Error::other_index(name, kind, wanted)),
-                _ => Ok(Some(Map::new(name, kind, index))),
+                _ => Ok(Some(Map::new(kind, index))),
             };
         }
         let found = self.inner.store.open(name, wanted)?;
-        Ok(found.map(|(kind, index)| {
-            held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-            Map::new(name, kind, index)
-        }))
+        Ok(found.map(|(kind, index)| held.hold(name, kind, index)))
     }
 
     /// All maps, by name, and what holds them.
@@ -156,11 +172,14 @@ impl<M: Media> Db<M> {
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
         let unlinked = {
             let mut held = self.held();
-            if let Some((_, index)) = held.get(name) {
+            if held.building.contains(name) {
+                return Ok(false);
+            }
+            if let Some((_, index)) = held.maps.get(name) {
                 if index.strong_count() > 0 {
                     return Err(Error::MapInUse(name.to_owned()));
                 }
-                held.remove(name);
+                held.maps.remove(name);
             }
             self.inner.store.unlink(name)?
         };
@@ -171,29 +190,9 @@ impl<M: Media> Db<M> {
         Ok(true)
     }
 
-    /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
-    pub fn batch(&self) -> Batch<M> {
-        Batch::new(self.clone())
-    }
-
-    /// All maps as they are now, to be read while others write.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
-    pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
-        self.snapshot_within(u64::MAX)
-    }
-
-    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `most` bytes of memory for what is changed while
-    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and who reads it is told
-    /// [`Error::SnapshotOutgrown`].
-    ///
-    /// # Errors
-    ///
-    /// As [`snapshot`](Db::snapshot).
-    pub fn snapshot_within(&self, most: u64) -> Result<Snapshot<M>, Error> {
-        Snapshot::new(self.clone(), most)
+    /// The index of maps that are made without a word about it.
+    pub(crate) fn new_maps(&self) -> IndexKind {
+        self.inner.index
     }
 
     pub(crate) fn store(&self) -> &Store<M> {
@@ -204,6 +203,7 @@ impl<M: Media> Db<M> {
     pub fn stats(&self) -> Result<Stats, Error> {
         let held: Vec<_> = self
             .held()
+            .maps
             .iter()
             .filter_map(|(name, (_, index))| Some((name.clone(), index.upgrade()?)))
             .collect();
@@ -220,7 +220,7 @@ impl<M: Media> Db<M> {
 
     /// How many changes the opening has made of a batch that was committed before it, and that a crash had interrupted.
     pub fn carried_out(&self) -> usize {
-        self.inner.store.carried_out
+        self.inner.carried_out
     }
 
     /// How far recovery has come. It starts when the database is opened and runs beside every operation.
@@ -307,11 +307,10 @@ impl<M: Media> Db<M> {
     #[cfg(feature = "doubles")]
     pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
         let kind = self.inner.index;
-        self.held().insert(name.to_owned(), (kind, Arc::downgrade(index)));
-        Map::new(name, kind, index.clone())
+        self.held().hold(name, kind, index.clone())
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere cannot leave the table half changed: each change is one insert or remove.
         self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

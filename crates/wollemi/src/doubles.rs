@@ -25,5 +25,5 @@ impl<M: Media> Db<M> {
 }
 
 impl Index for Foreign {
-    index::delegate!(0: get, multi_get, fetch, write, write_many, scan, check, settle, hold_still, merges, rest);
+    index::delegate!(0: get, multi_get, fetch, write, write_many, order, walk, scan, check, settle, hold_still, merges, rest);
 }

@@ -28,6 +28,12 @@ kind::indexes! {
     /// Radix tree of append-only nodes, without logging (P-ART, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Part = index "part", roots 2, recipe::part::Part<M>;
+    /// Hash table of cache-line buckets, without order of keys (P-CLHT, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    Clht = index "clht", roots 6, recipe::clht::Clht<M>;
+    /// Trie of nodes of up to 32 entries wherever keys part: low, wide, compact (P-HOT, RECIPE, SOSP 2019)
+    #[cfg(feature = "papers")]
+    Hot = index "hot", roots 9, recipe::hot::Hot<M>;
     /// Trie of B-link trees by eight bytes of the key: dense integers, fast scans (P-Masstree, RECIPE, SOSP 2019)
     #[cfg(feature = "papers")]
     Masstree = index "masstree", roots 8, recipe::masstree::Masstree<M>;
@@ -86,7 +92,13 @@ impl IndexKind {
     /// names.
     pub fn is_radix(self) -> bool {
         #[cfg(feature = "papers")]
-        return ![dptree::KIND, recipe::masstree::KIND].contains(&self.root_kind());
+        return ![
+            dptree::KIND,
+            recipe::clht::KIND,
+            recipe::hot::KIND,
+            recipe::masstree::KIND,
+        ]
+        .contains(&self.root_kind());
         #[cfg(not(feature = "papers"))]
         return true;
     }
@@ -94,7 +106,8 @@ impl IndexKind {
     /// Whether the index claims the crash kit's model `word` beside `power` and `process`: that it relies on nothing
     /// about the order in which stores to one line become durable.
     pub fn claims_word(self) -> bool {
-        // Its inline leaf arrays store a value and then its key word, which are in one line, and fence once.
-        self != IndexKind::Roart
+        // These store a pair and then the word that makes it count, which are in one line, and fence once: ROART in its
+        // inline leaf arrays, P-CLHT in its buckets.
+        !matches!(self.name(), "roart" | "clht")
     }
 }

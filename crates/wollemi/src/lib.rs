@@ -56,12 +56,12 @@
 
 mod backup;
 mod bounds;
+mod build;
 #[cfg(test)]
 mod damaged;
 mod db;
 #[cfg(feature = "doubles")]
 mod doubles;
-mod edits;
 mod entry;
 mod error;
 mod expiry;
@@ -73,7 +73,6 @@ mod misuse;
 mod options;
 mod read;
 mod report;
-mod roots;
 mod txn;
 #[cfg(feature = "typed")]
 mod typed;
@@ -91,6 +90,7 @@ pub use index::Error as IndexError;
 pub use index::Merges;
 pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
 pub use index::{Direction, Remove, Upsert};
+pub use index::{Pair, Pairs, Parts, Sorted};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
 pub use map::Map;
 pub use options::Options;
@@ -104,12 +104,12 @@ pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, S
 pub use txn::batch::Batch;
 pub use txn::overlay::{Overlay, Visit};
 pub use txn::range::TransactionRange;
-pub use txn::retry::Retry;
 pub use txn::transaction::Transaction;
 #[cfg(feature = "typed")]
 pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
 #[cfg(feature = "derive")]
 pub use wollemi_derive::Key;
+pub use write::retry::Retry;
 pub use write::watch::{Event, Watch};
 
 /// The README's example compiles.

@@ -1,13 +1,12 @@
-//! Maps: the named, ordered collections of a database.
+//! Maps: the named collections of a database.
 
-use crate::bounds::KeyRange;
 use crate::write::traffic::MapIndex;
-use crate::{Error, IndexKind, Iter, Reader, Watch};
+use crate::{Error, IndexKind};
 use index::{Action, Edit, Index};
-use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// An ordered map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB.
+/// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the keys'
+/// bytes, unless a hash table holds it ([`IndexKind::is_ordered`]).
 ///
 /// A map may be used from many threads at once; a clone is another handle to the same map. Every operation is
 /// atomic, and durable at the pool's level when it returns: what it has acknowledged, reads included, survives a
@@ -27,23 +26,18 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone)]
 pub struct Map {
-    name: Arc<str>,
     kind: IndexKind,
     pub(crate) index: Arc<dyn MapIndex>,
 }
 
 impl Map {
-    pub(crate) fn new(name: &str, kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
-        Map {
-            name: name.into(),
-            kind,
-            index,
-        }
+    pub(crate) fn new(kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
+        Map { kind, index }
     }
 
     /// The map's name.
     pub fn name(&self) -> &str {
-        &self.name
+        self.index.name()
     }
 
     /// Which index holds the map.
@@ -54,34 +48,6 @@ impl Map {
     /// The index itself, for callers who speak its contract (a server, a benchmark).
     pub fn index(&self) -> Arc<dyn Index> {
         self.index.clone()
-    }
-
-    /// The key's value, copied. [`reader`](Map::reader) reads without a copy.
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
-        let guard = heap::pin();
-        Ok(self.index.get(key.as_ref(), &guard)?.map(|value| value.to_vec()))
-    }
-
-    /// Whether the key is present.
-    pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        let guard = heap::pin();
-        Ok(self.index.get(key.as_ref(), &guard)?.is_some())
-    }
-
-    /// The values of many keys, copied, in the keys' order. Faster than as many [`get`](Map::get)s: the keys' cache
-    /// misses overlap.
-    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let values = self.reader();
-        let values = values.multi_get(keys)?;
-        Ok(values
-            .into_iter()
-            .map(|value| value.map(|bytes| bytes.to_vec()))
-            .collect())
-    }
-
-    /// Reads that borrow from the pool, under one pin.
-    pub fn reader(&self) -> Reader<'_> {
-        Reader::new(&*self.index)
     }
 
     /// Adds the key if it is absent; `false` if it is present.
@@ -144,21 +110,39 @@ impl Map {
         Ok(self.index.write(key.as_ref(), edit)?)
     }
 
-    /// Tells of each change of the keys that start with `prefix` that is begun from now on; keeps up to `capacity` that
-    /// were not taken yet, at least one. Writers do not wait for it.
+    /// Replaces the key's value by what the closure makes of it, atomically, and returns the new value. The closure is
+    /// given the current value, `None` if the key is absent; the key is removed where it returns `None`.
+    /// [`edit`](Map::edit) can also leave the key as it is, and needs no allocation.
+    ///
+    /// The closure runs under the lock on the key: keep it short, and do not use the database in it, which may wait for
+    /// that lock for ever. It runs again where the pool was full and room has been made since, so it should have no
+    /// effect but its result; only the last result counts.
+    ///
+    /// ```
+    /// let map = wollemi::Db::anonymous()?.map("visits")?;
+    /// let count_up = |current: Option<&[u8]>| {
+    ///     let old = current.and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
+    ///     Some((old + 1).to_le_bytes().to_vec())
+    /// };
+    /// map.edit_with("alice", count_up)?;
+    /// assert_eq!(map.edit_with("alice", count_up)?, Some(2u64.to_le_bytes().to_vec()));
+    ///
+    /// assert_eq!(map.edit_with("alice", |_| None)?, None);
+    /// assert!(!map.contains("alice")?);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
-    pub fn watch(&self, prefix: impl AsRef<[u8]>, capacity: usize) -> Result<Watch, Error> {
-        let _closed = self.index.close_gate()?;
-        let traffic = self.index.traffic();
-        Ok(Watch::new(
-            &traffic.watches,
-            self.name(),
-            prefix.as_ref(),
-            capacity,
-        ))
+    /// [`Error::Index`] for a key or a value that is too long, and for a pool that is full, damaged or opened to be read.
+    pub fn edit_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        function: impl FnMut(Option<&[u8]>) -> Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let mut edit = Function { function, new: None };
+        self.edit(key, &mut edit)?;
+        Ok(edit.new)
     }
 
     /// Upserts many entries and returns how many there were. Each is durable on its own: when one fails, those
@@ -182,100 +166,33 @@ impl Map {
         }
         Ok(loaded)
     }
-
-    /// All entries in key order, copied a batch at a time.
-    pub fn iter(&self) -> Iter {
-        self.range(..)
-    }
-
-    /// The entries between two bounds, copied a batch at a time. Bounds that cross are an empty range.
-    ///
-    /// ```
-    /// let map = wollemi::Db::anonymous()?.map("letters")?;
-    /// map.load([("a", "1"), ("b", "2"), ("c", "3")])?;
-    ///
-    /// let keys = map.range("b"..).map(|entry| Ok(entry?.0)).collect::<Result<Vec<_>, wollemi::Error>>()?;
-    /// assert_eq!(keys, [b"b", b"c"]);
-    ///
-    /// let (last, _) = map.iter().next_back().expect("not empty")?;
-    /// assert_eq!(last, b"c");
-    /// # Ok::<(), wollemi::Error>(())
-    /// ```
-    pub fn range(&self, keys: impl KeyRange) -> Iter {
-        let (lower, upper) = keys.bounds();
-        Iter::new(self.index.clone(), lower, upper)
-    }
-
-    /// The entries whose keys start with `prefix`, copied a batch at a time.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.range(index::prefix_bounds(prefix.as_ref()))
-    }
-
-    /// Counts the entries by visiting each of them, in batches, so that no pin is held for long. Exact if nobody
-    /// writes meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`], also where the keys of a damaged pool are so out of order that it would not end.
-    pub fn count(&self) -> Result<u64, Error> {
-        const BATCH: u64 = 4096;
-        let mut from: Bound<Vec<u8>> = Bound::Unbounded;
-        let mut total = 0;
-        loop {
-            let (mut batch, mut last) = (0, Vec::new());
-            let lower = from.as_ref().map(Vec::as_slice);
-            let guard = heap::pin();
-            self.index.scan(
-                lower,
-                Bound::Unbounded,
-                index::Direction::Forward,
-                &guard,
-                &mut |key, _| {
-                    batch += 1;
-                    if batch < BATCH {
-                        return ControlFlow::Continue(());
-                    }
-                    last = key.to_vec();
-                    ControlFlow::Break(())
-                },
-            )?;
-            total += batch;
-            if batch < BATCH {
-                return Ok(total);
-            }
-            from = index::behind(&last, lower, index::Direction::Forward)?;
-        }
-    }
-
-    /// Whether the map holds no key.
-    pub fn is_empty(&self) -> Result<bool, Error> {
-        self.iter().next().transpose().map(|entry| entry.is_none())
-    }
-}
-
-impl IntoIterator for &Map {
-    type Item = Result<crate::Entry, Error>;
-    type IntoIter = Iter;
-    fn into_iter(self) -> Iter {
-        self.iter()
-    }
 }
 
 impl std::fmt::Debug for Map {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Map")
-            .field("name", &self.name)
+            .field("name", &self.name())
             .finish_non_exhaustive()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use crate::damaged::Damaged;
+/// The edit that a closure is: from the current value to the one to put; `None`: absent.
+struct Function<F> {
+    function: F,
+    new: Option<Vec<u8>>,
+}
 
-    /// Counting ends, with an error, however the pool is damaged.
-    #[test]
-    fn keys_out_of_order_end_a_count() {
-        assert!(Damaged::endless().map().count().is_err());
+impl<F: FnMut(Option<&[u8]>) -> Option<Vec<u8>>> Edit for Function<F> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        self.new = (self.function)(current);
+        match (&self.new, current) {
+            (Some(_), _) => Action::Put,
+            (None, Some(_)) => Action::Remove,
+            (None, None) => Action::Keep,
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.new.as_deref().unwrap_or_default()
     }
 }

@@ -19,9 +19,9 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Options {
-    pub(crate) pool: PoolOptions,
-    pub(crate) recovery_threads: usize,
-    pub(crate) index: IndexKind,
+    pool: PoolOptions,
+    recovery_threads: usize,
+    index: IndexKind,
     create: bool,
 }
 
@@ -161,13 +161,13 @@ impl Options {
         } else {
             Pool::open(path, &self.pool, media)?
         };
-        Db::start(pool, self, started)
+        Db::start(pool, self.index, self.recovery_threads, started)
     }
 
     /// The database in a pool that is open: for pools in memory that outlives them. Of these options only those count
     /// that are not the pool's.
     pub fn open_pool<M: Media>(&self, pool: Pool<M>) -> Result<Db<M>, Error> {
-        Db::start(pool, self, std::time::Instant::now())
+        Db::start(pool, self.index, self.recovery_threads, std::time::Instant::now())
     }
 
     /// A database in anonymous memory, which goes with its last handle.
@@ -179,6 +179,18 @@ impl Options {
     pub fn anonymous_on<M: Media>(&self, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         let pool = Pool::anonymous(&self.pool, media)?;
-        Db::start(pool, self, started)
+        Db::start(pool, self.index, self.recovery_threads, started)
+    }
+}
+
+impl Db {
+    /// Opens the database at `path` with the default [`Options`]; it is created if it is not there.
+    pub fn open(path: impl AsRef<Path>) -> Result<Db, Error> {
+        Options::new().open(path)
+    }
+
+    /// A database in anonymous memory, which goes with its last handle.
+    pub fn anonymous() -> Result<Db, Error> {
+        Options::new().anonymous()
     }
 }

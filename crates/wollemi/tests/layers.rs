@@ -2,7 +2,7 @@
 
 use heap::Heap;
 use index::{Index, OnHeap};
-use pmem::{Counting, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use pmem::{Counting, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope, persistent};
 use std::path::Path;
 use wollemi::{Db, Error, Hardware, IndexKind, Options, RecoveryState};
 
@@ -59,13 +59,11 @@ fn a_batch_costs_three_fences_more() -> Outcome {
     Ok(())
 }
 
-#[repr(C)]
-struct Alien {
-    words: [PWord; 4],
+persistent! {
+    struct Alien [size: 32] {
+        words: [PWord; 4],
+    }
 }
-
-// SAFETY: words only, without padding; any bits are valid.
-unsafe impl Persistent for Alien {}
 
 /// Puts a root of a kind that no index here has into the pool.
 fn land(path: &Path) -> Outcome {

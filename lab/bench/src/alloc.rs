@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::store::Place;
 use crate::summary::Summary;
 use crate::turns::order;
-use crate::{Error, machine, table};
+use crate::{Error, machine, records};
 use heap::Heap;
 use pmem::{Hardware, Media, PWord, Purpose, persist_scope};
 use pmemobj::Pmemobj;
@@ -92,7 +92,7 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
     }
     let pace = calibrator.since(misses)?;
     drop(progress);
-    let mut rows = Vec::new();
+    let mut reports = Vec::new();
     for (allocator, seconds) in times {
         let allocator = allocator.name();
         let summary = |of: &dyn Fn(f64) -> f64| Summary::of(seconds.iter().map(|&seconds| of(seconds)));
@@ -112,33 +112,9 @@ pub fn run(args: &AllocArgs) -> Result<(), Error> {
             pace,
             machine,
         };
-        if args.json {
-            crate::print(&serde_json::to_string(&report)?)?;
-        }
-        let Summary { median, least, most } = report.mops;
-        rows.push(vec![
-            allocator.to_owned(),
-            threads.to_string(),
-            format!("{median:.3}"),
-            format!("{least:.3}-{most:.3}"),
-            format!("{:.0}", report.ns_per_chunk.median),
-        ]);
+        reports.push(report);
     }
-    if args.json {
-        return Ok(());
-    }
-    let header = [
-        "allocator",
-        "threads",
-        "M chunks/s",
-        "spread",
-        "ns a chunk and thread",
-    ];
-    crate::print(&format!(
-        "{}{pace}\n{}",
-        table::render(&header, &rows),
-        Machine::detect()
-    ))
+    records::print(args.json, &reports)
 }
 
 /// What is measured.

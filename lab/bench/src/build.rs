@@ -1,9 +1,9 @@
 //! What runs are made with, and when.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What a run was made with, and when.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Build {
     /// The date in UTC.
     pub date: String,
@@ -17,14 +17,6 @@ impl Build {
         Build {
             date: today(),
             commit: env!("WOLLEMI_COMMIT").into(),
-        }
-    }
-
-    /// The same, on this day.
-    pub fn today(&self) -> Build {
-        Build {
-            date: today(),
-            commit: self.commit.clone(),
         }
     }
 }

@@ -54,22 +54,6 @@ pub enum Error {
     /// A directory for the engines' files could not be made or read.
     #[error("directory for the engines: {0}")]
     Directory(std::io::Error),
-    /// Runs to be held against are not there.
-    #[error("'{}' (what 'bench figures --out' keeps of its runs): {why}", .path.display())]
-    Cells {
-        /// The file.
-        path: std::path::PathBuf,
-        /// What became of reading it.
-        why: std::io::Error,
-    },
-    /// No figure is called so.
-    #[error("no figure's id begins with '{id}'; there are {all}")]
-    NoFigure {
-        /// What was asked for.
-        id: String,
-        /// The ids of all figures.
-        all: String,
-    },
     /// The result could not be printed.
     #[error("cannot print: {0}")]
     Output(std::io::Error),

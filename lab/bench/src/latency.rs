@@ -5,7 +5,7 @@
 
 use crate::summary::Summary;
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// Latencies of calls in nanoseconds, to three digits.
@@ -74,7 +74,7 @@ const SLOTS: usize = 512;
 /// What was done when: operations, and the longest call noted, in slots of equal length.
 ///
 /// Slots begin short, and whenever a run outlasts them each two become one; so it never grows.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Timeline {
     /// The length of a slot.
     pub slot_ms: u64,

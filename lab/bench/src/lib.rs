@@ -2,14 +2,17 @@
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
 //! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how soon
-//! a pool is up again, `bench server` the server beside others; with the Cargo feature `peers`, `bench compare` all
+//! a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside others;
+//! `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all
 //! engines in turn, in one process and the same loop, and `bench transactions` the database beside others that have
 //! transactions.
 //!
 //! Mounted as `wollemi-lab bench`.
 
+mod about;
 mod alloc;
 mod build;
+mod bulk;
 mod child;
 #[cfg(feature = "peers")]
 mod compare;
@@ -17,7 +20,6 @@ mod counters;
 mod distribution;
 mod engine;
 mod error;
-mod figures;
 mod keys;
 mod latency;
 mod limit;
@@ -29,6 +31,7 @@ mod pass;
 mod peers;
 mod progress;
 mod random;
+mod records;
 #[cfg(feature = "peers")]
 mod restart;
 mod run;
@@ -36,7 +39,6 @@ mod script;
 mod server;
 mod store;
 mod summary;
-mod table;
 #[cfg(feature = "peers")]
 mod transactions;
 mod turns;
@@ -62,10 +64,12 @@ enum Command {
     Run(run::RunArgs),
     /// Measure how long a pool takes from being opened to answering
     Open(open::OpenArgs),
+    /// Measure building indexes of sorted pairs, beside inserts one by one
+    Build(bulk::BulkArgs),
     /// Measure the allocator alone, beside malloc and libpmemobj
     Alloc(alloc::AllocArgs),
-    /// Run what the papers plot, for every index, and write one page of plots and tables
-    Figures(figures::FiguresArgs),
+    /// Print what there is to be measured, and on what machine, as JSON for scripts
+    About,
     /// Measure the server beside memcached and Redis, where these are installed
     Server(server::ServerArgs),
     /// Measure the index and its peers in turn, and say which targets it reaches
@@ -88,8 +92,9 @@ pub fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::Run(args) => run::run(args),
         Command::Open(args) => open::run(args),
+        Command::Build(args) => bulk::run(args),
         Command::Alloc(args) => alloc::run(args),
-        Command::Figures(args) => figures::run(args),
+        Command::About => about::run(),
         Command::Server(args) => server::run(args),
         #[cfg(feature = "peers")]
         Command::Compare(args) => compare::run(args),

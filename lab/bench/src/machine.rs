@@ -70,13 +70,6 @@ impl Machine {
     }
 }
 
-impl std::fmt::Display for Machine {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Build { date, commit } = &self.build;
-        write!(f, "{}; wollemi {commit}, {date}", self.hardware())
-    }
-}
-
 /// How much of this process lies on huge pages.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct HugePages {
@@ -258,7 +251,7 @@ mod tests {
         assert_eq!(file_system(Path::new("/no/such/folder/file")), None);
     }
 
-    /// What a machine is called has the program and the day.
+    /// What a machine is called has its processor and caches.
     #[test]
     fn machines_are_named() {
         let machine = Machine {
@@ -267,9 +260,7 @@ mod tests {
             l3_bytes: None,
             ..Machine::detect()
         };
-        let name = machine.to_string();
+        let name = machine.hardware();
         assert!(name.contains(" (threads a core: 2), L2 1024 KiB, "), "{name}");
-        let Build { date, commit } = &machine.build;
-        assert!(name.ends_with(&format!("; wollemi {commit}, {date}")), "{name}");
     }
 }

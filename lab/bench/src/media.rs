@@ -2,12 +2,12 @@
 
 use clap::ValueEnum;
 use pmem::Latency;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
 /// What the timed run's stores pass through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MediaKind {
     /// The machine itself, with every write-back and fence, as persistent memory needs them.

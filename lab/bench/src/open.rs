@@ -13,7 +13,7 @@ use crate::pass;
 use crate::progress::Progress;
 use crate::random::Random;
 use crate::store::{self, Place, Remove};
-use crate::{Error, engine::Engine, engine::Ours, machine::Machine, table};
+use crate::{Error, engine::Engine, engine::Ours, machine::Machine, records};
 use heap::State;
 use pmem::Hardware;
 use serde::Serialize;
@@ -129,18 +129,11 @@ pub fn run(args: &OpenArgs) -> Result<(), Error> {
         let pace = calibrator.since(misses)?;
         for (after, openings, timeline) in [(After::Kill, killed, timeline), (After::Close, closed, None)] {
             let report = Report::new(args, keys, after, &openings, timeline, pace);
-            if args.json {
-                crate::print(&serde_json::to_string(&report)?)?;
-            }
             reports.push(report);
         }
     }
     drop(progress);
-    if args.json {
-        Ok(())
-    } else {
-        crate::print(&render(&reports))
-    }
+    records::print(args.json, &reports)
 }
 
 /// Opens the pool, asks for one key, waits for the recovery, and closes the pool.
@@ -234,44 +227,6 @@ impl Report {
             machine: Machine::detect(),
         }
     }
-}
-
-fn render(reports: &[Report]) -> String {
-    let header = [
-        "index",
-        "keys",
-        "after",
-        "open ms",
-        "first get ms",
-        "at most",
-        "recovered ms",
-        "longest call meanwhile, ms",
-        "pool MiB",
-        "",
-    ];
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
-            vec![
-                report.index.to_owned(),
-                report.keys.to_string(),
-                format!("{:?}", report.after).to_lowercase(),
-                format!("{:.2}", report.open_ms),
-                format!("{:.2}", report.first_get_ms),
-                format!("{:.2}", report.first_get_max_ms),
-                format!("{:.0}", report.recovered_ms),
-                report.timeline.as_ref().map_or("-".into(), longest),
-                (report.pool_bytes >> 20).to_string(),
-                if report.pace.drifted { "DRIFTED" } else { "" }.to_owned(),
-            ]
-        })
-        .collect();
-    format!("{}{}", table::render(&header, &rows), Machine::detect())
-}
-
-fn longest(timeline: &Timeline) -> String {
-    let us = timeline.max_us.iter().max().copied().unwrap_or_default();
-    format!("{:.2}", us as f64 / 1e3)
 }
 
 const FILLED: &str = "filled";

@@ -19,7 +19,7 @@ use crate::progress::Progress;
 use crate::store::{self, Place};
 use crate::summary::Summary;
 use crate::turns::order;
-use crate::{Error, pass, peers, table};
+use crate::{Error, pass, peers, records};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pmem::Hardware;
 use serde::Serialize;
@@ -129,18 +129,12 @@ pub fn run(args: &RestartArgs) -> Result<(), Error> {
                 let Some(report) = Report::new(engine, keys, times, &paces[size]) else {
                     continue;
                 };
-                if args.json {
-                    crate::print(&serde_json::to_string(&report)?)?;
-                }
                 reports.push(report);
             }
         }
     }
     drop(progress);
-    match args.json {
-        true => Ok(()),
-        false => crate::print(&render(&reports)),
-    }
+    records::print(args.json, &reports)
 }
 
 /// The peer of this name that keeps its data.
@@ -187,35 +181,6 @@ fn restart(args: &RestartArgs, engine: &str, keys: usize) -> Result<f64, Error> 
     let ms = start.elapsed().as_secs_f64() * 1e3;
     child.end()?;
     Ok(ms)
-}
-
-fn render(reports: &[Report]) -> String {
-    let rows: Vec<Vec<String>> = reports
-        .iter()
-        .map(|report| {
-            let Summary { median, least, most } = report.first_get_ms;
-            vec![
-                report.engine.to_owned(),
-                report.keys.to_string(),
-                format!("{median:.1}"),
-                format!("{least:.1}-{most:.1}"),
-                match report.pace.iter().filter(|pace| pace.drifted).count() {
-                    0 => String::new(),
-                    rounds => format!("DRIFTED in {rounds}"),
-                },
-                report.setting.to_owned(),
-            ]
-        })
-        .collect();
-    let header = [
-        "engine",
-        "keys",
-        "process start to first get, ms",
-        "spread",
-        "",
-        "setting",
-    ];
-    format!("{}{}", table::render(&header, &rows), Machine::detect())
 }
 
 /// The other process, whatever the engine.

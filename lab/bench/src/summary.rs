@@ -1,9 +1,9 @@
 //! Medians and extremes over rounds.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// The median of the rounds, and how far they spread.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The middle round, or the mean of the two in the middle.
     pub median: f64,

@@ -103,6 +103,11 @@ impl Workload {
         if scans { keys.div_ceil(50) } else { keys }
     }
 
+    /// Whether it reads ranges of keys, which an index without order does not have.
+    pub fn scans_keys(&self) -> bool {
+        self.shares().iter().any(|(_, step)| *step == Step::Scan)
+    }
+
     /// Whether it starts from nothing.
     pub fn fills(&self) -> bool {
         self.mix == Mix::Load

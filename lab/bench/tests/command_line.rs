@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode, Output};
 
 #[cfg(feature = "peers")]
 mod peers;
+mod python;
 
 #[derive(Parser)]
 struct Line {
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
             "open",
             "compare",
             "restart",
-            "figures",
+            "about",
             "alloc",
             "transactions",
         ]
@@ -45,7 +46,8 @@ fn main() -> ExitCode {
     open_recovers_with_several_threads(pool);
     open_refuses_a_file_that_exists(pool);
     alloc_measures_each_allocator();
-    figures_write_a_page_once(&directory.path().join("figures"));
+    figures_are_drawn();
+    figures_are_made_of_command_lines();
     #[cfg(feature = "peers")]
     peers::compare_answers_every_target();
     #[cfg(feature = "peers")]
@@ -185,99 +187,49 @@ fn alloc_measures_each_allocator() {
     }
 }
 
-/// `figures` writes one page that needs nothing else, from runs that are not made again.
-fn figures_write_a_page_once(directory: &Path) {
-    let line = "figures --scale smoke --only wort-7,roart-2,limit --json --out";
-    let figures = objects(line, &[directory]);
-    // WORT's figure 7, ROART's 20 to 22, and the limit.
-    assert_eq!(figures.len(), 5);
-    for figure in &figures {
-        assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
-        for series in figure["panels"][0]["series"].as_array().expect("series") {
-            let values = series["values"].as_array().expect("values");
-            assert!(
-                values
-                    .iter()
-                    .all(|value| value["median"].as_f64().is_some_and(|median| median > 0.0)),
-                "{series}"
-            );
-        }
-    }
-    let page = std::fs::read_to_string(directory.join("index.html")).expect("the page");
-    assert!(page.contains("<svg") && page.contains("WORT Fig. 7") && !page.contains("src="));
-    assert!(page.contains("A miss took") && !page.contains("Not calibrated"));
-    let summary = std::fs::read_to_string(directory.join("summary.md")).expect("the table");
-    assert!(
-        summary.contains("| **WORT Fig. 7") && summary.contains("| inserts, wort: clustered to dense | 1.5 ")
+/// The script of the figures runs this program, and passes its own tests.
+fn figures_are_drawn() {
+    let mut tests = Command::new(python::with_matplotlib());
+    tests.arg(python::FIGURES.to_owned() + "/tests.py");
+    tests.env(
+        "WOLLEMI_BENCH",
+        std::env::current_exe().expect("the path of this test"),
     );
-    let cells = || std::fs::read(directory.join("cells.jsonl")).expect("what was run");
-    let before = cells();
-    assert_eq!(objects(line, &[directory]), figures);
-    assert_eq!(cells(), before);
-    figures_are_held_against_others(directory);
-    figures_show_timelines(directory);
-    #[cfg(feature = "peers")]
-    figures_show_peers(directory);
-    let output = program("figures --scale smoke --only wort-7,roart-99 --out", &[directory]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success() && said.contains("'roart-99'") && said.contains("dptree-13"),
-        "{said}"
-    );
+    python::run(&mut tests);
 }
 
-/// What merges and recovery hold up is shown over time, of both indexes.
-fn figures_show_timelines(directory: &Path) {
-    let figures = objects("figures --scale smoke --only stalls --json --out", &[directory]);
-    let [figure] = &figures[..] else {
-        panic!("{} figures", figures.len())
-    };
-    assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
-    for panel in figure["panels"].as_array().expect("panels") {
-        let timelines = panel["timelines"].as_array().expect("timelines");
-        let names = timelines.iter().map(|timeline| &timeline["name"]);
-        assert!(names.eq(["roart", "dptree"]), "{panel}");
-    }
-}
-
-/// Peers stand beside ours in every panel.
-#[cfg(feature = "peers")]
-fn figures_show_peers(directory: &Path) {
-    let figures = objects(
-        "figures --scale smoke --only peers,restart --json --out",
-        &[directory],
-    );
-    assert_eq!(figures.len(), 2);
-    for figure in &figures {
-        assert_eq!(figure["failed"], Value::Array(Vec::new()), "{figure}");
-        for panel in figure["panels"].as_array().expect("panels") {
-            let series = panel["series"].as_array().expect("series");
-            assert!(series.len() > 3, "{panel}");
-            for series in series {
-                let values = series["values"].as_array().expect("values");
-                assert!(values.iter().all(|value| value["median"].is_f64()), "{series}");
+/// Every run of every scale, on few and on many cores, is a command line of ours.
+fn figures_are_made_of_command_lines() {
+    let program = std::env::current_exe().expect("the path of this test");
+    for (scale, cores) in [("smoke", "1"), ("laptop", "2"), ("paper", "64")] {
+        let output = Command::new("python3")
+            .args([
+                python::FIGURES,
+                "--list",
+                "--scale",
+                scale,
+                "--cores",
+                cores,
+                "--program",
+            ])
+            .arg(&program)
+            .output()
+            .expect("python3");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(
+            text.lines().count() > 100,
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        for line in text.lines() {
+            // As it is run.
+            let words = ["bench"]
+                .into_iter()
+                .chain(line.split_whitespace())
+                .chain(["--json"]);
+            if let Err(error) = Line::try_parse_from(words) {
+                panic!("{line}: {error}");
             }
         }
     }
-}
-
-/// What is held against itself finds each ratio where it was, once there are rounds to state a spread.
-fn figures_are_held_against_others(directory: &Path) {
-    let line = "figures --scale smoke --only wort-7 --rounds 2 --json --out";
-    let objects = objects(line, &[directory, Path::new("--against"), directory]);
-    let against = objects.last().expect("what holding gave");
-    // Three kinds of keys, each index but the first.
-    assert!(
-        against["of"].as_u64().is_some_and(|of| of > 0 && of % 3 == 0),
-        "{against}"
-    );
-    assert_eq!(against["met"], against["of"]);
-    assert_eq!(
-        (&against["unstated"], &against["missing"]),
-        (&0.into(), &0.into())
-    );
-    let kept = std::fs::read_to_string(directory.join("against.json")).expect("what holding gave");
-    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), *against);
-    let output = program(line, &[directory, Path::new("--against"), Path::new("nowhere")]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nowhere/cells.jsonl"));
 }

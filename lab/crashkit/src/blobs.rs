@@ -10,10 +10,10 @@ use crate::choose::Random;
 use crate::coverage::Shape;
 use crate::history::History;
 use crate::on_heap::{audit, check_accounts, heap, recover, shape};
-use crate::{Crash, Depth, Subject, Verdict};
+use crate::{Crash, Depth, Forgiven, Lacks, Subject, Verdict};
 pub use live::Live;
 use live::{KIND, Table, tracers};
-use pmem::{Lacks, Media, PSlot, Pool, Purpose, Tag, persist_scope};
+use pmem::{Media, PSlot, Pool, Purpose, Tag, persist_scope};
 use std::collections::BTreeMap;
 
 /// Slots of the table.
@@ -68,6 +68,32 @@ pub type State = BTreeMap<Place, Held>;
 #[derive(Debug, Default)]
 pub struct Blobs;
 
+/// The heap fences a root's entry before its link, which the tokens cannot show to the maker of the object.
+const FORGIVEN: &[Forgiven] = &[
+    Forgiven {
+        site: "blobs: object under a name",
+        lacks: &[Lacks::Fence],
+        why: "a new object under a name: the heap fences its root entry before the link too, which the tokens cannot show",
+    },
+    Forgiven {
+        site: "blobs: object under a name",
+        lacks: &[Lacks::Order],
+        why: "a new object, and then its name: each must be durable before the link of the root entry, neither before the \
+              other",
+    },
+    Forgiven {
+        site: "blobs: table",
+        lacks: &[Lacks::Fence],
+        why: "a new table: the heap fences its root entry before the link too, which the tokens cannot show",
+    },
+    Forgiven {
+        site: "blobs: table",
+        lacks: &[Lacks::Order],
+        why: "a new table, and then its name: each must be durable before the link of the root entry, neither before the \
+              other",
+    },
+];
+
 impl Blobs {
     /// Whether the heap claims the model `word`: nothing in it relies on the order of the stores to a line.
     pub const CLAIMS_WORD: bool = true;
@@ -83,21 +109,17 @@ impl Subject for Blobs {
         "heap".into()
     }
 
+    fn forgiven(&self) -> &'static [Forgiven] {
+        FORGIVEN
+    }
+
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
         let heap = heap(pool)?;
         recover(&heap, &tracers())?;
         let table = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let table = Table([const { PSlot::null() }; SLOTS]);
+            let table: Table = [const { PSlot::null() }; SLOTS];
             let flushed = heap.draft(table, 0, &batch)?.flush(&batch);
-            heap.media().unmissed(
-                Lacks::Fence,
-                "a new table: the heap fences its root entry before the link too, which the tokens cannot show",
-            );
-            heap.media().unmissed(
-                Lacks::Order,
-                "a new table, and then its name: each must be durable before the link of the root entry, neither before \
-                 the other",
-            );
+            heap.media().site("blobs: table");
             let fenced = batch.fence();
             // SAFETY: the tracer knows a table by its tag.
             unsafe { heap.create_root(ROOT, KIND, flushed.persisted(&fenced), Tag::default()) }

@@ -27,6 +27,8 @@ struct InFlight<S: Subject> {
     thread: u32,
     /// Operations of the same call that happen before it.
     after: Vec<u32>,
+    /// It will be refused, so it does not happen, and what is of the same call does not wait for it.
+    refused: bool,
 }
 
 /// An operation that reads piece by piece.
@@ -116,8 +118,9 @@ impl<S: Subject> Expectation<S> {
         }
     }
 
-    /// A thread begins an operation. What it has in flight already is of the same call.
-    pub(crate) fn invoke(&mut self, subject: &S, id: u32, thread: u32, op: S::Op) {
+    /// A thread begins an operation, which is refused in this run or not. What it has in flight already is of the same
+    /// call.
+    pub(crate) fn invoke(&mut self, subject: &S, id: u32, (thread, refused): (u32, bool), op: S::Op) {
         if subject.reads_piecemeal(&op) {
             self.readings.push(Reading {
                 id,
@@ -125,7 +128,10 @@ impl<S: Subject> Expectation<S> {
                 seen: Vec::new(),
             });
         } else {
-            let own = self.in_flight.iter().filter(|one| one.thread == thread);
+            let own = self
+                .in_flight
+                .iter()
+                .filter(|one| one.thread == thread && !one.refused);
             let before = own.filter(|one| subject.keeps_order(&one.op, &op));
             let after = before.map(|one| one.id).collect();
             self.in_flight.push(InFlight {
@@ -133,6 +139,7 @@ impl<S: Subject> Expectation<S> {
                 op,
                 thread,
                 after,
+                refused,
             });
         }
         // An acknowledgement makes no state possible that was not so before.
@@ -215,7 +222,7 @@ impl<S: Subject> Expectation<S> {
         let mut all: Vec<Configuration<S>> = self.configurations.clone();
         let mut next = 0;
         while next < all.len() {
-            for InFlight { id, op, after, .. } in &self.in_flight {
+            for InFlight { id, op, after, .. } in self.in_flight.iter().filter(|one| !one.refused) {
                 let is_open = |id: &&u32| self.in_flight.iter().any(|one| one.id == **id);
                 let mut before = after.iter().filter(is_open);
                 if all[next].has_happened(*id) || before.any(|&id| !all[next].has_happened(id)) {
@@ -266,6 +273,8 @@ mod tests {
     enum Op {
         /// Give the word of this number this value.
         Put(usize, u8),
+        /// Give it this value if it is zero.
+        Insert(usize, u8),
         /// Read both.
         Read,
     }
@@ -298,12 +307,18 @@ mod tests {
         fn specify(&self, state: &mut [u8; 2], op: &Op) -> Answer {
             match *op {
                 Op::Put(word, value) => state[word] = value,
+                Op::Insert(word, value) if state[word] == 0 => state[word] = value,
+                Op::Insert(..) => {}
                 Op::Read => return Answer::Read(*state),
             }
             Answer::Done
         }
         fn keeps_order(&self, before: &Op, next: &Op) -> bool {
-            matches!((before, next), (Op::Put(one, _), Op::Put(other, _)) if one == other)
+            let word = |op: &Op| match *op {
+                Op::Put(word, _) | Op::Insert(word, _) => Some(word),
+                Op::Read => None,
+            };
+            word(before).is_some() && word(before) == word(next)
         }
         fn is_refusal(&self, answer: &Answer) -> bool {
             *answer == Answer::Full
@@ -337,8 +352,8 @@ mod tests {
     fn writes_of_one_call_keep_their_order() {
         for (threads, expected) in [([0, 0], vec![[2, 0]]), ([0, 1], vec![[1, 0], [2, 0]])] {
             let mut expectation = Expectation::<Words>::from([[0, 0]]);
-            expectation.invoke(&Words, 0, threads[0], Op::Put(0, 1));
-            expectation.invoke(&Words, 1, threads[1], Op::Put(0, 2));
+            expectation.invoke(&Words, 0, (threads[0], false), Op::Put(0, 1));
+            expectation.invoke(&Words, 1, (threads[1], false), Op::Put(0, 2));
             assert_eq!(allowed(&expectation), [[0, 0], [1, 0], [2, 0]]);
             for id in [0, 1] {
                 expectation
@@ -349,12 +364,23 @@ mod tests {
         }
     }
 
+    /// A write that finds the pool full does not hold back the next one of its call, of the same word.
+    #[test]
+    fn what_is_refused_holds_nothing_back() {
+        for (refused, expected) in [(false, vec![[0, 0], [1, 0]]), (true, vec![[0, 0], [2, 0]])] {
+            let mut expectation = Expectation::<Words>::from([[0, 0]]);
+            expectation.invoke(&Words, 0, (0, refused), Op::Insert(0, 1));
+            expectation.invoke(&Words, 1, (0, false), Op::Insert(0, 2));
+            assert_eq!(allowed(&expectation), expected);
+        }
+    }
+
     /// What was refused has not happened.
     #[test]
     fn a_refusal_changes_nothing() {
         let mut expectation = Expectation::<Words>::from([[0, 0]]);
-        expectation.invoke(&Words, 0, 0, Op::Put(0, 1));
-        expectation.invoke(&Words, 1, 1, Op::Put(1, 1));
+        expectation.invoke(&Words, 0, (0, false), Op::Put(0, 1));
+        expectation.invoke(&Words, 1, (1, false), Op::Put(1, 1));
         expectation.acknowledge(&Words, 0, &Answer::Full).expect("it may");
         assert_eq!(allowed(&expectation), [[0, 0], [0, 1]]);
     }
@@ -364,9 +390,9 @@ mod tests {
     fn readings_may_mix_moments() {
         for (read, fits) in [([0, 2], true), ([1, 0], true), ([0, 3], false), ([9, 0], false)] {
             let mut expectation = Expectation::<Words>::from([[0, 0]]);
-            expectation.invoke(&Words, 0, 0, Op::Read);
+            expectation.invoke(&Words, 0, (0, false), Op::Read);
             for (id, word) in [(1, 0), (2, 1)] {
-                expectation.invoke(&Words, id, 1, Op::Put(word, id as u8));
+                expectation.invoke(&Words, id, (1, false), Op::Put(word, id as u8));
                 expectation
                     .acknowledge(&Words, id, &Answer::Done)
                     .expect("it may");
@@ -384,9 +410,9 @@ mod tests {
     #[test]
     fn a_reading_decides_what_has_happened() {
         let mut expectation = Expectation::<Words>::from([[0, 0]]);
-        expectation.invoke(&Words, 0, 0, Op::Put(0, 1));
-        expectation.invoke(&Words, 1, 1, Op::Put(1, 1));
-        expectation.invoke(&Words, 2, 2, Op::Read);
+        expectation.invoke(&Words, 0, (0, false), Op::Put(0, 1));
+        expectation.invoke(&Words, 1, (1, false), Op::Put(1, 1));
+        expectation.invoke(&Words, 2, (2, false), Op::Read);
         expectation
             .acknowledge(&Words, 2, &Answer::Read([1, 0]))
             .expect("it may");

@@ -198,7 +198,7 @@ impl<S: Subject> Explorer<S> {
         let subject = subject.into();
         let memory = Memory::new(settings.memory).map_err(|error| error.to_string())?;
         Ok(Explorer {
-            report: Report::new(subject.name(), settings.model, settings.seed),
+            report: Report::new(&*subject, settings.model, settings.seed),
             subject,
             crash: Crash::new(memory.clone()),
             memory,

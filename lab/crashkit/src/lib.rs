@@ -18,8 +18,9 @@
 //! | `expect`, `dirty` | durable linearizability; dirty reads |
 //! | `subject` | what is tested |
 //! | `history` | the operations that it is tested with |
+//! | `disk` | a disk that remembers every write, and what a power cut or a kill may leave of it |
 //! | `on_heap`, `blobs` | what subjects on a heap share; the heap alone as a subject |
-//! | `mutate` | persists left out |
+//! | `mutate`, `forgiven` | persists left out, and those of them that nothing need miss |
 //! | `coverage` | what the histories have reached |
 //! | `report` | what was explored and found |
 //!
@@ -32,8 +33,10 @@ pub mod blobs;
 mod choose;
 pub mod coverage;
 mod dirty;
+pub mod disk;
 mod expect;
 mod explore;
+pub mod forgiven;
 mod history;
 pub mod log;
 mod media;
@@ -50,13 +53,13 @@ mod torture;
 
 pub use choose::Random;
 pub use explore::{Explorer, Settings, silence_findings};
+pub use forgiven::Forgiven;
 pub use history::History;
 pub use media::Crash;
 pub use meetings::Met;
 pub use model::{Mode, Model};
-pub use mutant::Mutant;
+pub use mutant::{Lacks, Mutant};
 pub use mutate::{Fate, Hunted};
-pub use pmem::Lacks;
 pub use report::{Failure, Missing, Report};
 pub use subject::{Depth, Subject, Verdict};
 pub use torture::{Torture, torture};

@@ -3,7 +3,7 @@
 //! A crash need not be performed. A history runs once, to its end, and every prefix of its log is a crash point whose
 //! legal images follow from the log alone (`model`).
 
-use pmem::Lacks;
+use crate::Lacks;
 use std::panic::Location;
 
 /// A line of source: what asked for a store, a write-back or a fence.
@@ -92,21 +92,19 @@ pub struct Event {
     pub site: Site,
 }
 
-/// Why persists stay that nothing may miss ([`Media::unmissed`](pmem::Media::unmissed)).
+/// What the source calls the persists that follow ([`Media::site`](pmem::Media::site)).
 #[derive(Clone, Debug)]
-pub struct Reason {
+pub struct Named {
+    /// The name.
+    pub name: &'static str,
     /// It was given before the event of this number...
     pub place: usize,
     /// ...by this logical thread...
     pub thread: u32,
     /// ...in the source file of this line.
     pub site: Site,
-    /// Which persists it is about.
-    pub lacks: Lacks,
-    /// Lines of source that had asked for write-backs before, which wait for a fence: it is not about these.
+    /// Lines of source that had asked for write-backs before, which wait for a fence: it is no name of these.
     pub before: Vec<Site>,
-    /// The reason.
-    pub why: &'static str,
 }
 
 /// The log of one run.
@@ -118,8 +116,8 @@ pub struct Log {
     pub joins: Vec<Vec<Site>>,
     /// Steps of larger changes that the structure says it came to, each before the event of this number.
     pub steps: Vec<(usize, &'static str)>,
-    /// Reasons for persists.
-    pub reasons: Vec<Reason>,
+    /// Names of persists.
+    pub named: Vec<Named>,
 }
 
 impl Default for Log {
@@ -128,7 +126,7 @@ impl Default for Log {
             events: Vec::new(),
             joins: vec![Vec::new()],
             steps: Vec::new(),
-            reasons: Vec::new(),
+            named: Vec::new(),
         }
     }
 }
@@ -143,17 +141,15 @@ impl Log {
         std::iter::once(event.site).chain(self.joins[joins].iter().copied())
     }
 
-    /// The persists that a reason is about, each with who asked for it: those of its thread and file up to the next
-    /// fence.
-    pub fn excused<'l>(&'l self, reason: &'l Reason) -> impl Iterator<Item = Site> + 'l {
-        let &Reason {
+    /// The lines of source that asked for the persists of a name: those of its thread and file up to the next fence.
+    pub fn sites_of<'l>(&'l self, named: &'l Named, lacks: Lacks) -> impl Iterator<Item = Site> + 'l {
+        let &Named {
             thread,
-            lacks,
             site: given,
             place,
             ref before,
             ..
-        } = reason;
+        } = named;
         let file = given.file();
         let own = self.events[place..]
             .iter()
@@ -171,7 +167,10 @@ impl Log {
                 Lacks::Fence | Lacks::Order => event.what == What::Fence,
             })
             .flat_map(|event| self.sites(event))
-            .filter(move |site| site.file() == file && !before.contains(site))
+            .filter(move |site| {
+                let earlier = lacks == Lacks::WriteBack && before.contains(site);
+                site.file() == file && !earlier
+            })
     }
 }
 
@@ -181,9 +180,9 @@ mod tests {
     use crate::Crash;
     use pmem::{Media, Memory, PWord, Pool, PoolOptions, Purpose, persist_scope};
 
-    /// A reason is not about a write-back that was asked for before it, though it is carried out by the same fence.
+    /// A name is not that of a write-back that was asked for before it, though it is carried out by the same fence.
     #[test]
-    fn what_was_asked_for_earlier_has_no_reason() {
+    fn what_was_asked_for_earlier_is_not_named() {
         let crash = Crash::new(Memory::new(2 << 20).expect("memory"));
         crash.begin(10_000);
         let options = PoolOptions {
@@ -199,7 +198,7 @@ mod tests {
         crash.record();
         persist_scope(&crash, Purpose::Node, |batch| {
             word(0).store(1, &batch);
-            crash.unmissed(Lacks::WriteBack, "a test");
+            crash.site("second");
             word(1).store(1, &batch);
             let _durable = batch.fence().durable();
         });
@@ -212,7 +211,7 @@ mod tests {
         let [_, after] = stores.map(|event| event.site).collect::<Vec<_>>()[..] else {
             panic!("two stores: {:?}", log.events);
         };
-        let excused: Vec<Site> = log.excused(&log.reasons[0]).collect();
-        assert_eq!(excused, [after]);
+        let named: Vec<Site> = log.sites_of(&log.named[0], Lacks::WriteBack).collect();
+        assert_eq!(named, [after]);
     }
 }

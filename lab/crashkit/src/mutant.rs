@@ -3,9 +3,19 @@
 mod swap;
 
 use crate::log::{Event, Log, Site, What};
-use pmem::Lacks;
 use std::fmt;
 use std::ops::Range;
+
+/// What a mutant lacks of the program, at one of its persists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lacks {
+    /// The write-backs that its line of source asked for, with whoever else asked for the same.
+    WriteBack,
+    /// The fences of its line of source.
+    Fence,
+    /// The order of what its fences end and what the same operation persists next.
+    Order,
+}
 
 /// A program without the persists of one line of source, or with one too late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,14 +5,13 @@
 //! images that the whole program cannot leave are of interest: the mutant's walk follows both models, and looks where
 //! they differ.
 //!
-//! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or stays for a reason that stands
-//! beside it in the source ([`Media::unmissed`](pmem::Media::unmissed)) and goes with it.
+//! A persist that no explored image misses is not needed, or not reached ([`Fate`]), or [forgiven](crate::forgiven): a
+//! table says why it stays.
 
 use crate::explore::{Start, Walk, apart};
 use crate::mutant::Mutant;
 use crate::report::{Persist, persist};
-use crate::{Explorer, Failure, History, Report, Subject};
-use pmem::Lacks;
+use crate::{Explorer, Failure, History, Lacks, Report, Subject};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Instant;
@@ -37,8 +36,7 @@ pub struct Hunted {
     pub lacking: u64,
     /// What became of it.
     pub fate: Fate,
-    /// Why the persist stays, if nothing need miss it: what the source says
-    /// ([`Media::unmissed`](pmem::Media::unmissed)).
+    /// Why the persist stays, if nothing need miss it ([`Forgiven`](crate::Forgiven)).
     pub reason: Option<&'static str>,
 }
 
@@ -130,11 +128,12 @@ impl<S: Subject> Explorer<S> {
         let run = self.record(history, Start::Empty, 0)?;
         self.note_persisted(&run.log);
         self.meet(&mut quarry.all);
-        let excused = |persist| !self.settings().hunt_excused && self.report().reasons.contains_key(persist);
+        let forgiven =
+            |persist| !self.settings().hunt_forgiven && self.report().reasons.contains_key(persist);
         let living = quarry
             .all
             .iter_mut()
-            .filter(|(persist, hunted)| !hunted.is_killed() && !excused(persist));
+            .filter(|(persist, hunted)| !hunted.is_killed() && !forgiven(persist));
         let living: Vec<_> = living
             .map(|(persist, hunted)| (hunted.mutant.lacking(&run.log), *persist, hunted))
             .collect();

@@ -2,12 +2,11 @@
 
 mod diagram;
 
-use crate::History;
 use crate::coverage::Coverage;
 use crate::log::{Log, Site, What};
 use crate::meetings::Met;
 use crate::model::Model;
-use pmem::Lacks;
+use crate::{Forgiven, History, Lacks, Subject, forgiven};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
@@ -216,12 +215,15 @@ pub struct Report {
     pub reasons: BTreeMap<Persist, &'static str>,
     /// What is wrong.
     pub failures: Vec<Failure>,
+    /// Persists of the subject that may be left out.
+    forgiven: &'static [Forgiven],
 }
 
 impl Report {
-    pub(crate) fn new(subject: String, model: Model, seed: u64) -> Report {
+    pub(crate) fn new(subject: &impl Subject, model: Model, seed: u64) -> Report {
         Report {
-            subject,
+            subject: subject.name(),
+            forgiven: subject.forgiven(),
             model,
             seed,
             histories: 0,
@@ -264,9 +266,13 @@ impl Report {
                 self.sites.entry(persist(site, lacks)).or_insert((site, 0)).1 += 1;
             }
         }
-        for reason in &log.reasons {
-            for site in log.excused(reason) {
-                self.reasons.insert(persist(site, reason.lacks), reason.why);
+        for named in &log.named {
+            let rows = forgiven::HEAP.iter().chain(self.forgiven);
+            for row in rows.filter(|row| row.site == named.name) {
+                for &lacks in row.lacks {
+                    let persists = log.sites_of(named, lacks).map(|site| persist(site, lacks));
+                    self.reasons.extend(persists.map(|persist| (persist, row.why)));
+                }
             }
         }
     }

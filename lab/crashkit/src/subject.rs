@@ -1,7 +1,7 @@
 //! What is tested: a persistent structure, its sequential specification, and how to judge what a crash left of it.
 
 use crate::coverage::Shape;
-use crate::{Crash, Random};
+use crate::{Crash, Forgiven, Random};
 use pmem::Pool;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -132,6 +132,11 @@ pub trait Subject: Send + Sync + 'static {
     /// Operations that somebody might do after a crash, for the histories that a second crash interrupts. Who reads what
     /// was `in_flight` may see what is not durable.
     fn follow_up(&self, state: &Self::State, in_flight: &[&Self::Op], random: &mut Random) -> Vec<Self::Op>;
+
+    /// Persists of the structure that a hunt may forgive, beside those of [pools and the heap](crate::forgiven::HEAP).
+    fn forgiven(&self) -> &'static [Forgiven] {
+        &[]
+    }
 
     /// The objects that there are, for what reports say was reached; none by default.
     ///

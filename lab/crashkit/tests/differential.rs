@@ -8,7 +8,7 @@
 #[path = "common/seeded.rs"]
 mod seeded;
 
-use pmem::{Batch, GenerationLock, Locked, Media, Offset, PWord, Persistent, Pool, Purpose, persist_scope};
+use pmem::{Batch, GenerationLock, Locked, Media, Offset, PWord, Pool, Purpose, persist_scope, persistent};
 use seeded::Expected;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,21 +33,17 @@ const KEYS: usize = 16;
 const FULL: usize = 6;
 const PAGE: usize = 8;
 
-#[repr(C, align(64))]
-struct Root {
-    /// `number of the last log that was merged:63 | half`
-    state: PWord,
-    rest: [PWord; 7],
-    lock: GenerationLock,
-    rest_1: [PWord; 7],
-    halves: [[PWord; KEYS]; 2],
-    /// `1 | number of its log:15 | key:8 | value:32`
-    pages: [[PWord; PAGE]; 2],
-}
-
-// SAFETY: words only, without padding.
-unsafe impl Persistent for Root {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    struct Root [size: 128 + 8 * (2 * KEYS + 2 * PAGE), align: 64] {
+        /// `number of the last log that was merged:63 | half`
+        state: PWord,
+        rest: [PWord; 7],
+        lock: GenerationLock,
+        rest_1: [PWord; 7],
+        halves: [[PWord; KEYS]; 2],
+        /// `1 | number of its log:15 | key:8 | value:32`
+        pages: [[PWord; PAGE]; 2],
+    }
 }
 
 const PRESENT: u64 = 1 << 32;

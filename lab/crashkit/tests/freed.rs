@@ -1,7 +1,7 @@
 //! Memory that is freed too early is met within a few histories: by a reader without a guard, and by a crash.
 
 use heap::{Access, Guard, Heap, Trace, Tracers};
-use pmem::{Link, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
+use pmem::{Link, PSlot, PWord, Pool, Purpose, Tag, persist_scope};
 use std::sync::Arc;
 use wollemi_crashkit::{Crash, Explorer, Failure, History, Random, Settings, Subject, Verdict};
 
@@ -20,18 +20,10 @@ const KIND: u32 = u32::from_le_bytes(*b"cell");
 const NAME: &[u8] = b"cells";
 const LEAF: Tag = Tag::new(1);
 
-#[repr(C)]
-struct Table([PSlot; SLOTS]);
-
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Table {}
+type Table = [PSlot; SLOTS];
 
 /// A value, and its complement.
-#[repr(C)]
-struct Leaf([PWord; 4]);
-
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Leaf {}
+type Leaf = [PWord; 4];
 
 /// Two cells, each a slot that leads to a leaf.
 struct Cells(Broken);
@@ -60,7 +52,7 @@ unsafe impl Trace<Crash> for Tracer {
             return Ok(size_of::<Leaf>() as u64);
         }
         let table = heap.at::<Table>(link.offset().expect("a root"))?;
-        children.extend(table.0.iter().map(|slot| slot.load(heap.media())));
+        children.extend(table.iter().map(|slot| slot.load(heap.media())));
         Ok(size_of::<Table>() as u64)
     }
 }
@@ -79,7 +71,7 @@ impl Live {
 
     fn slot(&self, cell: usize) -> Result<&PSlot, heap::Error> {
         let table: &Table = self.access().at(self.table.offset().expect("a root"))?;
-        Ok(&table.0[cell])
+        Ok(&table[cell])
     }
 
     fn retire(&self, link: Link, guard: &Guard) {
@@ -94,7 +86,7 @@ impl Live {
         let guard = (!early).then(heap::pin);
         let (media, slot) = (self.heap.media(), self.slot(cell)?);
         persist_scope(media, Purpose::Node, |batch| {
-            let leaf = Leaf([value, !value, value, !value].map(PWord::new));
+            let leaf = [value, !value, value, !value].map(PWord::new);
             let flushed = self.heap.draft(leaf, 0, &batch)?.flush(&batch);
             let mut persisted = flushed.persisted(&batch.fence());
             loop {
@@ -124,7 +116,7 @@ impl Live {
             return Ok(0);
         };
         let leaf: &Leaf = self.access().at(offset).map_err(|error| error.to_string())?;
-        let [value, complement, ..] = [0, 1, 2, 3].map(|word: usize| leaf.0[word].load(media));
+        let [value, complement, ..] = [0, 1, 2, 3].map(|word: usize| leaf[word].load(media));
         if value == !complement {
             Ok(value)
         } else {
@@ -147,7 +139,7 @@ impl Subject for Cells {
         let heap = Heap::new(pool).map_err(|error| error.to_string())?;
         heap.recover_now(&tracers());
         let table = persist_scope(heap.media(), Purpose::Node, |batch| {
-            let table = Table([const { PSlot::null() }; SLOTS]);
+            let table: Table = [const { PSlot::null() }; SLOTS];
             let flushed = heap.draft(table, 0, &batch)?.flush(&batch);
             let fenced = batch.fence();
             // SAFETY: a table is what the tracer of this kind expects.

@@ -14,6 +14,7 @@
 //! | `api` | which functions each call uses |
 //! | `round` | opening, threads, comparison, end |
 //! | `ledger` | what a process that is killed has acknowledged |
+//! | `openings` | tiny rounds over large maps, each an opening in which all meets recovery |
 //! | `server` | the same of the server, which users ask over its protocols |
 //!
 //! The calls of a thread are a function of the seed and of what its own keys hold. How threads interleave is the
@@ -24,6 +25,7 @@ mod calls;
 mod keys;
 mod ledger;
 mod op;
+mod openings;
 mod random;
 mod round;
 mod server;
@@ -62,6 +64,9 @@ pub struct Settings {
     /// The program whose `serve` is exercised over its protocols, instead of the database in this process. `threads`
     /// are then its users, up to one fewer, and `child` does not matter.
     pub server: Option<PathBuf>,
+    /// Openings of large maps are exercised alone: drops, recovery, pages given back, merges, checks and writes at once.
+    /// `threads` is then how many threads do these; 0: each has its own.
+    pub openings: bool,
 }
 
 /// What was done.
@@ -105,6 +110,9 @@ pub struct Failure {
 pub fn run(settings: &Settings, mut progress: impl FnMut(&Report)) -> Result<Report, Failure> {
     if let Some(program) = &settings.server {
         return server::run(settings, program, progress);
+    }
+    if settings.openings {
+        return openings::run(settings, progress);
     }
     let started = Instant::now();
     let mut report = Report::default();
@@ -195,6 +203,9 @@ fn spec(seed: u64, round: u64, settings: &Settings) -> String {
 ///
 /// What is wrong with an answer, or with the text.
 pub fn be_killed(spec: &str) -> Result<(), String> {
+    if let Some((openings::SPEC, spec)) = spec.split_once(' ') {
+        return openings::be_killed(spec);
+    }
     let mut words = spec.splitn(5, ' ');
     let mut word = || words.next().ok_or_else(|| format!("not a round: '{spec}'"));
     let number = |word: &str| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));

@@ -434,7 +434,11 @@ impl Exercise {
             // What fits into a pool need not fit into another of the same size.
             Err(
                 Error::Heap(HeapError::Full { .. }) | Error::Index(IndexError::Heap(HeapError::Full { .. })),
-            ) if self.max_size.is_some() => std::fs::remove_file(&other).map_err(|error| error.to_string()),
+            ) if self.max_size.is_some() => match std::fs::remove_file(&other) {
+                // It may not even have been made.
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.to_string()),
+                _ => Ok(()),
+            },
             Err(error) => Err(error.to_string()),
             Ok(()) => std::fs::rename(&other, self.path()).map_err(|error| error.to_string()),
         }

@@ -145,7 +145,8 @@ fn main() -> ExitCode {
         set.map_or(default, |text| text.parse().expect("a number"))
     };
     let directory = tempfile::tempdir().expect("a directory for pools");
-    let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());
+    let kinds = IndexKind::ALL.iter().copied();
+    let kinds = kinds.filter(|kind| !kind.is_ablation() && kind.is_ordered());
     let settings = Settings {
         seed: number("WOLLEMI_SEED", 1),
         threads: number("WOLLEMI_THREADS", 0) as usize,
@@ -155,6 +156,7 @@ fn main() -> ExitCode {
         directory: directory.path().to_owned(),
         child: Some(child),
         server: std::env::var_os("WOLLEMI_SERVER").map(Into::into),
+        openings: false,
     };
     let (mut called, mut kills, mut refused) = (BTreeSet::new(), 0, 0);
     // What is seldom may not come in one run.

@@ -43,6 +43,11 @@ pub struct Args {
     /// beside this program, or of the program given
     #[arg(long, value_name = "PROGRAM", num_args = 0..=1, require_equals = true)]
     server: Option<Option<PathBuf>>,
+    /// Exercise openings alone: tiny rounds over maps of thousands of keys, in which maps are dropped, made, recovered,
+    /// given back, merged, checked and written at once. `--threads N`: that many threads do all this; 0: each thing has
+    /// its own
+    #[arg(long, conflicts_with = "server")]
+    openings: bool,
     /// End no round by killing a process
     #[arg(long, conflicts_with = "server")]
     no_kills: bool,
@@ -81,7 +86,7 @@ impl Args {
             "all" => IndexKind::ALL
                 .iter()
                 .copied()
-                .filter(|kind| !kind.is_ablation())
+                .filter(|kind| !kind.is_ablation() && (self.openings || kind.is_ordered()))
                 .collect(),
             name => vec![
                 name.parse()
@@ -103,6 +108,7 @@ impl Args {
             directory,
             child: (!self.no_kills).then_some(child),
             server: self.server.clone().map(|program| program.unwrap_or_else(wollemi)),
+            openings: self.openings,
         };
         let bar = ProgressBar::new(self.budget.as_secs());
         bar.set_style(
@@ -138,10 +144,14 @@ impl Args {
                 } else {
                     let (index, threads, seed) = (&self.index, self.threads, failure.seed);
                     writeln!(out, "{failure}")?;
-                    let server = self.server.as_ref().map_or("", |_| " --server");
+                    let what = match (&self.server, self.openings) {
+                        (Some(_), _) => " --server",
+                        (None, true) => " --openings",
+                        (None, false) => "",
+                    };
                     writeln!(
                         out,
-                        "again: wollemi-lab exercise{server} --index {index} --threads {threads} --seed {seed}"
+                        "again: wollemi-lab exercise{what} --index {index} --threads {threads} --seed {seed}"
                     )?;
                 }
                 out.flush()?;

@@ -1,8 +1,9 @@
 //! `torture`: judges what crashes leave of an index, or of the heap alone.
 //!
 //! What is judged, and how, is `crashkit`'s; here are the budget, and the report
-//! (`report`) and what has a name (`target`).
+//! (`report`) and what has a name (`target`). The log, which has files and no pool, is in `disk`.
 
+mod disk;
 mod report;
 mod target;
 
@@ -33,7 +34,8 @@ const IMAGES: u64 = 2000;
                       is not missed for no known reason."
 )]
 pub struct Args {
-    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, or `all`
+    /// An index (ablations too), `heap` for the heap alone, `kv` for the database with its batches, `log` for the log
+    /// of level disk, or `all`
     #[arg(long, default_value = "all", value_name = "NAME")]
     index: Target,
     /// Operations of a history, beside those that prepare it
@@ -148,13 +150,13 @@ impl Args {
     pub fn run(self) -> Result<Outcome, Failure> {
         let (runs, left_out) = self.runs()?;
         crashkit::silence_findings();
-        let mut found = false;
+        let mut found = self.index.has_log() && matches!(self.torture_log()?, Outcome::Found);
         let mut findings = Vec::new();
         for (target, mode) in runs {
             let finding = match target {
                 Target::Index(kind) => self.torture(target, mode, OfIndex::listed(kind), history::of_map),
                 Target::Database => self.torture(target, mode, Batches, batches::history),
-                Target::Heap | Target::All => self.torture(target, mode, Blobs, blobs::history),
+                Target::Heap | Target::All | Target::Log => self.torture(target, mode, Blobs, blobs::history),
             };
             let finding = finding.map_err(Failure::Torture)?;
             found |= finding.is_bad();
@@ -166,7 +168,9 @@ impl Args {
             findings.push(finding);
         }
         let mut out = output();
-        if self.json {
+        if findings.is_empty() {
+            // The log alone.
+        } else if self.json {
             for one in &left_out {
                 one.write_json(&mut out)?;
             }

@@ -1,16 +1,16 @@
 //! `torture` with few dependencies, so that it is rebuilt in seconds: what `broken/run.py` runs.
 //!
 //! Takes the arguments of `wollemi-lab torture` that choose histories, for one of the indexes without its ablations,
-//! for `heap`, and with the feature `listed` for `kv`. It does not shrink what it finds. Its last line says after how
-//! many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
+//! for `heap`, for `log`, and with the feature `listed` for `kv`. It does not shrink what it finds. Its last line says
+//! after how many histories and states it ended. Exit code 0 if nothing was found, 1 if something was.
 
 use crashkit::blobs::{self, Blobs};
 use crashkit::{Crash, Explorer, History, Mode, Model, Settings, Subject};
 use index::{Index, OnHeap};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use wollemi_torture::history;
 use wollemi_torture::map::OfIndex;
+use wollemi_torture::{history, log};
 
 /// Longer than what shares a line with the root's link.
 const ROOT: &[u8] = &[b'r'; 100];
@@ -144,13 +144,36 @@ fn run(args: &Args) -> Result<bool, String> {
         ),
         "roart" => args.run(of::<roart::Roart<Crash, roart::Full>>("roart"), history::of_map),
         "part" => args.run(of::<recipe::part::Part<Crash>>("part"), history::of_map),
+        "clht" => args.run(of::<recipe::clht::Clht<Crash>>("clht"), history::of_map),
+        "hot" => args.run(of::<recipe::hot::Hot<Crash>>("hot"), history::of_map),
         "masstree" => args.run(of::<recipe::Masstree<Crash>>("masstree"), history::of_map),
         "wort" => args.run(of::<wort::wort::Wort<Crash>>("wort"), history::of_map),
         "woart" => args.run(of::<wort::woart::Woart<Crash>>("woart"), history::of_map),
         "art-cow" => args.run(of::<wort::art_cow::ArtCow<Crash>>("art-cow"), history::of_map),
         "dptree" => args.run(of::<dptree::DpTree<Crash>>("dptree"), history::of_map),
+        "log" => Ok(run_log(args)),
         name => Err(format!("nothing here is called {name}")),
     }
+}
+
+/// The log of level `disk`.
+fn run_log(args: &Args) -> bool {
+    let bounds = log::Bounds {
+        seed: args.history.unwrap_or(args.seed),
+        histories: args.history.map_or(args.histories, |_| 1),
+        states: args.states,
+        budget: args.budget,
+        ..log::Bounds::default()
+    };
+    let tortured = log::torture(&bounds);
+    match &tortured {
+        Ok(report) => println!(
+            "{report}\n{} histories, {} states",
+            report.histories, report.states
+        ),
+        Err(failure) => println!("{failure}\n1 histories, 1 states"),
+    }
+    tortured.is_err()
 }
 
 fn main() -> ExitCode {

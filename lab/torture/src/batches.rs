@@ -4,7 +4,7 @@
 mod draw;
 mod live;
 
-use crashkit::{Crash, Depth, Random, Subject, Verdict};
+use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 pub use draw::history;
 use draw::{entries, op, place};
 pub use live::Live;
@@ -131,6 +131,10 @@ impl Subject for Batches {
         "kv".into()
     }
 
+    fn forgiven(&self) -> &'static [Forgiven] {
+        crate::forgiven::TABLE
+    }
+
     fn create(&self, pool: Pool<Crash>) -> Result<Live, String> {
         Live::create(pool)
     }
@@ -170,9 +174,16 @@ impl Subject for Batches {
     }
 
     fn apply_together(&self, live: &Live, ops: &[&Op]) -> Result<Vec<Answer>, String> {
-        // Where there is no room, some of it is done: then each by itself.
+        // Where there is no room, some of it is done: then each by itself, up to the first that is refused, as `load` does.
         if live.is_tight() {
-            return ops.iter().map(|op| self.apply(live, op)).collect();
+            let mut refused = false;
+            let each = ops.iter().map(|op| match refused {
+                true => Ok(Answer::Full),
+                false => self
+                    .apply(live, op)
+                    .inspect(|answer| refused = *answer == Answer::Full),
+            });
+            return each.collect();
         }
         live.load(ops).map_err(|error| error.to_string())
     }

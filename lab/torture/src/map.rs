@@ -2,9 +2,10 @@
 //!
 //! Its operations and their sequential specification are in `op`, scans in `scan`; `together` writes several keys at
 //! once. What a judge reads and writes is in `judge`, what a thorough one does beside that in `fill`; `listed` has the
-//! indexes of the list.
+//! indexes of the list, and `in_order` what stands for the scans of those without order.
 
 mod fill;
+mod in_order;
 mod judge;
 #[cfg(feature = "listed")]
 mod listed;
@@ -14,8 +15,9 @@ mod together;
 
 use crashkit::coverage::Shape;
 use crashkit::on_heap::{NameObject, audit, check_accounts, heap, may_be_full, recover, shape};
-use crashkit::{Crash, Depth, Random, Subject, Verdict};
+use crashkit::{Crash, Depth, Forgiven, Random, Subject, Verdict};
 use heap::{Heap, Tracers};
+use in_order::in_order;
 use index::Index;
 use judge::{read_all, write_a_little};
 pub use op::{Answer, Op};
@@ -81,8 +83,8 @@ impl OfIndex {
     ) -> OfIndex {
         OfIndex {
             name: name.into(),
-            create: Box::new(create),
-            open: Box::new(open),
+            create: Box::new(move |heap| create(heap).map(in_order)),
+            open: Box::new(move |heap| Ok(open(heap)?.map(in_order))),
             tracers,
             name_object: None,
         }
@@ -106,6 +108,10 @@ impl Subject for OfIndex {
 
     fn name(&self) -> String {
         self.name.clone()
+    }
+
+    fn forgiven(&self) -> &'static [Forgiven] {
+        crate::forgiven::TABLE
     }
 
     fn create(&self, pool: Pool<Crash>) -> Result<LiveIndex, String> {

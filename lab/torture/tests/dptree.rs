@@ -125,12 +125,12 @@ fn merges_beside_writers_survive_crashes() {
     assert!(missing.is_empty(), "{missing:?} of {:#?}", report.coverage.steps);
 }
 
-/// Each persist that such histories come to is needed, or the source says why it stays.
+/// Each persist that such histories come to is needed, or a table says why it stays.
 #[test]
 fn persists_are_needed() {
     let settings = Settings {
         deep_share: 0,
-        hunt_excused: false,
+        hunt_forgiven: false,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(subject(), settings).expect("memory");

@@ -75,7 +75,7 @@ fn writes_of_several_keys_survive_crashes() {
 fn persists_of_groups_are_needed() {
     let settings = Settings {
         deep_share: 0,
-        hunt_excused: false,
+        hunt_forgiven: false,
         ..Settings::default()
     };
     let mut explorer = Explorer::new(OfIndex::listed(IndexKind::Roart), settings).expect("memory");

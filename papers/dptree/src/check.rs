@@ -7,9 +7,9 @@ use crate::buffer::Buffer;
 use crate::key::Entry;
 use crate::log::lock_patiently;
 use crate::merge::expected;
-use crate::record::RecordRef;
 use crate::tree::Shared;
 use heap::Error;
+use index::codec::{self, RecordRef};
 use index::{Direction, Faults};
 use pmem::{Link, Media, Offset};
 use std::ops::{Bound, ControlFlow};
@@ -73,7 +73,7 @@ impl<M: Media> Shared<M> {
         if !record.is_whole(&self.heap) {
             report(faults, place, "key and value do not match their checksum");
         }
-        if crate::key::prefix(record.key) != entry.prefix {
+        if codec::prefix(record.key) != entry.prefix {
             report(faults, place, "the prefix beside a link is not its record's");
         }
         if record.key.len() > index::MAX_KEY || record.value.len() > index::MAX_VALUE {

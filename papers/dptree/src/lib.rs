@@ -28,19 +28,21 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `root`, `key`, `record` | the persistent root; keys and entries; pairs that do not stand in place |
+//! | `root`, `key` | the persistent root; entries. Keys, and pairs that do not stand in place, are `index::codec` |
 //! | `log` | partitions, pages, replay, pages that serve again |
 //! | `buffer` | the tree in DRAM, its filter, its log |
 //! | `base` | leaves, and the radix tree above them |
 //! | `merge` | planning, writing, commit, collection |
 //! | `tree`, `gate`, `worker` | front, middle and base together; writers against changes of the three; who merges |
 //! | `read`, `write`, `scan` | the operations |
+//! | `bulk` | building a tree of sorted pairs |
 //! | `trace`, `check`, `stats` | what is alive; what is wrong; what goes on |
 //!
 //! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why this differs.
 
 mod base;
 mod buffer;
+mod bulk;
 mod check;
 mod gate;
 mod key;
@@ -48,7 +50,6 @@ mod log;
 mod merge;
 mod options;
 mod read;
-mod record;
 mod root;
 mod scan;
 mod stats;
@@ -61,7 +62,7 @@ use heap::{Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, Merges, OnHeap, Still, Value, Visit};
 use key::Key;
 pub use options::{Choice, Defaults, Fingerprints, Linear, Options, Probing, Threshold};
-use pmem::{Batch, Erased, Fault, Flushed, Hardware, Lacks, Link, Media, Tag};
+use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
 use root::{Root, tag};
 pub use stats::{Phase, Stats};
 use std::marker::PhantomData;
@@ -215,11 +216,7 @@ fn draft_root<'e, 'h, M: Media>(
     batch: &Batch<'e, '_, M>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error> {
     let draft = heap.draft(Root::new(options), 0, batch)?;
-    heap.media().unmissed(
-        Lacks::WriteBack,
-        "a new root: its first line is persisted again by the opening that follows; the others are zeros, which \
-         matters where the chunk has held something before",
-    );
+    heap.media().site("dptree: root");
     Ok((draft.flush(batch).erased(), tag::ROOT))
 }
 

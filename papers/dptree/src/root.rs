@@ -20,7 +20,7 @@
 
 use crate::Options;
 use heap::{Access, Error};
-use pmem::{Fault, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, Tag, persist_scope};
+use pmem::{Fault, Link, Media, PSlot, PWord, Purpose, Tag, persist_scope, persistent};
 
 /// The most partitions of a log.
 pub(crate) const MAX_PARTITIONS: usize = 64;
@@ -37,22 +37,16 @@ pub(crate) mod tag {
     pub(crate) const RECORD: Tag = Tag::new(4 << 1);
 }
 
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub(crate) struct Root {
-    pub(crate) state: PWord,
-    shape: PWord,
-    unused: [PWord; 6],
-    pub(crate) heads: [PSlot; 2],
-    more_unused: [PWord; 6],
-    logs: [[PSlot; MAX_PARTITIONS]; 2],
-}
-
-const _: () = assert!(size_of::<Root>() == 128 + 2 * 8 * MAX_PARTITIONS);
-
-// SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
-unsafe impl Persistent for Root {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    #[derive(Debug)]
+    pub(crate) struct Root [size: 128 + 2 * 8 * MAX_PARTITIONS, align: 64] {
+        pub(crate) state: PWord,
+        shape: PWord,
+        unused: [PWord; 6],
+        pub(crate) heads: [PSlot; 2],
+        more_unused: [PWord; 6],
+        logs: [[PSlot; MAX_PARTITIONS]; 2],
+    }
 }
 
 /// What the root's first word says.
@@ -141,12 +135,7 @@ impl Root {
         let partitions = self.shape(media)?.partitions;
         persist_scope(media, Purpose::Log, |batch| {
             self.state.persist_seen(&batch);
-            media.unmissed(
-                Lacks::WriteBack,
-                "the links of the logs as a killed process has left them: those that it has emptied must be null before the \
-                 pages of that log serve again, for which the process's epochs must end. That is a matter of all its \
-                 threads' guards and not of the operations of a history",
-            );
+            media.site("dptree: logs as found");
             for log in &self.logs {
                 log[..partitions]
                     .iter()

@@ -9,7 +9,7 @@ use crate::buffer::Cursor;
 use crate::key::Entry;
 use crate::tree::{Shared, Trees};
 use heap::{Error, Guard, keep};
-use index::{Direction, Visit};
+use index::{Direction, Visit, codec};
 use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
@@ -199,17 +199,20 @@ impl<M: Media> Shared<M> {
             if direction == Direction::Reverse {
                 ahead.reverse();
             }
-            let passed = self.count_before(&leaf, &ahead, from, direction)?;
+            let Some(passed) = self.count_before(&leaf, version, &ahead, from, direction)? else {
+                continue;
+            };
             let step = &ahead[passed..ahead.len().min(passed + size)];
-            let mut entries: Vec<Entry> = step.iter().map(|&slot| leaf.entry(slot.into(), media)).collect();
+            let entries = step
+                .iter()
+                .map(|&slot| leaf.live_entry(version, slot.into(), media));
+            let Some(entries) = entries.collect::<Option<Vec<Entry>>>() else {
+                continue;
+            };
             let end = match entries.last() {
                 Some(last) if passed + size < ahead.len() => Bound::Included(last.key_bytes(heap)?),
                 _ => end.map(<[u8]>::to_vec),
             };
-            // Removed in place meanwhile, a slot may serve again already.
-            let live = leaf.bitmap(version, media);
-            let mut slots = step.iter();
-            entries.retain(|_| slots.next().is_some_and(|&slot| has(&live, slot.into())));
             leaf.settle(heap, version, step);
             let next = match direction {
                 Direction::Forward => Some(i + 1),
@@ -224,23 +227,26 @@ impl<M: Media> Shared<M> {
         }
     }
 
-    /// How many of the slots, in the scan's order, come before `from`.
+    /// How many of the slots, in the scan's order, come before `from`; `None` if one of them does not count any more.
     fn count_before(
         &self,
         leaf: &crate::base::leaf::LeafRef<'_>,
+        version: usize,
         slots: &[u8],
         from: Bound<&[u8]>,
         direction: Direction,
-    ) -> Result<usize, Error> {
+    ) -> Result<Option<usize>, Error> {
         let (key, included) = match from {
-            Bound::Unbounded => return Ok(0),
+            Bound::Unbounded => return Ok(Some(0)),
             Bound::Included(key) => (crate::key::Key::new(key), true),
             Bound::Excluded(key) => (crate::key::Key::new(key), false),
         };
         let (mut low, mut high) = (0, slots.len());
         while low < high {
             let middle = (low + high) / 2;
-            let entry = leaf.entry(slots[middle].into(), self.heap.media());
+            let Some(entry) = leaf.live_entry(version, slots[middle].into(), self.heap.media()) else {
+                return Ok(None);
+            };
             // The order of the bound and the entry, as the scan goes.
             let order = in_direction(key.compare(&self.heap, entry.prefix, entry.link)?, direction);
             if order == Ordering::Greater || (order == Ordering::Equal && !included) {
@@ -249,7 +255,7 @@ impl<M: Media> Shared<M> {
                 high = middle;
             }
         }
-        Ok(low)
+        Ok(Some(low))
     }
 
     /// Visits entries. Keys that stand in place are copied, since a later merge may use their slots.
@@ -272,7 +278,7 @@ impl<M: Media> Shared<M> {
                 copies = rest;
                 key
             } else {
-                crate::record::RecordRef::at(&self.heap, entry.link)?.key
+                codec::RecordRef::at(&self.heap, entry.link)?.key
             };
             if visit(key, entry.value(&self.heap)?).is_break() {
                 return Ok(ControlFlow::Break(()));

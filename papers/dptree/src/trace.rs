@@ -8,9 +8,9 @@
 use crate::base::leaf::LeafRef;
 use crate::base::slots::{has, slots_of};
 use crate::log::page::{self, PageHead};
-use crate::record::RecordRef;
 use crate::root::{Root, tag};
 use heap::{Access, Error, Trace};
+use index::codec::RecordRef;
 use pmem::{Fault, Link, Media};
 
 /// The tracer of DPTrees.

@@ -9,10 +9,10 @@
 
 use crate::base::Found;
 use crate::key::{Entry, Key, in_place};
-use crate::record;
 use crate::root::tag;
 use crate::tree::{Shared, Trees};
 use heap::{Error, Guard};
+use index::codec::{self, PairWords};
 use index::{Action, Edit};
 use pmem::{Link, Media, Purpose, persist_scope};
 
@@ -64,7 +64,8 @@ impl<M: Media> Shared<M> {
                 Ok(action)
             }
             Err(error) => {
-                record::retire(heap, guard, entry.link)?;
+                // SAFETY: the log has not taken it, so nothing leads to it.
+                unsafe { codec::retire(heap, guard, entry.link) }?;
                 Err(error)
             }
         }
@@ -105,14 +106,16 @@ impl<M: Media> Shared<M> {
         let link = match word {
             Some(_) => Link::NULL,
             None => persist_scope(self.heap.media(), Purpose::Node, |batch| {
-                let flushed = record::draft(&self.heap, key.bytes, new.unwrap_or_default(), &batch)?;
+                let flushed = codec::draft(&self.heap, key.bytes, new.unwrap_or_default(), &batch)?;
                 Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::RECORD))
             })?,
         };
         Ok(Entry {
-            prefix: key.prefix,
-            link,
-            word: word.unwrap_or_default(),
+            pair: PairWords {
+                prefix: key.prefix,
+                link,
+                word: word.unwrap_or_default(),
+            },
             removed,
         })
     }

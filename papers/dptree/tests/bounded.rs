@@ -2,16 +2,10 @@
 
 use heap::{Access, Error, Heap, State, Trace, footprint};
 use index::Index;
-use pmem::{Hardware, Link, PWord, Persistent, Pool, PoolOptions, Purpose, Tag, persist_scope};
+use pmem::{Hardware, Link, PWord, Pool, PoolOptions, Purpose, Tag, persist_scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use wollemi_dptree::{DpTree, Options, tracer};
-
-#[repr(C)]
-struct Word(PWord);
-
-// SAFETY: one word.
-unsafe impl Persistent for Word {}
 
 /// A tracer that does not end before it is told to.
 struct Slow(Arc<AtomicBool>);
@@ -26,7 +20,7 @@ unsafe impl Trace<Hardware> for Slow {
         while !self.0.load(SeqCst) {
             std::thread::yield_now();
         }
-        Ok(footprint::<Word>(0).expect("small") as u64)
+        Ok(footprint::<PWord>(0).expect("small") as u64)
     }
 }
 
@@ -52,7 +46,7 @@ fn writers_wait_for_the_trace() {
         let heap = Heap::new(pool).expect("a heap");
         drop(DpTree::create_with(&heap, b"test", options).expect("an index"));
         persist_scope(heap.media(), Purpose::Node, |batch| {
-            let word = heap.draft(Word(PWord::new(7)), 0, &batch).expect("room");
+            let word = heap.draft(PWord::new(7), 0, &batch).expect("room");
             let word = word.flush(&batch);
             let word = word.persisted(&batch.fence());
             // SAFETY: the slow tracer knows words.

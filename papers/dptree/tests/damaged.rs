@@ -4,8 +4,8 @@
 //! Images are made from a closed pool in memory, by a seed that is printed. `DAMAGE_SEED` replays one, and
 //! `DAMAGE_IMAGES` makes more of them.
 
-use heap::{Heap, State};
-use index::conformance::{Random, folder};
+use heap::Heap;
+use index::conformance::{Random, clear, finds_damage, folder};
 use index::{Direction, Index};
 use pmem::{Hardware, Offset, PWord, Pool, PoolOptions};
 use std::collections::BTreeMap;
@@ -67,18 +67,6 @@ fn original() -> (Vec<u8>, BTreeMap<Vec<u8>, Vec<u8>>) {
     (std::fs::read(path).expect("read"), model)
 }
 
-/// An error says something, in one line.
-fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(error) => {
-            let text = error.to_string();
-            assert!(text.len() > 10 && !text.contains('\n'), "not clear: {text:?}");
-            None
-        }
-    }
-}
-
 /// Opens an image; `None`, with a clear error, if it is refused.
 fn open(path: &Path) -> Option<DpTree> {
     let pool = clear(Pool::open(path, &pool_options(), Hardware::detect()))?;
@@ -119,20 +107,6 @@ fn exercise(index: &DpTree, keys: &[&[u8]], random: &mut Random) {
         };
     }
     clear(index.settle());
-}
-
-/// Checks everything; `true` if there is something wrong.
-fn finds_damage(index: &DpTree) -> bool {
-    let mut found = clear(index.check()).is_none_or(|faults| !faults.found.is_empty());
-    let state = index.heap().wait_recovered();
-    if let State::Failed(why) = &state {
-        assert!(!why.contains("panicked"), "{why}");
-    }
-    if state == State::Done {
-        let audit = clear(index.heap().audit(&vec![tracer()], 1));
-        found |= audit.is_none_or(|audit| !audit.is_clean());
-    }
-    found || state != State::Done
 }
 
 #[test]

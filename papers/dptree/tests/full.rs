@@ -4,14 +4,8 @@
 use heap::Heap;
 use index::Index;
 use index::conformance::settled;
-use pmem::{Hardware, PWord, Persistent, Pool, PoolOptions, Purpose, persist_scope};
+use pmem::{Hardware, PWord, Pool, PoolOptions, Purpose, persist_scope};
 use wollemi_dptree::{DpTree, Options, tracer};
-
-#[repr(C)]
-struct Filler(PWord);
-
-// SAFETY: one word.
-unsafe impl Persistent for Filler {}
 
 fn options() -> Options {
     Options {
@@ -91,7 +85,7 @@ fn a_merge_without_memory_changes_nothing() {
     persist_scope(heap.media(), Purpose::Node, |batch| {
         let mut fillers = Vec::new();
         for tail in [30_000, 5000, 1400] {
-            while let Ok(draft) = heap.draft(Filler(PWord::new(0)), tail, &batch) {
+            while let Ok(draft) = heap.draft(PWord::new(0), tail, &batch) {
                 fillers.push(draft);
             }
         }

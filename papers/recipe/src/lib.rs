@@ -1,13 +1,17 @@
-//! P-ART and P-Masstree, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The other three
-//! (P-CLHT, P-HOT, P-BwTree) do not exist here yet.
+//! P-ART, P-CLHT, P-HOT and P-Masstree, of the five indexes that RECIPE converts for persistent memory (SOSP 2019). The
+//! fifth, P-BwTree, does not exist here yet.
 //!
 //! RECIPE takes a concurrent index in DRAM whose reads tolerate what a writer leaves half done, and makes it
 //! crash-consistent: each store that others can see is made durable before the next, and where a write takes
 //! several such stores, whoever comes upon a write that a crash has interrupted finishes it. `docs/papers.md`
-//! maps the paper's sections to these files, and `docs/deviations.md` says where and why this differs.
+//! maps the paper's sections to these files, `docs/recipe.md` shows what was added to each store of the index in DRAM, and `docs/deviations.md` says where and why this differs.
 
+pub mod clht;
+pub mod hot;
 pub mod masstree;
 pub mod part;
 
+pub use clht::Clht;
+pub use hot::Hot;
 pub use masstree::Masstree;
 pub use part::Part;

@@ -1,8 +1,10 @@
 //! P-ART and P-Masstree keep the contract of all indexes, on memory in a file, with restarts and crashes between operations.
 
-use wollemi_recipe::{Masstree, Part};
+use wollemi_recipe::{Clht, Hot, Masstree, Part};
 
 index::conformance_on_heap! {
     part: Part,
+    clht: Clht,
+    hot: Hot,
     masstree: Masstree,
 }

@@ -8,26 +8,20 @@
 //!    it.
 //! I2 The root object stays where it is as long as the tree lives.
 
-use art::damaged;
+use art::{Children, damaged};
 use heap::{Access, Error, Heap};
 use pmem::{
-    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Persistent, Tag,
+    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Tag, persistent,
 };
 
-/// What a root of the heap leads to.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Root {
-    lock: GenerationLock,
-    /// What all keys hang from: null, a leaf, or a node.
-    pub(crate) top: PSlot,
-}
-
-const _: () = assert!(size_of::<Root>() == 16);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Root {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// What a root of the heap leads to.
+    #[derive(Debug)]
+    pub struct Root [size: 16] {
+        lock: GenerationLock,
+        /// What all keys hang from: null, a leaf, or a node.
+        pub(crate) top: PSlot,
+    }
 }
 
 /// The tag of a link to a root object: no link in a slot has it.
@@ -39,12 +33,17 @@ impl art::Root for Root {
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
         batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         let root = Root {
             lock: GenerationLock::new(heap.generation()),
             top: PSlot::null(),
         };
-        Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), TAG))
+        let mut draft = heap.draft(root, 0, batch)?;
+        if let Some(top) = children.ends.take() {
+            top.attach(&mut draft, |root| &mut root.top, 0);
+        }
+        Ok((draft.flush(batch).erased(), TAG))
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@
 //! replaced node's slots stay as they were.
 #![allow(dead_code, reason = "each test uses its part of it")]
 
-use pmem::{Draft, Link, LinkAndPersist, Media, PSlot, PWord, Persistent, Pool, Purpose, Tag, persist_scope};
+use pmem::{Draft, Link, LinkAndPersist, Media, PSlot, PWord, Pool, Purpose, Tag, persist_scope, persistent};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use wollemi_heap::{Access, Error, Guard, Heap, Trace, Tracers, footprint, pin};
@@ -29,21 +29,16 @@ const NODE: Tag = Tag::new(2);
 const LEAF: Tag = Tag::new(0);
 const LONGEST: u64 = 1 << 20;
 
-#[repr(C)]
-pub struct Node {
-    slots: [PSlot; 16],
-}
+persistent! {
+    pub struct Node [size: 128] {
+        slots: [PSlot; 16],
+    }
 
-#[repr(C)]
-pub struct Leaf {
-    key: PWord,
-    len: PWord,
+    pub struct Leaf [size: 16] {
+        key: PWord,
+        len: PWord,
+    }
 }
-
-// SAFETY: words only, without padding; any bits are valid.
-unsafe impl Persistent for Node {}
-// SAFETY: as above.
-unsafe impl Persistent for Leaf {}
 
 impl Node {
     fn empty() -> Node {
@@ -70,9 +65,11 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 8
     }
+
     pub fn below(&mut self, n: u64) -> u64 {
         self.next() % n
     }
+
     /// Lengths of tails: mostly short, some of several pages.
     pub fn len(&mut self) -> usize {
         (match self.below(100) {

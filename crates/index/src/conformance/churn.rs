@@ -2,7 +2,7 @@
 
 use super::crew::{Working, crew, decode, encode};
 use super::{Brief, Family, Plan, Reopen, Subject, assert_emptied, done, keys};
-use crate::{Direction, Index, Range, Value};
+use crate::{Direction, Index, Order, Range, Value};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
@@ -81,6 +81,7 @@ fn scan(
     direction: Direction,
     slow: bool,
 ) {
+    let order = index.order();
     let guard = heap::pin();
     let mut seen: Vec<(Vec<u8>, u64)> = Vec::new();
     let visit = &mut |key: &[u8], value: Value<'_>| {
@@ -90,11 +91,17 @@ fn scan(
         seen.push((key.to_vec(), decode(&value)));
         ControlFlow::Continue(())
     };
-    done(index.scan(lower, upper, direction, &guard, visit), "scan");
+    done(
+        super::visit(index, (lower, upper), direction, &guard, visit),
+        "scan",
+    );
     if direction == Direction::Reverse {
         seen.reverse();
     }
-    if let Some(at) = seen.windows(2).position(|pair| pair[0].0 >= pair[1].0) {
+    if let Some(at) = seen
+        .windows(2)
+        .position(|pair| order.compare(&pair[0].0, &pair[1].0).is_ge())
+    {
         let around: Vec<_> = seen[at.saturating_sub(3)..]
             .iter()
             .take(8)
@@ -102,15 +109,7 @@ fn scan(
             .collect();
         panic!("{direction:?} scan between {lower:?} and {upper:?} out of order: {around:x?}");
     }
-    let within = |key: &[u8]| {
-        (match lower {
-            Bound::Included(low) => low <= key,
-            _ => true,
-        }) && (match upper {
-            Bound::Excluded(high) => key < high,
-            _ => true,
-        })
-    };
+    let within = |key: &[u8]| order.contains((lower, upper), key);
     if let Some((key, _)) = seen.iter().find(|(key, _)| !within(key)) {
         panic!(
             "{direction:?} scan between {lower:?} and {upper:?} visits {:?}",
@@ -118,7 +117,9 @@ fn scan(
         );
     }
     let mut seen = seen.iter().filter(|(_, id)| id & UNSTABLE == 0);
-    for (key, id) in stable.iter().filter(|(key, _)| within(key)) {
+    let mut stable: Vec<_> = stable.iter().filter(|(key, _)| within(key)).collect();
+    stable.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    for (key, id) in stable {
         let next = seen.next();
         assert!(
             next.is_some_and(|(seen, value)| seen == key && value % UNSTABLE == *id),
@@ -149,7 +150,10 @@ pub fn borrowed_values_stay<S: Subject>(plan: &Plan) {
                     let value = done(index.get(&keys[random.below(keys.len())], &guard), "get");
                     held.extend(value.map(|value| (None, value, value.to_vec())));
                 }
-                let low = Bound::Included(&random.pick(&keys)[..]);
+                let low = match index.order() {
+                    Order::Keys => Bound::Included(&random.pick(&keys)[..]),
+                    Order::Ranks(_) => Bound::Unbounded,
+                };
                 for entry in Range::new(index, low, Bound::Unbounded, &guard).take(60) {
                     let (key, value) = done(entry, "range");
                     held.push((Some((key, key.to_vec())), value, value.to_vec()));

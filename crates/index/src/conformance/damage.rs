@@ -19,7 +19,7 @@ use std::time::Duration;
 const HEADER: usize = 4096;
 
 /// Objects of every kind: nodes of all sizes, leaves in place and long, deep and skipping prefixes.
-fn entries() -> Entries {
+pub fn every_kind_of_object() -> Entries {
     let mut model = Entries::new();
     for (first, children) in [(b'a', 3), (b'b', 12), (b'c', 40), (b'd', 66)] {
         for i in 0..66u8 {
@@ -60,7 +60,7 @@ struct Original {
 impl Original {
     fn new<I: OnHeap<Media = Hardware>>() -> Original {
         let store = Store::<I>::create();
-        let model = entries();
+        let model = every_kind_of_object();
         for (key, value) in &model {
             store.put(&mut Entries::new(), key, value);
         }
@@ -157,7 +157,7 @@ impl Watchdog {
 }
 
 /// An error says something, in one line.
-fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
+pub fn clear<T>(result: Result<T, impl std::fmt::Display>) -> Option<T> {
     match result {
         Ok(value) => Some(value),
         Err(error) => {
@@ -191,9 +191,13 @@ fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
             let (one, other) = (*random.pick(&keys), *random.pick(&keys));
             let between = (Bound::Excluded(one.min(other)), Bound::Included(one.max(other)));
             for (lower, upper) in [(Bound::Unbounded, Bound::Unbounded), between] {
-                clear(index.scan(lower, upper, direction, &guard, &mut |_, _| {
-                    ControlFlow::Continue(())
-                }));
+                clear(super::visit(
+                    index,
+                    (lower, upper),
+                    direction,
+                    &guard,
+                    &mut |_, _| ControlFlow::Continue(()),
+                ));
             }
         }
         let all = || index.range(Bound::Unbounded, Bound::Unbounded, &guard);
@@ -214,7 +218,7 @@ fn exercise<I: OnHeap>(index: &I, model: &Entries, random: &mut Random) {
 }
 
 /// Checks everything; `true` if there is something wrong.
-fn finds_damage<I: OnHeap>(index: &I) -> bool {
+pub fn finds_damage<I: OnHeap>(index: &I) -> bool {
     let mut found = clear(crate::Index::check(index)).is_none_or(|faults| !faults.found.is_empty());
     let state = index.heap().wait_recovered();
     if let State::Failed(why) = &state {

@@ -31,9 +31,13 @@
 //! `CONFORMANCE_SEED` replays it (for threads: the same operations, not the same interleaving), and
 //! `CONFORMANCE_SCALE` makes the work larger or smaller than 1.
 //!
+//! What is about the order of keys is asked of ordered indexes alone. Of the others the same is asked about their own
+//! order, in which they are walked, and that they refuse ranges of keys.
+//!
 //! The properties are functions that panic where the index breaks the contract. The suite is itself tested on
 //! indexes that are broken on purpose (`tests/doubles`). Crashes in the middle of an operation are not made here.
 
+mod bulk;
 mod churn;
 mod costs;
 mod crew;
@@ -54,9 +58,13 @@ mod store;
 mod together;
 mod waiting;
 
+pub use bulk::{
+    a_build_that_fails_leaves_nothing_behind, a_build_without_memory_leaves_nothing_behind,
+    an_index_is_built_of_nothing, an_index_is_built_of_sorted_pairs,
+};
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
 pub use costs::{Cost, Costs};
-pub use damage::{checks_find_damage, damaged_pools_are_survived};
+pub use damage::{checks_find_damage, clear, damaged_pools_are_survived, every_kind_of_object, finds_damage};
 pub use full::{
     a_write_waits_for_the_room_that_recovery_makes, an_empty_index_is_sound,
     inserts_without_memory_leave_nothing_behind,
@@ -82,8 +90,9 @@ pub use restarts::{
 pub use store::{Entries, Store, folder, options};
 pub use waiting::{PATIENCE, settled, wait_until};
 
-use crate::Index;
+use crate::{Direction, Error, Guard, Index, Order, Visit};
 use keys::Family;
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 /// How a subject is closed before it is opened again.
@@ -160,12 +169,45 @@ macro_rules! conformance_on_heap {
                 a_long_life_with_restarts damaged_pools_are_survived checks_find_damage an_empty_index_is_sound
                 inserts_without_memory_leave_nothing_behind a_write_waits_for_the_room_that_recovery_makes
             );
+            $crate::conformance_of_builds!(built: $index);
         }
     )+};
     (@tests $index:ty: $($property:ident)+) => {$(
         #[test]
         fn $property() {
             $crate::conformance::$property::<$index>();
+        }
+    )+};
+}
+
+/// Visits what lies between two bounds in the index's order: by a scan where it has that of keys, else by a walk.
+fn visit<'g>(
+    index: &'g dyn Index,
+    (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+    guard: &'g Guard,
+    each: &mut Visit<'_, 'g>,
+) -> Result<(), Error> {
+    match index.order() {
+        Order::Keys => index.scan(lower, upper, direction, guard, each),
+        Order::Ranks(_) => index.walk(lower, upper, direction, guard, each),
+    }
+}
+
+/// Everything.
+const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+
+/// Makes a module of tests for each `name: Index`, an index that can be [built](crate::Bulk) of sorted pairs.
+#[macro_export]
+macro_rules! conformance_of_builds {
+    ($($name:ident: $index:ty),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            $crate::conformance_on_heap!(@tests $index:
+                an_index_is_built_of_sorted_pairs an_index_is_built_of_nothing
+                a_build_that_fails_leaves_nothing_behind a_build_without_memory_leaves_nothing_behind
+            );
         }
     )+};
 }
@@ -198,7 +240,7 @@ fn assert_sound(index: &dyn Index, keys: usize) {
 
 /// What an operation returned that must not fail.
 #[track_caller]
-fn done<T>(result: Result<T, crate::Error>, what: &str) -> T {
+fn done<T>(result: Result<T, Error>, what: &str) -> T {
     match result {
         Ok(value) => value,
         Err(error) => panic!("{what}: {error}"),

@@ -1,7 +1,7 @@
 //! A `BTreeMap` beside the index: every operation is done on both, and both must answer alike.
 
-use super::{Brief, Random, assert_sound, done};
-use crate::{Action, Direction, Edit, Edits, Error, Index, Range, Value};
+use super::{ALL, Brief, Random, assert_sound, done};
+use crate::{Action, Direction, Edit, Edits, Error, Index, Order, Range, Value};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -220,27 +220,32 @@ impl Oracle {
         }
     }
 
-    fn between(&self, (lower, upper): Bounds<'_>) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
-        let crossing = match (lower, upper) {
-            (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-                low > high || (low == high && (lower, upper) != (Bound::Included(low), Bound::Included(high)))
+    /// What lies between two bounds, in the index's order.
+    fn between(&self, order: Order, (lower, upper): Bounds<'_>) -> Vec<(&[u8], &[u8])> {
+        if !order.has_between(lower, upper) {
+            return Vec::new();
+        }
+        match order {
+            Order::Keys => self
+                .map
+                .range::<[u8], _>((lower, upper))
+                .map(|(k, v)| (&k[..], &v[..]))
+                .collect(),
+            Order::Ranks(_) => {
+                let all = self.map.iter().map(|(k, v)| (&k[..], &v[..]));
+                let mut some: Vec<_> = all
+                    .filter(|(key, _)| order.contains((lower, upper), key))
+                    .collect();
+                some.sort_by(|(a, _), (b, _)| order.compare(a, b));
+                some
             }
-            _ => false,
-        };
-        let bounds = if crossing {
-            (Bound::Included(&[][..]), Bound::Excluded(&[][..]))
-        } else {
-            (lower, upper)
-        };
-        self.map
-            .range::<[u8], _>(bounds)
-            .map(|(key, value)| (&key[..], &value[..]))
+        }
     }
 
     /// Scans, and breaks off after `limit` keys.
     fn scan(&self, index: &dyn Index, bounds: Bounds<'_>, direction: Direction, limit: usize) {
         let guard = heap::pin();
-        let mut forward = self.between(bounds);
+        let mut forward = self.between(index.order(), bounds).into_iter();
         let mut left = limit;
         let visit = &mut |key: &[u8], value: Value<'_>| {
             assert!(left > 0, "the scan goes on after the visitor has broken it off");
@@ -256,7 +261,7 @@ impl Oracle {
                 ControlFlow::Continue(())
             }
         };
-        done(index.scan(bounds.0, bounds.1, direction, &guard, visit), "scan");
+        done(super::visit(index, bounds, direction, &guard, visit), "scan");
         let missed = match direction {
             Direction::Forward => forward.next(),
             Direction::Reverse => forward.next_back(),
@@ -303,18 +308,25 @@ impl Oracle {
         self.scan(index, bounds, Direction::Reverse, limit);
         let guard = heap::pin();
         let limit = random.below(1000) + 1;
-        self.iterate(
-            Range::new(index, bounds.0, bounds.1, &guard),
-            self.between(bounds),
-            limit,
-            random,
-        );
+        let order = index.order();
+        let bounds = if order.is_by_keys() { bounds } else { ALL };
+        let range = Range::new(index, bounds.0, bounds.1, &guard);
+        self.iterate(range, self.between(order, bounds).into_iter(), limit, random);
         let prefix = &low[..low.len() - random.below(low.len().min(4) + 1)];
-        let with_prefix = self.between((Bound::Included(prefix), Bound::Unbounded));
+        let mut range = Range::with_prefix(index, prefix, &guard);
+        if !order.is_by_keys() {
+            assert!(matches!(range.next(), Some(Err(Error::Unordered))) && range.next().is_none());
+            let scan = index.scan(ALL.0, ALL.1, Direction::Forward, &guard, &mut |_, _| {
+                ControlFlow::Break(())
+            });
+            assert!(matches!(scan, Err(Error::Unordered)));
+            return;
+        }
+        let from_prefix = self.between(order, (Bound::Included(prefix), Bound::Unbounded));
+        let with_prefix = from_prefix.into_iter();
         let with_prefix: Vec<_> = with_prefix
             .take_while(|(key, _)| key.starts_with(prefix))
             .collect();
-        let range = Range::with_prefix(index, prefix, &guard);
         self.iterate(range, with_prefix.into_iter(), usize::MAX, random);
     }
 
@@ -364,19 +376,22 @@ impl Oracle {
     /// Removes every key from within a scan, as it comes by.
     pub(super) fn empty_by_scan(&mut self, index: &dyn Index, direction: Direction) {
         let guard = heap::pin();
+        let left = self.between(index.order(), ALL).into_iter();
+        let left: Vec<_> = left.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let mut left = left.into_iter();
         let visit = &mut |key: &[u8], value: Value<'_>| {
             let expected = match direction {
-                Direction::Forward => self.map.first_key_value(),
-                Direction::Reverse => self.map.last_key_value(),
+                Direction::Forward => left.next(),
+                Direction::Reverse => left.next_back(),
             };
-            assert_entry((key, value), expected.map(|(key, value)| (&key[..], &value[..])));
+            assert_entry(
+                (key, value),
+                expected.as_ref().map(|(key, value)| (&key[..], &value[..])),
+            );
             self.remove(index, key);
             ControlFlow::Continue(())
         };
-        done(
-            index.scan(Bound::Unbounded, Bound::Unbounded, direction, &guard, visit),
-            "scan",
-        );
+        done(super::visit(index, ALL, direction, &guard, visit), "scan");
         assert!(
             self.map.is_empty(),
             "a scan that removes what it visits has left {} keys",
@@ -386,9 +401,8 @@ impl Oracle {
 
     /// The whole of the index, from both ends and by its own check.
     pub(super) fn compare(&self, index: &dyn Index) {
-        let everything = (Bound::Unbounded, Bound::Unbounded);
-        self.scan(index, everything, Direction::Forward, usize::MAX);
-        self.scan(index, everything, Direction::Reverse, usize::MAX);
+        self.scan(index, ALL, Direction::Forward, usize::MAX);
+        self.scan(index, ALL, Direction::Reverse, usize::MAX);
         for key in self.map.keys() {
             self.get(index, key);
         }

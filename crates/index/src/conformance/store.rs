@@ -68,10 +68,15 @@ impl<I: OnHeap<Media = Hardware>> Store<I> {
 impl<I: OnHeap> Store<I> {
     /// An empty index.
     pub fn create_on(media: I::Media) -> Self {
+        Store::make_on(media, |heap| I::create(heap, ROOT).expect("an index"))
+    }
+
+    /// The index that `make` makes, under the name of [`ROOT`].
+    pub(super) fn make_on(media: I::Media, make: impl FnOnce(&Heap<I::Media>) -> I) -> Self {
         let folder = folder();
         let pool = Pool::create(folder.path().join("pool"), &options(), media).expect("a pool");
         let heap = Heap::new(pool).expect("a heap");
-        let index = I::create(&heap, ROOT).expect("an index");
+        let index = make(&heap);
         Store { index, folder }
     }
 
@@ -133,9 +138,12 @@ impl<I: OnHeap> Store<I> {
                 let found = self.index.get(key, &guard).expect("no error");
                 assert_eq!(found.as_deref(), Some(&value[..]), "get {}", key.escape_ascii());
             }
+            let mut entries: Vec<_> = model.iter().collect();
+            entries.sort_by(|(a, _), (b, _)| I::ORDER.compare(a, b));
+            let entries = || entries.iter().copied();
             let all = || self.index.range(Bound::Unbounded, Bound::Unbounded, &guard);
-            assert_same(all(), model.iter(), "a forward scan");
-            assert_same(all().rev(), model.iter().rev(), "a reverse scan");
+            assert_same(all(), entries(), "a walk");
+            assert_same(all().rev(), entries().rev(), "a walk backward");
         }
         let faults = self.index.check().expect("no error");
         assert_eq!(faults.found, [""; 0]);

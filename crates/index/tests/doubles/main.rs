@@ -4,6 +4,7 @@ extern crate wollemi_index as index;
 
 mod answers;
 mod races;
+mod unordered;
 
 use answers::*;
 use index::conformance::{self, PATIENCE, Plan, Reopen, Subject};
@@ -163,6 +164,7 @@ caught! {
 struct Flawless;
 impl Flaw for Flawless {}
 index::conformance!(flawless: Double<Flawless>; scale = 0.5);
+index::conformance!(without_order: unordered::Unordered; scale = 0.1);
 
 /// What the key holds, read apart from what follows.
 fn peek(model: &Model, key: &[u8]) -> Option<Vec<u8>> {

@@ -146,7 +146,7 @@ fn plain_loads_are_announced() {
     let place = toy.pool.directory().0;
     toy.at::<PWord>(place);
     assert_eq!(told.names(), [""; 0]);
-    toy.at::<crate::toy::Node>(place);
+    toy.at::<[u64; 8]>(place);
     // SAFETY: nothing was drafted yet.
     unsafe { toy.pool.bytes(place, 3) }.expect("backed");
     assert_eq!(told.names(), ["touched", "touched"]);

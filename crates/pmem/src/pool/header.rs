@@ -29,7 +29,7 @@
 
 use super::checked::{CheckedWord, unseal};
 use super::{ErrorKind, LastShutdown, Level};
-use crate::{Lacks, Media, PWord, Persistent, Purpose, persist_scope, platform};
+use crate::{Media, PWord, Persistent, Purpose, persist_scope, platform};
 
 /// The bytes that the header takes.
 pub(super) const HEADER: usize = 4096;
@@ -179,21 +179,11 @@ impl Header {
     /// Persists the state of an opening, and with it where the pages end: a process that was killed may have stored
     /// that and not made it durable, and what is in those pages soon depends on it.
     pub(super) fn set_opened<M: Media>(&self, state: State, media: &M) {
-        media.unmissed(
-            Lacks::Fence,
-            "an opening, as its write-backs: whatever is fenced next makes up for it, but for what was stored before that",
-        );
+        media.site("pool: opening");
         persist_scope(media, Purpose::Alloc, |batch| {
-            media.unmissed(
-                Lacks::WriteBack,
-                "an opening: the end of the pages, which is durable already unless a process was killed amid growing; and \
-                 then nothing is lost but where the new page holds something before the next growth persists it",
-            );
+            media.site("pool: end of pages at an opening");
             self.allocated.persist_seen(&batch);
-            media.unmissed(
-                Lacks::WriteBack,
-                "an opening: the generation, which locks and marks will carry; the heap has none of those",
-            );
+            media.site("pool: generation at an opening");
             self.state.store(state.to_word(), &batch);
             let _durable = batch.fence().durable();
         });
@@ -201,12 +191,7 @@ impl Header {
 
     /// Persists the state.
     pub(super) fn set_state<M: Media>(&self, state: State, media: &M) {
-        media.unmissed(
-            Lacks::WriteBack,
-            "the mark of a clean close: without it the next opening counts a crash that was none. No data rests on it, \
-             and no operation tells of it",
-        );
-        media.unmissed(Lacks::Fence, "the mark of a clean close, as its write-back");
+        media.site("pool: clean close");
         persist_scope(media, Purpose::Alloc, |batch| {
             self.state.store(state.to_word(), &batch);
             let _durable = batch.fence().durable();

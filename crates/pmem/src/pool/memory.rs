@@ -1,4 +1,4 @@
-//! Memory that outlives the pools in it: for tests that open a pool again and again without a file.
+//! Memory that outlives the pools in it: a pool can be opened again and again without a file.
 //!
 //! I1 One pool at a time is open in a memory.
 //! I2 All of it is backed from the start, so that opening a pool costs no system call.

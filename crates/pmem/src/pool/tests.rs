@@ -142,10 +142,11 @@ fn growth_stops_at_the_limit() {
 /// No offset and no length whatever leads outside the pool or to a misaligned object.
 #[test]
 fn links_stay_inside() {
-    #[repr(C, align(64))]
-    struct Line([PWord; 8]);
-    // SAFETY: words only, no padding.
-    unsafe impl Persistent for Line {}
+    crate::persistent! {
+        struct Line [size: 64, align: 64] {
+            words: [PWord; 8],
+        }
+    }
 
     let pool = anonymous();
     let len = pool.len();

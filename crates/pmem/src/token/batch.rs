@@ -28,10 +28,9 @@ use std::marker::PhantomData;
 /// # let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect())?;
 /// # let heap = Heap(pool, AtomicU64::new(4096));
 /// # let media = heap.0.media();
-/// #[repr(C)]
-/// struct Leaf { key: PWord, next: PSlot }
-/// // SAFETY: words only, no padding.
-/// unsafe impl Persistent for Leaf {}
+/// persistent! {
+///     struct Leaf [size: 16] { key: PWord, next: PSlot }
+/// }
 ///
 /// let root = PSlot::null();
 /// let _durable: Durable = persist_scope(media, Purpose::Node, |batch| {

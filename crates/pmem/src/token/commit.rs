@@ -1,7 +1,7 @@
 //! Commit words: words other than links whose one store makes a change of a node happen.
 //!
-//! Some nodes say in one word which of their slots count: WOART's partial keys and slot array, its bitmap, its child
-//! index (WORT §3.5). Such a node takes a child in two steps. The link is [placed](PSlot::place) into a slot that does
+//! Some nodes say in one word which of their slots count: a slot array, a bitmap, a child index
+//! (WORT §3.5). Such a node takes a child in two steps. The link is [placed](PSlot::place) into a slot that does
 //! not count, in the batch of the object that it leads to; when that is fenced, the word is stored that makes the slot
 //! count, and made durable.
 //!

@@ -78,6 +78,8 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
     /// If the chunk is smaller than the object: the allocator is asked for the object's own size.
     #[inline]
     pub fn new<M: Media>(chunk: Chunk<'h>, object: T, batch: &Batch<'e, '_, M>) -> Draft<'e, 'h, T> {
+        // Has the compiler check a struct with parameters (`persistent!`).
+        let _checked = const { T::WORDS_ONLY };
         assert!(chunk.len >= size_of::<T>() && chunk.start.cast::<T>().is_aligned());
         batch.media().drafting(chunk.start.as_ptr(), chunk.len);
         // SAFETY: the chunk is ours alone, aligned and large enough for a `T` (checked above).
@@ -133,6 +135,19 @@ impl<'e, 'h, T: Persistent> Draft<'e, 'h, T> {
         tag: Tag,
     ) {
         *slot(self).0.get_mut() = child.chunk.release().get() | tag.get();
+    }
+
+    /// Like [`link`](Draft::link), for a slot that is the eight bytes at `at` of the tail.
+    #[inline]
+    pub fn link_in_tail(&mut self, at: usize, link: Link) {
+        self.tail_mut()[at..at + size_of::<PSlot>()].copy_from_slice(&link.bits().to_ne_bytes());
+    }
+
+    /// Like [`adopt`](Draft::adopt), for a slot that is the eight bytes at `at` of the tail.
+    #[inline]
+    pub fn adopt_in_tail<C: Persistent>(&mut self, at: usize, child: Flushed<'e, 'h, C>, tag: Tag) {
+        self.link_in_tail(at, Link::NULL.with_offset(child.chunk.offset).with_tag(tag));
+        let _ = child.chunk.release();
     }
 
     /// Ends the writing: the object's lines join the batch.
@@ -246,6 +261,12 @@ impl<T: Persistent> Persisted<'_, T> {
     #[inline]
     pub fn offset(&self) -> Offset {
         self.chunk.offset
+    }
+
+    /// A link to the object, for looking at what hangs from it before it is published.
+    #[inline]
+    pub fn link(&self, tag: Tag) -> Link {
+        Link::NULL.with_offset(self.chunk.offset).with_tag(tag)
     }
 
     /// A link to the object, which is the caller's from now on: it stores the link in a

@@ -67,8 +67,8 @@ unsafe impl Publication for Contended {
     }
 }
 
-/// A plain store into a slot that nobody looks at until another word makes it count (a counter, a child index): RECIPE's
-/// append-only nodes.
+/// A plain store into a slot that nobody looks at until another word makes it count (a counter, a child
+/// index), as in append-only nodes.
 ///
 /// Where that word is in the slot's line and stored afterwards, its own persist serves both, since the stores to a line
 /// become durable in their order; the slot is then not committed by itself.

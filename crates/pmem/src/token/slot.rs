@@ -7,7 +7,7 @@
 //!    The publisher takes the mark away; a mark that a crash left, the first who holds the lock on the slot after it.
 
 use super::{Batch, Brand, Contended, Durable, Fenced, Persisted, Publication};
-use crate::{Lacks, Link, Media, Persistent, Purpose, Tag};
+use crate::{Link, Media, Persistent, Purpose, Tag};
 use std::marker::PhantomData;
 
 /// A persistent word that holds a link and by which objects become reachable.
@@ -67,11 +67,7 @@ impl PSlot {
     #[cold]
     #[inline(never)]
     fn persist<M: Media>(&self, media: &M) {
-        media.unmissed(
-            Lacks::Fence,
-            "a link under way that somebody meets: who persists more before it answers, as DPTree does when it has found its \
-             root, fences again; others do not",
-        );
+        media.site("link: met under way");
         media.write_back((&raw const self.0).cast(), Purpose::Node);
         media.fence(Purpose::Node);
     }

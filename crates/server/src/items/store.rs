@@ -220,7 +220,7 @@ impl Store {
 
 fn is_empty(index: &dyn Index, guard: &Guard) -> Result<bool, index::Error> {
     let mut empty = true;
-    index.scan(
+    index.walk(
         Bound::Unbounded,
         Bound::Unbounded,
         Direction::Forward,

@@ -11,7 +11,8 @@ use index::{Batch, Direction, ReadAhead};
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
-/// A double-ended iterator over a map's entries in key order, which owns what it yields.
+/// A double-ended iterator over a map's entries in key order (in a hash table's, in an order of its own), which owns what it
+/// yields.
 ///
 /// Each key that is present all the while is yielded once and none twice; the whole is not one moment's view. An
 /// error ends the iteration after it has been yielded once.
@@ -22,7 +23,7 @@ pub struct Iter {
 
 impl Iter {
     pub(crate) fn new(index: Arc<dyn MapIndex>, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Iter {
-        let ahead = ReadAhead::new(lower, upper);
+        let ahead = ReadAhead::new(index.order(), lower, upper);
         Iter { index, ahead }
     }
 
@@ -37,7 +38,7 @@ impl Iter {
             } = batch;
             let (mut bytes, mut full) = (0, false);
             let guard = heap::pin();
-            index.scan(lower, upper, direction, &guard, &mut |key, value| {
+            index.walk(lower, upper, direction, &guard, &mut |key, value| {
                 bytes += key.len() + value.len();
                 entries.push_back((key.to_vec(), value.to_vec()));
                 full = entries.len() >= limit || bytes >= BATCH_BYTES;

@@ -2,15 +2,16 @@
 //! (transactions).
 
 use crate::entry::{BATCH_BYTES, Entry};
-use index::{Direction, Index};
+use index::{Direction, Index, Order};
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 
 /// Two bounds.
 pub(crate) type Bounds<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
-/// Some entries of an index, in the order of the scan.
+/// Some entries of an index, in its order, as seen from one end.
 pub(crate) struct Read {
+    order: Order,
     pub entries: Vec<Entry>,
     /// Whether there may be more.
     full: bool,
@@ -26,7 +27,7 @@ impl Read {
     ) -> Result<Read, index::Error> {
         let (mut entries, mut bytes, mut full) = (Vec::new(), 0, false);
         let guard = heap::pin();
-        index.scan(lower, upper, direction, &guard, &mut |key, value| {
+        index.walk(lower, upper, direction, &guard, &mut |key, value| {
             bytes += key.len() + value.len();
             entries.push((key.to_vec(), value.to_vec()));
             full = entries.len() >= limit || bytes >= BATCH_BYTES;
@@ -36,7 +37,11 @@ impl Read {
                 ControlFlow::Continue(())
             }
         })?;
-        Ok(Read { entries, full })
+        Ok(Read {
+            order: index.order(),
+            entries,
+            full,
+        })
     }
 
     /// How far the index was read, if not to the end.
@@ -63,7 +68,7 @@ impl Read {
             (Some(key), Direction::Forward) => (lower, Bound::Included(key)),
             (Some(key), Direction::Reverse) => (Bound::Included(key), upper),
         };
-        if ordered(covered) {
+        if self.order.has_between(covered.0, covered.1) {
             return Ok(covered);
         }
         let what = "a key out of order";
@@ -71,39 +76,21 @@ impl Read {
     }
 }
 
-/// Puts what was found, with what is laid over it in its place, in the order of the scan.
+/// Puts what was found, with what is laid over it in its place, in the order of the index, as seen from one end.
 pub(crate) fn merge<V: AsRef<[u8]>>(
     found: Vec<Entry>,
     over: Vec<(Vec<u8>, Option<V>)>,
+    order: Order,
     direction: Direction,
     entries: &mut VecDeque<Entry>,
 ) {
     let mut found = found.into_iter().peekable();
     for (key, value) in over {
-        while let Some(entry) = found.next_if(|(other, _)| comes_first(other, &key, direction)) {
+        while let Some(entry) = found.next_if(|(other, _)| order.comes_first(other, &key, direction)) {
             entries.push_back(entry);
         }
         found.next_if(|(other, _)| *other == key);
         entries.extend(value.map(|bytes| (key, bytes.as_ref().to_vec())));
     }
     entries.extend(found);
-}
-
-/// Whether a scan comes to `key` before `other`.
-pub(crate) fn comes_first(key: &[u8], other: &[u8], direction: Direction) -> bool {
-    match direction {
-        Direction::Forward => key < other,
-        Direction::Reverse => key > other,
-    }
-}
-
-/// Whether anything can lie between the bounds; `BTreeMap::range` panics on bounds that cross.
-pub(crate) fn ordered(bounds: Bounds<'_>) -> bool {
-    match bounds {
-        (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
-        (Bound::Included(low), Bound::Included(high)) => low <= high,
-        (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
-            low < high
-        }
-    }
 }

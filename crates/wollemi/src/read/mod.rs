@@ -2,6 +2,7 @@
 //!
 //! | module     | what it holds                                              |
 //! |------------|------------------------------------------------------------|
+//! | `map`      | reads of a map by its handle                                |
 //! | `reader`   | reads that borrow from the pool                             |
 //! | `iter`     | iterators that own what they yield                          |
 //! | `ends`     | the first and the last entry                                |
@@ -11,6 +12,7 @@
 
 pub mod ends;
 pub mod iter;
+mod map;
 pub mod merge;
 pub mod reader;
 pub mod snapshot;

@@ -49,12 +49,13 @@ impl<'m> Reader<'m> {
         Ok(values)
     }
 
-    /// All entries in key order.
+    /// All entries in key order; where the index has [no order](crate::IndexKind::is_ordered), in one of its own.
     pub fn iter(&self) -> Range<'_> {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range.
+    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index has
+    /// [no order](crate::IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> Range<'_> {
         let (lower, upper) = keys.bounds();
         Range(index::Range::new(self.index, lower, upper, &self.guard))
@@ -69,7 +70,8 @@ impl<'m> Reader<'m> {
         ))
     }
 
-    /// Calls `visit` for each entry in key order until it breaks: the fastest way through many entries.
+    /// Calls `visit` for each entry between two bounds in key order until it breaks: the fastest way through many entries.
+    /// As for [`range`](Reader::range), all entries are no range.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -90,9 +92,10 @@ impl<'m> Reader<'m> {
         mut visit: impl FnMut(&'r [u8], Value<'r>) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let (lower, upper) = keys.bounds();
+        self.index.order().take_range(lower, upper)?;
         Ok(self
             .index
-            .scan(lower, upper, Direction::Forward, &self.guard, &mut visit)?)
+            .walk(lower, upper, Direction::Forward, &self.guard, &mut visit)?)
     }
 
     /// Lets go of what was read so far and pins anew: for a reader that is kept over many requests.

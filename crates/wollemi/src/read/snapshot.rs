@@ -57,8 +57,30 @@ impl Drop for Moment {
     }
 }
 
+impl<M: Media> Db<M> {
+    /// All maps as they are now, to be read while others write.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] where an [unfinished](Error::Unfinished) batch has stopped all writing.
+    pub fn snapshot(&self) -> Result<Snapshot<M>, Error> {
+        self.snapshot_within(u64::MAX)
+    }
+
+    /// As [`snapshot`](Db::snapshot), of a snapshot that takes at most `most` bytes of memory for what is changed while
+    /// it lives ([`Snapshot::memory`]). When it would need more, writers go on, and who reads it is told
+    /// [`Error::SnapshotOutgrown`].
+    ///
+    /// # Errors
+    ///
+    /// As [`snapshot`](Db::snapshot).
+    pub fn snapshot_within(&self, most: u64) -> Result<Snapshot<M>, Error> {
+        Snapshot::new(self.clone(), most)
+    }
+}
+
 impl<M: Media> Snapshot<M> {
-    pub(crate) fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
+    fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
         let _closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;
@@ -89,6 +111,7 @@ impl<M: Media> Snapshot<M> {
         }
         Ok(View {
             map: map.clone(),
+            made_since: self.maps.iter().all(|info| info.name != map.name()),
             moment: self.moment.clone(),
         })
     }
@@ -121,6 +144,8 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
+    /// Whether there was no such map: it is empty then, though nobody notes what it held before it was built.
+    made_since: bool,
     moment: Arc<Moment>,
 }
 
@@ -140,11 +165,12 @@ impl View {
         let key = key.as_ref();
         // In this order: see `befores`.
         let now = self.map.get(key)?;
-        let noted = self.moment.kept.of(self.map.name(), key);
+        let place = self.map.index.order().place(key);
+        let noted = self.moment.kept.of(self.map.name(), &place);
         self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
-            None => now,
+            None => now.filter(|_| !self.made_since),
         })
     }
 
@@ -153,17 +179,18 @@ impl View {
         Ok(self.get(key)?.is_some())
     }
 
-    /// All entries in key order.
+    /// All entries, in key order, or in that of an index [without one](IndexKind::is_ordered).
     pub fn iter(&self) -> ViewIter {
         self.range(..)
     }
 
-    /// The entries between two bounds. Bounds that cross are an empty range.
+    /// The entries between two bounds. Bounds that cross are an empty range. The first one is an error where the index has
+    /// [no order](IndexKind::is_ordered).
     pub fn range(&self, keys: impl KeyRange) -> ViewIter {
         let (lower, upper) = keys.bounds();
         ViewIter {
             view: self.clone(),
-            ahead: ReadAhead::new(lower, upper),
+            ahead: ReadAhead::new(self.map.index.order(), lower, upper),
             outgrown: false,
         }
     }
@@ -182,26 +209,34 @@ impl View {
             limit,
             entries,
         } = batch;
+        if self.made_since {
+            return Ok(false);
+        }
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+        let order = self.map.index.order();
         loop {
             let bounds = (
                 lower.as_ref().map(Vec::as_slice),
                 upper.as_ref().map(Vec::as_slice),
             );
-            if !merge::ordered(bounds) {
+            if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
             let mut read = Read::some(&*self.map.index, bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
-            let (notes, more) = self.moment.kept.some(self.map.name(), covered, direction);
+            let places = (
+                covered.0.map(|key| order.place(key)),
+                covered.1.map(|key| order.place(key)),
+            );
+            let (notes, more) = self.moment.kept.some(self.map.name(), places, direction);
             let mut reached = read.reached();
             if let Some((last, _)) = notes.last().filter(|_| more) {
                 // What lies behind the last of these notes is read again, with the notes there.
                 let found = &mut read.entries;
-                found.truncate(found.partition_point(|(key, _)| !merge::comes_first(last, key, direction)));
+                found.truncate(found.partition_point(|(key, _)| !order.comes_first(last, key, direction)));
                 reached = Some(last.clone());
             }
-            merge::merge(read.entries, notes, direction, entries);
+            merge::merge(read.entries, notes, order, direction, entries);
             match (reached, direction) {
                 (None, _) => return Ok(false),
                 (Some(_), _) if !entries.is_empty() => return Ok(true),

@@ -26,7 +26,7 @@ pub struct Swept {
 }
 
 impl Map {
-    /// Shows the entries from `lower` on, at most `limit`, which is not zero.
+    /// Shows the entries from `lower` on in the order of the map's index, at most `limit`, which is not zero.
     ///
     /// ```
     /// use std::ops::Bound;
@@ -52,7 +52,7 @@ impl Map {
     ) -> Result<Walked, index::Error> {
         let mut walked = Walked::default();
         let guard = heap::pin();
-        self.index.scan(
+        self.index.walk(
             lower,
             Bound::Unbounded,
             Direction::Forward,
@@ -68,7 +68,7 @@ impl Map {
             },
         )?;
         if let Some(last) = &walked.last {
-            index::behind(last, lower, Direction::Forward)?;
+            index::behind(self.index.order(), last, lower, Direction::Forward)?;
         }
         Ok(walked)
     }

@@ -46,6 +46,13 @@ pub struct Batch<M: Media = Hardware> {
     expected: Vec<KeyState>,
 }
 
+impl<M: Media> Db<M> {
+    /// A batch of changes to any of the maps, all of which happen or none, whatever crash comes.
+    pub fn batch(&self) -> Batch<M> {
+        Batch::new(self.clone())
+    }
+}
+
 impl<M: Media> Batch<M> {
     pub(crate) fn new(db: Db<M>) -> Batch<M> {
         Batch {
@@ -58,13 +65,13 @@ impl<M: Media> Batch<M> {
     /// The key shall have this value, whether it is there or not.
     pub fn upsert(&mut self, map: &Map, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.changes
-            .push(KeyState::new(map, key.as_ref(), Some(value.as_ref())));
+            .push(KeyState::new(&map.index, key.as_ref(), Some(value.as_ref())));
         self
     }
 
     /// The key shall be absent.
     pub fn remove(&mut self, map: &Map, key: impl AsRef<[u8]>) -> &mut Self {
-        self.changes.push(KeyState::new(map, key.as_ref(), None));
+        self.changes.push(KeyState::new(&map.index, key.as_ref(), None));
         self
     }
 
@@ -76,7 +83,7 @@ impl<M: Media> Batch<M> {
         value: Option<V>,
     ) -> &mut Self {
         let value = value.as_ref().map(V::as_ref);
-        self.expected.push(KeyState::new(map, key.as_ref(), value));
+        self.expected.push(KeyState::new(&map.index, key.as_ref(), value));
         self
     }
 

@@ -4,7 +4,6 @@
 //! |---------------|----------------------------------------------------------|
 //! | `transaction` | reads and changes of any keys, committed together        |
 //! | `range`       | ranges as a transaction sees them                        |
-//! | `retry`       | how often a transaction that meets a conflict runs again |
 //! | `pop`         | taking the entry at an end of a map                      |
 //! | `batch`       | changes without reads                                    |
 //! | `overlay`     | changes that are not committed, over what the maps hold  |
@@ -13,5 +12,4 @@ pub mod batch;
 pub mod overlay;
 mod pop;
 pub mod range;
-pub mod retry;
 pub mod transaction;

@@ -1,10 +1,9 @@
 //! Changes that are kept back, and the maps as they would be with them.
 
-use crate::read::merge::ordered;
 use crate::write::commit::Plan;
 use crate::write::key_state::KeyState;
 use crate::{Db, Error, MAX_KEY, MAX_VALUE, Map, Media};
-use index::{Action, Direction, Edit};
+use index::{Action, Direction, Edit, Order};
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -163,7 +162,8 @@ impl Overlay {
         Ok(action)
     }
 
-    /// Visits the keys between the bounds in order, until told to break.
+    /// Visits the keys between the bounds in the order of the map's index, until told to break, as
+    /// [`walk`](index::Index::walk) does.
     ///
     /// # Errors
     ///
@@ -176,22 +176,19 @@ impl Overlay {
         visit: &mut Visit<'_>,
     ) -> Result<(), index::Error> {
         let guard = heap::pin();
-        let changes = self.of(map).filter(|_| ordered((lower, upper)));
-        let mut between: Box<dyn Iterator<Item = _> + '_> = match (changes, direction) {
-            (None, _) => Box::new(std::iter::empty()),
-            (Some(changes), Direction::Forward) => Box::new(changes.range::<[u8], _>((lower, upper))),
-            (Some(changes), Direction::Reverse) => Box::new(changes.range::<[u8], _>((lower, upper)).rev()),
-        };
+        let order = map.index.order();
+        let changes = self.of(map).filter(|_| order.has_between(lower, upper));
+        let mut between = changes.map_or_else(
+            || Box::new(std::iter::empty()) as Between<'_>,
+            |changes| between(changes, order, (lower, upper), direction),
+        );
         let mut next = between.next();
         let mut ended = false;
         map.index
-            .scan(lower, upper, direction, &guard, &mut |key, value| {
+            .walk(lower, upper, direction, &guard, &mut |key, value| {
                 // What is kept back of keys that come before this one.
                 while let Some((before, kept)) = next
-                    && match direction {
-                        Direction::Forward => before.as_slice() < key,
-                        Direction::Reverse => before.as_slice() > key,
-                    }
+                    && order.comes_first(before, key, direction)
                 {
                     next = between.next();
                     if let Some(value) = kept
@@ -249,12 +246,41 @@ impl Overlay {
         layers
             .flat_map(|Layer { map, changes, .. }| {
                 changes.into_iter().map(move |(key, value)| KeyState {
-                    map: map.clone(),
+                    map: map.index.clone(),
                     key,
                     value,
                 })
             })
             .collect()
+    }
+}
+
+/// Changes, as seen from one end.
+type Between<'c> = Box<dyn Iterator<Item = (&'c Vec<u8>, &'c Option<Vec<u8>>)> + 'c>;
+
+/// The changes between bounds that do not cross.
+fn between<'c>(
+    changes: &'c Changes,
+    order: Order,
+    bounds: (Bound<&[u8]>, Bound<&[u8]>),
+    direction: Direction,
+) -> Between<'c> {
+    if order.is_by_keys() {
+        let range = changes.range::<[u8], _>(bounds);
+        return match direction {
+            Direction::Forward => Box::new(range),
+            Direction::Reverse => Box::new(range.rev()),
+        };
+    }
+    // They are kept by their bytes.
+    let mut some: Vec<_> = changes
+        .iter()
+        .filter(|(key, _)| order.contains(bounds, key))
+        .collect();
+    some.sort_by(|(a, _), (b, _)| order.compare(a, b));
+    match direction {
+        Direction::Forward => Box::new(some.into_iter()),
+        Direction::Reverse => Box::new(some.into_iter().rev()),
     }
 }
 

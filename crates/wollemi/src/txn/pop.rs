@@ -5,38 +5,80 @@
 
 use crate::entry::Entry;
 use crate::read::merge::Read;
-use crate::txn::retry::Retry;
+use crate::write::commit::Plan;
+use crate::write::key_state::KeyState;
 use crate::write::reads::RangeRead;
-use crate::write::store::Store;
-use crate::write::traffic::Check;
-use crate::{Error, Map, Media};
+use crate::{Error, Map};
 use index::Direction;
 use std::ops::Bound;
 
-impl<M: Media> Store<M> {
-    /// Removes the entry at the end at which a scan in this direction begins, if `check` lets it go.
+impl Map {
+    /// Removes the entry with the least key and returns it; `None` if the map is empty. With keys in the order of
+    /// arrival or of priority, the map is a queue.
+    ///
+    /// It runs as a transaction of its own ([`Db::transact`](crate::Db::transact)) does: the entry is the first one at
+    /// the moment at which it is removed, and no two threads get the same. Threads that take from the same end conflict
+    /// and try again, so they do not get faster by being more.
+    ///
+    /// ```
+    /// let jobs = wollemi::Db::anonymous()?.map("jobs")?;
+    /// jobs.load([("1", "sweep"), ("2", "mop"), ("3", "dust")])?;
+    /// assert_eq!(jobs.pop_first()?, Some((b"1".to_vec(), b"sweep".to_vec())));
+    /// assert_eq!(jobs.pop_last()?, Some((b"3".to_vec(), b"dust".to_vec())));
+    /// assert_eq!(jobs.len()?, 1);
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// Those of `check`, and as [`Db::transact`](crate::Db::transact).
-    pub fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, Error> {
-        self.transact_with(&Retry::default(), |tx| {
+    /// [`Error::Conflict`] where other writers changed the end of the map during each of the tries of the default
+    /// [`Retry`](crate::Retry). [`Error::Index`] for a pool that is damaged or opened to be read, and where
+    /// the index has [no order](crate::IndexKind::is_ordered). The entry is still there.
+    pub fn pop_first(&self) -> Result<Option<Entry>, Error> {
+        self.pop(Direction::Forward, &|_| Ok(()))
+    }
+
+    /// Removes the entry with the greatest key and returns it, as [`pop_first`](Map::pop_first) does with the least.
+    ///
+    /// # Errors
+    ///
+    /// As [`pop_first`](Map::pop_first).
+    pub fn pop_last(&self) -> Result<Option<Entry>, Error> {
+        self.pop(Direction::Reverse, &|_| Ok(()))
+    }
+
+    /// Removes the entry at the end at which a scan in this direction begins, if `check` lets it go: an error leaves it
+    /// where it is.
+    pub(crate) fn pop(
+        &self,
+        direction: Direction,
+        check: &dyn Fn(&Entry) -> Result<(), Error>,
+    ) -> Result<Option<Entry>, Error> {
+        self.index.order().require_keys()?;
+        let mut popped = Ok(None);
+        self.index.commit(&mut || {
             let all = (Bound::Unbounded, Bound::Unbounded);
-            // Not by a `TransactionRange`, which copies a batch of entries.
-            let read = Read::some(&*map.index, all, direction, 1)?;
+            let read = Read::some(&*self.index, all, direction, 1)?;
             let (lower, upper) = read.covered(all, direction)?;
-            tx.reads.get_mut().ranges.push(RangeRead {
-                map: map.clone(),
+            let range = RangeRead {
+                map: self.index.clone(),
                 lower: lower.map(<[u8]>::to_vec),
                 upper: upper.map(<[u8]>::to_vec),
                 entries: read.entries.clone(),
-            });
-            let entry = read.entries.into_iter().next();
-            if let Some(entry) = &entry {
-                check(entry)?;
-                tx.changes.set(map, &entry.0, None);
-            }
-            Ok(entry)
-        })
+            };
+            let first = read.entries.into_iter().next();
+            popped = first.map(|entry| check(&entry).map(|()| entry)).transpose();
+            // Where it may not be taken, the plan only checks that it was there.
+            let changes = match &popped {
+                Ok(Some((key, _))) => [KeyState::new(&self.index, key, None)].into(),
+                _ => Default::default(),
+            };
+            Ok(Plan {
+                changes,
+                ranges: [range].into(),
+                ..Plan::default()
+            })
+        })?;
+        popped
     }
 }

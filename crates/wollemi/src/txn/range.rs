@@ -45,7 +45,7 @@ impl<'t> TransactionRange<'t> {
         reads: &'t RefCell<Reads>,
     ) -> TransactionRange<'t> {
         TransactionRange {
-            ahead: ReadAhead::new(lower, upper),
+            ahead: ReadAhead::new(map.index.order(), lower, upper),
             source: Source {
                 map: map.clone(),
                 changes,
@@ -86,12 +86,13 @@ impl Source<'_> {
             entries,
         } = batch;
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+        let order = self.map.index.order();
         loop {
             let bounds = (
                 lower.as_ref().map(Vec::as_slice),
                 upper.as_ref().map(Vec::as_slice),
             );
-            if !merge::ordered(bounds) {
+            if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
             let read = Read::some(&*self.map.index, bounds, direction, limit)?;
@@ -104,7 +105,7 @@ impl Source<'_> {
                 changes.reverse();
             }
             let reached = read.reached();
-            merge::merge(read.entries, changes, direction, entries);
+            merge::merge(read.entries, changes, order, direction, entries);
             match (reached, direction) {
                 (None, _) => return Ok(false),
                 (Some(_), _) if !entries.is_empty() => return Ok(true),
@@ -122,7 +123,7 @@ impl Source<'_> {
         let ranges = &mut self.reads.borrow_mut().ranges;
         self.last = Some(ranges.len());
         ranges.push(RangeRead {
-            map: self.map.clone(),
+            map: self.map.index.clone(),
             lower: lower.map(<[u8]>::to_vec),
             upper: upper.map(<[u8]>::to_vec),
             entries,

@@ -5,10 +5,10 @@
 
 use crate::txn::overlay::Overlay;
 use crate::txn::range::TransactionRange;
-use crate::txn::retry::Retry;
 use crate::write::commit::Plan;
 use crate::write::key_state::KeyState;
 use crate::write::reads::Reads;
+use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::{Db, Error, Hardware, KeyRange, Map, Media};
 use std::cell::RefCell;
@@ -34,8 +34,8 @@ use std::cell::RefCell;
 #[must_use = "a transaction changes nothing before it is committed"]
 pub struct Transaction<'d, M: Media = Hardware> {
     store: &'d Store<M>,
-    pub(super) reads: RefCell<Reads>,
-    pub(super) changes: Overlay,
+    reads: RefCell<Reads>,
+    changes: Overlay,
 }
 
 impl<M: Media> Db<M> {
@@ -102,9 +102,15 @@ impl<M: Media> Db<M> {
     pub fn transact_with<R, E: From<Error>>(
         &self,
         retry: &Retry,
-        run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
+        mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
     ) -> Result<R, E> {
-        self.store().transact_with(retry, run)
+        self.store().retry(retry, || {
+            let mut transaction = self.begin();
+            match run(&mut transaction) {
+                Ok(result) => (transaction.commit(), Ok(result)),
+                Err(error) => (transaction.check(), Err(error)),
+            }
+        })
     }
 
     /// Begins a transaction, to be committed by its [`commit`](Transaction::commit).
@@ -123,42 +129,10 @@ impl<M: Media> Db<M> {
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     pub fn begin(&self) -> Transaction<'_, M> {
-        self.store().begin()
-    }
-}
-
-impl<M: Media> Store<M> {
-    fn begin(&self) -> Transaction<'_, M> {
         Transaction {
-            store: self,
+            store: self.store(),
             reads: RefCell::default(),
             changes: Overlay::default(),
-        }
-    }
-
-    pub(super) fn transact_with<R, E: From<Error>>(
-        &self,
-        retry: &Retry,
-        mut run: impl FnMut(&mut Transaction<'_, M>) -> Result<R, E>,
-    ) -> Result<R, E> {
-        let mut tries = retry.start();
-        loop {
-            let mut transaction = self.begin();
-            let ran = run(&mut transaction);
-            let (ended, result) = match ran {
-                Ok(result) => (transaction.commit(), Ok(result)),
-                Err(error) => (transaction.check(), Err(error)),
-            };
-            match (ended, result) {
-                (Err(Error::Conflict { map, key }), _) => {
-                    self.heap.media().comes_to("transaction: conflict");
-                    if !tries.wait(self.heap.media()) {
-                        return Err(Error::Conflict { map, key }.into());
-                    }
-                }
-                (Err(error), Ok(_)) => return Err(error.into()),
-                (_, result) => return result,
-            }
         }
     }
 }
@@ -172,7 +146,7 @@ impl<M: Media> Transaction<'_, M> {
     /// committed. [`Error::Index`] for a key that is too long, or a damaged pool.
     pub fn get(&self, map: &Map, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
-        self.store.refuse_if_foreign(map)?;
+        self.store.refuse_if_foreign(&*map.index)?;
         if let Some(changed) = self.changes.get(map, key) {
             return Ok(changed.clone());
         }
@@ -180,7 +154,7 @@ impl<M: Media> Transaction<'_, M> {
         let id = map.index.stripe_of(key);
         let version = traffic.stripes.version(id, &traffic.gate, media)?;
         let value = map.get(key)?;
-        let read = KeyState::new(map, key, value.as_deref());
+        let read = KeyState::new(&map.index, key, value.as_deref());
         self.reads.borrow_mut().note(id, version, read)?;
         Ok(value)
     }
@@ -200,7 +174,7 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// [`Error::OtherDatabase`]. A key or a value that is too long is an error of the commit.
     pub fn upsert(&mut self, map: &Map, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        self.store.refuse_if_foreign(map)?;
+        self.store.refuse_if_foreign(&*map.index)?;
         self.changes.set(map, key.as_ref(), Some(value.as_ref()));
         Ok(())
     }
@@ -259,9 +233,10 @@ impl<M: Media> Transaction<'_, M> {
     ///
     /// # Errors
     ///
-    /// [`Error::OtherDatabase`]
+    /// [`Error::OtherDatabase`]; [`Error::Index`] where the map's index has [no order](crate::IndexKind::is_ordered).
     pub fn range(&self, map: &Map, keys: impl KeyRange) -> Result<TransactionRange<'_>, Error> {
-        self.store.refuse_if_foreign(map)?;
+        self.store.refuse_if_foreign(&*map.index)?;
+        map.index.order().require_keys()?;
         let (lower, upper) = keys.bounds();
         let changes = self.changes.of(map);
         Ok(TransactionRange::new(map, lower, upper, changes, &self.reads))

@@ -49,7 +49,7 @@ impl<K: Key, V: Serialize + DeserializeOwned> TypedMap<K, V> {
     fn pop(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
         // What is of other types is not taken.
         let check = |entry: &crate::Entry| self.entry(Ok(entry.clone())).map(drop);
-        let entry = self.map.index.pop(&self.map, direction, &check)?;
+        let entry = self.map.pop(direction, &check)?;
         entry.map(|entry| self.entry(Ok(entry))).transpose()
     }
 

@@ -4,14 +4,15 @@
 //! write notes what its key held, under the index's lock on the key and before it changes anything, in every snapshot
 //! that has no note of that key yet. Nothing of it is persistent.
 //!
-//! I1 A snapshot's note of a key is what the key held when the snapshot began, and never changes.
+//! I1 A snapshot's note of a key is what the key held when the snapshot began, and never changes. It is made by the first
+//!    answer of an edit that may change the key, be that answer carried out or not.
 //! I2 Who reads a key in the index and then finds no note of it has read what the key held when the snapshot began: a
 //!    change that it could have seen was noted before it could be seen. Not so once the snapshot is outgrown, which is
 //!    looked at after that.
 
 use crate::Error;
 use crate::entry::BATCH_BYTES;
-use index::{Action, Direction, Edit};
+use index::{Action, Direction, Edit, Order, Place};
 use std::collections::{BTreeMap, HashMap};
 use std::mem::size_of;
 use std::ops::Bound;
@@ -21,10 +22,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 /// What a key held; `None`: nothing.
 pub(crate) type Before = Option<Arc<[u8]>>;
 
-type Notes = BTreeMap<Box<[u8]>, Before>;
+/// By the order in which the map's index is walked.
+type Notes = BTreeMap<Place, Before>;
 
 /// What a note takes beside its bytes, roughly.
-const NOTE: u64 = 2 * size_of::<(Box<[u8]>, Before)>() as u64;
+const NOTE: u64 = 2 * size_of::<(Place, Before)>() as u64;
 
 /// The most notes that are looked at under one lock.
 const SOME: usize = 512;
@@ -59,13 +61,13 @@ impl Kept {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, map: &Arc<str>, key: &[u8], current: Option<&[u8]>, shared: &mut Option<Before>) {
+    fn note(&self, map: &Arc<str>, place: &Place, current: Option<&[u8]>, shared: &mut Option<Before>) {
         let inner = &mut *self.lock();
         let notes = inner.maps.entry(map.clone()).or_default();
-        if self.outgrown.load(Relaxed) || notes.contains_key(key) {
+        if self.outgrown.load(Relaxed) || notes.contains_key(place) {
             return;
         }
-        let bytes = inner.bytes + NOTE + (key.len() + current.map_or(0, <[u8]>::len)) as u64;
+        let bytes = inner.bytes + NOTE + (place.key.len() + current.map_or(0, <[u8]>::len)) as u64;
         if bytes > self.most {
             // What is noted goes with the snapshot: giving it back here would hold the writer up.
             self.outgrown.store(true, Relaxed);
@@ -73,7 +75,7 @@ impl Kept {
         }
         inner.bytes = bytes;
         let before = shared.get_or_insert_with(|| current.map(Arc::from)).clone();
-        notes.insert(key.into(), before);
+        notes.insert(place.clone(), before);
     }
 
     /// Asked after the index and the notes: whether what these have shown is so.
@@ -90,8 +92,8 @@ impl Kept {
     }
 
     /// The note of a key, if there is one.
-    pub fn of(&self, map: &str, key: &[u8]) -> Option<Before> {
-        self.lock().maps.get(map)?.get(key).cloned()
+    pub fn of(&self, map: &str, place: &Place) -> Option<Before> {
+        self.lock().maps.get(map)?.get(place).cloned()
     }
 
     /// The first notes between two bounds that do not cross, in order from one end, and whether there are more. However
@@ -99,17 +101,17 @@ impl Kept {
     pub fn some(
         &self,
         map: &str,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
+        bounds: (Bound<Place>, Bound<Place>),
         direction: Direction,
     ) -> (Vec<(Vec<u8>, Before)>, bool) {
         let inner = self.lock();
         let (mut some, mut bytes) = (Vec::new(), 0);
-        let mut range = inner.maps.get(map).map(|notes| notes.range::<[u8], _>(bounds));
+        let mut range = inner.maps.get(map).map(|notes| notes.range(bounds));
         let mut next = || match direction {
             Direction::Forward => range.as_mut()?.next(),
             Direction::Reverse => range.as_mut()?.next_back(),
         };
-        while let Some((key, before)) = next() {
+        while let Some((Place { key, .. }, before)) = next() {
             if some.len() == SOME || bytes >= BATCH_BYTES {
                 return (some, true);
             }
@@ -156,19 +158,26 @@ impl Befores {
     }
 
     /// The edit, with what it replaces noted.
-    pub fn keeping<'e>(&'e self, map: &'e Arc<str>, key: &'e [u8], edit: &'e mut dyn Edit) -> Keeping<'e> {
+    pub fn keeping<'e>(
+        &'e self,
+        map: &'e Arc<str>,
+        order: Order,
+        key: &'e [u8],
+        edit: &'e mut dyn Edit,
+    ) -> Keeping<'e> {
         Keeping {
             befores: self,
             map,
+            order,
             key,
             edit,
         }
     }
 
-    fn note(&self, map: &Arc<str>, key: &[u8], current: Option<&[u8]>) {
+    fn note(&self, map: &Arc<str>, place: &Place, current: Option<&[u8]>) {
         let mut shared = None;
         for kept in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
-            kept.note(map, key, current, &mut shared);
+            kept.note(map, place, current, &mut shared);
         }
     }
 }
@@ -177,6 +186,7 @@ impl Befores {
 pub(crate) struct Keeping<'e> {
     befores: &'e Befores,
     map: &'e Arc<str>,
+    order: Order,
     key: &'e [u8],
     edit: &'e mut dyn Edit,
 }
@@ -185,7 +195,10 @@ impl Edit for Keeping<'_> {
     fn decide(&mut self, current: Option<&[u8]>) -> Action {
         let action = self.edit.decide(current);
         if action != Action::Keep {
-            self.befores.note(self.map, self.key, current);
+            // Asked again, it notes nothing more: no other value can have been noted, as the first note counts, and was made
+            // when the key held what it had held since the snapshot began.
+            let place = self.order.place(self.key);
+            self.befores.note(self.map, &place, current);
         }
         action
     }

@@ -46,8 +46,8 @@ use crate::write::reads::{Points, RangeRead};
 use crate::write::slots::Slot;
 use crate::write::store::Store;
 use crate::write::stripes::Held;
-use crate::write::traffic::{Traffic, make};
-use crate::{Error, MAX_KEY, MAX_VALUE, Map, Media};
+use crate::write::traffic::{MapIndex, Traffic, make};
+use crate::{Error, MAX_KEY, MAX_VALUE, Media};
 use heap::Guard;
 use std::sync::Arc;
 
@@ -86,8 +86,8 @@ impl Drop for Underway<'_> {
 
 impl<M: Media> Store<M> {
     /// Refuses a map of another database.
-    pub fn refuse_if_foreign(&self, map: &Map) -> Result<(), Error> {
-        match Arc::ptr_eq(map.index.traffic(), &self.traffic) {
+    pub fn refuse_if_foreign(&self, map: &dyn MapIndex) -> Result<(), Error> {
+        match Arc::ptr_eq(map.traffic(), &self.traffic) {
             true => Ok(()),
             false => Err(Error::OtherDatabase(map.name().to_owned())),
         }
@@ -95,7 +95,7 @@ impl<M: Media> Store<M> {
 
     /// Refuses a key of another database's map, and what no map can hold.
     fn check_key(&self, state: &KeyState) -> Result<(), Error> {
-        self.refuse_if_foreign(&state.map)?;
+        self.refuse_if_foreign(&*state.map)?;
         if state.key.len() > MAX_KEY {
             return Err(index::Error::KeyTooLong(state.key.len()).into());
         }
@@ -117,7 +117,7 @@ impl<M: Media> Store<M> {
         self.traffic.doubles.before_commit()?;
         let committed = self.heap.with_room(|| self.try_commit(plan))?;
         if committed {
-            plan.changes.iter().for_each(|change| change.map.index.rest());
+            plan.changes.iter().for_each(|change| change.map.rest());
         }
         Ok(committed)
     }
@@ -181,7 +181,7 @@ impl<M: Media> Store<M> {
         let media = self.heap.media();
         let make_all = || {
             let mut changes = changes.iter();
-            changes.try_for_each(|change| make(&change.change(), &*change.map.index))
+            changes.try_for_each(|change| make(&change.change(), &*change.map))
         };
         let Some((.., Some(slot))) = &underway.parts else {
             if !changes.is_empty() {

@@ -88,13 +88,9 @@ impl Gate {
     #[inline]
     pub fn enter<M: Media>(&self, media: &M) -> Result<Pass<'_>, Error> {
         let counter = &*self.writers[counter()];
-        // The count and the look are sequentially consistent, as are the closer's store and its looks at the counters:
-        // either the closer sees the writer counted, or the writer sees the gate closed.
-        let pass = Pass::count(counter);
-        if self.state.load(SeqCst) == OPEN {
+        if let Some(pass) = self.try_enter(counter, || ()) {
             return Ok(pass);
         }
-        drop(pass);
         self.enter_later(counter, media)
     }
 
@@ -107,8 +103,7 @@ impl Gate {
             match self.state.load(SeqCst) {
                 state if state & SHUT != 0 => return Err(Error::Unfinished),
                 OPEN => {
-                    let pass = Pass::count(counter);
-                    if self.state.load(SeqCst) == OPEN {
+                    if let Some(pass) = self.try_enter(counter, || ()) {
                         return Ok(pass);
                     }
                 }
@@ -116,6 +111,16 @@ impl Gate {
             }
             wait(&mut turn, media);
         }
+    }
+
+    /// Goes in, if the gate is open. A test has others act where `between` is called.
+    #[inline]
+    fn try_enter<'g>(&self, counter: &'g AtomicU64, between: impl FnOnce()) -> Option<Pass<'g>> {
+        // The count and the look are sequentially consistent, as are the closer's store and its looks at the counters:
+        // either the closer sees the writer counted, or the writer sees the gate closed.
+        let pass = Pass::count(counter);
+        between();
+        (self.state.load(SeqCst) == OPEN).then_some(pass)
     }
 
     /// Keeps the gate shut for as long as the database is open: a commit was published and cannot be finished, and no other
@@ -238,6 +243,33 @@ mod tests {
         });
         assert_eq!(done.into_inner(), 4 * EACH);
         Ok(())
+    }
+
+    /// A closer that comes between a writer's two steps either waits for the writer or keeps it out.
+    #[test]
+    fn a_closer_amid_an_entry_keeps_the_writer_out() {
+        let (gate, media) = (&Gate::default(), &Hardware::detect());
+        let done = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let pass = gate.try_enter(&gate.writers[0], || {
+                scope.spawn(|| {
+                    let closed = gate.close(media).expect("never shut");
+                    while !done.load(SeqCst) {
+                        std::thread::yield_now();
+                    }
+                    drop(closed);
+                });
+                while gate.state.load(SeqCst) == OPEN {
+                    std::thread::yield_now();
+                }
+                // Time in which a closer that does not see the writer comes through.
+                std::thread::sleep(Duration::from_millis(20));
+            });
+            let kept_out = pass.is_none();
+            drop(pass);
+            done.store(true, SeqCst);
+            assert!(kept_out, "the writer is in beside a closer");
+        });
     }
 
     /// Writers that wait are passed by a number of times. Then the gate stays open until they are in.

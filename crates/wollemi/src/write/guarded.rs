@@ -4,14 +4,14 @@
 //!
 //! Reads go straight to the index.
 
+use crate::write::commit::Plan;
 use crate::write::gate::Closed;
-use crate::write::slots::Slots;
+use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
-use crate::write::traffic::{Check, MapIndex, Traffic};
-use crate::{Entry, Map};
-use heap::{Guard, Heap};
-use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Still, Value, Visit};
+use crate::write::traffic::{MapIndex, Traffic};
+use heap::Guard;
+use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Still, Value, Visit};
 use pmem::Media;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -22,9 +22,7 @@ pub(crate) struct Guarded<I, M: Media> {
     name: Arc<str>,
     /// Of the name.
     hash: u64,
-    traffic: Arc<Traffic>,
-    heap: Heap<M>,
-    slots: Arc<Slots>,
+    store: Store<M>,
 }
 
 impl<I: Index, M: Media> Guarded<I, M> {
@@ -33,23 +31,21 @@ impl<I: Index, M: Media> Guarded<I, M> {
             index,
             name: name.into(),
             hash: hash(0, name.as_bytes()),
-            traffic: store.traffic.clone(),
-            heap: store.heap.clone(),
-            slots: store.slots.clone(),
+            store: store.clone(),
         }
     }
 
     fn try_write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        if self.heap.pool().is_read_only() {
+        if self.store.heap.pool().is_read_only() {
             return Err(Error::ReadOnly);
         }
-        let media = self.heap.media();
+        let media = self.store.heap.media();
         let Traffic {
             gate,
             stripes,
             active,
             ..
-        } = &*self.traffic;
+        } = &*self.store.traffic;
         let _pass = gate.enter(media)?;
         let mut held = stripes.lock(self.stripe_of(key), gate, media)?;
         active.meet(&self.name, key);
@@ -75,8 +71,8 @@ impl<I: Index, M: Media> Guarded<I, M> {
             stripes,
             active,
             ..
-        } = &*self.traffic;
-        let held = stripes.lock_all(ids[..len].to_vec(), gate, self.heap.media())?;
+        } = &*self.store.traffic;
+        let held = stripes.lock_all(ids[..len].to_vec(), gate, self.store.heap.media())?;
         keys[..len].iter().for_each(|key| active.meet(&self.name, key));
         Ok((held, len))
     }
@@ -87,8 +83,8 @@ impl<I: Index, M: Media> Guarded<I, M> {
     fn wrote(&self) {
         self.index.rest();
         // A batch has set apart what it counts on.
-        if self.heap.has_too_much() {
-            self.heap.give_back_some();
+        if self.store.heap.has_too_much() {
+            self.store.heap.give_back_some();
         }
     }
 }
@@ -134,11 +130,17 @@ impl Edits for Group<'_> {
 }
 
 impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let Traffic { befores, watches, .. } = &*self.traffic;
+        let Traffic { befores, watches, .. } = &*self.store.traffic;
         let action = if befores.are_kept() {
-            self.index
-                .write(key, &mut befores.keeping(&self.name, key, edit))?
+            self.index.write(
+                key,
+                &mut befores.keeping(&self.name, self.index.order(), key, edit),
+            )?
         } else {
             self.index.write(key, edit)?
         };
@@ -154,25 +156,19 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
     }
 
     fn close_gate(&self) -> Result<Closed<'_>, Error> {
-        self.traffic.gate.close(self.heap.media())
+        self.store.traffic.gate.close(self.store.heap.media())
     }
 
     fn traffic(&self) -> &Arc<Traffic> {
-        &self.traffic
+        &self.store.traffic
     }
 
-    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error> {
-        let store = Store {
-            heap: self.heap.clone(),
-            traffic: self.traffic.clone(),
-            slots: self.slots.clone(),
-            carried_out: 0,
-        };
-        let entry = store.pop(map, direction, check)?;
-        if entry.is_some() {
-            self.wrote();
-        }
-        Ok(entry)
+    fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error> {
+        let store = &self.store;
+        store.retry(&Retry::default(), || {
+            let committed = plan().and_then(|plan| store.commit(&plan));
+            (committed.map(drop), Ok::<_, crate::Error>(()))
+        })
     }
 }
 
@@ -195,7 +191,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let action = self.heap.with_room(|| self.try_write(key, edit))?;
+        let action = self.store.heap.with_room(|| self.try_write(key, edit))?;
         if action != Action::Keep {
             self.wrote();
         }
@@ -208,7 +204,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             befores,
             watches,
             ..
-        } = &*self.traffic;
+        } = &*self.store.traffic;
         let mut group = Group {
             edits,
             first: 0,
@@ -219,8 +215,8 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         while group.done < keys.len() && !group.ended {
             let mut end = keys.len().min(group.done + PASS);
             // While a pass is held, no snapshot and no watch begins.
-            if !self.heap.pool().is_read_only()
-                && let Ok(_pass) = gate.enter(self.heap.media())
+            if !self.store.heap.pool().is_read_only()
+                && let Ok(_pass) = gate.enter(self.store.heap.media())
                 && !befores.are_kept()
                 && !watches.are_there()
                 && let Ok((mut held, len)) = self.lock_group(&keys[group.done..end])
@@ -252,6 +248,21 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
         self.index.scan(lower, upper, direction, guard, visit)
+    }
+
+    fn order(&self) -> Order {
+        self.index.order()
+    }
+
+    fn walk<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        self.index.walk(lower, upper, direction, guard, visit)
     }
 
     fn check(&self) -> Result<Faults, Error> {

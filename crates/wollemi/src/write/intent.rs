@@ -24,7 +24,7 @@
 //!    different keys.
 
 use heap::{Access, Trace, footprint};
-use pmem::{Link, Media, Offset, PSlot, PWord, Persistent, Tag};
+use pmem::{Link, Media, Offset, PSlot, PWord, Tag, persistent};
 use std::sync::Arc;
 
 /// The kind of the root, which no index has.
@@ -42,45 +42,27 @@ pub(crate) const NAME: &[u8] = b"";
 /// The tag of links to intents; the link to the root object has none.
 pub(crate) const INTENT: Tag = Tag::new(2);
 
-/// The root object.
-#[repr(C, align(64))]
-pub(crate) struct Own {
-    /// The intents of the commits that are being carried out.
-    pub intents: [PSlot; SLOTS],
-}
+persistent! {
+    /// The root object.
+    pub(crate) struct Own [size: 128, align: 64] {
+        /// The intents of the commits that are being carried out.
+        pub intents: [PSlot; SLOTS],
+    }
 
-const _: () = assert!(size_of::<Own>() == 128);
+    /// The root object with one slot.
+    pub(crate) struct SingleSlot [size: 8] {
+        /// The intent of the batch that was being carried out.
+        pub intent: PSlot,
+    }
 
-// SAFETY: `repr(C)` of words, whose size is a multiple of the alignment: no padding.
-unsafe impl Persistent for Own {
-    const WORDS_ONLY: bool = true;
-}
-
-/// The root object with one slot.
-#[repr(C)]
-pub(crate) struct SingleSlot {
-    /// The intent of the batch that was being carried out.
-    pub intent: PSlot,
-}
-
-// SAFETY: `repr(C)` of one word, no padding.
-unsafe impl Persistent for SingleSlot {
-    const WORDS_ONLY: bool = true;
-}
-
-/// The fixed part of an intent.
-#[repr(C)]
-pub(crate) struct Intent {
-    bytes: PWord,
-    count: PWord,
+    /// The fixed part of an intent.
+    pub(crate) struct Intent [size: 16] {
+        bytes: PWord,
+        count: PWord,
+    }
 }
 
 const SIZE: u64 = size_of::<Intent>() as u64;
-
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Intent {
-    const WORDS_ONLY: bool = true;
-}
 
 const UPSERT: u8 = 1;
 const REMOVE: u8 = 2;

@@ -1,20 +1,22 @@
 //! A key and what it holds, or shall hold: what is read, expected and changed is made of these.
 
+use crate::Error;
 use crate::write::intent::Change;
 use crate::write::stripes::StripeId;
-use crate::{Error, Map};
+use crate::write::traffic::MapIndex;
 use heap::Guard;
+use std::sync::Arc;
 
 /// A key and what it holds, or shall hold.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyState {
-    pub map: Map,
+    pub map: Arc<dyn MapIndex>,
     pub key: Vec<u8>,
     pub value: Option<Vec<u8>>,
 }
 
 impl KeyState {
-    pub fn new(map: &Map, key: &[u8], value: Option<&[u8]>) -> KeyState {
+    pub fn new(map: &Arc<dyn MapIndex>, key: &[u8], value: Option<&[u8]>) -> KeyState {
         KeyState {
             map: map.clone(),
             key: key.to_vec(),
@@ -31,7 +33,7 @@ impl KeyState {
     }
 
     pub fn stripe(&self) -> StripeId {
-        self.map.index.stripe_of(&self.key)
+        self.map.stripe_of(&self.key)
     }
 
     pub fn conflict(&self) -> Error {
@@ -39,7 +41,7 @@ impl KeyState {
     }
 
     pub fn holds(&self, guard: &Guard) -> Result<bool, Error> {
-        let found = self.map.index.get(&self.key, guard)?;
+        let found = self.map.get(&self.key, guard)?;
         Ok(found.as_deref() == self.value.as_deref())
     }
 }

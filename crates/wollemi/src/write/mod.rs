@@ -11,6 +11,8 @@
 //! | `intent`    | the bytes of a commit that is under way                                           |
 //! | `own`       | the database's own root in use; `slots`: which of its slots are claimed           |
 //! | `key_state` | a key and what it holds, or shall hold                                            |
+//! | `roots`     | the maps' roots: maps made, opened and dropped                                    |
+//! | `retry`     | how often what meets a conflict is tried again                                    |
 //! | `reads`     | what a transaction has read                                                       |
 //! | `active`    | commits under way, as others must know of them                                    |
 //! | `befores`   | what keys held before they changed, for snapshots                                 |
@@ -25,6 +27,8 @@ pub mod intent;
 pub mod key_state;
 pub mod own;
 pub mod reads;
+pub mod retry;
+pub mod roots;
 pub mod slots;
 pub mod store;
 pub mod stripes;

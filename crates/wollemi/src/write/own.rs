@@ -13,7 +13,7 @@ use crate::write::store::Store;
 use crate::write::traffic::{MapIndex, make};
 use crate::{Error, Media};
 use heap::{Access, Guard, SetApart, footprint};
-use pmem::{Lacks, Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
+use pmem::{Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -97,18 +97,7 @@ impl<M: Media> Store<M> {
                 intents: [const { PSlot::null() }; SLOTS],
             };
             let media = self.heap.media();
-            media.unmissed(
-                Lacks::WriteBack,
-                "the root: null links, which matter where its chunk has held something before; it is made once a database",
-            );
-            media.unmissed(
-                Lacks::Fence,
-                "the root, as its write-back; the heap fences before the link too",
-            );
-            media.unmissed(
-                Lacks::Order,
-                "the root, and then its name: each must be durable before the link, neither before the other",
-            );
+            media.site("database: root");
             let flushed = self.heap.draft(own, 0, &batch)?.flush(&batch);
             let fenced = batch.fence();
             let own = flushed.persisted(&fenced);

@@ -5,7 +5,8 @@
 
 use crate::write::key_state::KeyState;
 use crate::write::stripes::{Held, StripeId, Stripes};
-use crate::{Entry, Error, Map};
+use crate::write::traffic::MapIndex;
+use crate::{Entry, Error};
 use heap::Guard;
 use index::Direction;
 use std::collections::{BTreeMap, btree_map};
@@ -22,7 +23,7 @@ pub(crate) struct Reads {
 /// A part of a map that was read from one end to the other.
 #[derive(Debug)]
 pub(crate) struct RangeRead {
-    pub map: Map,
+    pub map: Arc<dyn MapIndex>,
     pub lower: Bound<Vec<u8>>,
     pub upper: Bound<Vec<u8>>,
     /// All entries there were, in ascending order.
@@ -155,7 +156,7 @@ impl RangeRead {
     pub fn check(&self, guard: &Guard) -> Result<(), Error> {
         let mut then = self.entries.iter();
         let mut differs: Option<Vec<u8>> = None;
-        self.map.index.scan(
+        self.map.scan(
             self.lower.as_ref().map(Vec::as_slice),
             self.upper.as_ref().map(Vec::as_slice),
             Direction::Forward,

@@ -18,25 +18,32 @@ pub(crate) struct Store<M: Media> {
     pub traffic: Arc<Traffic>,
     /// Slots of intents.
     pub slots: Arc<Slots>,
-    /// Changes of commits that the opening has carried out.
-    pub carried_out: usize,
+}
+
+impl<M: Media> Clone for Store<M> {
+    fn clone(&self) -> Self {
+        Store {
+            heap: self.heap.clone(),
+            traffic: self.traffic.clone(),
+            slots: self.slots.clone(),
+        }
+    }
 }
 
 impl<M: Media> Store<M> {
     /// The store in a pool. Recovery begins in the background, if it is given threads. Commits that were not carried
-    /// out to their end are so now.
-    pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<Store<M>, Error> {
-        let mut store = Store {
+    /// out to their end are so now; how many changes these are.
+    pub fn start(pool: Pool<M>, recovery_threads: usize) -> Result<(Store<M>, usize), Error> {
+        let store = Store {
             heap: Heap::new(pool)?,
             traffic: Arc::default(),
             slots: Arc::default(),
-            carried_out: 0,
         };
         if recovery_threads > 0 {
             store.recover(recovery_threads)?;
         }
-        store.carried_out = store.finish_commits()?;
-        Ok(store)
+        let carried_out = store.finish_commits()?;
+        Ok((store, carried_out))
     }
 
     /// Refuses to write where the pool is opened to be read.
@@ -198,7 +205,7 @@ mod tests {
     /// Drops a map so damaged: an error, and nothing is retired twice.
     fn drop_damaged(damage: impl Fn(Link, &mut Vec<Link>, &mut u64) + Send + Sync) {
         let pool = Pool::anonymous(&PoolOptions::default(), Hardware::detect()).expect("memory");
-        let store = Store::start(pool, 1).expect("a new pool");
+        let (store, _) = Store::start(pool, 1).expect("a new pool");
         let kind = IndexKind::default();
         let index = store.create("damaged", kind).expect("room");
         for i in 0..KEYS {

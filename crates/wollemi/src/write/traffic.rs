@@ -2,16 +2,13 @@
 
 use crate::write::active::Active;
 use crate::write::befores::Befores;
+use crate::write::commit::Plan;
 use crate::write::gate::{Closed, Gate};
 use crate::write::intent::Change;
 use crate::write::stripes::{StripeId, Stripes};
 use crate::write::watch::Watches;
-use crate::{Entry, Map};
-use index::{Action, Direction, Edit, Error, Index, Remove, Upsert};
+use index::{Action, Edit, Error, Index, Remove, Upsert};
 use std::sync::Arc;
-
-/// Says whether an entry may be taken: an error leaves it where it is.
-pub(crate) type Check<'c> = dyn Fn(&Entry) -> Result<(), crate::Error> + 'c;
 
 /// What the maps of a database have in common.
 #[derive(Debug, Default)]
@@ -27,6 +24,9 @@ pub(crate) struct Traffic {
 
 /// An index behind the gate.
 pub(crate) trait MapIndex: Index {
+    /// The map's name.
+    fn name(&self) -> &str;
+
     /// Writes, for a thread that holds the key's stripe.
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error>;
 
@@ -39,9 +39,16 @@ pub(crate) trait MapIndex: Index {
     /// The database's.
     fn traffic(&self) -> &Arc<Traffic>;
 
-    /// Removes the entry at the end at which a scan in this direction begins, in a transaction; `map` is the handle to
-    /// this index.
-    fn pop(&self, map: &Map, direction: Direction, check: &Check<'_>) -> Result<Option<Entry>, crate::Error>;
+    /// Commits what `plan` plans; has it plan anew after a conflict, as the default [`Retry`](crate::Retry) says.
+    fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, crate::Error>) -> Result<(), crate::Error>;
+}
+
+impl std::fmt::Debug for dyn MapIndex {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MapIndex")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Makes a change, in the map's index, for a thread that holds its stripe.

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use wollemi::{Db, Entry, Error, IndexError, IndexKind, Map, Options};
 
-/// Maps of every kind of index.
+/// Maps of every kind of index that has ends.
 fn maps(db: &Db) -> Result<Vec<Map>, Error> {
     IndexKind::ALL
         .iter()
+        .filter(|kind| kind.is_ordered())
         .map(|&kind| db.map_with(kind.name(), kind))
         .collect()
 }

@@ -10,4 +10,5 @@ mod shrink;
 mod snapshot;
 mod together;
 mod transaction;
+mod unordered;
 mod watch;

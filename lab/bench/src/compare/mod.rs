@@ -127,11 +127,7 @@ pub fn run(args: &CompareArgs) -> Result<(), Error> {
     let verdicts = targets::verdicts(&all);
     let machine = Machine::detect();
     progress.clear();
-    if args.json {
-        report::print_json(args, &all, &verdicts, &machine)
-    } else {
-        report::print_tables(args, &all, &verdicts, &machine)
-    }
+    report::print(args, &all, &verdicts, &machine)
 }
 
 fn compare(

@@ -3,14 +3,14 @@
 use super::counted::Persists;
 use super::figures::Done;
 use super::huge;
-use super::pace::{self, RoundPace};
+use super::pace::RoundPace;
 use super::rounds::Operation;
 use super::targets::Verdict;
 use super::{CompareArgs, Compared, Section};
 use crate::keys::KeyKind;
 use crate::machine::{HugePages, Machine};
 use crate::summary::Summary;
-use crate::{Error, table};
+use crate::{Error, records};
 use serde::Serialize;
 
 /// A line of the result.
@@ -89,14 +89,15 @@ fn most_memory(all: &[Compared]) -> HugePages {
         .unwrap_or_default()
 }
 
-/// As lines of JSON.
-pub fn print_json(
+/// Prints what was asked for.
+pub fn print(
     args: &CompareArgs,
     all: &[Compared],
     verdicts: &[Verdict],
     machine: &Machine,
 ) -> Result<(), Error> {
-    let line = |record: &Record<'_>| crate::print(&serde_json::to_string(record)?);
+    let mut records = Vec::new();
+    let mut line = |record| records.push(record);
     for compared in all {
         let &Compared {
             section,
@@ -119,7 +120,7 @@ pub fn print_json(
             } = done;
             let setting = compared.setting(engine);
             let engine = args.name(engine);
-            line(&Record::Throughput {
+            line(Record::Throughput {
                 section,
                 key_kind,
                 operation,
@@ -130,194 +131,55 @@ pub fn print_json(
                 p50_ns,
                 p99_ns,
                 pace,
-            })?;
+            });
         }
         for (operation, peer, ratio) in figures.ratios() {
-            line(&Record::Ratio {
+            line(Record::Ratio {
                 section,
                 key_kind,
                 operation,
                 index: args.index.name(),
                 peer,
                 ratio,
-            })?;
+            });
         }
         let [bytes_per_key, live_bytes_per_key] =
             [space.reserved, space.live].map(|bytes| bytes as f64 / keys as f64);
-        line(&Record::Space {
+        line(Record::Space {
             key_kind,
             index: args.index.name(),
             keys,
             bytes_per_key,
             live_bytes_per_key,
-        })?;
+        });
         for persists in persists {
-            line(&Record::Persists {
+            line(Record::Persists {
                 section,
                 key_kind,
                 index: args.index.name(),
                 persists,
-            })?;
+            });
         }
         for &(engine, bytes) in files {
-            line(&Record::Files {
+            line(Record::Files {
                 key_kind,
                 engine: args.name(engine),
                 keys,
                 bytes_per_key: bytes as f64 / keys as f64,
-            })?;
+            });
         }
     }
     for verdict in verdicts {
-        line(&Record::Target(verdict))?;
+        line(Record::Target(verdict));
     }
     let (rounds, threads, most_huge_pages) = (args.rounds, args.threads, most_memory(all));
-    line(&Record::Conditions {
+    line(Record::Conditions {
         rounds,
         threads,
         most_huge_pages,
         one_arena: huge::one_arena(),
         pace: all.iter().flat_map(|compared| &compared.pace).collect(),
         machine,
-    })
-}
-
-/// Of throughputs from those of a disk to those of a cache.
-fn digits(mops: f64) -> String {
-    match mops < 0.1 {
-        true => format!("{mops:.6}"),
-        false => format!("{mops:.3}"),
-    }
-}
-
-fn nanoseconds(latency: Option<Summary>) -> String {
-    latency.map_or(String::new(), |latency| format!("{:.0}", latency.median))
-}
-
-/// As tables.
-pub fn print_tables(
-    args: &CompareArgs,
-    all: &[Compared],
-    verdicts: &[Verdict],
-    machine: &Machine,
-) -> Result<(), Error> {
-    let mut rows = Vec::new();
-    for Compared {
-        section,
-        kind,
-        keys,
-        figures,
-        space,
-        files,
-        ..
-    } in all
-    {
-        let ratios: Vec<_> = figures.ratios().collect();
-        for done in figures.done() {
-            let Done {
-                operation,
-                engine,
-                mops,
-                ..
-            } = done;
-            let ratio = ratios
-                .iter()
-                .find(|(of, peer, _)| (*of, *peer) == (operation, engine));
-            rows.push(vec![
-                format!("{section:?} {} {}", crate::name(*kind), operation.name()).to_lowercase(),
-                args.name(engine).to_owned(),
-                keys.to_string(),
-                digits(mops.median),
-                format!("{}-{}", digits(mops.least), digits(mops.most)),
-                nanoseconds(done.p50_ns),
-                nanoseconds(done.p99_ns),
-                ratio.map_or(String::new(), |(.., ratio)| format!("{:.2}", ratio.median)),
-                ratio.map_or(String::new(), |(.., ratio)| {
-                    format!("{:.2}-{:.2}", ratio.least, ratio.most)
-                }),
-            ]);
-        }
-        let [reserved, live] = [space.reserved, space.live].map(|bytes| bytes as f64 / *keys as f64);
-        rows.push(vec![
-            format!("{section:?} {} bytes a key", crate::name(*kind)).to_lowercase(),
-            args.index.to_string(),
-            keys.to_string(),
-            format!("{reserved:.1}"),
-            format!("{live:.1} live"),
-        ]);
-        for &(engine, bytes) in files {
-            rows.push(vec![
-                format!("{section:?} {} files, bytes a key", crate::name(*kind)).to_lowercase(),
-                args.name(engine).to_owned(),
-                keys.to_string(),
-                format!("{:.1}", bytes as f64 / *keys as f64),
-            ]);
-        }
-    }
-    let header = [
-        "",
-        "engine",
-        "keys",
-        "Mops/s",
-        "spread",
-        "p50, ns",
-        "p99, ns",
-        "ours : it",
-        "spread",
-    ];
-    crate::print(&table::render(&header, &rows))?;
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .flat_map(|compared| compared.persists.iter().map(move |persists| (compared, persists)))
-        .map(|(compared, persists)| {
-            let (section, kind) = (compared.section, crate::name(compared.kind));
-            vec![
-                format!("{section:?} {kind} {}", persists.operation.name()).to_lowercase(),
-                persists.counted_keys.to_string(),
-                format!("{:.2}", persists.write_backs_per_op),
-                format!("{:.2}", persists.fences_per_op),
-            ]
-        })
-        .collect();
-    crate::print(&format!(
-        "\nwhat an operation of {} persists:\n{}",
-        args.index,
-        table::render(&["", "keys", "write-backs", "fences"], &rows)
-    ))?;
-    let mut settings: Vec<(&str, &str)> = Vec::new();
-    for compared in all {
-        for done in compared.figures.done() {
-            let setting = (args.name(done.engine), compared.setting(done.engine));
-            if !settings.contains(&setting) {
-                settings.push(setting);
-            }
-        }
-    }
-    let settings = settings
-        .iter()
-        .map(|(engine, setting)| format!("{engine}: {setting}\n"));
-    crate::print(&format!(
-        "\nwhat the engines promise:\n{}",
-        settings.collect::<String>()
-    ))?;
-    if !verdicts.is_empty() {
-        let rows: Vec<Vec<String>> = verdicts.iter().map(Verdict::row).collect();
-        let header = ["target", "asked", "measured", "spread", ""];
-        crate::print(&format!("\n{}", table::render(&header, &rows)))?;
-    }
-    let pace = all.iter().flat_map(|compared| &compared.pace);
-    crate::print(&format!("\n{}", pace::render(pace)))?;
-    let HugePages {
-        resident_mib,
-        huge_mib,
-    } = most_memory(all);
-    crate::print(&format!(
-        "\n{} rounds, {} threads, {huge_mib} of {resident_mib} MiB on huge pages{}\n{machine}",
-        args.rounds,
-        args.threads,
-        match huge::one_arena() {
-            true => ", peers' threads in one arena of malloc",
-            false => "",
-        }
-    ))
+    });
+    records::print(args.json, &records)
 }

@@ -34,18 +34,6 @@ impl Verdict {
             met,
         }
     }
-
-    /// As a row of a table.
-    pub fn row(&self) -> Vec<String> {
-        let Summary { median, least, most } = self.measured;
-        vec![
-            self.target.clone(),
-            self.asked.to_string(),
-            format!("{median:.2}"),
-            format!("{least:.2}-{most:.2}"),
-            if self.met { "met" } else { "not met" }.into(),
-        ]
-    }
 }
 
 const MOST_BYTES_PER_KEY: f64 = 100.0;

@@ -66,33 +66,6 @@ impl Limit {
     }
 }
 
-impl std::fmt::Display for Limit {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "limit: {:.0} ns a lookup, {:.2} of {:.1} lines cold; one after the other {:.0} ns = {:.0}%, overlapped \
-             {:.0} ns = {:.0}%, one line {:.0} ns = {:.0}%",
-            self.ns_per_op,
-            self.path.cold,
-            self.path.lines,
-            self.chain_ns,
-            self.of_chain * 100.0,
-            self.overlapped_ns,
-            self.of_overlapped * 100.0,
-            self.one_line_ns,
-            self.of_one_line * 100.0,
-        )?;
-        match self.cached {
-            Some(cached) => write!(
-                f,
-                "; the third-level cache can hold {:.0}% of it all",
-                cached * 100.0
-            ),
-            None => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

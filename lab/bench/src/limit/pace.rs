@@ -1,9 +1,9 @@
 //! The memory's pace: what a miss takes, before and after a run.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// What a miss takes, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Misses {
     /// Each address known only when the line before it is there.
     pub dependent_ns: f64,
@@ -12,7 +12,7 @@ pub struct Misses {
 }
 
 /// What a miss took before a run and after it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Pace {
     /// Bytes over which misses were measured.
     pub footprint: u64,
@@ -44,25 +44,6 @@ impl Pace {
             dependent_ns: mean(|misses| misses.dependent_ns),
             parallel_ns: mean(|misses| misses.parallel_ns),
         }
-    }
-}
-
-impl std::fmt::Display for Pace {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Pace { before, after, .. } = self;
-        write!(
-            f,
-            "a miss takes {:.0} ns (after: {:.0}), overlapped {:.1} ns (after: {:.1}){}",
-            before.dependent_ns,
-            after.dependent_ns,
-            before.parallel_ns,
-            after.parallel_ns,
-            if self.drifted {
-                "; DRIFTED: the memory changed its pace meanwhile"
-            } else {
-                ""
-            },
-        )
     }
 }
 

@@ -36,6 +36,9 @@ impl Input {
         if workloads.iter().skip(1).any(|workload| workload.fills()) {
             return unfit("a workload that fills the index comes first or not at all");
         }
+        if !args.index.is_ordered() && workloads.iter().any(|workload| workload.scans_keys()) {
+            return unfit("the index has no order of keys, so it cannot scan");
+        }
         let removes = |workload: &&Workload| workload.name == "remove";
         if workloads.iter().rev().skip(1).any(removes) {
             return unfit("'remove' comes last: nothing reads what is not there");

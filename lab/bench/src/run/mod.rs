@@ -4,10 +4,8 @@
 //! run of the same operations on the counting media, so that counting does not slow what is timed.
 
 mod measure;
-mod plain;
 mod report;
 
-use crate::Error;
 use crate::distribution::{Distribution, THETA};
 use crate::keys::KeyKind;
 use crate::limit::Calibrator;
@@ -16,6 +14,7 @@ use crate::pass::Pace;
 use crate::progress::Progress;
 use crate::store::Place;
 use crate::workload::{ScanLength, Workload};
+use crate::{Error, records};
 use clap::builder::ArgPredicate;
 use measure::Input;
 use pmem::{Delaying, Hardware, Observed};
@@ -154,14 +153,7 @@ impl RunArgs {
 
 /// Runs it and prints a line for each workload.
 pub fn run(args: &RunArgs) -> Result<(), Error> {
-    let reports = reports(args)?;
-    if !args.json {
-        return crate::print(&plain::render(&reports));
-    }
-    for report in &reports {
-        crate::print(&serde_json::to_string(report)?)?;
-    }
-    Ok(())
+    records::print(args.json, &reports(args)?)
 }
 
 fn reports(args: &RunArgs) -> Result<Vec<Report>, Error> {

@@ -6,8 +6,8 @@ use super::{ServerArgs, Who};
 use crate::Error;
 use crate::limit::Pace;
 use crate::machine::Machine;
+use crate::records;
 use crate::summary::Summary;
-use crate::table;
 use serde::Serialize;
 
 /// The pipeline at which there are targets.
@@ -127,10 +127,6 @@ pub fn print(
     figures: &Figures,
     machine: &Machine,
 ) -> Result<(), Error> {
-    let records = records(figures);
-    if !args.json {
-        return print_table(args, servers, &records, &figures.paces, machine);
-    }
     let about = servers.iter().map(|server| Record::About {
         server: server.name,
         version: &server.version,
@@ -145,14 +141,16 @@ pub fn print(
         pace: &figures.paces,
         machine,
     };
-    for record in records.into_iter().chain(about).chain([conditions]) {
-        crate::print(&serde_json::to_string(&record)?)?;
-    }
-    Ok(())
+    let records: Vec<Record<'_>> = cases(figures)
+        .into_iter()
+        .chain(about)
+        .chain([conditions])
+        .collect();
+    records::print(args.json, &records)
 }
 
 /// Each case, and behind a peer's how ours stands to it.
-fn records(figures: &Figures) -> Vec<Record<'_>> {
+fn cases(figures: &Figures) -> Vec<Record<'_>> {
     let mut records = Vec::new();
     for case in &figures.cases {
         let (name, protocol) = case.who;
@@ -196,84 +194,4 @@ fn records(figures: &Figures) -> Vec<Record<'_>> {
         }
     }
     records
-}
-
-fn print_table(
-    args: &ServerArgs,
-    servers: &[Started],
-    records: &[Record<'_>],
-    paces: &[Pace],
-    machine: &Machine,
-) -> Result<(), Error> {
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    let mut targets = Vec::new();
-    let spread = |summary: &Summary| format!("{:.2}-{:.2}", summary.least, summary.most);
-    for record in records {
-        match record {
-            Record::Server {
-                server,
-                protocol,
-                operation,
-                pipeline,
-                kops,
-                p50_us,
-                p99_us,
-            } => rows.push(vec![
-                format!("{operation:?} x{pipeline}, {protocol:?}").to_lowercase(),
-                (*server).to_owned(),
-                format!("{:.0}", kops.median),
-                format!("{:.0}-{:.0}", kops.least, kops.most),
-                format!("{:.0}", p50_us.median),
-                format!("{:.0}", p99_us.median),
-                format!("{:.0}-{:.0}", p99_us.least, p99_us.most),
-            ]),
-            Record::Ratio {
-                peer,
-                operation,
-                pipeline,
-                throughput,
-                p99,
-                asked,
-                met,
-            } => targets.push(vec![
-                format!("{operation:?} x{pipeline}, {OURS} : {peer}").to_lowercase(),
-                format!("{:.2}", throughput.median),
-                spread(throughput),
-                format!("{:.2}", p99.median),
-                spread(p99),
-                asked.map_or(String::new(), |asked| format!("{asked:.1}")),
-                met.map_or("", |met| if met { "met" } else { "missed" })
-                    .to_owned(),
-            ]),
-            Record::About { .. } | Record::Conditions { .. } => {}
-        }
-    }
-    // Ours is above the one that speaks the same protocol.
-    rows.sort_by_key(|row| (row[0].clone(), row[1] != OURS));
-    let header = ["", "server", "kops/s", "spread", "p50 us", "p99 us", "spread"];
-    crate::print(&table::render(&header, &rows))?;
-    if !targets.is_empty() {
-        let header = [
-            "ours by its",
-            "throughput",
-            "spread",
-            "p99",
-            "spread",
-            "asked",
-            "",
-        ];
-        crate::print(&format!("\n{}", table::render(&header, &targets)))?;
-    }
-    let about: String = servers
-        .iter()
-        .map(|server| format!("{}: {}\n", server.version, server.promise))
-        .collect();
-    let paces: String = (1..)
-        .zip(paces)
-        .map(|(round, pace)| format!("round {round}: {pace}\n"))
-        .collect();
-    crate::print(&format!(
-        "\n{about}{paces}{} rounds of {} s a figure, {} connections, {} keys, values of {} bytes\n{machine}",
-        args.rounds, args.seconds, args.connections, args.keys, args.value
-    ))
 }

@@ -7,7 +7,7 @@ use crate::limit::Pace;
 use crate::machine::Machine;
 use crate::peers::transactional::TRANSACTIONAL;
 use crate::summary::Summary;
-use crate::{Error, table};
+use crate::{Error, records};
 use serde::Serialize;
 
 /// A line of the result.
@@ -87,11 +87,7 @@ pub fn print(args: &TransactionsArgs, cases: &[Case], paces: &[Pace]) -> Result<
         let distribution = args.distribution.iter().position(|one| *one == case.distribution);
         (distribution, case.threads, engine)
     });
-    let records: Vec<Record<'_>> = sorted.iter().filter_map(|case| case.record(cases)).collect();
     let machine = Machine::detect();
-    if !args.json {
-        return print_table(args, &records, paces, &machine);
-    }
     let about = settings().map(|(engine, setting)| Record::About { engine, setting });
     let conditions = Record::Conditions {
         index: args.index.name(),
@@ -101,68 +97,7 @@ pub fn print(args: &TransactionsArgs, cases: &[Case], paces: &[Pace]) -> Result<
         pace: paces,
         machine: &machine,
     };
-    for record in records.into_iter().chain(about).chain([conditions]) {
-        crate::print(&serde_json::to_string(&record)?)?;
-    }
-    Ok(())
-}
-
-fn print_table(
-    args: &TransactionsArgs,
-    records: &[Record<'_>],
-    paces: &[Pace],
-    machine: &Machine,
-) -> Result<(), Error> {
-    let mut rows = Vec::new();
-    for record in records {
-        let Record::Transactions {
-            engine,
-            distribution,
-            threads,
-            ktps,
-            conflicts_per_1000,
-            p50_us,
-            p99_us,
-            ratio,
-        } = record
-        else {
-            continue;
-        };
-        rows.push(vec![
-            format!("{}, {threads} threads", crate::name(*distribution)),
-            (*engine).to_owned(),
-            format!("{:.1}", ktps.median),
-            format!("{:.1}-{:.1}", ktps.least, ktps.most),
-            format!("{:.2}", conflicts_per_1000.median),
-            format!("{:.1}", p50_us.median),
-            format!("{:.1}", p99_us.median),
-            ratio.map_or(String::new(), |ratio| format!("{:.2}", ratio.median)),
-            ratio.map_or(String::new(), |ratio| {
-                format!("{:.2}-{:.2}", ratio.least, ratio.most)
-            }),
-        ]);
-    }
-    let header = [
-        "",
-        "engine",
-        "ktx/s",
-        "spread",
-        "conflicts/1000",
-        "p50 us",
-        "p99 us",
-        "ours : it",
-        "spread",
-    ];
-    crate::print(&table::render(&header, &rows))?;
-    let about: String = settings()
-        .map(|(engine, setting)| format!("{engine}: {setting}\n"))
-        .collect();
-    let paces: String = (1..)
-        .zip(paces)
-        .map(|(round, pace)| format!("round {round}: {pace}\n"))
-        .collect();
-    crate::print(&format!(
-        "\n{about}{paces}{} rounds of {} s a figure, {} keys in each map, held by {}\n{machine}",
-        args.rounds, args.seconds, args.keys, args.index
-    ))
+    let records = sorted.iter().filter_map(|case| case.record(cases));
+    let records: Vec<Record<'_>> = records.chain(about).chain([conditions]).collect();
+    records::print(args.json, &records)
 }

@@ -5,7 +5,7 @@ use crate::on_heap::may_be_full;
 use crate::{Crash, Random};
 use heap::{Access, Guard, Heap, Trace, Tracers, footprint};
 use pmem::{
-    Batch, Fault, Flushed, Lacks, Link, Media, Offset, PSlot, PWord, Persistent, Purpose, Tag, persist_scope,
+    Batch, Fault, Flushed, Link, Media, Offset, PSlot, PWord, Purpose, Tag, persist_scope, persistent,
 };
 use std::sync::Arc;
 
@@ -13,23 +13,17 @@ use std::sync::Arc;
 pub(super) const KIND: u32 = u32::from_le_bytes(*b"blob");
 
 /// The root object.
-#[repr(C)]
-pub(super) struct Table(pub(super) [PSlot; SLOTS]);
+pub(super) type Table = [PSlot; SLOTS];
 
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Table {}
-
-/// The fixed part of an object; `len` bytes follow that depend on the seed.
-#[repr(C)]
-struct Blob {
-    len: PWord,
-    seed: PWord,
+persistent! {
+    /// The fixed part of an object; `len` bytes follow that depend on the seed.
+    struct Blob [size: 16] {
+        len: PWord,
+        seed: PWord,
+    }
 }
 
 const SIZE: u64 = size_of::<Blob>() as u64;
-
-// SAFETY: `repr(C)` of words, no padding.
-unsafe impl Persistent for Blob {}
 
 /// A heap with a table.
 #[derive(Debug)]
@@ -52,7 +46,7 @@ unsafe impl Trace<Crash> for Tracer {
         let offset = place(link)?;
         if link.tag() == Tag::default() {
             let table: &Table = heap.at(offset)?;
-            children.extend(table.0.iter().map(|slot| slot.load(heap.media())));
+            children.extend(table.iter().map(|slot| slot.load(heap.media())));
             return Ok(size_of::<Table>() as u64);
         }
         let len = heap.at::<Blob>(offset)?.len.load(heap.media());
@@ -108,7 +102,7 @@ impl Live {
     }
 
     fn slot(&self, slot: u8) -> Result<&PSlot, heap::Error> {
-        Ok(&self.table()?.0[usize::from(slot) % SLOTS])
+        Ok(&self.table()?[usize::from(slot) % SLOTS])
     }
 
     /// A new object, under way.
@@ -168,14 +162,7 @@ impl Live {
     pub(super) fn make_root(&self, number: u8, held: Held) -> Result<bool, heap::Error> {
         let made = persist_scope(self.heap.media(), Purpose::Node, |batch| {
             let flushed = self.blob(held, &batch)?;
-            self.heap.media().unmissed(
-                Lacks::Fence,
-                "a new object under a name: the heap fences its root entry before the link too, which the tokens cannot show",
-            );
-            self.heap.media().unmissed(
-                Lacks::Order,
-                "a new object, and then its name: each must be durable before the link of the root entry, neither before the other",
-            );
+            self.heap.media().site("blobs: object under a name");
             let fenced = batch.fence();
             let persisted = flushed.persisted(&fenced);
             // SAFETY: the tracer knows objects by their tag.

@@ -6,10 +6,10 @@
 //! stores to what that persist writes back, in this run or in what has followed a crash of it: what recovery persists
 //! for a killed process is missed just there.
 
+use crate::Lacks;
 use crate::choose::{LineSet, Random};
 use crate::log::{Log, Site, What};
 use crate::report::{Persist, persist};
-use pmem::Lacks;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which lines of memory each persist of a history has made durable.

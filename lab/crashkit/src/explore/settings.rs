@@ -30,8 +30,8 @@ pub struct Settings {
     pub aimed: u32,
     /// The longest that a failure is shrunk for, by the clock on the wall.
     pub shrink_for: Duration,
-    /// Whether a hunt goes on looking for what misses a persist of which the source says why nothing need miss it.
-    pub hunt_excused: bool,
+    /// Whether a hunt goes on looking for what misses a persist that it may forgive.
+    pub hunt_forgiven: bool,
     /// How many crashes may follow on each other.
     pub crashes: u32,
 }
@@ -50,7 +50,7 @@ impl Default for Settings {
             kill_share: 100,
             aimed: 2,
             shrink_for: Duration::from_secs(60),
-            hunt_excused: true,
+            hunt_forgiven: true,
             crashes: 3,
         }
     }

@@ -134,7 +134,10 @@ impl<S: Subject> Explorer<S> {
                 What::Invoke(CREATION) => {}
                 What::Ack(CREATION) => *created = true,
                 What::Invoke(op) => {
-                    expectation.invoke(&self.subject, op, event.thread, run.ops[op as usize].clone());
+                    let answer = run.answers.get(op as usize);
+                    let refused = answer.is_some_and(|answer| self.subject.is_refusal(answer));
+                    let own = run.ops[op as usize].clone();
+                    expectation.invoke(&self.subject, op, (event.thread, refused), own);
                 }
                 What::Ack(op) => {
                     let answer = &run.answers[op as usize];

@@ -1,8 +1,8 @@
 //! What passes through the media: each call of the structure under test touches or saves its line, and is written down.
 
 use super::{Crash, Does, MOST_TURNS, Point};
-use crate::log::{Event, Reason, Site, Store, What};
-use pmem::{LINE, Lacks, Media, Purpose};
+use crate::log::{Event, Named, Site, Store, What};
+use pmem::{LINE, Media, Purpose};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -303,25 +303,19 @@ unsafe impl Media for Crash {
         self.exchange(word, old, new, Store::Lock)
     }
 
-    fn unmissed(&self, lacks: Lacks, why: &'static str) {
+    fn site(&self, name: &'static str) {
         if self.0.recording.load(Relaxed) {
             let (site, thread) = (Location::caller(), self.thread());
             let mut slow = self.slow();
-            let before = match lacks {
-                Lacks::WriteBack => {
-                    let own = slow.joins.iter().filter(|&(&key, _)| is_of(key, thread));
-                    own.flat_map(|(_, sites)| sites.iter().copied()).collect()
-                }
-                Lacks::Fence | Lacks::Order => Vec::new(),
-            };
+            let waiting = slow.joins.iter().filter(|&(&key, _)| is_of(key, thread));
+            let before = waiting.flat_map(|(_, sites)| sites.iter().copied()).collect();
             let log = &mut slow.log;
-            log.reasons.push(Reason {
+            log.named.push(Named {
+                name,
                 place: log.events.len(),
                 thread,
                 site,
-                lacks,
                 before,
-                why,
             });
         }
     }

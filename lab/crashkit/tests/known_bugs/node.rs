@@ -1,36 +1,34 @@
 //! A node in persistent memory, and the structure in use.
 
-use pmem::{Batch, GenerationLock, Offset, PWord, Persistent, Pool, Purpose, VWord, persist_scope};
+use pmem::{
+    Batch, GenerationLock, Offset, PWord, Persistent, Pool, Purpose, VWord, persist_scope, persistent,
+};
 use std::sync::Mutex;
 use wollemi_crashkit::Crash;
 
-#[repr(C, align(64))]
-pub struct Node {
-    pub lock: GenerationLock,
-    pub other_lock: GenerationLock,
-    /// Entries handed out.
-    pub count: VWord,
-    rest: [PWord; 5],
-    /// Entries that count.
-    pub counted: PWord,
-    pub held: PWord,
-    pub table: PWord,
-    rest_1: [PWord; 5],
-    pub depth: PWord,
-    rest_2: [PWord; 7],
-    /// Three times the depth.
-    pub prefix: PWord,
-    pub magic: PWord,
-    /// The generation in which it was made.
-    pub made: PWord,
-    rest_3: [PWord; 5],
-    /// `key:8 | present:1 | used:1 | fingerprint:8 | value:32`
-    pub entries: [PWord; 16],
-}
-
-// SAFETY: words only, without padding.
-unsafe impl Persistent for Node {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    pub struct Node [size: 384, align: 64] {
+        pub lock: GenerationLock,
+        pub other_lock: GenerationLock,
+        /// Entries handed out.
+        pub count: VWord,
+        rest: [PWord; 5],
+        /// Entries that count.
+        pub counted: PWord,
+        pub held: PWord,
+        pub table: PWord,
+        rest_1: [PWord; 5],
+        pub depth: PWord,
+        rest_2: [PWord; 7],
+        /// Three times the depth.
+        pub prefix: PWord,
+        pub magic: PWord,
+        /// The generation in which it was made.
+        pub made: PWord,
+        rest_3: [PWord; 5],
+        /// `key:8 | present:1 | used:1 | fingerprint:8 | value:32`
+        pub entries: [PWord; 16],
+    }
 }
 
 pub const MAGIC: u64 = 0x57;

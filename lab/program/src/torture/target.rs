@@ -12,6 +12,7 @@ pub enum Target {
     All,
     Heap,
     Database,
+    Log,
     Index(IndexKind),
 }
 
@@ -22,6 +23,7 @@ impl FromStr for Target {
             "all" => Target::All,
             "heap" => Target::Heap,
             "kv" => Target::Database,
+            "log" => Target::Log,
             name => Target::Index(name.parse()?),
         })
     }
@@ -33,15 +35,17 @@ impl fmt::Display for Target {
             Target::All => f.write_str("all"),
             Target::Heap => f.write_str("heap"),
             Target::Database => f.write_str("kv"),
+            Target::Log => f.write_str("log"),
             Target::Index(kind) => f.write_str(kind.name()),
         }
     }
 }
 
 impl Target {
-    /// The single ones.
+    /// The single ones that have stores in a pool.
     pub fn each(self) -> Vec<Target> {
         match self {
+            Target::Log => Vec::new(),
             Target::All => [Target::Heap, Target::Database]
                 .into_iter()
                 .chain(IndexKind::ALL.iter().copied().map(Target::Index))
@@ -50,13 +54,18 @@ impl Target {
         }
     }
 
+    /// Whether the log is tortured, which has files.
+    pub fn has_log(self) -> bool {
+        matches!(self, Target::All | Target::Log)
+    }
+
     /// Whether it claims the model `word`.
     pub fn claims_word(self) -> bool {
         match self {
             Target::Index(kind) => kind.claims_word(),
             Target::Heap => Blobs::CLAIMS_WORD,
             Target::Database => Batches::CLAIMS_WORD,
-            Target::All => false,
+            Target::All | Target::Log => false,
         }
     }
 }

@@ -88,6 +88,31 @@ const INLINE: &[&str] = &[
     "inline leaf array of 64 B ->",
 ];
 
+/// Tables of P-CLHT come, grow, shrink and go.
+const TABLES: &[&str] = &[
+    "clht: a pair changes its form",
+    "clht: first table",
+    "clht: larger table",
+    "clht: overflow bucket",
+    "clht: overflow bucket goes",
+    "clht: smaller table",
+    "clht: table goes",
+];
+
+/// What becomes of P-HOT's nodes. (That pull-ups end takes a tree higher than those of histories, and that a writer comes
+/// to an empty slot a removal beside a full pool before it: both have tests of their own in `papers/recipe`.)
+const HOT: &[&str] = &[
+    "intermediate node",
+    "leaf-node pushdown",
+    "normal insert",
+    "parent pull-up",
+    "remove: copy",
+    "remove: entries drawn into the node above",
+    "remove: last entry takes the node's place",
+    "remove: slot emptied",
+    "remove: the last key",
+];
+
 /// Nodes and layers of P-Masstree come and go, and what a crash has left of that is mended.
 const MASSTREE: &[&str] = &[
     "layer becomes a leaf",
@@ -157,6 +182,8 @@ pub fn of(kind: IndexKind) -> Vec<&'static str> {
         }
         IndexKind::ArtCow => &[NODES, PARTING, ABOVE_COPY],
         IndexKind::Wort => &[WORT],
+        IndexKind::Clht => &[TABLES],
+        IndexKind::Hot => &[HOT],
         IndexKind::Masstree => &[MASSTREE],
         // Its merges are counted in `dptree`.
         _ => &[],

@@ -31,61 +31,46 @@
 use super::slots::{Bits, GROUP, GROUPS, home, passed_by, print, slots_of};
 use crate::key::{Entry, Key};
 use crate::options::Probing;
-use crate::record::RecordRef;
 use crate::root::tag;
 use heap::{Access, Error};
+use index::codec::{PairWords, RecordRef};
 use pmem::{
-    Fault, GenerationLock, Lacks, Link, Locked, Media, Offset, PEither, PSlot, PWord, Persistent, Purpose,
-    VWord, persist_scope,
+    Fault, GenerationLock, Link, Locked, Media, Offset, PEither, PSlot, PWord, Purpose, VWord, persist_scope,
+    persistent,
 };
 use std::cmp::Ordering;
 use std::mem::offset_of;
 use std::ops::Range;
 
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub(crate) struct Head {
-    lock: GenerationLock,
-    capacity: PWord,
-    passed: VWord,
-    lengths: VWord,
-    pub(crate) records: [PWord; GROUPS],
-    meta: [Meta; 2],
-}
+persistent! {
+    #[derive(Debug)]
+    pub(crate) struct Head [size: 192, align: 64] {
+        lock: GenerationLock,
+        capacity: PWord,
+        passed: VWord,
+        lengths: VWord,
+        pub(crate) records: [PWord; GROUPS],
+        meta: [Meta; 2],
+    }
 
-#[repr(C)]
-#[derive(Debug, Default)]
-pub(crate) struct Meta {
-    pub(crate) bitmap: [PWord; GROUPS],
-    pub(crate) next: PSlot,
-    pub(crate) last: PWord,
-    unused: [PWord; 2],
-}
+    #[derive(Debug, Default)]
+    pub(crate) struct Meta [size: 64] {
+        pub(crate) bitmap: [PWord; GROUPS],
+        pub(crate) next: PSlot,
+        pub(crate) last: PWord,
+        unused: [PWord; 2],
+    }
 
-/// A slot.
-#[repr(C)]
-#[derive(Debug)]
-pub(crate) struct Pair {
-    pub(crate) prefix: PWord,
-    pub(crate) value: PEither,
+    /// A slot.
+    #[derive(Debug)]
+    pub(crate) struct Pair [size: 16] {
+        pub(crate) prefix: PWord,
+        pub(crate) value: PEither,
+    }
 }
 
 const HEAD: usize = size_of::<Head>();
 const PAIR: usize = size_of::<Pair>();
-const _: () = assert!(HEAD == 192 && size_of::<Meta>() == 64 && PAIR == 16);
-
-// SAFETY: `repr(C)` of words; the sizes are their sums (asserted), so there is no padding.
-unsafe impl Persistent for Head {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as above.
-unsafe impl Persistent for Meta {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as above.
-unsafe impl Persistent for Pair {
-    const WORDS_ONLY: bool = true;
-}
 
 /// Bytes after the head.
 pub(crate) const fn tail(capacity: usize) -> usize {
@@ -205,11 +190,23 @@ impl<'g> LeafRef<'g> {
             (Link::NULL, pair.value.load(media))
         };
         Entry {
-            prefix,
-            link,
-            word,
+            pair: PairWords { prefix, link, word },
             removed: false,
         }
+    }
+
+    /// What stands in a slot that counted in `version`, if it still does after it was read. Otherwise its key was removed in
+    /// place meanwhile, and what was read may be in part that of another key, which a merge puts there.
+    pub(crate) fn live_entry<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<Entry> {
+        let entry = self.entry(slot, media);
+        let live = self.meta(version).bitmap[slot / GROUP].load(media);
+        if live >> (slot % GROUP) & 1 == 1 {
+            return Some(entry);
+        }
+        let pair = &self.slots[slot];
+        pair.prefix.disregard(media);
+        pair.value.disregard(media);
+        None
     }
 
     /// The slot of the key, among those that count in `version`, and what stands in it. The leaf is current.
@@ -234,13 +231,11 @@ impl<'g> LeafRef<'g> {
             while alike != 0 {
                 let slot = group * GROUP + alike.trailing_zeros() as usize;
                 alike &= alike - 1;
-                if self.slots[slot].prefix.load(media) == key.prefix {
-                    let entry = self.entry(slot, media);
-                    if key.compare(heap, entry.prefix, entry.link)? == Ordering::Equal {
-                        // Removed in place meanwhile, its slot may serve again already.
-                        let live = self.meta(version).bitmap[group].load(media);
-                        return Ok((live >> (slot % GROUP) & 1 == 1).then_some((slot, entry)));
-                    }
+                if self.slots[slot].prefix.load(media) == key.prefix
+                    && let Some(entry) = self.live_entry(version, slot, media)
+                    && key.compare(heap, entry.prefix, entry.link)? == Ordering::Equal
+                {
+                    return Ok(Some((slot, entry)));
                 }
             }
             if by_hash && self.head.passed.load(media) >> group & 1 == 0 {
@@ -390,13 +385,7 @@ impl<'g> LeafRef<'g> {
 
     #[cold]
     fn persist_seen<M: Media>(&self, heap: &Access<M>, version: usize, slots: &[u8]) {
-        for lacks in [Lacks::WriteBack, Lacks::Fence] {
-            heap.media().unmissed(
-                lacks,
-                "what a reader shows of a leaf that a writer is changing in place: it is missed where the writer stands \
-                 between its store and its fence, which few histories come to",
-            );
-        }
+        heap.media().site("dptree: shown amid a change");
         persist_scope(heap.media(), Purpose::Node, |batch| {
             self.meta(version).bitmap[0].persist_seen(&batch);
             for &slot in slots {
@@ -436,10 +425,7 @@ impl<'g> LeafRef<'g> {
 
     /// Removes a pair in place. The caller holds the lock. One write-back, one fence.
     pub(crate) fn remove<M: Media>(&self, heap: &Access<M>, version: usize, slot: usize) {
-        heap.media().unmissed(
-            Lacks::Order,
-            "a removal in place, and then what a merge writes that its writer carries out: that does not count before the flip",
-        );
+        heap.media().site("dptree: removal in place");
         persist_scope(heap.media(), Purpose::Node, |batch| {
             let word = &self.meta(version).bitmap[slot / GROUP];
             word.store(word.load(heap.media()) & !(1 << (slot % GROUP)), &batch);
@@ -449,6 +435,11 @@ impl<'g> LeafRef<'g> {
 }
 
 impl Head {
+    /// Of a draft, the slot of what follows.
+    pub(super) fn next_mut(&mut self, version: usize) -> &mut PSlot {
+        &mut self.meta[version].next
+    }
+
     /// The head of a new leaf in which only `version` says anything.
     pub(crate) fn new(
         generation: u32,

@@ -48,7 +48,7 @@ impl Bloom {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use art::checksum;
+    use index::codec::checksum;
 
     /// What was added passes, and of what was not, few do.
     #[test]

@@ -9,6 +9,7 @@
 
 use crate::key::Entry;
 use crossbeam_utils::atomic::AtomicCell;
+use index::codec::PairWords;
 use pmem::{Link, Media};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -101,9 +102,11 @@ impl Default for NullLink {
 impl Slot {
     fn get(&self) -> Entry {
         Entry {
-            prefix: self.prefix.load(Relaxed),
-            link: self.link.0.load(),
-            word: self.word.load(Relaxed),
+            pair: PairWords {
+                prefix: self.prefix.load(Relaxed),
+                link: self.link.0.load(),
+                word: self.word.load(Relaxed),
+            },
             removed: self.removed.load(Relaxed),
         }
     }

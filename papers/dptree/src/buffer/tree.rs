@@ -9,6 +9,7 @@ use super::node::{Arena, Child, INNER, Inner, LEAF, Leaf, Version};
 use crate::key::{Entry, Key};
 use heap::Access;
 use index::Direction;
+use index::codec::PairWords;
 use pmem::{Fault, Link, Media};
 use std::cmp::Ordering;
 use std::ops::Bound;
@@ -307,11 +308,10 @@ impl Tree {
             let Some((prefix, link)) = reached.fence else {
                 return Ok(None);
             };
-            let fence = Entry {
+            let fence = PairWords {
                 prefix,
                 link,
                 word: 0,
-                removed: false,
             };
             let bytes = fence.key_bytes(heap)?;
             Ok(Some(match direction {

@@ -15,7 +15,7 @@ use cache::{Cache, Ready};
 use crossbeam_utils::CachePadded;
 use heap::{Access, Error};
 use page::{First, PageHead};
-use pmem::{Lacks, Link, Media, PWord, Purpose, persist_scope};
+use pmem::{Link, Media, PWord, Purpose, persist_scope};
 pub(crate) use replay::replay;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
@@ -109,10 +109,7 @@ impl Log {
         let position = (next & POSITION) as usize;
         let sense = next >> POSITION_BITS & 1 == 1;
         let record = page::record(heap, (next >> (POSITION_BITS + 1)) * 16, position)?;
-        heap.media().unmissed(
-            Lacks::Order,
-            "a record, and then what a merge writes that its writer carries out: that does not count before the flip",
-        );
+        heap.media().site("dptree: record");
         persist_scope(heap.media(), Purpose::Log, |batch| {
             record.store(entry, self.number, sense, &batch);
             let _durable = batch.fence().durable();
@@ -164,15 +161,7 @@ impl Log {
                 (link, first)
             }
         };
-        media.unmissed(
-            Lacks::Fence,
-            "the link to a log page: by the time its own thread answers for a record there, it has fenced again; another \
-             thread whose record is in that page has not",
-        );
-        media.unmissed(
-            Lacks::Order,
-            "the link to a log page, and then a record: each must be durable before the answer, neither before the other",
-        );
+        media.site("dptree: link to a log page");
         persist_scope(media, Purpose::Log, |batch| {
             slot.store(link, &batch);
             let _durable = batch.fence().durable();
@@ -201,10 +190,7 @@ impl Log {
     /// those whose head is damaged. (One fence.)
     pub(crate) fn drop_pages<M: Media>(&self, heap: &Access<M>, root: &Root, cache: &Cache) {
         heap.media().comes_to("merge: log emptied");
-        heap.media().unmissed(
-            Lacks::Order,
-            "the links of a merged log: null before its pages serve again, which is for later operations",
-        );
+        heap.media().site("dptree: links of a merged log");
         persist_scope(heap.media(), Purpose::Log, |batch| {
             for slot in &root.log(self.number)[..self.partitions.len()] {
                 if !slot.peek(heap.media()).is_null() {
@@ -278,11 +264,7 @@ pub(crate) fn forget_merged<M: Media>(heap: &Access<M>, root: &Root, merged: u64
         return Ok(());
     }
     media.comes_to("opening: merged log emptied");
-    let later = "the links of a merged log that an opening finds: they must be null before their pages serve again, for which \
-                 the process's epochs must end. That is a matter of all its threads' guards and not of the operations of a \
-                 history, however long";
-    media.unmissed(Lacks::WriteBack, later);
-    media.unmissed(Lacks::Fence, later);
+    media.site("dptree: links of a merged log at an opening");
     persist_scope(media, Purpose::Log, |batch| {
         for (slot, _) in &stale {
             slot.store(Link::NULL, &batch);
@@ -332,9 +314,11 @@ mod tests {
                 scope.spawn(move || {
                     for i in 0..RECORDS {
                         let entry = Entry {
-                            prefix: thread,
-                            link: Link::NULL,
-                            word: i,
+                            pair: index::codec::PairWords {
+                                prefix: thread,
+                                link: Link::NULL,
+                                word: i,
+                            },
                             removed: false,
                         };
                         let position = log.append(heap, root, &shared.cache, 0, &entry).expect("room");

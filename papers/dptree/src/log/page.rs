@@ -20,46 +20,36 @@
 
 use crate::key::Entry;
 use crate::root::tag;
-use art::checksum;
 use heap::{Access, Error};
-use pmem::{Batch, Fault, Link, Media, Offset, PEither, PSlot, PWord, Persistent, Tag};
+use index::codec::{PairWords, checksum};
+use pmem::{Batch, Fault, Link, Media, Offset, PEither, PSlot, PWord, Tag, persistent};
 
-/// The head of a page.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub(crate) struct PageHead {
-    pub(crate) prev: PSlot,
-    pub(crate) number: PWord,
-    pub(crate) first: PWord,
-    records: PWord,
-    unused: [PWord; 4],
+persistent! {
+    /// The head of a page.
+    #[derive(Debug)]
+    pub(crate) struct PageHead [size: 64, align: 64] {
+        pub(crate) prev: PSlot,
+        pub(crate) number: PWord,
+        pub(crate) first: PWord,
+        records: PWord,
+        unused: [PWord; 4],
+    }
 }
 
 const HEAD: usize = size_of::<PageHead>();
-const _: () = assert!(HEAD == 64);
 
-// SAFETY: `repr(C)` of words; its size is their sum (asserted), so there is no padding.
-unsafe impl Persistent for PageHead {
-    const WORDS_ONLY: bool = true;
-}
-
-/// One record.
-#[repr(C, align(16))]
-#[derive(Debug)]
-pub(crate) struct LogRecord {
-    head: PWord,
-    prefix: PWord,
-    value: PEither,
-    check: PWord,
+persistent! {
+    /// One record.
+    #[derive(Debug)]
+    pub(crate) struct LogRecord [size: 32, align: 16] {
+        head: PWord,
+        prefix: PWord,
+        value: PEither,
+        check: PWord,
+    }
 }
 
 const RECORD: usize = size_of::<LogRecord>();
-const _: () = assert!(RECORD == 32);
-
-// SAFETY: as above.
-unsafe impl Persistent for LogRecord {
-    const WORDS_ONLY: bool = true;
-}
 
 const VALID: u64 = 1 << 63;
 const NUMBER_SHIFT: u32 = 8;
@@ -233,12 +223,14 @@ impl LogRecord {
             Link::NULL
         };
         Ok(Some(Entry {
-            prefix: prefix & !VALID | high(HIGH_PREFIX),
-            link,
-            word: if link.is_null() {
-                value & !VALID | high(HIGH_VALUE)
-            } else {
-                0
+            pair: PairWords {
+                prefix: prefix & !VALID | high(HIGH_PREFIX),
+                link,
+                word: if link.is_null() {
+                    value & !VALID | high(HIGH_VALUE)
+                } else {
+                    0
+                },
             },
             removed: head & KIND_REMOVED != 0,
         }))

@@ -25,7 +25,6 @@ use crate::base::{Base, Router};
 use crate::buffer::Buffer;
 use crate::key::Entry;
 use crate::log::{lock, lock_patiently};
-use crate::record;
 use crate::root::{Root, State, tag};
 use crate::stats::Phase;
 use crate::tree::{Shared, Trees};
@@ -334,7 +333,8 @@ impl<M: Media> Shared<M> {
         records.sort_unstable_by_key(|link| link.offset());
         records.dedup_by_key(|link| link.offset());
         for link in records {
-            let _ = record::retire(&self.heap, &guard, link);
+            // SAFETY: nothing leads to it: the merge has unlinked it under the guard.
+            let _ = unsafe { index::codec::retire(&self.heap, &guard, link) };
         }
     }
 

@@ -58,30 +58,24 @@ mod write;
 
 use art::damaged;
 use heap::{Access, Error, Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
 use locate::Writer;
 use node::Node;
-use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Hardware, Link, Media, PSlot, Persistent, Tag};
+use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Hardware, Link, Media, PSlot, Tag, persistent};
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// What the heap's root directory calls a P-Masstree.
 pub const KIND: u32 = 8;
 
-/// The root of an index: the link to layer 0.
-#[repr(C)]
-#[derive(Debug)]
-struct Root {
-    lock: GenerationLock,
-    top: PSlot,
+persistent! {
+    /// The root of an index: the link to layer 0.
+    #[derive(Debug)]
+    struct Root [size: 16] {
+        lock: GenerationLock,
+        top: PSlot,
+    }
 }
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Root {
-    const WORDS_ONLY: bool = true;
-}
-
-const _: () = assert!(size_of::<Root>() == 16);
 
 /// A P-Masstree in a heap, under a root of its own.
 #[derive(Debug)]
@@ -217,5 +211,14 @@ impl<M: Media> OnHeap for Masstree<M> {
 
     fn find_faults(&self) -> Faults {
         self.check_structure()
+    }
+}
+
+impl<M: Media> Bulk for Masstree<M> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        let access = Self::access_of(heap).clone();
+        let at = |root| Masstree { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| draft_root(heap, batch), at) }
     }
 }

@@ -30,8 +30,8 @@ use super::slice::Slice;
 use art::{damaged, prefetch_range};
 use heap::Access;
 use pmem::{
-    CommitWord, Fault, GenerationLock, Link, Media, PEither, PSlot, PWord, Persistent, Purpose, VWord,
-    persist_scope,
+    CommitWord, Fault, GenerationLock, Link, Media, PEither, PSlot, PWord, Purpose, VWord, persist_scope,
+    persistent,
 };
 
 /// The kind of an entry whose word is a link.
@@ -46,37 +46,32 @@ pub(super) const NO_KINDS: u64 = !(ONES * 15);
 /// One in each of the kinds.
 const ONES: u64 = 0x1_1111_1111_1111;
 
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) slice: PWord,
-    pub(super) word: PEither,
+persistent! {
+    /// A slice and what it stands for.
+    #[derive(Debug)]
+    pub(super) struct Entry [size: 16] {
+        pub(super) slice: PWord,
+        pub(super) word: PEither,
+    }
 }
 
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) lock: GenerationLock,
-    pub(super) order: CommitWord,
-    pub(super) next: PSlot,
-    pub(super) kinds: PWord,
-    pub(super) low: PWord,
-    pub(super) version: VWord,
-    pub(super) entries: [Entry; ENTRIES],
+persistent! {
+    /// A node of any level.
+    #[derive(Debug)]
+    pub(super) struct Node [size: 256, align: 64] {
+        pub(super) lock: GenerationLock,
+        pub(super) order: CommitWord,
+        pub(super) next: PSlot,
+        pub(super) kinds: PWord,
+        pub(super) low: PWord,
+        pub(super) version: VWord,
+        pub(super) entries: [Entry; ENTRIES],
+    }
 }
 
 pub(super) const SIZE: usize = size_of::<Node>();
 const HEAD: usize = std::mem::offset_of!(Node, entries);
-const _: () = assert!(SIZE == 256 && HEAD == 48 && size_of::<Entry>() == 16);
-
-// SAFETY: `repr(C)` of two words, no padding.
-unsafe impl Persistent for Entry {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: `repr(C)` of words only, which fill its lines.
-unsafe impl Persistent for Node {
-    const WORDS_ONLY: bool = true;
-}
+const _: () = assert!(HEAD == 48);
 
 /// What an entry holds, or is to hold.
 #[derive(Clone, Copy, Debug)]

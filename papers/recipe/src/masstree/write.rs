@@ -33,7 +33,6 @@ impl<'a, M: Media> Writer<'a, M> {
 
     /// Carries out the edit at a place; an error of the inner kind where that is not the place any more: in the layer
     /// that it tells, or anywhere.
-    #[expect(clippy::type_complexity, reason = "where to go on: below this layer's root")]
     fn edit_at(
         &self,
         place: Place<'a>,

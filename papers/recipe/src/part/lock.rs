@@ -9,8 +9,7 @@ use super::{Writer, locate};
 use art::{InnerRef, Missed, Tagged, Tries, damaged, same_object};
 use heap::Access;
 use pmem::{
-    Fault, Lacks, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted,
-    persist_scope,
+    Fault, Link, LinkAndPersist, Locked, Media, Obsolete, PSlot, PWord, Purpose, Uncounted, persist_scope,
 };
 
 pub(super) type Parent<'g, M> = art::Parent<'g, Node<'g>, M>;
@@ -80,12 +79,7 @@ impl<'g> Node<'g> {
 fn empty<M: Media>(slots: &[PSlot], media: &M) {
     for slot in slots {
         if !slot.peek(media).is_null() {
-            media.unmissed(
-                Lacks::WriteBack,
-                "an emptied pointer: it does not count, and the next restart would empty it again. Pointers have no store \
-                 that is not persisted, and this one is made once a node and restart",
-            );
-            media.unmissed(Lacks::Fence, "an emptied pointer, as its write-back");
+            media.site("part: uncounted pointer");
             let _durable = slot.publish_link::<Uncounted, M>(media, Link::NULL).commit();
         }
     }
@@ -97,11 +91,7 @@ fn forget<M: Media>(keys: &[PWord; 2], count: usize, media: &M) {
         let all = word.load(media);
         let counted = all & !u64::MAX.checked_shl(8 * count as u32).unwrap_or(0);
         if counted != all {
-            let why = "key bytes that do not count: they are in the counter's line, in whose order they are forgotten before an \
-                       entry of theirs counts; only where the words of a line can be torn apart (model word) would check then \
-                       find an entry under two bytes";
-            media.unmissed(Lacks::WriteBack, why);
-            media.unmissed(Lacks::Fence, why);
+            media.site("part: uncounted key bytes");
             persist_scope(media, Purpose::Node, |batch| {
                 word.store(counted, &batch);
                 batch.fence();

@@ -26,75 +26,51 @@ use super::AppendOnly;
 use super::prefix::Prefix;
 use art::{InnerRef, Kind, each_kind, matching};
 use heap::Access;
-use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, Persistent, VWord};
+use pmem::{CommitWord, Fault, GenerationLock, Link, Media, PSlot, PWord, VWord, persistent};
 
-/// What every node begins with: half a line.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Header {
-    pub(super) lock: GenerationLock,
-    pub(super) meta: CommitWord,
-    pub(super) ends: PSlot, // the leaf of the key that ends at this level
-    pub(super) prefix: CommitWord,
-}
-
-/// Up to 4 children in one line.
-#[repr(C, align(64))]
-pub struct N4 {
-    pub(super) header: Header,
-    pub(super) slots: [PSlot; 4],
+persistent! {
+    /// What every node begins with: half a line.
+    #[derive(Debug)]
+    pub struct Header [size: 32] {
+        pub(super) lock: GenerationLock,
+        pub(super) meta: CommitWord,
+        pub(super) ends: PSlot, // the leaf of the key that ends at this level
+        pub(super) prefix: CommitWord,
+    }
 }
 
-/// Up to 16 children.
-#[repr(C, align(64))]
-pub struct N16 {
-    pub(super) header: Header,
-    pub(super) keys: [PWord; 2],
-    pub(super) unused: [PWord; 2],
-    pub(super) slots: [PSlot; 16],
-}
+persistent! {
+    /// Up to 4 children in one line.
+    pub struct N4 [size: 64, align: 64] {
+        pub(super) header: Header,
+        pub(super) slots: [PSlot; 4],
+    }
 
-/// Up to 48 children.
-#[repr(C, align(64))]
-pub struct N48 {
-    pub(super) header: Header,
-    pub(super) live: VWord,
-    pub(super) used: VWord,
-    pub(super) unused: [PWord; 2],
-    pub(super) index: [CommitWord; 32], // names a pointer for each key byte (`art::named`)
-    pub(super) slots: [PSlot; 48],
-}
+    /// Up to 16 children.
+    pub struct N16 [size: 3 * 64, align: 64] {
+        pub(super) header: Header,
+        pub(super) keys: [PWord; 2],
+        pub(super) unused: [PWord; 2],
+        pub(super) slots: [PSlot; 16],
+    }
 
-/// A child for each byte.
-#[repr(C, align(64))]
-pub struct N256 {
-    pub(super) header: Header,
-    pub(super) live: VWord,
-    pub(super) unused: [PWord; 3],
-    pub(super) slots: [PSlot; 256],
-}
+    /// Up to 48 children.
+    pub struct N48 [size: 11 * 64, align: 64] {
+        pub(super) header: Header,
+        pub(super) live: VWord,
+        pub(super) used: VWord,
+        pub(super) unused: [PWord; 2],
+        pub(super) index: [CommitWord; 32], // names a pointer for each key byte (`art::named`)
+        pub(super) slots: [PSlot; 48],
+    }
 
-const _: () = assert!(size_of::<Header>() == 32);
-const _: () = assert!(size_of::<N4>() == 64); // one line, one write-back
-const _: () = assert!(size_of::<N16>() == 3 * 64); // counter and key bytes in the first
-const _: () = assert!(size_of::<N48>() == 11 * 64);
-const _: () = assert!(size_of::<N256>() == 33 * 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the sizes above are the sums).
-unsafe impl Persistent for N4 {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `N4`.
-unsafe impl Persistent for N16 {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `N4`.
-unsafe impl Persistent for N48 {
-    const WORDS_ONLY: bool = true;
-}
-// SAFETY: as for `N4`.
-unsafe impl Persistent for N256 {
-    const WORDS_ONLY: bool = true;
+    /// A child for each byte.
+    pub struct N256 [size: 33 * 64, align: 64] {
+        pub(super) header: Header,
+        pub(super) live: VWord,
+        pub(super) unused: [PWord; 3],
+        pub(super) slots: [PSlot; 256],
+    }
 }
 
 /// A node's meta word.

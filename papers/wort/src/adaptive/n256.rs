@@ -4,23 +4,17 @@ use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind};
 use heap::{Access, Error};
-use pmem::{Link, Media, PSlot, PWord, Persistent};
+use pmem::{Link, Media, PSlot, PWord, persistent};
 use std::ops::Range;
 
-/// A child for each byte.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct N256 {
-    common: Common,
-    unused: [PWord; 5],
-    slots: [PSlot; 256],
-}
-
-const _: () = assert!(size_of::<N256>() == 33 * 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N256 {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// A child for each byte.
+    #[derive(Debug)]
+    pub struct N256 [size: 33 * 64, align: 64] {
+        common: Common,
+        unused: [PWord; 5],
+        slots: [PSlot; 256],
+    }
 }
 
 impl N256 {

@@ -9,24 +9,18 @@ use super::Publish;
 use super::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, child_tag, draft_leaf, index_word, named, naming};
 use heap::{Access, Error};
-use pmem::{CommitWord, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
+use pmem::{CommitWord, Link, Media, PSlot, PWord, Purpose, persist_scope, persistent};
 use std::ops::Range;
 
-/// Up to 48 children.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct N48 {
-    common: Common,
-    index: [CommitWord; 32],
-    slots: [PSlot; 48],
-    unused: [PWord; 5],
-}
-
-const _: () = assert!(size_of::<N48>() == 11 * 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N48 {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// Up to 48 children.
+    #[derive(Debug)]
+    pub struct N48 [size: 11 * 64, align: 64] {
+        common: Common,
+        index: [CommitWord; 32],
+        slots: [PSlot; 48],
+        unused: [PWord; 5],
+    }
 }
 
 impl N48 {

@@ -16,19 +16,20 @@ use art::{
     prefetch, prefetch_range,
 };
 use heap::{Access, Error};
-use pmem::{Fault, Link, Media, PSlot, PWord, VWord};
+use pmem::{Fault, Link, Media, PSlot, PWord, VWord, persistent};
 use std::ops::Range;
 
-/// What every node begins with.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Common {
-    /// A [`Prefix`].
-    pub(crate) header: PWord,
-    /// The leaf of the key that ends at the node's level.
-    pub(crate) ends: PSlot,
-    /// The generation in which the node was replaced, and 1 below it.
-    retired: VWord,
+persistent! {
+    /// What every node begins with.
+    #[derive(Debug)]
+    pub struct Common [size: 24] {
+        /// A [`Prefix`].
+        pub(crate) header: PWord,
+        /// The leaf of the key that ends at the node's level.
+        pub(crate) ends: PSlot,
+        /// The generation in which the node was replaced, and 1 below it.
+        retired: VWord,
+    }
 }
 
 impl Common {

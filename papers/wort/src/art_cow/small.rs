@@ -6,32 +6,27 @@
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, byte_at, with_byte};
 use heap::{Access, Error};
-use pmem::{Link, Media, PSlot, PWord, Persistent};
+use pmem::{Link, Media, PSlot, PWord, persistent};
 use std::ops::Range;
 
-/// Up to `SLOTS` children; `KEYS` words of partial keys.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct Small<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> {
-    common: Common,
-    keys: [PWord; KEYS],
-    slots: [PSlot; SLOTS],
-    unused: [PWord; UNUSED],
+persistent! {
+    /// Up to `SLOTS` children; `KEYS` words of partial keys.
+    #[derive(Debug)]
+    pub struct Small<const SLOTS: usize, const KEYS: usize, const UNUSED: usize>
+        [size: 24 + 8 * (KEYS + SLOTS + UNUSED), align: 64]
+    {
+        common: Common,
+        keys: [PWord; KEYS],
+        slots: [PSlot; SLOTS],
+        unused: [PWord; UNUSED],
+    }
 }
 
 /// Up to 4 children.
 pub type N4 = Small<4, 1, 0>;
 
 /// Up to 16 children.
-pub type N16 = Small<16, 2, 2>;
-
-const _: () = assert!(size_of::<N4>() == 64);
-const _: () = assert!(size_of::<N16>() == 3 * 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the size is the sum, for the two that there are).
-unsafe impl<const S: usize, const K: usize, const U: usize> Persistent for Small<S, K, U> {
-    const WORDS_ONLY: bool = true;
-}
+pub type N16 = Small<16, 2, 3>;
 
 impl<const SLOTS: usize, const KEYS: usize, const UNUSED: usize> Small<SLOTS, KEYS, UNUSED> {
     fn key<M: Media>(&self, media: &M, i: usize) -> u8 {

@@ -8,25 +8,19 @@ use crate::adaptive::Publish;
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, child_tag, draft_leaf, with_byte};
 use heap::{Access, Error};
-use pmem::{CommitWord, Lacks, Link, Media, PSlot, PWord, Persistent, Purpose, persist_scope};
+use pmem::{CommitWord, Link, Media, PSlot, PWord, Purpose, persist_scope, persistent};
 use std::ops::Range;
 
-/// Up to 16 children.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct N16 {
-    common: Common,
-    bitmap: CommitWord,
-    keys: [PWord; 2],
-    slots: [PSlot; 16],
-    unused: [PWord; 2],
-}
-
-const _: () = assert!(size_of::<N16>() == 3 * 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N16 {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// Up to 16 children.
+    #[derive(Debug)]
+    pub struct N16 [size: 3 * 64, align: 64] {
+        common: Common,
+        bitmap: CommitWord,
+        keys: [PWord; 2],
+        slots: [PSlot; 16],
+        unused: [PWord; 2],
+    }
 }
 
 /// A bit for each entry that counts.
@@ -128,11 +122,7 @@ impl Branch for N16 {
             let slot = &self.slots[entry];
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 4
             let keys = &self.keys[entry / 8];
-            media.unmissed(
-                Lacks::WriteBack,
-                "a key byte: it shares its line with the bitmap, whose write-back follows; where the words of a line can be \
-                 torn apart (model word) only its own makes it durable first",
-            );
+            media.site("woart: key byte");
             keys.store(with_byte(keys.load(media), entry, byte), &batch); // line 3
             let fenced = batch.fence(); // lines 5 to 8
             let _durable = placed

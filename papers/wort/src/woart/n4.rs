@@ -15,23 +15,17 @@ use crate::adaptive::Publish;
 use crate::adaptive::node::{Branch, Common, link_for, slot_fault};
 use art::{Inner, Kind, child_tag, draft_leaf};
 use heap::{Access, Error};
-use pmem::{CommitWord, Lacks, Link, Media, PSlot, Persistent, Purpose, persist_scope};
+use pmem::{CommitWord, Link, Media, PSlot, Purpose, persist_scope, persistent};
 use std::ops::Range;
 
-/// Up to 4 children.
-#[repr(C, align(64))]
-#[derive(Debug)]
-pub struct N4 {
-    common: Common,
-    word: CommitWord, // partial keys and slot array
-    slots: [PSlot; 4],
-}
-
-const _: () = assert!(size_of::<N4>() == 64);
-
-// SAFETY: `repr(C)` of words only, without padding (the size is the sum).
-unsafe impl Persistent for N4 {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// Up to 4 children.
+    #[derive(Debug)]
+    pub struct N4 [size: 64, align: 64] {
+        common: Common,
+        word: CommitWord, // partial keys and slot array
+        slots: [PSlot; 4],
+    }
 }
 
 /// A value of the word, taken apart.
@@ -165,11 +159,7 @@ impl Branch for N4 {
         persist_scope(media, Purpose::Node, |batch| {
             let leaf = draft_leaf(heap, key, value, &batch)?.flush(&batch);
             let slot = &self.slots[usize::from(vacant)];
-            media.unmissed(
-                Lacks::WriteBack,
-                "a pointer: it shares its line with the word that names it, whose write-back follows; where the words of a \
-                 line can be torn apart (model word) only its own makes it durable first",
-            );
+            media.site("woart: pointer");
             let placed = slot.place::<Publish, _, _>(leaf, child_tag(Kind::Leaf, byte, 0), &batch); // line 5
             let fenced = batch.fence(); // lines 6 to 8
             let _durable = placed.publish(&fenced, &self.word, with_child).commit(); // lines 9 to 12

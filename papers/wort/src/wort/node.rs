@@ -14,25 +14,19 @@
 use crate::header;
 use art::{HalfByte, Kind, Tagged, child_tag, damaged};
 use heap::Access;
-use pmem::{Fault, Link, Media, PSlot, PWord, Persistent, Tag};
+use pmem::{Fault, Link, Media, PSlot, PWord, Tag, persistent};
 
 /// A header that counts half-bytes.
 pub(crate) type Header = header::Header<HalfByte>;
 
-/// A node: three lines.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Node {
-    pub(crate) header: PWord,
-    pub(crate) ends: PSlot,
-    pub(crate) children: [PSlot; 16],
-}
-
-const _: () = assert!(size_of::<Node>() == 144);
-
-// SAFETY: `repr(C)` of words only, no padding.
-unsafe impl Persistent for Node {
-    const WORDS_ONLY: bool = true;
+persistent! {
+    /// A node: three lines.
+    #[derive(Debug)]
+    pub struct Node [size: 144] {
+        pub(crate) header: PWord,
+        pub(crate) ends: PSlot,
+        pub(crate) children: [PSlot; 16],
+    }
 }
 
 /// The tag of a link to a node.

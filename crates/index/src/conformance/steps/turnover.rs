@@ -2,8 +2,9 @@
 
 use super::Stepping;
 use super::readers::amid;
+use crate::conformance::{ALL, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 const OLD: &[u8] = b"old";
 const NEW: &[u8] = b"new";
@@ -101,13 +102,12 @@ pub fn turnovers_do_not_mislead_readers<I: OnHeap<Media = Stepping> + 'static>()
                         found.push(key.to_vec());
                         ControlFlow::Continue(())
                     };
-                    tree.scan(Bound::Unbounded, Bound::Unbounded, direction, &guard, &mut visit)
-                        .expect("no error");
+                    visit_index(tree, ALL, direction, &guard, &mut visit).expect("no error");
                     if direction == Direction::Reverse {
                         found.reverse();
                     }
                     assert!(
-                        found.is_sorted_by(|a, b| a < b),
+                        found.is_sorted_by(|a, b| I::ORDER.compare(a, b).is_lt()),
                         "{children}, load {nth}: {found:?}"
                     );
                     let stayed = found.iter().filter(|key| !turns(key)).count();

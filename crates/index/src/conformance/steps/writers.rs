@@ -2,10 +2,10 @@
 
 use super::readers::index;
 use super::{Change, Step, Stepping, changes, with_hook, with_waits_hook};
-use crate::conformance::Entries;
+use crate::conformance::{ALL, Entries, visit as visit_index};
 use crate::{Direction, Index, OnHeap, Value};
 use std::cell::Cell;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::mpsc::channel;
 
@@ -96,14 +96,8 @@ fn compare<I: OnHeap>(tree: &I, expected: &Entries, what: &dyn Fn() -> String) {
         found.insert(key.to_vec(), value.to_vec());
         ControlFlow::Continue(())
     };
-    let scan = tree.scan(
-        Bound::Unbounded,
-        Bound::Unbounded,
-        Direction::Forward,
-        &guard,
-        &mut visit,
-    );
-    scan.expect("no error");
+    let walk = visit_index(tree, ALL, Direction::Forward, &guard, &mut visit);
+    walk.expect("no error");
     assert_eq!(found, *expected, "{}", what());
     let faults = tree.check().expect("no error");
     assert_eq!(faults.found, [""; 0], "{}", what());

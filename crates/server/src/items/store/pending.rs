@@ -71,7 +71,7 @@ impl Pending {
         }
     }
 
-    /// Visits the keys between the bounds in order, until told to break.
+    /// Visits the keys between the bounds in the order of the index, until told to break.
     pub fn scan(
         &self,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
@@ -84,7 +84,7 @@ impl Pending {
             return overlay.scan(&self.map, (lower, upper), direction, visit);
         }
         self.index
-            .scan(lower, upper, direction, guard, &mut |key, value| {
+            .walk(lower, upper, direction, guard, &mut |key, value| {
                 visit(key, &value)
             })
     }

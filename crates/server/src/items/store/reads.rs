@@ -3,10 +3,10 @@
 use super::{Failure, Store};
 use crate::items::item::Item;
 use crate::items::record;
-use index::{Direction, Guard, Value};
+use index::{Direction, Guard, Order, Value};
 use std::ops::{Bound, ControlFlow};
 
-/// What a scan calls for each key in order, with its item unless it is dead.
+/// What a walk calls for each key in order, with its item unless it is dead.
 pub type Visit<'f> = dyn FnMut(&[u8], Option<&Item<'_>>) -> ControlFlow<()> + 'f;
 
 impl Store {
@@ -62,7 +62,12 @@ impl Store {
         self.items.index().fetch(keys, &heap::pin());
     }
 
-    /// Visits items between the bounds, in order, until told to break; dead ones are shown as `None`.
+    /// The order in which items are visited.
+    pub fn order(&self) -> Order {
+        self.items.index().order()
+    }
+
+    /// Visits items between the bounds, in [order](Store::order), until told to break; dead ones are shown as `None`.
     pub fn scan(
         &self,
         lower: Bound<&[u8]>,
@@ -72,7 +77,7 @@ impl Store {
         guard: &Guard,
         visit: &mut Visit<'_>,
     ) -> Result<(), index::Error> {
-        // The record's key comes first, and is no item's.
+        // The record's key, the empty one, comes first in any order, and is no item's.
         let lower = match lower {
             Bound::Unbounded | Bound::Included([]) => Bound::Excluded(record::KEY),
             lower => lower,

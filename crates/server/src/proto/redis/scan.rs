@@ -1,12 +1,13 @@
-//! Commands that walk keys in order.
+//! Commands that walk keys: in order those that name ranges, which a map without order refuses, and in whatever order
+//! the map has the others.
 
 use super::context::{Context, Done, NOT_INTEGER, SYNTAX, Wrong};
 use super::glob;
 use super::parse::Args;
 use super::random::{self, Picked, Random};
-use super::walk::{Listing, TURN, Walk, walk};
+use super::walk::{Bounds, Listing, TURN, Walk, walk};
 use crate::items::number;
-use index::{Direction, behind, prefix_bounds};
+use index::{Direction, Order, behind, prefix_bounds};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::{Bound, ControlFlow};
 
@@ -39,7 +40,7 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
         }
         i += 2;
     }
-    let (lower, upper) = prefix_bounds(glob::prefix(pattern));
+    let (lower, upper) = fitting(context, pattern);
     let lower = match cursor {
         0 => lower,
         cursor => Bound::Excluded(
@@ -71,7 +72,8 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
     }
     if let Some(last) = &last {
         // Or the client would go round for ever in a damaged pool.
-        behind(last, begin.as_ref().map(Vec::as_slice), Direction::Forward)?;
+        let order = context.state.store.order();
+        behind(order, last, begin.as_ref().map(Vec::as_slice), Direction::Forward)?;
     }
     let next = context.shared().cursors.gone_on(cursor, last);
     context.reply.array(2);
@@ -81,10 +83,18 @@ pub fn scan(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
+/// Between which bounds the keys lie that fit a pattern, and perhaps others.
+fn fitting(context: &Context<'_>, pattern: &[u8]) -> Bounds {
+    match context.state.store.order() {
+        Order::Keys => prefix_bounds(glob::prefix(pattern)),
+        Order::Ranks(_) => (Bound::Unbounded, Bound::Unbounded),
+    }
+}
+
 /// `KEYS pattern`.
 pub fn keys(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let pattern = args.get(1);
-    let bounds = prefix_bounds(glob::prefix(pattern));
+    let bounds = fitting(context, pattern);
     let listing = Listing {
         pattern: Some(pattern.to_vec()),
         ..Listing::default()
@@ -116,6 +126,7 @@ impl Listing {
 
 /// `KRANGE start end [REV] [LIMIT n] [WITHVALUES]`.
 pub fn krange(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    context.state.store.order().require_keys()?;
     let listing = Listing::read(args, 3)?;
     let (low, high) = match listing.direction {
         Direction::Forward => (args.get(1), args.get(2)),
@@ -131,6 +142,7 @@ pub fn krange(context: &mut Context<'_>, args: Args<'_>) -> Done {
 
 /// `KPREFIX prefix [REV] [LIMIT n] [WITHVALUES]`.
 pub fn kprefix(context: &mut Context<'_>, args: Args<'_>) -> Done {
+    context.state.store.order().require_keys()?;
     let listing = Listing::read(args, 2)?;
     Walk::new(context, vec![prefix_bounds(args.get(1))], listing).go_on(context)
 }
@@ -148,17 +160,21 @@ fn bound(text: &[u8]) -> Result<Bound<Vec<u8>>, Wrong> {
 /// `RANDOMKEY`: see [`random`].
 pub fn randomkey(context: &mut Context<'_>, _: Args<'_>) -> Done {
     let count = context.state.store.keys();
-    let mut random = Random::new(RandomState::new().hash_one(context.now));
-    let from = match random::pick(&Live(context), count, &mut random)? {
-        Picked::Key(key) => {
-            context.reply.bulk(&key);
-            return Ok(());
-        }
-        Picked::Nothing => {
-            context.reply.null();
-            return Ok(());
-        }
-        Picked::NoneOf(dead) => dead,
+    let seed = RandomState::new().hash_one(context.now);
+    let from = match context.state.store.order() {
+        // Keys come in an order that is as good as random: the one behind a place that is.
+        Order::Ranks(_) => seed.to_ne_bytes().to_vec(),
+        Order::Keys => match random::pick(&Live(context), count, &mut Random::new(seed))? {
+            Picked::Key(key) => {
+                context.reply.bulk(&key);
+                return Ok(());
+            }
+            Picked::Nothing => {
+                context.reply.null();
+                return Ok(());
+            }
+            Picked::NoneOf(dead) => dead,
+        },
     };
     // Nearly all are dead: the next one that is not, behind the last, or else before it.
     let behind = (Bound::Excluded(from.clone()), Bound::Unbounded);

@@ -43,6 +43,7 @@ pub fn walk(
             bounds.1.as_ref().map(Vec::as_slice),
         );
         let store = &context.state.store;
+        let order = store.order();
         store.scan(from, to, direction, context.now, &guard, &mut |key, item| {
             seen += 1;
             if let Some(item) = item
@@ -57,8 +58,8 @@ pub fn walk(
             ControlFlow::Break(())
         })?;
         match (last, direction) {
-            (Some(last), Direction::Forward) if !ended => bounds.0 = behind(&last, from, direction)?,
-            (Some(last), Direction::Reverse) if !ended => bounds.1 = behind(&last, to, direction)?,
+            (Some(last), Direction::Forward) if !ended => bounds.0 = behind(order, &last, from, direction)?,
+            (Some(last), Direction::Reverse) if !ended => bounds.1 = behind(order, &last, to, direction)?,
             _ => return Ok(true),
         }
     }

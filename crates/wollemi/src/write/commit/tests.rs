@@ -5,9 +5,9 @@ use crate::write::intent::Change;
 use crate::write::intent::{self, INTENT, Intent, SingleSlot};
 use crate::write::stripes::StripeId;
 use crate::write::traffic::{MapIndex, Traffic};
-use crate::{Db, IndexKind, Options};
+use crate::{Db, IndexKind, Map, Options};
 use crossbeam_utils::sync::Parker;
-use index::{Action, Direction, Edit, Index};
+use index::{Action, Edit, Index};
 use pmem::{Hardware, LinkAndPersist, PSlot, Purpose, Tag, persist_scope};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -35,7 +35,7 @@ impl Held {
             goes: Mutex::new(goes),
             writes: AtomicUsize::new(0),
         };
-        let held = Map::new(map.name(), map.index_kind(), Arc::new(held));
+        let held = Map::new(map.index_kind(), Arc::new(held));
         (held, comes, go)
     }
 }
@@ -45,6 +45,9 @@ impl Index for Held {
 }
 
 impl MapIndex for Held {
+    fn name(&self) -> &str {
+        self.map.name()
+    }
     fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
         if self.writes.fetch_add(1, SeqCst) == 0 {
             let _ = self.came.send(());
@@ -64,13 +67,8 @@ impl MapIndex for Held {
     fn traffic(&self) -> &Arc<Traffic> {
         self.map.index.traffic()
     }
-    fn pop(
-        &self,
-        map: &Map,
-        direction: Direction,
-        check: &crate::write::traffic::Check<'_>,
-    ) -> Result<Option<crate::Entry>, Error> {
-        self.map.index.pop(map, direction, check)
+    fn commit(&self, plan: &mut dyn FnMut() -> Result<Plan, Error>) -> Result<(), Error> {
+        self.map.index.commit(plan)
     }
 }
 

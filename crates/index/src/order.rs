@@ -1,0 +1,151 @@
+//! The order in which an index visits its keys.
+//!
+//! An ordered index visits them by their bytes. One without order still has *an* order, by which a walk over everything
+//! stops, and goes on later behind the last key it has seen: a hash table goes by hash, and by bytes among keys of one
+//! hash. A key alone says where it comes, so it is the whole cursor of a walk, however the index changes meanwhile.
+
+use crate::{Direction, Error};
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+/// The order in which an index visits its keys.
+#[derive(Clone, Copy, Debug)]
+pub enum Order {
+    /// By their bytes: ranges and prefixes are neighbours.
+    Keys,
+    /// By what this function makes of a key, and by bytes among keys for which that is the same; it makes 0 of the empty
+    /// key, which so comes first in every order. Such an index can be walked, and has no ranges of keys.
+    Ranks(fn(&[u8]) -> u64),
+}
+
+/// Where a key comes in an order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    rank: u64,
+    /// The key.
+    pub key: Box<[u8]>,
+}
+
+impl Order {
+    /// Whether it is that of the keys' bytes.
+    #[inline]
+    pub const fn is_by_keys(self) -> bool {
+        matches!(self, Order::Keys)
+    }
+
+    #[inline]
+    fn rank(self, key: &[u8]) -> u64 {
+        match self {
+            Order::Keys => 0,
+            Order::Ranks(rank) => rank(key),
+        }
+    }
+
+    /// Where the key comes.
+    pub fn place(self, key: &[u8]) -> Place {
+        Place {
+            rank: self.rank(key),
+            key: key.into(),
+        }
+    }
+
+    /// Which of two keys comes first.
+    pub fn compare(self, key: &[u8], other: &[u8]) -> Ordering {
+        let ranks = self.rank(key).cmp(&self.rank(other));
+        ranks.then_with(|| key.cmp(other))
+    }
+
+    /// Whether a visit in this direction comes to `key` before `other`.
+    pub fn comes_first(self, key: &[u8], other: &[u8], direction: Direction) -> bool {
+        self.compare(key, other)
+            == match direction {
+                Direction::Forward => Ordering::Less,
+                Direction::Reverse => Ordering::Greater,
+            }
+    }
+
+    /// Whether the key lies between the bounds.
+    pub fn contains(self, (lower, upper): (Bound<&[u8]>, Bound<&[u8]>), key: &[u8]) -> bool {
+        let above = match lower {
+            Bound::Included(low) => self.compare(low, key).is_le(),
+            Bound::Excluded(low) => self.compare(low, key).is_lt(),
+            Bound::Unbounded => true,
+        };
+        above
+            && match upper {
+                Bound::Included(high) => self.compare(key, high).is_le(),
+                Bound::Excluded(high) => self.compare(key, high).is_lt(),
+                Bound::Unbounded => true,
+            }
+    }
+
+    /// Whether something can lie between the bounds: `BTreeMap::range` panics on bounds that cross.
+    pub fn has_between(self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
+        match (lower, upper) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => true,
+            (Bound::Included(low), Bound::Included(high)) => self.compare(low, high).is_le(),
+            (Bound::Included(low) | Bound::Excluded(low), Bound::Included(high) | Bound::Excluded(high)) => {
+                self.compare(low, high).is_lt()
+            }
+        }
+    }
+
+    /// Refuses what needs keys to come in the order of their bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unordered`]
+    pub fn require_keys(self) -> Result<(), Error> {
+        match self {
+            Order::Keys => Ok(()),
+            Order::Ranks(_) => Err(Error::Unordered),
+        }
+    }
+
+    /// Refuses a range of keys where the order is not theirs. All keys are no range.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unordered`]
+    pub fn take_range(self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Result<(), Error> {
+        match (lower, upper) {
+            (Bound::Unbounded, Bound::Unbounded) => Ok(()),
+            _ => self.require_keys(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys whose last byte is less come first; among those of one last byte, the lesser one.
+    fn last(key: &[u8]) -> u64 {
+        key.last().copied().unwrap_or_default().into()
+    }
+
+    /// Comparing, bounds and places say the same of all pairs.
+    #[test]
+    fn all_that_an_order_says_agrees() {
+        let keys: [&[u8]; 6] = [b"", b"a", b"ba", b"b", b"ab", b"\0"];
+        for order in [Order::Keys, Order::Ranks(last)] {
+            for a in keys {
+                for b in keys {
+                    let compared = order.compare(a, b);
+                    assert_eq!(order.place(a).cmp(&order.place(b)), compared);
+                    assert_eq!(order.comes_first(a, b, Direction::Forward), compared.is_lt());
+                    assert_eq!(order.comes_first(a, b, Direction::Reverse), compared.is_gt());
+                    let (from, to) = (Bound::Included(a), Bound::Excluded(b));
+                    assert_eq!(order.contains((from, Bound::Unbounded), b), compared.is_le());
+                    assert_eq!(order.contains((Bound::Unbounded, to), a), compared.is_lt());
+                    assert_eq!(order.has_between(from, to), compared.is_lt());
+                    assert_eq!(order.has_between(from, Bound::Included(b)), compared.is_le());
+                    assert_eq!(order.take_range(from, to).is_ok(), order.is_by_keys());
+                }
+            }
+            assert!(order.take_range(Bound::Unbounded, Bound::Unbounded).is_ok());
+        }
+        assert_eq!(Order::Ranks(last).compare(b"ba", b"b"), Ordering::Less);
+        assert_eq!(Order::Keys.compare(b"ba", b"b"), Ordering::Greater);
+    }
+}

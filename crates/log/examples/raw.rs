@@ -1,0 +1,308 @@
+//! What the file system gives: appends of small records to a preallocated file, and how fast they become durable.
+//!
+//! ```sh
+//! cargo run --release -p wollemi-log --example raw -- DIRECTORY [SECONDS]
+//! ```
+//!
+//! The log's own figures are judged against these loops. Each way is measured with one thread that waits for each
+//! record, with 8 and 64 threads that wait in groups, and with one thread that waits for 64 records at a time; then
+//! without waiting at all. Rounds alternate between the ways, and the best round of each counts.
+
+use rustix::fs::{Mode, OFlags, fdatasync, open};
+use rustix::io::{IoSlice, ReadWriteFlags, pwrite, pwritev2};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+/// Bytes of the file; appends begin again at its start when it is full.
+const FILE: usize = 64 << 20;
+
+/// Bytes of a record.
+const RECORD: usize = 120;
+
+/// Unit of direct writes in bytes.
+const BLOCK: usize = 4096;
+
+/// How records reach the medium.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    /// `pwrite` for each record, `fdatasync` for each group.
+    Write,
+    /// A copy into a shared mapping for each record, `fdatasync` for each group.
+    Map,
+    /// The same, where the zeros were written in large pieces, so that the page cache may keep them in large folios.
+    MapLarge,
+    /// A copy into memory for each record, one `pwritev2` with `RWF_DSYNC` for each group.
+    Dsync,
+    /// A copy into memory for each record, one write with `O_DIRECT | O_DSYNC` of whole blocks for each group.
+    Direct,
+}
+
+impl Way {
+    /// Bytes of one write while the file is filled with zeros.
+    fn zeros(self) -> usize {
+        match self {
+            Way::Map => BLOCK,
+            _ => 1 << 20,
+        }
+    }
+}
+
+/// The file under test.
+struct Target {
+    way: Way,
+    file: OwnedFd,
+    bytes: *mut u8,
+}
+
+// SAFETY: `bytes` is a range of `FILE` bytes that lives to the end; threads write disjoint parts of it.
+unsafe impl Send for Target {}
+// SAFETY: as above.
+unsafe impl Sync for Target {}
+
+impl Target {
+    fn new(directory: &Path, way: Way) -> Target {
+        let path = directory.join(format!("raw-{way:?}"));
+        let zeros = vec![0; way.zeros()];
+        let file = File::create(&path).expect("a file in the directory");
+        for at in (0..FILE).step_by(zeros.len()) {
+            pwrite(&file, &zeros, at as u64).expect("room for zeros");
+        }
+        file.sync_all().expect("a working fsync");
+        let flags = match way {
+            Way::Direct => OFlags::RDWR | OFlags::DIRECT | OFlags::DSYNC,
+            _ => OFlags::RDWR,
+        };
+        let file = open(&path, flags, Mode::empty()).expect("the file");
+        std::fs::remove_file(&path).expect("the file's name");
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        let null = std::ptr::null_mut();
+        let bytes = match way {
+            // SAFETY: a new mapping at an address of the system's choice touches nobody's memory.
+            Way::Map | Way::MapLarge => unsafe { mmap(null, FILE, protection, MapFlags::SHARED, &file, 0) },
+            // SAFETY: as above.
+            _ => unsafe { mmap_anonymous(null, FILE, protection, MapFlags::PRIVATE) },
+        };
+        let bytes = bytes.expect("a mapping").cast();
+        Target { way, file, bytes }
+    }
+
+    /// Puts a record at `at`, which counts on across the file's end.
+    fn append(&self, at: u64, record: &[u8]) {
+        let at = at as usize % FILE;
+        match self.way {
+            Way::Write => {
+                pwrite(&self.file, record, at as u64).expect("a write");
+            }
+            Way::Map | Way::MapLarge | Way::Dsync | Way::Direct => {
+                // SAFETY: `at + RECORD <= FILE`, as the caller skips what is left of the file.
+                let place = unsafe { self.bytes.add(at) };
+                // SAFETY: the caller has this place to itself.
+                unsafe { place.copy_from_nonoverlapping(record.as_ptr(), record.len()) };
+            }
+        }
+    }
+
+    /// Makes `from..to` durable.
+    fn sync(&self, from: u64, to: u64) {
+        match self.way {
+            Way::Write | Way::Map | Way::MapLarge => fdatasync(&self.file).expect("a working fdatasync"),
+            Way::Dsync => self.write_group(from, to, 1),
+            Way::Direct => self.write_group(from, to, BLOCK),
+        }
+    }
+
+    fn write_group(&self, from: u64, to: u64, unit: usize) {
+        let unit = unit as u64;
+        let (mut from, to) = (from / unit * unit, to.next_multiple_of(unit));
+        while from < to {
+            let at = from as usize % FILE;
+            let len = ((to - from) as usize).min(FILE - at);
+            // SAFETY: `at + len <= FILE`.
+            let place = unsafe { self.bytes.add(at) };
+            // SAFETY: initialized memory (mapped zeros); a record copied meanwhile may be torn, and is not yet awaited.
+            let bytes = unsafe { std::slice::from_raw_parts(place, len) };
+            let written = match self.way {
+                Way::Dsync => pwritev2(
+                    &self.file,
+                    &[IoSlice::new(bytes)],
+                    at as u64,
+                    ReadWriteFlags::DSYNC,
+                ),
+                _ => pwrite(&self.file, bytes, at as u64),
+            };
+            from += written.expect("a write") as u64;
+        }
+    }
+}
+
+/// Group commit in its plainest form: the first that waits syncs for all.
+struct Group<'t> {
+    target: &'t Target,
+    /// Where the next record goes.
+    end: Mutex<u64>,
+    /// Up to where records are durable, and whether a thread is syncing.
+    durable: Mutex<(u64, bool)>,
+    woken: Condvar,
+    syncs: AtomicU64,
+}
+
+impl Group<'_> {
+    fn append(&self, record: &[u8]) -> u64 {
+        let mut end = self.end.lock().expect("no panic");
+        if (*end as usize % FILE) + RECORD > FILE {
+            *end = end.next_multiple_of(FILE as u64);
+        }
+        self.target.append(*end, record);
+        *end += RECORD as u64;
+        *end
+    }
+
+    fn wait(&self, lsn: u64) {
+        let mut durable = self.durable.lock().expect("no panic");
+        while durable.0 < lsn {
+            if durable.1 {
+                durable = self.woken.wait(durable).expect("no panic");
+                continue;
+            }
+            durable.1 = true;
+            let from = durable.0;
+            drop(durable);
+            let to = *self.end.lock().expect("no panic");
+            self.target.sync(from, to);
+            self.syncs.fetch_add(1, Ordering::Relaxed);
+            durable = self.durable.lock().expect("no panic");
+            *durable = (to, false);
+            self.woken.notify_all();
+        }
+    }
+}
+
+/// Bytes that the file's device has written, for whomever.
+fn device_bytes(target: &Target) -> u64 {
+    let device = rustix::fs::fstat(&target.file).expect("the file's status").st_dev;
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    let stat = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).unwrap_or_default();
+    let sectors = stat
+        .split_whitespace()
+        .nth(6)
+        .and_then(|field| field.parse::<u64>().ok());
+    sectors.unwrap_or(0) * 512
+}
+
+/// What a loop reached.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Thousands of records a second.
+    rate: f64,
+    /// Records of a group.
+    group: f64,
+    /// KiB that the device wrote for a group.
+    written: f64,
+}
+
+/// Appends, and waits after `each` records.
+fn durable(target: &Target, threads: usize, each: usize, time: Duration) -> Seen {
+    let written = device_bytes(target);
+    let group = Group {
+        target,
+        end: Mutex::new(0),
+        durable: Mutex::new((0, false)),
+        woken: Condvar::new(),
+        syncs: AtomicU64::new(0),
+    };
+    let records = AtomicU64::new(0);
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (group, records) = (&group, &records);
+            scope.spawn(move || {
+                let record = [thread as u8 + 1; RECORD];
+                while started.elapsed() < time {
+                    let mut last = 0;
+                    for _ in 0..each {
+                        last = group.append(&record);
+                    }
+                    group.wait(last);
+                    records.fetch_add(each as u64, Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    let records = records.into_inner() as f64;
+    let syncs = group.syncs.into_inner() as f64;
+    Seen {
+        rate: records / started.elapsed().as_secs_f64() / 1e3,
+        group: records / syncs,
+        written: (device_bytes(target) - written) as f64 / 1024.0 / syncs,
+    }
+}
+
+/// Nanoseconds of an append that nobody waits for, with one sync at the end of each pass over the file.
+fn unsynced(target: &Target, time: Duration) -> f64 {
+    let record = [7; RECORD];
+    let (started, mut spent, mut records) = (Instant::now(), Duration::ZERO, 0u64);
+    let end = Mutex::new(0u64);
+    while started.elapsed() < time {
+        *end.lock().expect("no panic") = 0;
+        let pass = Instant::now();
+        for _ in 0..FILE / RECORD {
+            let mut end = end.lock().expect("no panic");
+            target.append(*end, &record);
+            *end += RECORD as u64;
+        }
+        spent += pass.elapsed();
+        records += (FILE / RECORD) as u64;
+        target.sync(0, FILE as u64);
+    }
+    spent.as_nanos() as f64 / records as f64
+}
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(directory), seconds) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: raw DIRECTORY [SECONDS of each cell, 1 by default]");
+        std::process::exit(2);
+    };
+    let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(1.0);
+    let time = Duration::from_secs_f64(seconds / 3.0);
+    let ways = [Way::Write, Way::Map, Way::MapLarge, Way::Dsync, Way::Direct];
+    let targets: Vec<_> = ways
+        .iter()
+        .map(|&way| Target::new(Path::new(&directory), way))
+        .collect();
+    println!(
+        "{:8} {:>20} {:>20} {:>20} {:>20} {:>12}",
+        "way", "1 thread", "8 threads", "64 threads", "64 a commit", "no sync"
+    );
+    let cells = [(1, 1), (8, 1), (64, 1), (1, 64)];
+    let mut best = vec![[Seen::default(); 4]; ways.len()];
+    let mut cost = vec![f64::MAX; ways.len()];
+    for _round in 0..3 {
+        for (column, (threads, each)) in cells.into_iter().enumerate() {
+            for (row, target) in targets.iter().enumerate() {
+                let seen = durable(target, threads, each, time);
+                if seen.rate > best[row][column].rate {
+                    best[row][column] = seen;
+                }
+            }
+        }
+        for (row, target) in targets.iter().enumerate() {
+            cost[row] = cost[row].min(unsynced(target, time));
+        }
+    }
+    for ((way, cells), cost) in ways.iter().zip(&best).zip(&cost) {
+        print!("{:8}", format!("{way:?}"));
+        for seen in cells {
+            print!(
+                " {:>20}",
+                format!("{:.1}k {:.1} {:.0}K", seen.rate, seen.group, seen.written)
+            );
+        }
+        println!(" {:>9} ns", format!("{cost:.0}"));
+    }
+}

@@ -1,0 +1,319 @@
+//! Appending: reserve and copy under one short lock.
+//!
+//! A1 A record begins where the last one ended, and `appended` moves on only when all of it has been stored.
+//! A2 All segments that a record reaches are ready before its first byte is stored, so that an append which fails has
+//!    changed nothing.
+//! A3 Whoever holds the tail's lock does nothing that waits for the disk.
+
+use crate::change::{Body, SMALL};
+use crate::fragment::{self, Key, Kind, Part};
+use crate::log::{MappingOf, lock};
+use crate::lsn::{Geometry, Plan};
+use crate::{Change, Disk, Error, Log, Lsn, Mapping};
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// The end of the log.
+pub(crate) struct Tail<M> {
+    /// The end of the last record.
+    end: Lsn,
+    incarnation: u32,
+    /// The segment of the last record, or none if the next one goes into a segment that is not entered yet.
+    current: Option<(u64, M)>,
+    /// Segments made ready, which follow it.
+    ready: VecDeque<(u64, M)>,
+    /// The number of the segment to be made next.
+    next: u64,
+    /// Mappings of full segments, for a thread to unmap that holds no lock.
+    full: Vec<M>,
+    records: u64,
+    bytes: u64,
+}
+
+impl<M: Mapping> Tail<M> {
+    pub(crate) fn new(end: Lsn, incarnation: u32, current: Option<(u64, M)>, next: u64) -> Tail<M> {
+        Tail {
+            end,
+            incarnation,
+            current,
+            ready: VecDeque::new(),
+            next,
+            full: Vec::new(),
+            records: 0,
+            bytes: 0,
+        }
+    }
+
+    pub(crate) fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
+    pub(crate) fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// The segment to be made next.
+    pub(crate) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether no segment is ready behind the present one.
+    pub(crate) fn lacks_ready(&self) -> bool {
+        self.ready.is_empty()
+    }
+
+    pub(crate) fn add_ready(&mut self, number: u64, mapping: M) {
+        self.ready.push_back((number, mapping));
+        self.next = number + 1;
+    }
+
+    pub(crate) fn take_full(&mut self) -> Vec<M> {
+        std::mem::take(&mut self.full)
+    }
+
+    /// Records appended, and their bytes.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.records, self.bytes)
+    }
+
+    /// The mapping of a segment, which is the present one or a later one that is ready.
+    fn enter(&mut self, segment: u64) -> Option<&mut M> {
+        while self.current.as_ref().is_none_or(|(number, _)| *number < segment) {
+            let next = self.ready.pop_front()?;
+            if let Some((_, full)) = self.current.replace(next) {
+                self.full.push(full);
+            }
+        }
+        self.current.as_mut().map(|(_, mapping)| mapping)
+    }
+}
+
+impl<D: Disk> Log<D> {
+    /// Appends a record, whose changes count together or not at all, and returns its end. When this returns, the record
+    /// survives the end of the process; [`wait_durable`](Log::wait_durable) with the position makes sure that it
+    /// survives the loss of power. Waits for the disk only where a segment has to be made ready that nobody has made
+    /// ready ahead.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`]; nothing was appended.
+    pub fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, Error> {
+        let body = Body::new(changes)?;
+        let spread = self.geometry.plan(Lsn(0), body.len()).end.0;
+        let most = self.options.limit - self.geometry.size();
+        if spread > most {
+            return Err(Error::TooLarge {
+                bytes: body.len(),
+                limit: self.options.limit,
+                most,
+            });
+        }
+        self.append_record(&body, Kind::Changes, None)
+    }
+
+    /// Appends a record of the log's own, from which on the incarnation is `incarnation`. The limit is no obstacle.
+    pub(crate) fn append_mark(&self, kind: Kind, incarnation: u32) -> Result<Lsn, Error> {
+        self.append_record(&Body::new(&[])?, kind, Some(incarnation))
+    }
+
+    fn append_record(&self, body: &Body<'_>, kind: Kind, incarnation: Option<u32>) -> Result<Lsn, Error> {
+        let mut small = [0; fragment::HEADER + SMALL];
+        let source = Source::new(body, &mut small);
+        loop {
+            let mut tail = lock(&self.tail);
+            self.check_failed()?;
+            let plan = self.geometry.plan(tail.end, body.len());
+            if kind == Kind::Changes && plan.end.0 > self.kept.start(self.geometry).0 + self.options.limit {
+                self.counters.at_limit.fetch_add(1, Ordering::Relaxed);
+                return Err(Error::LogFull {
+                    limit: self.options.limit,
+                });
+            }
+            if tail.next > plan.last_segment {
+                tail.incarnation = incarnation.unwrap_or(tail.incarnation);
+                return self.store(&mut tail, source, plan, kind);
+            }
+            drop(tail);
+            self.counters.late.fetch_add(1, Ordering::Relaxed);
+            self.make_ready(plan.last_segment)?;
+        }
+    }
+
+    /// Stores a record where it was planned, and moves the log's end behind it.
+    fn store(
+        &self,
+        tail: &mut Tail<MappingOf<D>>,
+        source: Source<'_>,
+        plan: Plan,
+        kind: Kind,
+    ) -> Result<Lsn, Error> {
+        let mut pen = Pen {
+            key: self.key,
+            geometry: self.geometry,
+            durable: self.ends.durable(),
+            kind,
+            at: plan.start,
+            left: source.len(),
+            begun: false,
+            tail,
+        };
+        pen.write(source)?;
+        tail.end = plan.end;
+        tail.records += 1;
+        tail.bytes += plan.end.0 - plan.start.0;
+        self.counters.records.store(tail.records, Ordering::Relaxed);
+        self.ends.set_appended(plan.end);
+        Ok(plan.end)
+    }
+}
+
+/// A record's bytes before they are stored.
+enum Source<'s> {
+    /// Room for the header, and the body.
+    Flat { bytes: &'s mut [u8], hash: u64 },
+    /// The body in pieces, and its hash, if it is not so long that it has to be divided anyway.
+    Pieces { body: &'s Body<'s>, hash: Option<u64> },
+}
+
+impl<'s> Source<'s> {
+    /// Hashes what can be hashed before the lock is taken, and gathers what is small.
+    fn new(body: &'s Body<'s>, small: &'s mut [u8; fragment::HEADER + SMALL]) -> Source<'s> {
+        let len = usize::try_from(body.len()).unwrap_or(usize::MAX);
+        if len <= SMALL {
+            let bytes = &mut small[..fragment::HEADER + len];
+            let mut at = fragment::HEADER;
+            body.each_piece(|piece| {
+                bytes[at..at + piece.len()].copy_from_slice(piece);
+                at += piece.len();
+            });
+            let hash = xxh3_64(&bytes[fragment::HEADER..]);
+            return Source::Flat { bytes, hash };
+        }
+        let hash = (body.len() <= fragment::MAX_BODY).then(|| {
+            let mut hasher = Xxh3::new();
+            body.each_piece(|piece| hasher.update(piece));
+            hasher.digest()
+        });
+        Source::Pieces { body, hash }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Source::Flat { bytes, .. } => (bytes.len() - fragment::HEADER) as u64,
+            Source::Pieces { body, .. } => body.len(),
+        }
+    }
+}
+
+/// Stores one record.
+struct Pen<'t, M> {
+    tail: &'t mut Tail<M>,
+    key: Key,
+    geometry: Geometry,
+    durable: Lsn,
+    kind: Kind,
+    /// Where the next fragment begins.
+    at: Lsn,
+    /// Bytes of the body that no finished fragment has.
+    left: u64,
+    /// Whether a fragment is finished.
+    begun: bool,
+}
+
+impl<M: Mapping> Pen<'_, M> {
+    fn write(&mut self, source: Source<'_>) -> Result<(), Error> {
+        let fits = self.left <= self.geometry.capacity(self.at);
+        match source {
+            Source::Flat { bytes, hash } if fits => {
+                let header = self.header(self.left, hash);
+                bytes[..fragment::HEADER].copy_from_slice(&header);
+                let offset = self.geometry.offset(self.at);
+                self.mapping()?.store(offset, bytes);
+                Ok(())
+            }
+            Source::Flat { bytes, .. } => {
+                let bytes = &bytes[fragment::HEADER..];
+                self.divide(|put| put(bytes))
+            }
+            Source::Pieces {
+                body,
+                hash: Some(hash),
+            } if fits => self.whole(body, hash),
+            Source::Pieces { body, .. } => self.divide(|put| body.each_piece(put)),
+        }
+    }
+
+    /// Stores a body in pieces as one fragment.
+    fn whole(&mut self, body: &Body<'_>, hash: u64) -> Result<(), Error> {
+        let header = self.header(self.left, hash);
+        let offset = self.geometry.offset(self.at);
+        let mapping = self.mapping()?;
+        let mut at = offset + fragment::HEADER as u64;
+        body.each_piece(|piece| {
+            mapping.store(at, piece);
+            at += piece.len() as u64;
+        });
+        mapping.store(offset, &header);
+        Ok(())
+    }
+
+    /// Stores a body, which `pieces` hands over in order, as one fragment in each of several segments.
+    fn divide(&mut self, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> Result<(), Error> {
+        let (mut filled, mut hasher, mut result) = (0, Xxh3::new(), Ok(()));
+        pieces(&mut |mut piece: &[u8]| {
+            while !piece.is_empty() && result.is_ok() {
+                let len = self.left.min(self.geometry.capacity(self.at));
+                let now = piece.len().min((len - filled) as usize);
+                let (part, rest) = piece.split_at(now);
+                hasher.update(part);
+                let offset = self.geometry.offset(self.at) + fragment::HEADER as u64 + filled;
+                result = self.mapping().map(|mapping| mapping.store(offset, part));
+                filled += now as u64;
+                piece = rest;
+                if filled == len && result.is_ok() {
+                    result = self.finish(len, hasher.digest());
+                    hasher.reset();
+                    filled = 0;
+                }
+            }
+        });
+        result
+    }
+
+    /// Stores the header of a fragment whose body is there, and goes on behind it.
+    fn finish(&mut self, len: u64, hash: u64) -> Result<(), Error> {
+        let header = self.header(len, hash);
+        let offset = self.geometry.offset(self.at);
+        self.mapping()?.store(offset, &header);
+        self.left -= len;
+        self.begun = true;
+        self.at = self.geometry.place(Lsn(self.at.0 + fragment::footprint(len)));
+        Ok(())
+    }
+
+    fn header(&self, len: u64, hash: u64) -> [u8; fragment::HEADER] {
+        let part = match (self.begun, len == self.left) {
+            (false, true) => Part::Whole,
+            (false, false) => Part::First,
+            (true, false) => Part::Middle,
+            (true, true) => Part::Last,
+        };
+        let header = fragment::Header {
+            len: len as u32,
+            part,
+            kind: self.kind,
+            behind: ((self.at.0 - self.durable.0) / 8) as u32,
+            incarnation: self.tail.incarnation,
+        };
+        self.key.encode(self.at, header, hash)
+    }
+
+    fn mapping(&mut self) -> Result<&mut M, Error> {
+        let segment = self.geometry.segment(self.at);
+        // A2: it is there.
+        self.tail
+            .enter(segment)
+            .ok_or_else(|| Error::Failed("a segment is not ready".into()))
+    }
+}

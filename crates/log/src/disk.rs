@@ -1,0 +1,124 @@
+//! The files of one directory, as the log and everything beside it use them.
+//!
+//! [`Disk`] and [`DiskFile`] are all that reaches the file system, so that a test can put a disk in their place that
+//! remembers, loses and fails. [`Directory`] is the real one.
+//!
+//! What a file system promises, and what users of the trait may rely on:
+//!
+//! D1 What was written survives the end of the process, however it comes. Reads see it at once.
+//! D2 After a power cut each 512-byte sector of a file holds what it held at the file's last [`sync`](DiskFile::sync),
+//!    or something that was written since; sectors are independent of each other.
+//! D3 A name that was created, renamed or removed since the last [`sync_dir`](Disk::sync_dir) may be as it was before,
+//!    independently of other names and of all files' contents. A file is durable by its name only after both syncs.
+//! D4 After a failed `sync` nothing is known of what was written since the last one that succeeded, and another `sync`
+//!    proves nothing about it; bytes that are written again afterwards are as any others.
+
+mod directory;
+mod mapping;
+
+pub use directory::{Directory, OpenFile};
+pub use mapping::FileMapping;
+
+use std::io;
+
+/// The files of one directory. Names are plain names, without a path.
+pub trait Disk: Send + Sync + 'static {
+    /// An open file.
+    type File: DiskFile;
+
+    /// Creates an empty file, open for reading and writing; an error if the name is taken. Not durable before
+    /// [`sync_dir`](Disk::sync_dir).
+    fn create(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// Opens a file for reading and writing.
+    fn open(&self, name: &str) -> Result<Self::File, DiskError>;
+
+    /// The names of all files, in no order.
+    fn list(&self) -> Result<Vec<String>, DiskError>;
+
+    /// Gives a file another name, in one step; a file that had that name is gone.
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError>;
+
+    /// Removes a file. Who has it open may go on using it.
+    fn remove(&self, name: &str) -> Result<(), DiskError>;
+
+    /// Makes creations, renames and removals durable.
+    #[track_caller]
+    fn sync_dir(&self) -> Result<(), DiskError>;
+}
+
+/// An open file of a [`Disk`]. It stays open across renames; errors name it as it was called when it was opened.
+#[expect(
+    clippy::len_without_is_empty,
+    reason = "a file's length is asked of the system, and may be an error"
+)]
+pub trait DiskFile: Send + Sync + 'static {
+    /// A mapping of the file's beginning.
+    type Mapping: Mapping;
+
+    /// Length in bytes.
+    fn len(&self) -> Result<u64, DiskError>;
+
+    /// Fills `bytes` from position `at` on; an error of kind `UnexpectedEof` if the file ends before.
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<(), DiskError>;
+
+    /// Writes all of `bytes` at position `at`, lengthening the file if need be. After an error any part of it may have
+    /// been written.
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Makes the file `len` bytes long, its bytes zeros with blocks of their own, so that later writes below `len`
+    /// need no room and `sync` no metadata. An error if there is no room ([`DiskError::is_full`]). For a file without
+    /// contents.
+    fn preallocate(&self, len: u64) -> Result<(), DiskError>;
+
+    /// Maps the first `len` bytes, which the file has and which have blocks ([`preallocate`](DiskFile::preallocate)).
+    fn map(&self, len: u64) -> Result<Self::Mapping, DiskError>;
+
+    /// Makes the contents and the length durable (`fdatasync`): what was written by any handle or mapping before.
+    #[track_caller]
+    fn sync(&self) -> Result<(), DiskError>;
+}
+
+/// The beginning of a file as memory that can be stored to without a system call. A store is a write as in D1 and D2,
+/// but not in one step: when a process is killed, any of the store's bytes may be there. Outlives its file's handle.
+pub trait Mapping: Send + 'static {
+    /// Stores bytes from position `at` on.
+    ///
+    /// # Panics
+    ///
+    /// If they reach beyond the mapping.
+    fn store(&mut self, at: u64, bytes: &[u8]);
+}
+
+/// An operation on a file that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("file '{file}': {operation}: {source}")]
+pub struct DiskError {
+    /// The file's name, with the directory's path where there is one.
+    pub file: String,
+    /// What was tried: "create", "fdatasync" and the like.
+    pub operation: &'static str,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+impl DiskError {
+    /// Whether there is no room: a full disk, a quota, a limit on the file's size.
+    pub fn is_full(&self) -> bool {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        matches!(self.source.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+    }
+
+    /// Whether the system had too little of something, so that the same may work later: room on the disk, memory, file
+    /// descriptors.
+    pub fn is_shortage(&self) -> bool {
+        use rustix::io::Errno;
+        let errno = Errno::from_io_error(&self.source);
+        self.is_full() || matches!(errno, Some(Errno::NOMEM | Errno::MFILE | Errno::NFILE))
+    }
+
+    /// Whether there is no such file.
+    pub fn is_missing(&self) -> bool {
+        self.source.kind() == io::ErrorKind::NotFound
+    }
+}

@@ -1,0 +1,251 @@
+//! A directory of the file system.
+
+use super::{Disk, DiskError, DiskFile, FileMapping};
+use rustix::fs::{self, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// Bytes of one write of zeros. A page: a page cache with large folios keeps what was written at once together, and a
+/// store through a mapping then makes all of it dirty.
+const ZEROS: usize = 4096;
+
+/// Bytes of one read before a mapping.
+const READ: usize = 1 << 20;
+
+/// A directory of the file system.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+/// An open file of a [`Directory`].
+#[derive(Debug)]
+pub struct OpenFile {
+    path: PathBuf,
+    fd: OwnedFd,
+}
+
+impl Directory {
+    /// Opens the directory at `path`, and first creates it if it is missing; its own name is durable then.
+    ///
+    /// # Errors
+    ///
+    /// What the system said, of the path.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Directory, DiskError> {
+        let path = path.into();
+        match fs::mkdir(&path, Mode::from_raw_mode(0o777)) {
+            Ok(()) => sync_parent(&path)?,
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(failed(&path, "mkdir", errno)),
+        }
+        let fd = open_directory(&path)?;
+        Ok(Directory { path, fd })
+    }
+
+    /// The directory's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn open_file(&self, name: &str, operation: &'static str, flags: OFlags) -> Result<OpenFile, DiskError> {
+        let path = self.path.join(name);
+        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        match fs::openat(&self.fd, name, flags, Mode::from_raw_mode(0o666)) {
+            Ok(fd) => {
+                read_singly(&fd);
+                Ok(OpenFile { path, fd })
+            }
+            Err(errno) => Err(failed(&path, operation, errno)),
+        }
+    }
+
+    fn check(&self, name: &str, operation: &'static str, done: Result<(), Errno>) -> Result<(), DiskError> {
+        done.map_err(|errno| failed(&self.path.join(name), operation, errno))
+    }
+}
+
+impl Disk for Directory {
+    type File = OpenFile;
+
+    fn create(&self, name: &str) -> Result<OpenFile, DiskError> {
+        self.open_file(name, "create", OFlags::CREATE | OFlags::EXCL)
+    }
+
+    fn open(&self, name: &str) -> Result<OpenFile, DiskError> {
+        self.open_file(name, "open", OFlags::empty())
+    }
+
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        let names = std::fs::read_dir(&self.path).and_then(|entries| {
+            let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+            names.collect()
+        });
+        names.map_err(|source| DiskError {
+            file: self.path.display().to_string(),
+            operation: "list",
+            source,
+        })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.check(from, "rename", fs::renameat(&self.fd, from, &self.fd, to))
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.check(name, "remove", fs::unlinkat(&self.fd, name, fs::AtFlags::empty()))
+    }
+
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        self.check("", "fsync of the directory", sync(&self.fd))
+    }
+}
+
+impl DiskFile for OpenFile {
+    type Mapping = FileMapping;
+
+    fn len(&self) -> Result<u64, DiskError> {
+        let status = fs::fstat(&self.fd).map_err(|errno| failed(&self.path, "stat", errno))?;
+        Ok(status.st_size.max(0) as u64)
+    }
+
+    fn read_at(&self, mut at: u64, mut bytes: &mut [u8]) -> Result<(), DiskError> {
+        while !bytes.is_empty() {
+            match rustix::io::pread(&self.fd, &mut *bytes, at) {
+                Ok(0) => return Err(ended(&self.path)),
+                Ok(read) => {
+                    bytes = &mut bytes[read..];
+                    at += read as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(failed(&self.path, "read", errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn write_at(&self, mut at: u64, mut bytes: &[u8]) -> Result<(), DiskError> {
+        while !bytes.is_empty() {
+            match rustix::io::pwrite(&self.fd, bytes, at) {
+                Ok(0) => return Err(failed(&self.path, "write", Errno::IO)),
+                Ok(written) => {
+                    bytes = &bytes[written..];
+                    at += written as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(failed(&self.path, "write", errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn preallocate(&self, len: u64) -> Result<(), DiskError> {
+        // Blocks first, in one piece where the file system can: a full disk shows before anything is written.
+        reserve(&self.fd, len).map_err(|errno| failed(&self.path, "allocate", errno))?;
+        let zeros = [0; ZEROS];
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(ZEROS as u64);
+            self.write_at(at, &zeros[..part as usize])?;
+            at += part;
+        }
+        Ok(())
+    }
+
+    fn map(&self, len: u64) -> Result<FileMapping, DiskError> {
+        let have = self.len()?;
+        if have < len {
+            return Err(ended(&self.path));
+        }
+        // Into the page cache, so that an error of the device shows here and not as a signal at a store.
+        let mut bytes = vec![0; READ.min(len as usize)];
+        let mut at = 0;
+        while at < len {
+            let part = (len - at).min(bytes.len() as u64);
+            self.read_at(at, &mut bytes[..part as usize])?;
+            at += part;
+        }
+        FileMapping::new(&self.fd, len).map_err(|errno| failed(&self.path, "map", errno))
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        sync_data(&self.fd).map_err(|errno| failed(&self.path, "fdatasync", errno))
+    }
+}
+
+fn failed(path: &Path, operation: &'static str, errno: Errno) -> DiskError {
+    DiskError {
+        file: path.display().to_string(),
+        operation,
+        source: errno.into(),
+    }
+}
+
+fn ended(path: &Path) -> DiskError {
+    DiskError {
+        file: path.display().to_string(),
+        operation: "read",
+        source: std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "the file ends before"),
+    }
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, DiskError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    fs::open(path, flags, Mode::empty()).map_err(|errno| failed(path, "open", errno))
+}
+
+/// Makes the directory's own name durable.
+fn sync_parent(path: &Path) -> Result<(), DiskError> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let fd = open_directory(parent)?;
+    sync(&fd).map_err(|errno| failed(parent, "fsync of the directory", errno))
+}
+
+/// Has the file system set blocks apart, where it can; what cannot be set apart is found by writing.
+#[cfg(target_os = "linux")]
+fn reserve(fd: impl AsFd, len: u64) -> Result<(), Errno> {
+    match fs::fallocate(fd, fs::FallocateFlags::empty(), 0, len) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        done => done,
+    }
+}
+
+/// Has the page cache hold what is read of the file by single pages (see [`ZEROS`]); several are still read at once.
+/// A file system that has no use for the advice says so.
+#[cfg(target_os = "linux")]
+fn read_singly(fd: impl AsFd) {
+    let _ = fs::fadvise(fd, 0, None, fs::Advice::Random);
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read_singly(_: impl AsFd) {}
+
+#[cfg(not(target_os = "linux"))]
+fn reserve(_: impl AsFd, _: u64) -> Result<(), Errno> {
+    Ok(())
+}
+
+#[cfg(not(target_os = "macos"))]
+fn sync(fd: impl AsFd) -> Result<(), Errno> {
+    fs::fsync(fd)
+}
+
+#[cfg(not(target_os = "macos"))]
+fn sync_data(fd: impl AsFd) -> Result<(), Errno> {
+    fs::fdatasync(fd)
+}
+
+/// `fsync` there leaves the drive's cache as it is.
+#[cfg(target_os = "macos")]
+fn sync(fd: impl AsFd) -> Result<(), Errno> {
+    fs::fcntl_fullfsync(fd)
+}
+
+#[cfg(target_os = "macos")]
+fn sync_data(fd: impl AsFd) -> Result<(), Errno> {
+    fs::fcntl_fullfsync(fd)
+}

@@ -1,0 +1,159 @@
+//! Group commit: the first thread that waits syncs for all.
+//!
+//! G1 One thread syncs at a time, the leader. It notes where the log ends, syncs, and only then moves `durable` there.
+//! G2 What is appended while it syncs belongs to the next group, whose threads wait on the other condition variable.
+//!    When the leader is done it wakes all of its own group, and one of the next to lead.
+//! G3 A sync that fails is not tried again: the log has failed, and `durable` stays.
+
+use crate::log::lock;
+use crate::{Disk, DiskError, DiskFile, Error, Histogram, Log, Lsn, Stats};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The threads that wait, and what was counted of them.
+#[derive(Default)]
+pub(crate) struct Group {
+    state: Mutex<State>,
+    turns: [Condvar; 2],
+}
+
+#[derive(Default)]
+struct State {
+    /// Up to where the leader syncs, if there is one.
+    syncing: Option<Lsn>,
+    /// Which of the condition variables the leader's group waits on.
+    turn: usize,
+    /// Records that had been appended when the last leader began.
+    records: u64,
+    waits: u64,
+    syncs: u64,
+    sync_time: Duration,
+    sync_micros: Histogram,
+    group_sizes: Histogram,
+}
+
+impl Group {
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        let state = lock(&self.state);
+        stats.waits = state.waits;
+        stats.syncs = state.syncs;
+        stats.sync_time = state.sync_time;
+        stats.sync_micros = state.sync_micros;
+        stats.group_sizes = state.group_sizes;
+    }
+
+    fn wait<'g>(&'g self, turn: usize, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+        self.turns[turn]
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D: Disk> Log<D> {
+    /// Returns when everything below `lsn` is durable. The first thread that waits syncs for all that wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] if the sync failed, or one before it; [`Error::Position`] if the log is not that long.
+    pub fn wait_durable(&self, lsn: Lsn) -> Result<(), Error> {
+        if self.durable() >= lsn {
+            return Ok(());
+        }
+        if lsn > self.appended() {
+            return Err(Error::Position {
+                lsn,
+                what: "the log is not that long",
+            });
+        }
+        if self.wait_in_group(lsn)? {
+            // What the next append may need is better made by a thread whose record is durable. A disk that is full
+            // shows when there is no other way.
+            let _ = self.prepare();
+        }
+        Ok(())
+    }
+
+    /// Makes all that has been appended durable, and returns its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`wait_durable`](Log::wait_durable).
+    pub fn sync(&self) -> Result<Lsn, Error> {
+        let end = self.appended();
+        self.wait_durable(end)?;
+        Ok(end)
+    }
+
+    /// Waits, and says whether this thread has led a group.
+    fn wait_in_group(&self, lsn: Lsn) -> Result<bool, Error> {
+        let mut led = false;
+        let mut state = lock(&self.group.state);
+        state.waits += 1;
+        while self.durable() < lsn {
+            self.check_failed()?;
+            state = match state.syncing {
+                None => {
+                    led = true;
+                    self.lead(state)
+                }
+                Some(to) if lsn <= to => {
+                    let turn = state.turn;
+                    self.group.wait(turn, state)
+                }
+                Some(_) => {
+                    let turn = 1 - state.turn;
+                    self.group.wait(turn, state)
+                }
+            };
+        }
+        Ok(led)
+    }
+
+    /// Syncs for all that wait.
+    fn lead<'g>(&'g self, mut state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+        let (from, to) = (self.durable(), self.appended());
+        let records = self.counters.records.load(Ordering::Relaxed);
+        state.syncing = Some(to);
+        state.turn = 1 - state.turn;
+        drop(state);
+
+        let started = Instant::now();
+        let synced = self.sync_segments(from, to);
+        let elapsed = started.elapsed();
+
+        let mut state = lock(&self.group.state);
+        let turn = state.turn;
+        state.syncing = None;
+        self.group.turns[turn].notify_all();
+        match synced {
+            Ok(()) => {
+                self.ends.set_durable(to);
+                state.syncs += 1;
+                state.sync_time += elapsed;
+                state.sync_micros.add(elapsed.as_micros() as u64);
+                let before = std::mem::replace(&mut state.records, records);
+                state.group_sizes.add(records.saturating_sub(before));
+                self.group.turns[1 - turn].notify_one();
+            }
+            Err(error) => {
+                self.fail(&error);
+                self.group.turns[1 - turn].notify_all();
+            }
+        }
+        state
+    }
+
+    /// Syncs the segments that hold `from..to`.
+    fn sync_segments(&self, from: Lsn, to: Lsn) -> Result<(), DiskError> {
+        let first = self.geometry.segment(self.geometry.place(from));
+        let last = self.geometry.segment(Lsn(to.0 - 1));
+        let segments = lock(&self.segments);
+        let touched = segments
+            .iter()
+            .filter(|segment| (first..=last).contains(&segment.number));
+        let touched: Vec<Arc<_>> = touched.cloned().collect();
+        drop(segments);
+        touched.iter().try_for_each(|segment| segment.file.sync())
+    }
+}

@@ -1,0 +1,177 @@
+//! What is kept of the log: its beginning, scans that hold it, and its limit.
+
+use crate::log::lock;
+use crate::lsn::Geometry;
+use crate::make::Maker;
+use crate::segment::{log_name, spare_name};
+use crate::{Disk, DiskError, Error, Log, Lsn};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Where the log begins.
+pub(crate) struct Kept {
+    begin: AtomicU64,
+    /// How many scans need what is behind a position.
+    pins: Mutex<BTreeMap<Lsn, usize>>,
+    /// Waits with `pins` for the beginning to move.
+    moved: Condvar,
+}
+
+impl Kept {
+    pub(crate) fn new(begin: Lsn) -> Kept {
+        Kept {
+            begin: AtomicU64::new(begin.0),
+            pins: Mutex::default(),
+            moved: Condvar::new(),
+        }
+    }
+
+    /// Where the segment begins that the oldest record is in: what counts toward the limit begins here.
+    pub(crate) fn start(&self, geometry: Geometry) -> Lsn {
+        let begin = Lsn(self.begin.load(Ordering::Acquire));
+        geometry.start(geometry.segment(begin))
+    }
+
+    /// Wakes those who wait for room.
+    pub(crate) fn wake(&self) {
+        let _pins = lock(&self.pins);
+        self.moved.notify_all();
+    }
+}
+
+/// Keeps what is behind a position while it lives.
+pub(crate) struct Pin<'k> {
+    kept: &'k Kept,
+    lsn: Lsn,
+}
+
+impl Drop for Pin<'_> {
+    fn drop(&mut self) {
+        let mut pins = lock(&self.kept.pins);
+        if let Some(count) = pins.get_mut(&self.lsn) {
+            *count -= 1;
+            if *count == 0 {
+                pins.remove(&self.lsn);
+            }
+        }
+    }
+}
+
+impl<D: Disk> Log<D> {
+    /// Where the oldest record begins that is kept.
+    pub fn begin(&self) -> Lsn {
+        Lsn(self.kept.begin.load(Ordering::Acquire))
+    }
+
+    /// Keeps what is behind `lsn`.
+    pub(crate) fn pin(&self, lsn: Lsn) -> Result<Pin<'_>, Error> {
+        let mut pins = lock(&self.kept.pins);
+        if lsn < self.begin() {
+            return Err(Error::Position {
+                lsn,
+                what: "the log begins behind it",
+            });
+        }
+        *pins.entry(lsn).or_default() += 1;
+        Ok(Pin {
+            kept: &self.kept,
+            lsn,
+        })
+    }
+
+    /// Gives up all records below `lsn`, which is the beginning of a record or the end of one; files that hold none of
+    /// the others are used again. The caller has made durable what replaces the records. What a living [`Scan`] needs
+    /// is kept, until a later call.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Position`] if what is given up is not durable; or what the disk said.
+    ///
+    /// [`Scan`]: crate::Scan
+    pub fn drop_below(&self, lsn: Lsn) -> Result<(), Error> {
+        self.check_failed()?;
+        if lsn > self.durable() {
+            return Err(Error::Position {
+                lsn,
+                what: "the log is not durable up to there",
+            });
+        }
+        let mut maker = lock(&self.maker);
+        let pins = lock(&self.kept.pins);
+        let lowest = pins.first_key_value().map_or(lsn, |(&pinned, _)| pinned.min(lsn));
+        let begin = self.begin().max(lowest);
+        self.kept.begin.store(begin.0, Ordering::Release);
+        self.kept.moved.notify_all();
+        drop(pins);
+        // The segment in which the log ends stays, whatever is needed of it: the next opening begins there.
+        let last = self.geometry.segment(Lsn(self.durable().0 - 1));
+        let first = self.geometry.segment(self.geometry.place(begin)).min(last);
+        self.recycle(&mut maker, first)
+    }
+
+    /// Makes spares of the segments below `first`.
+    fn recycle(&self, maker: &mut Maker, first: u64) -> Result<(), Error> {
+        let mut segments = lock(&self.segments);
+        let mut dropped = Vec::new();
+        while segments.front().is_some_and(|segment| segment.number < first) {
+            dropped.extend(segments.pop_front().map(|segment| segment.number));
+        }
+        drop(segments);
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        let room = self.options.spares.saturating_sub(maker.spares.len());
+        let (kept, surplus) = dropped.split_at(room.min(dropped.len()));
+        // S2: spares count only when their names are durable.
+        let renamed = make_spares(&*self.disk, kept, surplus).and_then(|()| self.disk.sync_dir());
+        renamed.map_err(|error| self.fail(&error))?;
+        maker.spares.extend(kept);
+        Ok(())
+    }
+
+    /// Bytes that can still be appended below the limit, headers included.
+    pub fn room(&self) -> u64 {
+        let used = self.appended().0 - self.kept.start(self.geometry).0;
+        self.options.limit.saturating_sub(used)
+    }
+
+    /// Waits until [`room`](Log::room) is at least `bytes`, at most for `timeout`; whether it is. Hold no lock that a
+    /// checkpoint needs: [`append`](Log::append) itself refuses and never waits for room.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`].
+    pub fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, Error> {
+        if self.room() >= bytes {
+            return Ok(true);
+        }
+        let started = Instant::now();
+        let mut pins = lock(&self.kept.pins);
+        let has_room = loop {
+            self.check_failed()?;
+            let left = timeout.saturating_sub(started.elapsed());
+            if self.room() >= bytes || left.is_zero() {
+                break self.room() >= bytes;
+            }
+            let waited = self.kept.moved.wait_timeout(pins, left);
+            pins = waited.unwrap_or_else(PoisonError::into_inner).0;
+        };
+        drop(pins);
+        let nanos = started.elapsed().as_nanos() as u64;
+        self.counters.room_waits.fetch_add(1, Ordering::Relaxed);
+        self.counters.room_wait_nanos.fetch_add(nanos, Ordering::Relaxed);
+        Ok(has_room)
+    }
+}
+
+/// Gives segments the names of spares, and removes others.
+pub(crate) fn make_spares<D: Disk>(disk: &D, kept: &[u64], surplus: &[u64]) -> Result<(), DiskError> {
+    for &number in kept {
+        disk.rename(&log_name(number), &spare_name(number))?;
+    }
+    surplus
+        .iter()
+        .try_for_each(|&number| disk.remove(&log_name(number)))
+}

@@ -1,0 +1,267 @@
+//! The log itself: what its parts share. Each part has a file, see the crate's chapter.
+
+use crate::append::Tail;
+use crate::fragment::{Key, Kind};
+use crate::group::Group;
+use crate::keep::Kept;
+use crate::lsn::Geometry;
+use crate::make::Maker;
+use crate::segment::{self, Files, SIZES, Segment};
+use crate::stats::Counters;
+use crate::{Disk, DiskError, Error, Lsn, Options, Stats};
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A write-ahead log over the files of a [`Disk`]. All calls may be made by many threads.
+pub struct Log<D: Disk> {
+    pub(crate) disk: Arc<D>,
+    pub(crate) id: u128,
+    pub(crate) key: Key,
+    pub(crate) geometry: Geometry,
+    pub(crate) options: Options,
+    pub(crate) ends: Ends,
+    pub(crate) tail: Mutex<Tail<MappingOf<D>>>,
+    pub(crate) group: Group,
+    /// The segments in use and those made ready, ascending.
+    pub(crate) segments: Mutex<VecDeque<Arc<SegmentOf<D>>>>,
+    pub(crate) maker: Mutex<Maker>,
+    pub(crate) kept: Kept,
+    pub(crate) counters: Counters,
+    failure: OnceLock<Arc<str>>,
+}
+
+/// A mapping of a disk's file.
+pub(crate) type MappingOf<D> = <<D as Disk>::File as crate::DiskFile>::Mapping;
+
+/// A segment on a disk.
+pub(crate) type SegmentOf<D> = Segment<<D as Disk>::File>;
+
+/// Where the log ends, and up to where it is durable: readers compare them after each read, so they share a line.
+#[repr(align(64))]
+pub(crate) struct Ends {
+    appended: AtomicU64,
+    durable: AtomicU64,
+}
+
+impl Ends {
+    pub(crate) fn appended(&self) -> Lsn {
+        Lsn(self.appended.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_appended(&self, lsn: Lsn) {
+        self.appended.store(lsn.0, Ordering::Release);
+    }
+
+    pub(crate) fn set_durable(&self, lsn: Lsn) {
+        self.durable.store(lsn.0, Ordering::Release);
+    }
+}
+
+/// Where a log begins to be used: what its opening has found.
+pub(crate) struct Start<D: Disk> {
+    pub(crate) geometry: Geometry,
+    /// The end of the last record; all below is durable.
+    pub(crate) end: Lsn,
+    /// Records below are not needed.
+    pub(crate) begin: Lsn,
+    /// The incarnation of the last record.
+    pub(crate) incarnation: u32,
+    /// The segments in use. The next record goes into the last of them, or into one that is not made yet.
+    pub(crate) segments: VecDeque<Arc<SegmentOf<D>>>,
+    /// The mapping of the last one, if the next record goes there.
+    pub(crate) current: Option<(u64, MappingOf<D>)>,
+    pub(crate) spares: std::collections::BTreeSet<u64>,
+}
+
+/// Locks; a thread that panicked while it held the lock has left nothing half done that counts.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<D: Disk> fmt::Debug for Log<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Log");
+        fields
+            .field("appended", &self.appended())
+            .field("durable", &self.durable());
+        fields.finish_non_exhaustive()
+    }
+}
+
+impl<D: Disk> Log<D> {
+    /// Creates a log, durable when this returns. `id` tells it from logs of other databases.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Exists`] where files of a log are, be it that a crash interrupted its creation
+    /// ([`open`](Log::open) or [`remove`](Log::remove) it); settings that cannot be; or what the disk said.
+    pub fn create(disk: Arc<D>, id: u128, options: Options) -> Result<Log<D>, Error> {
+        let size = options.segment_size;
+        if !size.is_power_of_two() || !SIZES.contains(&size) {
+            return Err(Error::Setting {
+                what: "segment size",
+                bytes: size.into(),
+                least: (*SIZES.start()).into(),
+                most: (*SIZES.end()).into(),
+            });
+        }
+        let files = Files::list(&*disk)?;
+        if let Some(&number) = files.logs.first() {
+            return Err(Error::Exists {
+                file: segment::log_name(number),
+            });
+        }
+        for &number in &files.spares {
+            disk.remove(&segment::spare_name(number))?;
+        }
+        let first = Lsn(segment::HEADER);
+        let start = Start {
+            geometry: Geometry { segment_size: size },
+            end: first,
+            begin: first,
+            incarnation: 0,
+            segments: VecDeque::new(),
+            current: None,
+            spares: Default::default(),
+        };
+        Self::begin_incarnation(disk, id, options, start)
+    }
+
+    /// Removes all files of a log, and makes that durable.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn remove(disk: &D) -> Result<(), Error> {
+        let files = Files::list(disk)?;
+        let logs = files.logs.iter().rev().map(|&number| segment::log_name(number));
+        let spares = files.spares.iter().map(|&number| segment::spare_name(number));
+        for name in logs.chain(spares) {
+            disk.remove(&name)?;
+        }
+        Ok(disk.sync_dir()?)
+    }
+
+    /// Makes the log usable: the next incarnation's mark is durable before anything is appended.
+    pub(crate) fn begin_incarnation(
+        disk: Arc<D>,
+        id: u128,
+        options: Options,
+        start: Start<D>,
+    ) -> Result<Log<D>, Error> {
+        let least = 4 * start.geometry.size();
+        if !(least..=LIMIT_MAX).contains(&options.limit) {
+            return Err(Error::Setting {
+                what: "limit",
+                bytes: options.limit,
+                least,
+                most: LIMIT_MAX,
+            });
+        }
+        let Some(incarnation) = start.incarnation.checked_add(1) else {
+            return Err(Error::Incarnations);
+        };
+        let next = start
+            .segments
+            .back()
+            .map_or_else(|| start.geometry.segment(start.end), |segment| segment.number + 1);
+        let log = Log {
+            disk,
+            id,
+            key: Key::new(id),
+            geometry: start.geometry,
+            ends: Ends {
+                appended: AtomicU64::new(start.end.0),
+                durable: AtomicU64::new(start.end.0),
+            },
+            tail: Mutex::new(Tail::new(start.end, start.incarnation, start.current, next)),
+            group: Group::default(),
+            segments: Mutex::new(start.segments),
+            maker: Mutex::new(Maker { spares: start.spares }),
+            kept: Kept::new(start.begin),
+            counters: Counters::default(),
+            failure: OnceLock::new(),
+            options,
+        };
+        log.append_mark(Kind::Opened, incarnation)?;
+        log.sync()?;
+        Ok(log)
+    }
+
+    /// The end of the last record.
+    #[inline]
+    pub fn appended(&self) -> Lsn {
+        self.ends.appended()
+    }
+
+    /// Up to where all records are durable.
+    #[inline]
+    pub fn durable(&self) -> Lsn {
+        self.ends.durable()
+    }
+
+    /// Whether all that had been appended when this was called is durable: two loads from one cache line.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        let appended = self.ends.appended();
+        self.ends.durable() >= appended
+    }
+
+    /// Why the log takes no more records, if it does not.
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.failure.get().cloned()
+    }
+
+    /// An error if the log has failed.
+    pub(crate) fn check_failed(&self) -> Result<(), Error> {
+        match self.failure.get() {
+            None => Ok(()),
+            Some(why) => Err(Error::Failed(why.clone())),
+        }
+    }
+
+    /// Ends the use of the log: nothing is known of what was not durable, and it is not tried again.
+    pub(crate) fn fail(&self, error: &DiskError) -> Error {
+        let why = self.failure.get_or_init(|| error.to_string().into());
+        self.kept.wake();
+        Error::Failed(why.clone())
+    }
+
+    /// Syncs the log and notes at its end that nothing is missing, so that the next opening tells damage of any record
+    /// from an end. The log can still be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`sync`](Log::sync).
+    pub fn close(&self) -> Result<(), Error> {
+        self.sync()?;
+        let incarnation = lock(&self.tail).incarnation();
+        self.append_mark(Kind::Closed, incarnation)?;
+        self.sync()?;
+        Ok(())
+    }
+
+    /// What the log has done.
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats {
+            begin: self.begin(),
+            appended: self.appended(),
+            durable: self.durable(),
+            failure: self.failure.get().map(ToString::to_string),
+            ..Stats::default()
+        };
+        (stats.records, stats.bytes) = lock(&self.tail).totals();
+        self.group.count(&mut stats);
+        self.counters.count(&mut stats);
+        stats
+    }
+}
+
+/// The highest limit: a fragment's distance to what is durable must fit its field.
+const LIMIT_MAX: u64 = 16 << 30;

@@ -1,0 +1,121 @@
+//! Making segments ready, out of spares or anew, ahead of the appends that need them.
+//!
+//! M1 A segment's header and length are durable before it gets its name, and the name before anything is appended to
+//!    it (S1).
+//! M2 What fails while a segment is made touches no segment in use. If there was too little room, it may work later, by
+//!    another file; if the disk failed, the log has failed.
+
+use crate::log::{MappingOf, SegmentOf, lock};
+use crate::segment::{self, Segment, log_name, spare_name};
+use crate::{Disk, DiskError, DiskFile, Error, Log};
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, TryLockError};
+
+/// What segments are made of. Its lock is taken before the tail's.
+pub(crate) struct Maker {
+    /// Files that wait for reuse; their names are durable.
+    pub(crate) spares: BTreeSet<u64>,
+}
+
+impl<D: Disk> Log<D> {
+    /// Makes the next segment ready, if the present one is half full and it is not ready yet, so that no append has to
+    /// do it. Threads that wait and the [`Syncer`](crate::Syncer) call this themselves.
+    ///
+    /// # Errors
+    ///
+    /// What the disk said.
+    pub fn prepare(&self) -> Result<(), Error> {
+        let mut tail = lock(&self.tail);
+        let full = tail.take_full();
+        let last_byte = self.geometry.offset(crate::Lsn(tail.end().0 - 1));
+        let needed = tail.lacks_ready() && last_byte >= self.geometry.size() / 2;
+        let next = tail.next();
+        drop(tail);
+        drop(full);
+        if !needed {
+            return Ok(());
+        }
+        match self.maker.try_lock() {
+            Ok(mut maker) => self.make_through(&mut maker, next),
+            Err(TryLockError::Poisoned(poisoned)) => self.make_through(&mut poisoned.into_inner(), next),
+            Err(TryLockError::WouldBlock) => Ok(()),
+        }
+    }
+
+    /// Makes all segments up to `last` ready.
+    pub(crate) fn make_ready(&self, last: u64) -> Result<(), Error> {
+        self.make_through(&mut lock(&self.maker), last)
+    }
+
+    fn make_through(&self, maker: &mut Maker, last: u64) -> Result<(), Error> {
+        loop {
+            self.check_failed()?;
+            let tail = lock(&self.tail);
+            let (number, incarnation) = (tail.next(), tail.incarnation());
+            drop(tail);
+            if number > last {
+                return Ok(());
+            }
+            let (segment, mapping) = self.make(maker, number, incarnation)?;
+            lock(&self.segments).push_back(Arc::new(segment));
+            lock(&self.tail).add_ready(number, mapping);
+        }
+    }
+
+    fn make(
+        &self,
+        maker: &mut Maker,
+        number: u64,
+        incarnation: u32,
+    ) -> Result<(SegmentOf<D>, MappingOf<D>), Error> {
+        let spare = maker.spares.pop_first();
+        let name = spare_name(spare.unwrap_or(number));
+        let made = self.try_make(&name, spare.is_some(), number, incarnation);
+        made.map_err(|error| {
+            // M2: the next attempt takes another file. What stays is found by the next opening.
+            let _ = self.disk.remove(&name);
+            let _ = self.disk.remove(&log_name(number));
+            if error.is_full() {
+                self.counters.disk_full.fetch_add(1, Ordering::Relaxed);
+                Error::DiskFull(error)
+            } else if error.is_shortage() {
+                Error::Disk(error)
+            } else {
+                self.fail(&error)
+            }
+        })
+    }
+
+    fn try_make(
+        &self,
+        name: &str,
+        recycled: bool,
+        number: u64,
+        incarnation: u32,
+    ) -> Result<(SegmentOf<D>, MappingOf<D>), DiskError> {
+        let file = if recycled {
+            self.counters.recycled.fetch_add(1, Ordering::Relaxed);
+            self.disk.open(name)?
+        } else {
+            let file = self.disk.create(name)?;
+            file.preallocate(self.geometry.size())?;
+            file
+        };
+        let header = segment::Header {
+            geometry: self.geometry,
+            id: self.id,
+            number,
+            incarnation,
+            durable: self.durable(),
+        };
+        file.write_at(0, &header.encode())?;
+        file.sync()?;
+        self.disk.rename(name, &log_name(number))?;
+        self.disk.sync_dir()?;
+        let file = self.disk.open(&log_name(number))?;
+        let mapping = file.map(self.geometry.size())?;
+        self.counters.prepared.fetch_add(1, Ordering::Relaxed);
+        Ok((Segment { number, file }, mapping))
+    }
+}

@@ -1,0 +1,300 @@
+//! Opening a log: where it ends, whether anything is missing, and making all of it durable.
+//!
+//! O1 The log ends before the first record that is not whole. That is an end that a crash has left if nothing behind it
+//!    claims that it was durable (F3), and damage otherwise.
+//! O2 What is not claimed to be durable is written again before it is synced: a process before may have had a sync that
+//!    failed, after which the page cache holds what the medium does not, and calls it clean.
+//! O3 Segments behind the end become spares, and the mark of the next incarnation is durable, before anything is
+//!    appended: what lies behind the end can never follow a record that is appended later.
+
+use crate::fragment::Key;
+use crate::keep::make_spares;
+use crate::log::{SegmentOf, Start};
+use crate::lsn::Geometry;
+use crate::segment::{Files, Header, Segment, damaged, log_name, spare_name};
+use crate::walk::{Step, Walk, highest_claim};
+use crate::{Disk, DiskFile, Error, Log, Lsn, Options};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What an opening needs of a log. All are beginnings of records, or ends.
+#[derive(Clone, Copy, Debug)]
+pub struct Needs {
+    /// Records from here on are kept; segments below are given up.
+    pub keep: Lsn,
+    /// Records from here on are checked now. Those between `keep` and this are checked when they are scanned.
+    pub check: Lsn,
+    /// The log must not end before.
+    pub reach: Lsn,
+}
+
+impl<D: Disk> Log<D> {
+    /// Opens a log, which is whole and durable from `needs.check` on when this returns: what a crash has left
+    /// incomplete at the end is cut, and what was not known to be durable is written and synced again. A replay follows
+    /// by [`scan`](Log::scan).
+    ///
+    /// # Errors
+    ///
+    /// The log of another database, a missing segment, damage, an end before `needs.reach`, or what the disk said. No
+    /// record has changed then.
+    pub fn open(disk: Arc<D>, id: u128, needs: Needs, options: Options) -> Result<Log<D>, Error> {
+        let files = Files::list(&*disk)?;
+        let geometry = find_geometry(&*disk, id, &files)?;
+        let recovery = Recovery {
+            disk: &*disk,
+            id,
+            key: Key::new(id),
+            geometry,
+            files: &files,
+            needs,
+        };
+        let found = recovery.find_end()?;
+        let segments = recovery.make_durable(&found)?;
+        let spares = recovery.clear(&segments, options.spares)?;
+        let place = geometry.segment(geometry.place(found.end));
+        let current = match segments.back().filter(|segment| segment.number == place) {
+            Some(segment) => Some((place, segment.file.map(geometry.size())?)),
+            None => None,
+        };
+        let start = Start {
+            geometry,
+            end: found.end,
+            begin: needs.keep,
+            incarnation: found.incarnation,
+            segments,
+            current,
+            spares,
+        };
+        Self::begin_incarnation(disk, id, options, start)
+    }
+}
+
+/// The size of segments, as the oldest says that belongs to the log.
+fn find_geometry<D: Disk>(disk: &D, id: u128, files: &Files) -> Result<Geometry, Error> {
+    let mut first_error = None;
+    for &number in &files.logs {
+        let name = log_name(number);
+        match Header::read(&disk.open(&name)?, &name).and_then(|header| header.check(&name, id, number)) {
+            Ok(header) => return Ok(header.geometry),
+            Err(error @ Error::Foreign { .. }) => return Err(error),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or(Error::Missing {
+        file: log_name(0),
+        needed: Lsn(0),
+    }))
+}
+
+struct Recovery<'r, D> {
+    disk: &'r D,
+    id: u128,
+    key: Key,
+    geometry: Geometry,
+    files: &'r Files,
+    needs: Needs,
+}
+
+/// Where a log ends.
+struct Found {
+    end: Lsn,
+    incarnation: u32,
+    /// Up to where it is known to have been durable.
+    claimed: Lsn,
+}
+
+impl<D: Disk> Recovery<'_, D> {
+    /// Finds the end (O1).
+    fn find_end(&self) -> Result<Found, Error> {
+        let check = self.geometry.place(self.needs.check);
+        let mut first = self.geometry.segment(check);
+        if !self.files.logs.contains(&first) {
+            // It ends with the segment before, perhaps.
+            first = self.geometry.segment(Lsn(self.needs.check.0.saturating_sub(1)));
+        }
+        self.check_kept(first)?;
+        loop {
+            let found = self.walk(first)?;
+            // What is not known to be durable is checked too, wherever it begins, since it is written again.
+            let claimed = self.geometry.segment(self.geometry.place(found.claimed));
+            if claimed >= first || first == 0 || !self.files.logs.contains(&(first - 1)) {
+                return Ok(found);
+            }
+            first -= 1;
+        }
+    }
+
+    /// All segments from the first that is kept to the first that is checked must be there.
+    fn check_kept(&self, first: u64) -> Result<(), Error> {
+        let keep = self
+            .geometry
+            .segment(self.geometry.place(self.needs.keep))
+            .min(first);
+        for number in keep..=first {
+            if !self.files.logs.contains(&number) {
+                return Err(Error::Missing {
+                    file: log_name(number),
+                    needed: self.needs.reach.max(self.needs.check),
+                });
+            }
+            self.header(number)?;
+        }
+        Ok(())
+    }
+
+    fn header(&self, number: u64) -> Result<(D::File, Header), Error> {
+        let name = log_name(number);
+        let file = self.disk.open(&name)?;
+        let header = Header::read(&file, &name)?.check(&name, self.id, number)?;
+        if header.geometry != self.geometry {
+            return Err(damaged(
+                &name,
+                12,
+                "the size of segments differs from the others'",
+            ));
+        }
+        Ok((file, header))
+    }
+
+    /// Goes through all fragments from a segment on.
+    fn walk(&self, first: u64) -> Result<Found, Error> {
+        let check = self.geometry.place(self.needs.check);
+        let mut bytes = vec![0; self.geometry.size() as usize];
+        let mut number = first;
+        let (file, header) = self.header(first)?;
+        file.read_at(0, &mut bytes)?;
+        let mut walk = Walk::begin(self.key, self.geometry, first, header.incarnation);
+        let mut claimed = header.durable;
+        let mut passed_check = false;
+        loop {
+            match walk.look(number, &bytes) {
+                Step::Fragment(fragment) => {
+                    claimed = claimed.max(fragment.claim());
+                    passed_check |= fragment.lsn == check && fragment.header.part.begins();
+                    walk.pass(&fragment);
+                    continue;
+                }
+                Step::Nothing => break,
+                Step::SegmentEnd => {}
+            }
+            if !self.files.logs.contains(&(number + 1)) {
+                break;
+            }
+            number += 1;
+            let (file, header) = self.header(number)?;
+            file.read_at(0, &mut bytes)?;
+            claimed = claimed.max(header.durable);
+            if header.incarnation != walk.incarnation {
+                break;
+            }
+        }
+        let found = Found {
+            end: walk.end,
+            incarnation: walk.incarnation,
+            claimed: claimed.max(self.claims_behind(&walk, number, &mut bytes)?),
+        };
+        self.judge(&walk, &found)?;
+        if !passed_check && self.geometry.place(found.end) != check {
+            return Err(Error::Position {
+                lsn: self.needs.check,
+                what: "no record begins there",
+            });
+        }
+        Ok(found)
+    }
+
+    /// The highest claim of anything behind the place where the chain ends. `bytes` are those of segment `number`.
+    fn claims_behind(&self, walk: &Walk, number: u64, bytes: &mut [u8]) -> Result<Lsn, Error> {
+        let offset = match self.geometry.segment(walk.at) == number {
+            true => self.geometry.offset(walk.at),
+            false => self.geometry.size(),
+        };
+        let mut highest = highest_claim(self.key, self.geometry, number, bytes, offset);
+        for &later in self.files.logs.range(number + 1..) {
+            let (file, header) = self.header(later)?;
+            file.read_at(0, bytes)?;
+            let claim = highest_claim(self.key, self.geometry, later, bytes, 0);
+            highest = highest.max(claim).max(Some(header.durable));
+        }
+        Ok(highest.unwrap_or(Lsn(0)))
+    }
+
+    /// Whether the end is one that a crash may have left, and late enough.
+    fn judge(&self, walk: &Walk, found: &Found) -> Result<(), Error> {
+        let number = self.geometry.segment(walk.at);
+        let needed = self.needs.reach.max(self.needs.check).max(self.needs.keep);
+        if found.claimed <= found.end && self.geometry.place(needed) <= self.geometry.place(found.end) {
+            return Ok(());
+        }
+        let file = log_name(number);
+        if !self.files.logs.contains(&number) {
+            return Err(Error::Missing {
+                file,
+                needed: needed.max(found.claimed),
+            });
+        }
+        if found.claimed > found.end {
+            let what = "what was durable there is no record";
+            return Err(damaged(&file, self.geometry.offset(walk.at), what));
+        }
+        Err(Error::Ends {
+            file,
+            end: found.end,
+            needed,
+        })
+    }
+
+    /// Opens the segments that are kept, and makes the log durable up to its end (O2).
+    fn make_durable(&self, found: &Found) -> Result<VecDeque<Arc<SegmentOf<D>>>, Error> {
+        let keep = self.geometry.segment(self.geometry.place(self.needs.keep));
+        let last = self.geometry.segment(Lsn(found.end.0 - 1));
+        let mut segments = VecDeque::new();
+        for number in keep.min(last)..=last {
+            let (file, _) = self.header(number)?;
+            segments.push_back(Arc::new(Segment { number, file }));
+        }
+        let mut bytes = Vec::new();
+        for segment in &segments {
+            let start = self.geometry.start(segment.number);
+            let from = found.claimed.max(start);
+            let to = found.end.min(Lsn(start.0 + self.geometry.size()));
+            if from < to {
+                bytes.resize((to.0 - from.0) as usize, 0);
+                let offset = self.geometry.offset(from);
+                segment.file.read_at(offset, &mut bytes)?;
+                segment.file.write_at(offset, &bytes)?;
+                segment.file.sync()?;
+            }
+        }
+        Ok(segments)
+    }
+
+    /// Makes spares of all other segments (O3), and removes what cannot be one.
+    fn clear(
+        &self,
+        segments: &VecDeque<Arc<SegmentOf<D>>>,
+        spares: usize,
+    ) -> Result<std::collections::BTreeSet<u64>, Error> {
+        let mut kept = std::collections::BTreeSet::new();
+        for &number in &self.files.spares {
+            let name = spare_name(number);
+            if kept.len() < spares && self.disk.open(&name)?.len()? == self.geometry.size() {
+                kept.insert(number);
+            } else {
+                self.disk.remove(&name)?;
+            }
+        }
+        let in_use = |number: &u64| segments.iter().any(|segment| segment.number == *number);
+        for number in self.files.logs.iter().copied().filter(|number| !in_use(number)) {
+            let whole = self.disk.open(&log_name(number))?.len()? == self.geometry.size();
+            if kept.len() < spares && whole && !kept.contains(&number) {
+                make_spares(self.disk, &[number], &[])?;
+                kept.insert(number);
+            } else {
+                make_spares(self.disk, &[], &[number])?;
+            }
+        }
+        self.disk.sync_dir()?;
+        Ok(kept)
+    }
+}

@@ -1,0 +1,181 @@
+//! Reading records in order, beside appends.
+
+use crate::change::Changes;
+use crate::fragment::Kind;
+use crate::keep::Pin;
+use crate::log::{SegmentOf, lock};
+use crate::segment::{Header, damaged, log_name};
+use crate::walk::{Step, Walk, Whole};
+use crate::{Disk, DiskFile, Error, Log, Lsn};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The records of a part of a log, in order: see [`Log::scan`].
+pub struct Scan<'l, D: Disk> {
+    log: &'l Log<D>,
+    /// Keeps the segments.
+    _pin: Pin<'l>,
+    /// Records that begin below are passed by.
+    from: Lsn,
+    to: Lsn,
+    /// The segment that is read, and where in it.
+    at: Option<(u64, Walk)>,
+    /// Its bytes, as far as they are needed.
+    bytes: Vec<u8>,
+    /// The body of a record of several fragments.
+    gathered: Vec<u8>,
+}
+
+/// A record of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// Where it begins.
+    pub start: Lsn,
+    /// Where it ends: what [`Log::append`] returned.
+    pub end: Lsn,
+    /// What it says.
+    pub changes: Changes<'a>,
+}
+
+/// Where a record's body is.
+enum Place {
+    InSegment(Range<usize>),
+    Gathered,
+}
+
+impl<D: Disk> Log<D> {
+    /// The records of `range`, in order; `range.start` is the beginning of a record or an end of one, `range.end` at
+    /// most [`appended`](Log::appended). Other threads may append meanwhile. Takes memory for one segment, and for the
+    /// largest record that reaches from one segment into another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Position`].
+    pub fn scan(&self, range: Range<Lsn>) -> Result<Scan<'_, D>, Error> {
+        if range.end > self.appended() {
+            return Err(Error::Position {
+                lsn: range.end,
+                what: "the log is not that long",
+            });
+        }
+        Ok(Scan {
+            log: self,
+            _pin: self.pin(range.start)?,
+            from: range.start,
+            to: range.end,
+            at: None,
+            bytes: Vec::new(),
+            gathered: Vec::new(),
+        })
+    }
+}
+
+impl<D: Disk> Scan<'_, D> {
+    /// The next record, borrowed from the scan's buffer.
+    ///
+    /// # Errors
+    ///
+    /// Damage, or what the disk said. There is nothing to be had from the scan then.
+    #[expect(clippy::should_implement_trait, reason = "the record borrows from the scan")]
+    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+        let Some((whole, place)) = self.find()? else {
+            return Ok(None);
+        };
+        let body = match place {
+            Place::InSegment(range) => &self.bytes[range],
+            Place::Gathered => &self.gathered,
+        };
+        let Some(changes) = Changes::parse(body) else {
+            let geometry = self.log.geometry;
+            let file = log_name(geometry.segment(whole.start));
+            return Err(damaged(&file, geometry.offset(whole.start), "a record's changes"));
+        };
+        Ok(Some(Record {
+            start: whole.start,
+            end: whole.end,
+            changes,
+        }))
+    }
+
+    fn find(&mut self) -> Result<Option<(Whole, Place)>, Error> {
+        let geometry = self.log.geometry;
+        loop {
+            let (number, walk) = match &mut self.at {
+                None if self.from >= self.to => return Ok(None),
+                None => {
+                    self.begin()?;
+                    continue;
+                }
+                Some((_, walk)) if walk.end >= self.to => return Ok(None),
+                Some((number, walk)) => (number, walk),
+            };
+            let fragment = match walk.look(*number, &self.bytes) {
+                Step::Fragment(fragment) => fragment,
+                Step::SegmentEnd => {
+                    *number += 1;
+                    let number = *number;
+                    self.read(number)?;
+                    continue;
+                }
+                Step::Nothing => {
+                    let offset = geometry.offset(walk.at);
+                    return Err(damaged(
+                        &log_name(*number),
+                        offset,
+                        "no record, where one was appended",
+                    ));
+                }
+            };
+            let part = fragment.header.part;
+            let offset = geometry.offset(fragment.lsn) as usize + crate::fragment::HEADER;
+            let range = offset..offset + fragment.body.len();
+            if part.begins() {
+                self.gathered.clear();
+            }
+            if !(part.begins() && part.ends()) {
+                self.gathered.extend_from_slice(fragment.body);
+            }
+            let whole = walk.pass(&fragment);
+            let place = match part.begins() {
+                true => Place::InSegment(range),
+                false => Place::Gathered,
+            };
+            if let Some(whole) = whole
+                && whole.start >= self.from
+                && whole.kind == Kind::Changes
+            {
+                return Ok(Some((whole, place)));
+            }
+        }
+    }
+
+    /// Begins with the segment of the first record.
+    fn begin(&mut self) -> Result<(), Error> {
+        let geometry = self.log.geometry;
+        let number = geometry.segment(geometry.place(self.from));
+        let header = self.read(number)?;
+        let walk = Walk::begin(self.log.key, geometry, number, header.incarnation);
+        self.at = Some((number, walk));
+        Ok(())
+    }
+
+    /// Reads a segment, as far as the scan goes.
+    fn read(&mut self, number: u64) -> Result<Header, Error> {
+        let segment = self.segment(number)?;
+        let start = self.log.geometry.start(number);
+        let len = self.log.geometry.size().min(self.to.0.saturating_sub(start.0));
+        self.bytes.resize(len as usize, 0);
+        segment.file.read_at(0, &mut self.bytes)?;
+        let name = log_name(number);
+        Header::read(&segment.file, &name)?.check(&name, self.log.id, number)
+    }
+
+    fn segment(&self, number: u64) -> Result<Arc<SegmentOf<D>>, Error> {
+        let segments = lock(&self.log.segments);
+        let segment = segments.iter().find(|segment| segment.number == number);
+        segment.cloned().ok_or(Error::Missing {
+            file: log_name(number),
+            needed: self.to,
+        })
+    }
+}

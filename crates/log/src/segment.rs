@@ -1,0 +1,184 @@
+//! Segments: files of one size, in which the log's bytes follow each other.
+//!
+//! The header, little-endian, in the first 4096 bytes of the file:
+//!
+//! ```text
+//!  0  magic         8 bytes  "WOLLEMIL"
+//!  8  version       u32      1
+//! 12  size          u32      bytes of the file, header included
+//! 16  id            u128     of the log
+//! 32  number        u64      of the segment: it holds the positions from number x size on
+//! 40  incarnation   u32      of the log when the segment was made ready
+//! 44                u32      zero
+//! 48  durable       u64      up to where the log was durable then
+//! 56  check         u64      of the 56 bytes before
+//! ```
+//!
+//! S1 A file is called `log-NUMBER` only after its header and its length are durable.
+//! S2 What waits for reuse is called `spare-NUMBER`, and its bytes mean nothing. The name was durable before the header
+//!    is overwritten: no crash shows a new header under an old name.
+
+use crate::fragment;
+use crate::lsn::Geometry;
+use crate::{Disk, DiskError, DiskFile, Error, Lsn};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The version of the format that this program writes, and the latest that it reads.
+pub(crate) const VERSION: u32 = 1;
+
+/// Bytes of the header with what is unused behind it. Appends never make its page dirty.
+pub(crate) const HEADER: u64 = 4096;
+
+const MAGIC: &[u8; 8] = b"WOLLEMIL";
+
+/// Bytes of the header that are used.
+const USED: usize = 64;
+
+/// The sizes that a segment may have.
+pub(crate) const SIZES: std::ops::RangeInclusive<u32> = 8 << 10..=128 << 20;
+const _: () = assert!(
+    *SIZES.end() as u64 <= fragment::MAX_BODY,
+    "a fragment's length fits its field"
+);
+
+/// What a segment's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) geometry: Geometry,
+    pub(crate) id: u128,
+    pub(crate) number: u64,
+    pub(crate) incarnation: u32,
+    pub(crate) durable: Lsn,
+}
+
+impl Header {
+    pub(crate) fn encode(&self) -> [u8; USED] {
+        let mut bytes = [0; USED];
+        bytes[0..8].copy_from_slice(MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.geometry.segment_size.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.id.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.number.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.incarnation.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.durable.0.to_le_bytes());
+        let check = xxh3_64(&bytes[..56]);
+        bytes[56..].copy_from_slice(&check.to_le_bytes());
+        bytes
+    }
+
+    /// The header, if it is the one that segment `number` of the log `id` has.
+    pub(crate) fn check(self, name: &str, id: u128, number: u64) -> Result<Header, Error> {
+        if self.id != id {
+            return Err(Error::Foreign {
+                file: name.into(),
+                found: self.id,
+                expected: id,
+            });
+        }
+        match self.number == number {
+            true => Ok(self),
+            false => Err(damaged(name, 32, "its header is another segment's")),
+        }
+    }
+
+    /// Reads the header of a file; [`check`](Header::check) follows.
+    pub(crate) fn read<F: DiskFile>(file: &F, name: &str) -> Result<Header, Error> {
+        let not_a_log = |what| Error::NotALog {
+            file: name.into(),
+            what,
+        };
+        let len = file.len()?;
+        if len < HEADER {
+            return Err(not_a_log("too short for a header"));
+        }
+        let mut bytes = [0; USED];
+        file.read_at(0, &mut bytes)?;
+        if bytes[..8] != *MAGIC {
+            return Err(not_a_log("it begins with other bytes"));
+        }
+        let version = u32::from_le_bytes(field(&bytes, 8));
+        if version > VERSION {
+            return Err(Error::Newer {
+                file: name.into(),
+                version,
+            });
+        }
+        let geometry = Geometry {
+            segment_size: u32::from_le_bytes(field(&bytes, 12)),
+        };
+        let sound = u64::from_le_bytes(field(&bytes, 56)) == xxh3_64(&bytes[..56])
+            && version != 0
+            && geometry.segment_size.is_power_of_two()
+            && SIZES.contains(&geometry.segment_size);
+        if !sound {
+            return Err(damaged(name, 0, "the header's checksum"));
+        }
+        if len != geometry.size() {
+            return Err(damaged(name, len.min(geometry.size()), "the file's length"));
+        }
+        Ok(Header {
+            geometry,
+            id: u128::from_le_bytes(field(&bytes, 16)),
+            number: u64::from_le_bytes(field(&bytes, 32)),
+            incarnation: u32::from_le_bytes(field(&bytes, 40)),
+            durable: Lsn(u64::from_le_bytes(field(&bytes, 48))),
+        })
+    }
+}
+
+fn field<const N: usize>(bytes: &[u8; USED], at: usize) -> [u8; N] {
+    std::array::from_fn(|n| bytes[at + n])
+}
+
+pub(crate) fn damaged(file: &str, at: u64, what: &'static str) -> Error {
+    Error::Damaged {
+        file: file.into(),
+        at,
+        what,
+    }
+}
+
+/// A segment in use.
+#[derive(Debug)]
+pub(crate) struct Segment<F> {
+    pub(crate) number: u64,
+    pub(crate) file: F,
+}
+
+/// The name of a segment in use.
+pub(crate) fn log_name(number: u64) -> String {
+    format!("log-{number:08x}")
+}
+
+/// The name of a file that waits for reuse.
+pub(crate) fn spare_name(number: u64) -> String {
+    format!("spare-{number:08x}")
+}
+
+/// The log's files in a directory, by their numbers, ascending.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    pub(crate) logs: std::collections::BTreeSet<u64>,
+    pub(crate) spares: std::collections::BTreeSet<u64>,
+}
+
+impl Files {
+    /// Looks through a directory. Names of any other form are of no concern.
+    pub(crate) fn list<D: Disk>(disk: &D) -> Result<Files, DiskError> {
+        let mut files = Files::default();
+        for name in disk.list()? {
+            let Some((_, digits)) = name.split_once('-') else {
+                continue;
+            };
+            let Ok(number) = u64::from_str_radix(digits, 16) else {
+                continue;
+            };
+            if name == log_name(number) {
+                files.logs.insert(number);
+            } else if name == spare_name(number) {
+                files.spares.insert(number);
+            }
+        }
+        Ok(files)
+    }
+}

@@ -1,0 +1,98 @@
+//! What a log has done.
+
+use crate::Lsn;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// What a log has done since it was opened, and where it stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Where the oldest record begins that is kept.
+    pub begin: Lsn,
+    /// The end of the last record.
+    pub appended: Lsn,
+    /// Up to where all records are durable.
+    pub durable: Lsn,
+    /// Records appended.
+    pub records: u64,
+    /// Bytes of the records with their headers.
+    pub bytes: u64,
+    /// Syncs of groups.
+    pub syncs: u64,
+    /// Time spent in them.
+    pub sync_time: Duration,
+    /// How many syncs took how long, in microseconds.
+    pub sync_micros: Histogram,
+    /// How many records the groups had.
+    pub group_sizes: Histogram,
+    /// Calls that had to wait until a record was durable.
+    pub waits: u64,
+    /// Segments made ready, anew or out of others.
+    pub segments_prepared: u64,
+    /// Of these, the segments that are older ones, used again.
+    pub segments_recycled: u64,
+    /// Segments that an append had to make ready itself, since nobody had done it ahead.
+    pub segments_late: u64,
+    /// Appends refused since the log had reached its limit.
+    pub refused_at_limit: u64,
+    /// Appends refused since the disk was full.
+    pub refused_disk_full: u64,
+    /// Times that a thread waited for room below the limit.
+    pub room_waits: u64,
+    /// Time spent so.
+    pub room_wait_time: Duration,
+    /// Why the log takes no more records, if it does not.
+    pub failure: Option<String>,
+}
+
+/// Counts by powers of two: bucket 0 counts zeros, bucket `n` numbers from `2^(n-1)` to `2^n - 1`, the last all above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Histogram(pub [u64; 32]);
+
+impl Histogram {
+    /// The bucket that counts a number.
+    pub fn bucket(number: u64) -> usize {
+        (u64::BITS - number.leading_zeros()).min(31) as usize
+    }
+
+    /// Counts a number.
+    pub fn add(&mut self, number: u64) {
+        self.0[Self::bucket(number)] += 1;
+    }
+
+    /// The largest number that a bucket counts.
+    pub fn upper(bucket: usize) -> u64 {
+        match bucket {
+            0..31 => (1 << bucket) - 1,
+            _ => u64::MAX,
+        }
+    }
+}
+
+/// What is counted by threads that hold no lock.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Records appended, written under the tail's lock.
+    pub(crate) records: AtomicU64,
+    pub(crate) prepared: AtomicU64,
+    pub(crate) recycled: AtomicU64,
+    pub(crate) late: AtomicU64,
+    pub(crate) at_limit: AtomicU64,
+    pub(crate) disk_full: AtomicU64,
+    pub(crate) room_waits: AtomicU64,
+    pub(crate) room_wait_nanos: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn count(&self, stats: &mut Stats) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        stats.segments_prepared = load(&self.prepared);
+        stats.segments_recycled = load(&self.recycled);
+        stats.segments_late = load(&self.late);
+        stats.refused_at_limit = load(&self.at_limit);
+        stats.refused_disk_full = load(&self.disk_full);
+        stats.room_waits = load(&self.room_waits);
+        stats.room_wait_time = Duration::from_nanos(load(&self.room_wait_nanos));
+    }
+}

@@ -1,0 +1,309 @@
+//! The log on a real directory: what was appended is found again, and what cannot be is refused.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use wollemi_log::{Change, Directory, Error, Log, Lsn, Needs, Options, Syncer};
+
+const ID: u128 = 0x77_6f_6c_6c_65_6d_69;
+
+/// The smallest segments, so that a few records fill several.
+fn small() -> Options {
+    Options {
+        segment_size: 8192,
+        limit: 64 << 10,
+        spares: 3,
+    }
+}
+
+fn disk(path: &Path) -> Arc<Directory> {
+    Arc::new(Directory::open(path).expect("a directory"))
+}
+
+fn from(lsn: Lsn) -> Needs {
+    Needs {
+        keep: lsn,
+        check: lsn,
+        reach: lsn,
+    }
+}
+
+fn put<'a>(key: &'a [u8], value: &'a [u8]) -> Change<'a> {
+    Change::Put { map: "m", key, value }
+}
+
+/// All records from `lsn` on: their ends, and their changes as text.
+fn records(log: &Log<Directory>, lsn: Lsn) -> Vec<(Lsn, String)> {
+    let mut scan = log.scan(lsn..log.appended()).expect("a scan");
+    let mut found = Vec::new();
+    while let Some(record) = scan.next().expect("a record") {
+        found.push((record.end, format!("{:?}", record.changes.collect::<Vec<_>>())));
+    }
+    found
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(path).expect("the directory");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Records of every kind and of sizes around those of a segment are found again, before and after reopenings, with the
+/// ends that their appends returned.
+#[test]
+fn records_come_back_in_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        limit: 1 << 20,
+        ..small()
+    };
+    let disk = disk(directory.path());
+    let mut log = Log::create(disk.clone(), ID, options.clone()).expect("a log");
+    let begin = log.begin();
+    let mut expected = Vec::new();
+    let big: Vec<u8> = (0..40_000u32).map(|n| (n % 251) as u8).collect();
+    for round in 0..60usize {
+        let value = &big[..[0, 1, 7, 100, 479, 480, 481, 600, 4040, 4071, 4080, 9000, 40_000][round % 13]];
+        let key = round.to_le_bytes();
+        let changes = match round % 5 {
+            0 => vec![
+                put(&key, value),
+                put(b"", b"x"),
+                Change::Remove {
+                    map: "other",
+                    key: &key,
+                },
+            ],
+            1 => vec![Change::MapMade {
+                map: "m",
+                index: "roart",
+                settings: value,
+            }],
+            2 => vec![Change::MapDropped { map: "m" }],
+            _ => vec![put(&key, value)],
+        };
+        let end = log.append(&changes).expect("an append");
+        expected.push((end, format!("{changes:?}")));
+        if round % 7 == 0 {
+            log.wait_durable(end).expect("a sync");
+            assert!(log.durable() >= end);
+        }
+        if round % 9 == 0 {
+            drop(log);
+            log = Log::open(disk.clone(), ID, from(begin), options.clone()).expect("the log again");
+            assert!(log.is_settled());
+        }
+        assert_eq!(records(&log, begin), expected, "after {round}");
+    }
+    let middle = expected[30].0;
+    assert_eq!(records(&log, middle), expected[31..], "from the middle");
+    log.close().expect("a close");
+    drop(log);
+    let needs = Needs {
+        keep: begin,
+        check: middle,
+        reach: expected[59].0,
+    };
+    let log = Log::open(disk, ID, needs, options).expect("the log again");
+    assert_eq!(records(&log, begin), expected);
+}
+
+/// Dropping records makes room below the limit, and their files are used again; a scan that lives keeps its own.
+#[test]
+fn segments_are_recycled() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = Log::create(disk(directory.path()), ID, small()).expect("a log");
+    let value = [7; 1000];
+    let mut appended = 0;
+    for _ in 0..12 {
+        let first = log.appended();
+        let full = loop {
+            match log.append(&[put(b"key", &value)]) {
+                Ok(_) => appended += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(full, Error::LogFull { limit: 65536 }), "{full}");
+        assert!(!log.wait_for_room(2000, Duration::ZERO).expect("no failure"));
+        let scan = log.scan(first..log.appended()).expect("a scan");
+        log.sync().expect("a sync");
+        log.drop_below(log.durable()).expect("a drop");
+        assert!(log.begin() <= first, "the scan keeps what it needs");
+        drop(scan);
+        log.drop_below(log.durable()).expect("a drop");
+        assert!(log.wait_for_room(2000, Duration::ZERO).expect("no failure"));
+        let names = names(directory.path());
+        assert!(
+            names.iter().filter(|name| name.starts_with("spare-")).count() <= 3,
+            "{names:?}"
+        );
+    }
+    let stats = log.stats();
+    assert_eq!(stats.records, appended + 1, "and the mark of the opening");
+    assert!(
+        stats.segments_recycled > 20 && stats.refused_at_limit == 12,
+        "{stats:?}"
+    );
+    assert!(
+        log.drop_below(Lsn(log.appended().0 + 8)).is_err(),
+        "what is not there cannot be dropped"
+    );
+    assert!(matches!(
+        log.scan(Lsn(4096)..log.appended()),
+        Err(Error::Position { .. })
+    ));
+}
+
+/// A record larger than the limit leaves room for, or with a name too long, is refused and changes nothing.
+#[test]
+fn what_does_not_fit_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = Log::create(disk(directory.path()), ID, small()).expect("a log");
+    let end = log.appended();
+    let large = vec![0; 64 << 10];
+    assert!(matches!(
+        log.append(&[put(b"key", &large)]),
+        Err(Error::TooLarge { .. })
+    ));
+    let name = "n".repeat(256);
+    assert!(matches!(
+        log.append(&[Change::MapDropped { map: &name }]),
+        Err(Error::TooLong { bytes: 256, .. })
+    ));
+    let key = vec![0; 65_536];
+    assert!(matches!(
+        log.append(&[put(&key, b"")]),
+        Err(Error::TooLong { bytes: 65_536, .. })
+    ));
+    assert_eq!(log.appended(), end);
+    assert!(matches!(
+        log.wait_durable(Lsn(end.0 + 8)),
+        Err(Error::Position { .. })
+    ));
+}
+
+/// Directories that hold no log, another log, or a part of one are refused with the reason.
+#[test]
+fn what_is_wrong_with_a_directory_is_told() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let disk = disk(path);
+    let open = |needs| Log::open(disk.clone(), ID, needs, small()).expect_err("a refusal");
+    assert!(matches!(open(from(Lsn(4096))), Error::Missing { .. }));
+    let log = Log::create(disk.clone(), ID, small()).expect("a log");
+    assert!(matches!(
+        Log::create(disk.clone(), ID, small()),
+        Err(Error::Exists { .. })
+    ));
+    let (begin, value) = (log.begin(), [1; 1000]);
+    for _ in 0..20 {
+        log.append(&[put(b"key", &value)]).expect("an append");
+    }
+    log.close().expect("a close");
+    let end = log.appended();
+    drop(log);
+
+    let other = Log::open(disk.clone(), ID + 1, from(begin), small());
+    assert!(matches!(other, Err(Error::Foreign { .. })), "{other:?}");
+    let beyond = Needs {
+        reach: Lsn(end.0 + 800),
+        ..from(begin)
+    };
+    assert!(matches!(open(beyond), Error::Ends { .. }));
+    assert!(matches!(open(from(Lsn(begin.0 + 8))), Error::Position { .. }));
+
+    let aside = path.join("aside");
+    for name in names(path).iter().filter(|name| name.starts_with("log-")) {
+        std::fs::rename(path.join(name), &aside).expect("a rename");
+        if *name < format!("log-{:08x}", (end.0 - 1) / 8192 + 1) {
+            // Without the last one, only its caller can know that the log went on.
+            let refusal = open(Needs {
+                reach: end,
+                ..from(begin)
+            });
+            assert!(
+                matches!(refusal, Error::Missing { .. }),
+                "without {name}: {refusal}"
+            );
+        }
+        std::fs::rename(&aside, path.join(name)).expect("a rename");
+    }
+
+    let swap = |a: &str, b: &str| {
+        std::fs::rename(path.join(a), &aside).expect("a rename");
+        std::fs::rename(path.join(b), path.join(a)).expect("a rename");
+        std::fs::rename(&aside, path.join(b)).expect("a rename");
+    };
+    swap("log-00000001", "log-00000002");
+    assert!(matches!(open(from(begin)), Error::Damaged { at: 32, .. }));
+    swap("log-00000001", "log-00000002");
+
+    let mut bytes = std::fs::read(path.join("log-00000000")).expect("a segment");
+    bytes[8] = 2;
+    std::fs::write(path.join("log-00000000"), &bytes).expect("a segment");
+    assert!(matches!(open(from(begin)), Error::Newer { version: 2, .. }));
+    bytes[0] = b'w';
+    std::fs::write(path.join("log-00000000"), &bytes).expect("a segment");
+    assert!(matches!(open(from(begin)), Error::NotALog { .. }));
+    Log::remove(&*disk).expect("a removal");
+    assert_eq!(names(path), [""; 0]);
+}
+
+/// Threads that append and wait each find their records durable, in groups; what nobody waits for is durable within the
+/// bound.
+#[test]
+fn groups_share_syncs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let log = Log::create(
+        disk(directory.path()),
+        ID,
+        Options {
+            segment_size: 1 << 16,
+            ..Options::default()
+        },
+    );
+    let log = Arc::new(log.expect("a log"));
+    let begin = log.begin();
+    std::thread::scope(|scope| {
+        for writer in 0..8u8 {
+            let log = &log;
+            scope.spawn(move || {
+                for n in 0..50u8 {
+                    let end = log.append(&[put(&[writer, n], &[n; 300])]).expect("an append");
+                    log.wait_durable(end).expect("a sync");
+                    assert!(log.durable() >= end);
+                }
+            });
+        }
+    });
+    let mut next = [0; 8];
+    let mut scan = log.scan(begin..log.appended()).expect("a scan");
+    while let Some(mut record) = scan.next().expect("a record") {
+        let Some(Change::Put {
+            key: &[writer, n], ..
+        }) = record.changes.next()
+        else {
+            panic!("a record of another kind");
+        };
+        assert_eq!(
+            n,
+            next[usize::from(writer)],
+            "a writer's records are in its order"
+        );
+        next[usize::from(writer)] += 1;
+    }
+    assert_eq!(next, [50; 8]);
+    let stats = log.stats();
+    assert_eq!(stats.group_sizes.0.iter().sum::<u64>(), stats.syncs);
+    assert!(stats.syncs <= 401 && stats.segments_prepared >= 2, "{stats:?}");
+
+    let syncer = Syncer::start(log.clone(), Duration::from_millis(1)).expect("a thread");
+    let end = log.append(&[put(b"key", b"value")]).expect("an append");
+    while log.durable() < end {
+        std::thread::yield_now();
+    }
+    drop(syncer);
+}

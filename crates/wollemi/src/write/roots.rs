@@ -1,0 +1,95 @@
+//! The maps' roots: each is opened as what its kind says, behind the database's gate.
+
+use crate::indexes::WithIndex;
+use crate::write::guarded::Guarded;
+use crate::write::store::Store;
+use crate::write::traffic::MapIndex;
+use crate::{Error, IndexKind, Media};
+use heap::{Removed, Root, Trace};
+use index::{Index, Parts};
+use std::sync::Arc;
+
+/// What was a map's root, and what knows what hangs from it.
+pub(crate) type Unlinked<'s, M> = (Removed<'s, M>, Arc<dyn Trace<M>>);
+
+/// What a map was opened as, and its index.
+type Opened = (IndexKind, Arc<dyn MapIndex>);
+
+/// An index as a handle that can be shared, behind the store's gate.
+struct Shared<'s, M: Media> {
+    store: &'s Store<M>,
+    name: &'s str,
+}
+
+impl<M: Media> WithIndex for Shared<'_, M> {
+    type Out = Arc<dyn MapIndex>;
+    fn with<I: Index + 'static>(self, index: I) -> Arc<dyn MapIndex> {
+        let store = self.store;
+        Arc::new(Guarded::new(index, self.name, store))
+    }
+}
+
+impl<M: Media> Store<M> {
+    fn shared<'s>(&'s self, name: &'s str) -> Shared<'s, M> {
+        Shared { store: self, name }
+    }
+
+    pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
+        self.refuse_if_read_only()?;
+        Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
+    }
+
+    /// Builds a map of sorted pairs. The caller holds no guard.
+    pub fn build(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Arc<dyn MapIndex>, Error> {
+        self.refuse_if_read_only()?;
+        let built = kind.build(&self.heap, name.as_bytes(), parts, self.shared(name));
+        built.map_err(|error| match error {
+            index::Error::Heap(heap::Error::RootExists(_)) => Error::MapExists(name.to_owned()),
+            error => error.into(),
+        })
+    }
+
+    /// Opens a map as what it is; as `wanted`, if it can be opened as that.
+    pub fn open(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Opened>, Error> {
+        let Some(root) = self.heap.root(name.as_bytes())? else {
+            return Ok(None);
+        };
+        let found = kind_of(name, &root)?;
+        let kind = match wanted {
+            Some(wanted) if wanted == found || wanted.holds(&root) => wanted,
+            Some(wanted) => return Err(Error::other_index(name, found, wanted)),
+            None => found,
+        };
+        let index = kind.open(&self.heap, name.as_bytes(), self.shared(name))?;
+        Ok(index.map(|index| (kind, index)))
+    }
+
+    /// Unlinks a map to which there is no handle. The caller retires what hung from it, by the tracer that comes with
+    /// it.
+    pub fn unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
+        self.refuse_if_read_only()?;
+        // Opened, so that nothing of an index that is being closed is at work any more.
+        let Some((kind, _)) = self.open(name, None)? else {
+            return Ok(None);
+        };
+        let _closed = self.traffic.gate.close(self.heap.media())?;
+        if self.traffic.befores.are_kept() {
+            return Err(Error::MapInUse(name.to_owned()));
+        }
+        // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
+        let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
+        Ok(removed.map(|removed| (removed, kind.tracer())))
+    }
+}
+
+/// What holds a map.
+fn kind_of(name: &str, root: &Root) -> Result<IndexKind, Error> {
+    let name = || name.to_owned();
+    IndexKind::of(root).ok_or_else(|| match IndexKind::left_out(root) {
+        Some(index) => Error::LeftOut { name: name(), index },
+        None => Error::OtherKind {
+            name: name(),
+            kind: root.kind,
+        },
+    })
+}

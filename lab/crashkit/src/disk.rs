@@ -1,0 +1,358 @@
+//! A disk that remembers everything, and what a crash may leave of it.
+//!
+//! [`CrashDisk`] stands in for the directory that a log and its neighbours use ([`::log::Disk`]). Each call is an
+//! [`Event`], and between any two of them the process may be killed or the power may go. A [`Medium`] takes the events
+//! one by one and knows at each moment what is durable and what may be: [`Medium::choices`] and [`Medium::image`] give
+//! every legal image after a power cut, [`Medium::killed`] what a killed process leaves. Both can follow each other, since
+//! a disk begins from any medium.
+//!
+//! What a power cut may leave is what D1 to D4 of [`::log::disk`] allow:
+//!
+//! K1 Each 512-byte sector holds what it held when its file was last synced, or any of what was written since,
+//!    independently of others.
+//! K2 A file has the length of its last sync, or any that it has had since.
+//! K3 Each creation, renaming and removal since the directory's last sync has happened or not, independently of others.
+//! K4 What is written while a sync runs may be left out by it.
+//! K5 After a sync that failed, each sector that was waiting for it may have become durable or not, and later syncs
+//!    change nothing about that, until the sector is written again. A process sees it all the same.
+//!
+//! Errors are injected by the number of the call ([`Fault`]); a sync can be left out by the place that calls it
+//! ([`CrashDisk::skip`]).
+
+mod faults;
+mod images;
+mod medium;
+
+pub use faults::{Fault, FaultKind};
+pub use images::images;
+pub use medium::{Event, Medium};
+
+use ::log::{Disk, DiskError, DiskFile, Mapping};
+use rustix::io::Errno;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A place in the source that calls a disk.
+pub type Site = &'static Location<'static>;
+
+/// A disk that remembers everything. Clones are the same disk.
+#[derive(Clone)]
+pub struct CrashDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// An open file of a [`CrashDisk`].
+pub struct CrashFile {
+    disk: CrashDisk,
+    inode: u64,
+    name: String,
+}
+
+/// A mapping of a [`CrashFile`].
+pub struct CrashMapping {
+    disk: CrashDisk,
+    inode: u64,
+    len: u64,
+}
+
+struct State {
+    medium: Medium,
+    events: Vec<Event>,
+    calls: u64,
+    fault: Option<Fault>,
+    injected: u64,
+    skipped: Option<Site>,
+    syncs: Vec<Site>,
+    amid_sync: Option<Box<dyn FnOnce() + Send>>,
+}
+
+impl CrashDisk {
+    /// A disk that holds what the medium holds for a process.
+    pub fn new(medium: Medium) -> CrashDisk {
+        let state = State {
+            medium,
+            events: Vec::new(),
+            calls: 0,
+            fault: None,
+            injected: 0,
+            skipped: None,
+            syncs: Vec::new(),
+            amid_sync: None,
+        };
+        CrashDisk {
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a call fail, counted from now on, or none.
+    pub fn inject(&self, fault: Option<Fault>) {
+        let mut state = self.state();
+        let calls = state.calls;
+        state.fault = fault.map(|fault| Fault {
+            call: fault.call + calls,
+            ..fault
+        });
+    }
+
+    /// How often a call has failed since it was told to.
+    pub fn injected(&self) -> u64 {
+        self.state().injected
+    }
+
+    /// Leaves out the syncs that are called at this place: they say that all is well, and do nothing.
+    pub fn skip(&self, site: Option<Site>) {
+        self.state().skipped = site;
+    }
+
+    /// Carries `action` out amid the next sync of a file: after what it makes durable was decided, before it is.
+    pub fn amid_next_sync(&self, action: impl FnOnce() + Send + 'static) {
+        self.state().amid_sync = Some(Box::new(action));
+    }
+
+    /// Forgets what was to be carried out amid a sync, if none came.
+    pub fn forget_amid_sync(&self) {
+        let action = self.state().amid_sync.take();
+        drop(action);
+    }
+
+    /// How many events there are.
+    pub fn now(&self) -> usize {
+        self.state().events.len()
+    }
+
+    /// How many calls were made that may fail.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// What has happened, in order.
+    pub fn events(&self) -> Vec<Event> {
+        self.state().events.clone()
+    }
+
+    /// The places that have called a sync.
+    pub fn sync_sites(&self) -> Vec<Site> {
+        self.state().syncs.clone()
+    }
+
+    /// What it holds now for a process.
+    pub fn medium(&self) -> Medium {
+        self.state().medium.clone()
+    }
+
+    /// Carries out an event, and returns its number.
+    fn act(&self, event: Event) -> usize {
+        let mut state = self.state();
+        let number = state.medium.apply(&event);
+        state.events.push(event);
+        number
+    }
+
+    /// Counts a call, which may be one that fails.
+    fn call(&self, file: &str, operation: &'static str) -> Result<(), DiskError> {
+        match self.fault(operation) {
+            None => Ok(()),
+            Some(kind) => Err(failed(file, operation, kind.errno())),
+        }
+    }
+
+    fn fault(&self, operation: &'static str) -> Option<FaultKind> {
+        let mut state = self.state();
+        let number = state.calls;
+        state.calls += 1;
+        let kind = state.fault.as_mut()?.strike(number, operation)?;
+        state.injected += 1;
+        Some(kind)
+    }
+
+    /// Syncs a file or the directory, by `begun` and what makes the event of its end.
+    fn sync(
+        &self,
+        file: &str,
+        operation: &'static str,
+        site: Site,
+        inode: Option<u64>,
+    ) -> Result<(), DiskError> {
+        let fault = self.fault(operation);
+        let mut state = self.state();
+        if !state.syncs.contains(&site) {
+            state.syncs.push(site);
+        }
+        if state.skipped == Some(site) {
+            return Ok(());
+        }
+        drop(state);
+        let begun = self.act(Event::SyncBegins);
+        let amid = self.state().amid_sync.take_if(|_| inode.is_some());
+        if let Some(action) = amid {
+            action();
+        }
+        let done = fault.is_none();
+        self.act(match inode {
+            Some(inode) => Event::Synced { inode, begun, done },
+            None => Event::DirSynced { begun, done },
+        });
+        match fault {
+            None => Ok(()),
+            Some(kind) => Err(failed(file, operation, kind.errno())),
+        }
+    }
+
+    /// The file of this name.
+    fn lookup(&self, name: &str, operation: &'static str) -> Result<CrashFile, DiskError> {
+        match self.state().medium.find(name) {
+            Some(inode) => Ok(CrashFile {
+                disk: self.clone(),
+                inode,
+                name: name.into(),
+            }),
+            None => Err(failed(name, operation, Errno::NOENT)),
+        }
+    }
+}
+
+impl Disk for CrashDisk {
+    type File = CrashFile;
+
+    fn create(&self, name: &str) -> Result<CrashFile, DiskError> {
+        self.call(name, "create")?;
+        if self.state().medium.find(name).is_some() {
+            return Err(failed(name, "create", Errno::EXIST));
+        }
+        let inode = self.state().medium.new_inode();
+        self.act(Event::Create {
+            name: name.into(),
+            inode,
+        });
+        self.lookup(name, "create")
+    }
+
+    fn open(&self, name: &str) -> Result<CrashFile, DiskError> {
+        self.call(name, "open")?;
+        self.lookup(name, "open")
+    }
+
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        self.call("", "list")?;
+        Ok(self.state().medium.names())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.call(from, "rename")?;
+        self.lookup(from, "rename")?;
+        self.act(Event::Rename {
+            from: from.into(),
+            to: to.into(),
+        });
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.call(name, "remove")?;
+        self.lookup(name, "remove")?;
+        self.act(Event::Remove { name: name.into() });
+        Ok(())
+    }
+
+    #[track_caller]
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        self.sync("", "fsync of the directory", Location::caller(), None)
+    }
+}
+
+impl DiskFile for CrashFile {
+    type Mapping = CrashMapping;
+
+    fn len(&self) -> Result<u64, DiskError> {
+        self.disk.call(&self.name, "stat")?;
+        Ok(self.disk.state().medium.len(self.inode))
+    }
+
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
+        self.disk.call(&self.name, "read")?;
+        match self.disk.state().medium.read(self.inode, at, bytes) {
+            true => Ok(()),
+            false => Err(DiskError {
+                file: self.name.clone(),
+                operation: "read",
+                source: std::io::ErrorKind::UnexpectedEof.into(),
+            }),
+        }
+    }
+
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        let fault = self.disk.fault("write");
+        let whole = Event::Write {
+            inode: self.inode,
+            at,
+            bytes: bytes.into(),
+        };
+        match fault {
+            None => {
+                self.disk.act(whole);
+                Ok(())
+            }
+            Some(kind) => {
+                if kind == FaultKind::Short {
+                    self.disk.act(whole.part(0..bytes.len() / 2));
+                }
+                Err(failed(&self.name, "write", kind.errno()))
+            }
+        }
+    }
+
+    fn preallocate(&self, len: u64) -> Result<(), DiskError> {
+        let fault = self.disk.fault("allocate");
+        let zeros = if fault.is_some() { len / 2 } else { len };
+        self.disk.act(Event::Write {
+            inode: self.inode,
+            at: 0,
+            bytes: vec![0; zeros as usize],
+        });
+        match fault {
+            None => Ok(()),
+            Some(kind) => Err(failed(&self.name, "allocate", kind.errno())),
+        }
+    }
+
+    fn map(&self, len: u64) -> Result<CrashMapping, DiskError> {
+        self.disk.call(&self.name, "map")?;
+        if self.disk.state().medium.len(self.inode) < len {
+            return Err(failed(&self.name, "map", Errno::INVAL));
+        }
+        Ok(CrashMapping {
+            disk: self.disk.clone(),
+            inode: self.inode,
+            len,
+        })
+    }
+
+    #[track_caller]
+    fn sync(&self) -> Result<(), DiskError> {
+        let site = Location::caller();
+        self.disk.sync(&self.name, "fdatasync", site, Some(self.inode))
+    }
+}
+
+impl Mapping for CrashMapping {
+    fn store(&mut self, at: u64, bytes: &[u8]) {
+        assert!(at + bytes.len() as u64 <= self.len, "a store inside the mapping");
+        self.disk.act(Event::Write {
+            inode: self.inode,
+            at,
+            bytes: bytes.into(),
+        });
+    }
+}
+
+fn failed(file: &str, operation: &'static str, errno: Errno) -> DiskError {
+    DiskError {
+        file: file.into(),
+        operation,
+        source: errno.into(),
+    }
+}

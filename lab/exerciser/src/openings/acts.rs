@@ -1,0 +1,213 @@
+//! What a thread does beside recovery, and what that changes.
+
+use super::image::Image;
+use crate::calls::Calls;
+use crate::random::Random;
+use crate::truth::Val;
+use crate::worker::{Wrong, differs};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+use wollemi::{Db, Error, IndexKind, Map, RecoveryState};
+
+/// Upper bound on waiting for a map that is in use by a check; beyond it the drop counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One thing to do.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    /// Drop a map, and make one of its name with this index and its first keys.
+    Drop {
+        slot: usize,
+        anew: Option<(IndexKind, usize)>,
+    },
+    /// Recover after this time, or wait until that is done where the opening has begun it.
+    Recover(Duration),
+    GiveBack,
+    Check,
+    /// Read and write the keys of the kept maps whose number leaves `rest` when divided by `of`.
+    Write {
+        slots: Vec<usize>,
+        rest: usize,
+        of: usize,
+        calls: usize,
+    },
+    /// Make a map that no other thread knows, fill it, and drop it.
+    Scratch {
+        kind: IndexKind,
+        keys: usize,
+    },
+}
+
+/// What a map holds where it is not what the image has.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Changes {
+    /// By slot: how many of its first keys the map has that was made in its place; none if there is no map.
+    pub dropped: HashMap<usize, Option<usize>>,
+    /// By slot and number.
+    pub values: HashMap<(usize, usize), Option<Val>>,
+}
+
+/// The version of the values of a map that was made anew.
+pub(super) const ANEW: u64 = 1;
+
+/// A thread beside recovery.
+pub(super) struct Actor<'a> {
+    pub db: &'a Db,
+    pub image: &'a Image,
+    pub random: Random,
+    pub changes: Changes,
+    pub calls: Calls,
+    pub refused: u64,
+    version: u64,
+}
+
+impl<'a> Actor<'a> {
+    pub fn new(db: &'a Db, image: &'a Image, random: Random) -> Actor<'a> {
+        Actor {
+            db,
+            image,
+            random,
+            changes: Changes::default(),
+            calls: Calls::default(),
+            refused: 0,
+            version: ANEW,
+        }
+    }
+
+    pub fn act(&mut self, act: &Act) -> Result<(), Wrong> {
+        self.carry_out(act).map_err(|wrong| format!("{act:?}: {wrong}"))
+    }
+
+    fn carry_out(&mut self, act: &Act) -> Result<(), Wrong> {
+        match *act {
+            Act::Drop { slot, anew } => self.drop_map(slot, anew),
+            Act::Recover(after) => {
+                let begun = Instant::now();
+                while begun.elapsed() < after {
+                    std::hint::spin_loop();
+                }
+                self.calls.add("Db::recover");
+                match self.db.recover().state {
+                    RecoveryState::Done => Ok(()),
+                    state => Err(format!("recovery is {state}")),
+                }
+            }
+            Act::GiveBack => {
+                self.calls.add("Db::give_back");
+                self.db.give_back().map(drop).map_err(text)
+            }
+            // Others write meanwhile, so that it may name faults that are none.
+            Act::Check => {
+                self.calls.add("Db::check");
+                self.db.check().map(drop).map_err(text)
+            }
+            Act::Write {
+                ref slots,
+                rest,
+                of,
+                calls,
+            } => self.write_some(slots, rest, of, calls),
+            Act::Scratch { kind, keys } => self.scratch(kind, keys),
+        }
+    }
+
+    fn drop_map(&mut self, slot: usize, anew: Option<(IndexKind, usize)>) -> Result<(), Wrong> {
+        let plan = &self.image.maps[slot];
+        let begun = Instant::now();
+        loop {
+            self.calls.add("Db::drop_map");
+            match self.db.drop_map(&plan.name) {
+                Ok(true) => break,
+                Ok(false) => return Err("there is no such map".into()),
+                // A check has it.
+                Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
+                Err(error) => return Err(error.to_string()),
+            }
+            std::thread::yield_now();
+        }
+        if let Some((kind, count)) = anew {
+            let map = self.db.map_with(&plan.name, kind).map_err(text)?;
+            let value = |n| self.image.value_of_version(slot, n, ANEW).bytes();
+            let entries = plan.keys[..count]
+                .iter()
+                .enumerate()
+                .map(|(n, key)| (key, value(n)));
+            self.calls.add("Map::load");
+            map.load(entries).map_err(text)?;
+        }
+        self.changes.dropped.insert(slot, anew.map(|(_, count)| count));
+        Ok(())
+    }
+
+    fn write_some(&mut self, slots: &[usize], rest: usize, of: usize, calls: usize) -> Result<(), Wrong> {
+        let map = |&slot: &usize| Ok((slot, self.db.map(&self.image.maps[slot].name).map_err(text)?));
+        let maps: Vec<(usize, Map)> = slots.iter().map(map).collect::<Result<_, Wrong>>()?;
+        for _ in 0..calls {
+            let (slot, map) = &maps[self.random.index(maps.len())];
+            let count = self.image.maps[*slot].keys.len();
+            let n = self.random.index(count) / of * of + rest;
+            if n < count {
+                self.write(map, *slot, n)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, map: &Map, slot: usize, n: usize) -> Result<(), Wrong> {
+        let plan = &self.image.maps[slot];
+        let key = &plan.keys[n];
+        let wrong = |what: &str, wrong: String| format!("{what} of key {n} of '{}': {wrong}", plan.name);
+        let held = self.changes.values.get(&(slot, n));
+        let held = held.map_or_else(|| Some(self.image.value(slot, n)), |value| *value);
+        match self.random.below(4) {
+            0 => {
+                self.calls.add("Map::get");
+                let found = map.get(key).map_err(text)?;
+                differs(found.as_deref(), held).map_or(Ok(()), |differs| Err(wrong("get", differs)))
+            }
+            1 => {
+                self.calls.add("Map::remove");
+                let removed = map.remove(key).map_err(text)?;
+                self.changes.values.insert((slot, n), None);
+                if removed == held.is_some() {
+                    Ok(())
+                } else {
+                    Err(wrong("remove", format!("{removed}, though it held {held:?}")))
+                }
+            }
+            _ => {
+                self.calls.add("Map::upsert");
+                self.version += 1;
+                let value = self.image.value_of_version(slot, n, self.version);
+                map.upsert(key, value.bytes()).map_err(text)?;
+                self.changes.values.insert((slot, n), Some(value));
+                Ok(())
+            }
+        }
+    }
+
+    fn scratch(&mut self, kind: IndexKind, keys: usize) -> Result<(), Wrong> {
+        let name = format!("scratch {:016x}", self.random.next());
+        let plan = &self.image.maps[0];
+        let map = self.db.map_with(&name, kind).map_err(text)?;
+        self.calls.add("Map::load");
+        map.load(plan.keys.iter().take(keys).map(|key| (key, key)))
+            .map_err(text)?;
+        drop(map);
+        let begun = Instant::now();
+        loop {
+            self.calls.add("Db::drop_map");
+            match self.db.drop_map(&name) {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err("the map is gone".into()),
+                Err(Error::MapInUse(_)) if begun.elapsed() < PATIENCE => self.refused += 1,
+                Err(error) => return Err(error.to_string()),
+            }
+            std::thread::yield_now();
+        }
+    }
+}
+
+pub(super) fn text(error: Error) -> Wrong {
+    error.to_string()
+}

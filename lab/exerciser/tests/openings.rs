@@ -1,0 +1,82 @@
+//! Openings of large maps, over every index: a bounded share of what `exercise --openings` does.
+//!
+//! Without arguments this is the test; with the text of a round it is the process that the test kills.
+
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+use wollemi::IndexKind;
+use wollemi_exerciser::{Settings, be_killed, run};
+
+/// What a share must have called.
+const CALLED: [&str; 7] = [
+    "Db::check",
+    "Db::drop_map",
+    "Db::give_back",
+    "Db::recover",
+    "Map::load",
+    "Map::remove",
+    "Map::upsert",
+];
+
+fn child(spec: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("the path of this test"));
+    command.args(["be-killed", spec]);
+    command
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, first, spec] = &arguments[..]
+        && first == "be-killed"
+    {
+        return match be_killed(spec) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(wrong) => {
+                eprintln!("{wrong}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    // As a test's harness says it, for who counts the tests of a run.
+    println!("running 1 test");
+    let number = |name: &str, default| {
+        let set = std::env::var(name).ok();
+        set.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let directory = tempfile::tempdir().expect("a directory for pools");
+    let kinds = IndexKind::ALL.iter().copied().filter(|kind| !kind.is_ablation());
+    let settings = Settings {
+        seed: number("WOLLEMI_SEED", 1),
+        threads: number("WOLLEMI_THREADS", 0) as usize,
+        kinds: kinds.collect(),
+        // The openings end it; the time does where the machine is busy.
+        budget: Duration::from_secs(number("WOLLEMI_SECONDS", 60)),
+        calls: number("WOLLEMI_CALLS", 150_000),
+        directory: directory.path().to_owned(),
+        child: Some(child),
+        server: None,
+        openings: true,
+    };
+    match run(&settings, |_| ()) {
+        Ok(report) => {
+            println!(
+                "seed {}: {} calls, {} pools, {} openings, {} kills in {:.1} s",
+                settings.seed, report.calls, report.pools, report.openings, report.kills, report.seconds
+            );
+            let called: Vec<_> = report.called.iter().map(|(name, _)| name).collect();
+            let missing: Vec<_> = CALLED.iter().filter(|name| !called.contains(name)).collect();
+            if missing.is_empty() && report.kills > 0 {
+                return ExitCode::SUCCESS;
+            }
+            println!(
+                "too little was exercised: {} kills; no call of {missing:?}",
+                report.kills
+            );
+        }
+        Err(failure) => {
+            println!("{failure}");
+            let _kept = directory.keep();
+        }
+    }
+    ExitCode::FAILURE
+}

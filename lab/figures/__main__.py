@@ -1,0 +1,117 @@
+"""What the papers plot, and restart and peers before it, of every index, on one page: `python3 lab/figures --help`.
+
+I1 Every number comes from a run of `wollemi-lab bench` as a process of its own, whose command line the page shows.
+I2 Runs of one round follow each other figure by figure and place by place, indexes side by side, so that a slow minute
+   meets them alike; every other round has them the other way round (`cells.order`). Medians and extremes are over the
+   rounds. A panel may ask for several runs in each round, which then count as rounds.
+I3 What has been run is kept (`cells.jsonl`) with its commit and date, and is not run again when the command is given
+   again; the page says of each figure with what it was run.
+I4 Every run is calibrated: what a miss took before and after it stands with its numbers, and marks them if it changed.
+I5 A ratio states within what a further run is to find it (`ratios`), and a further run is held against that (`against`).
+   A paper's number is judged by it too (`drawn.judge`).
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import against
+import cells
+import drawn
+import plan
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(prog="lab/figures", description="Run what the papers plot, and write one page.")
+    parser.add_argument("--scale", choices=plan.KEYS, required=True, help="how large")
+    parser.add_argument("--out", type=Path, help="where the page and all numbers go; what is there from before is used")
+    parser.add_argument("--only", default="", help="only figures whose ids begin so, e.g. roart-16,wort")
+    parser.add_argument("--rounds", type=int, help="rounds (default: one for smoke, three else)")
+    parser.add_argument("--against", type=Path, help="hold the ratios against those of another run, by its directory")
+    parser.add_argument("--json", action="store_true", help="print a line of JSON for each figure, and for --against")
+    parser.add_argument("--list", action="store_true", help="print the command lines of all runs, and run none")
+    parser.add_argument("--cores", type=int, help="with --list: on a machine with this many")
+    program = f"{ROOT / 'target/release/wollemi-lab'} bench"
+    parser.add_argument("--program", default=program, help="what runs (default: target/release/wollemi-lab bench)")
+    args = parser.parse_args()
+    if not args.list and not args.out:
+        parser.error("--out is required")
+    return args
+
+
+def asked(program):
+    """What the program says of itself and of the machine."""
+    try:
+        return json.loads(subprocess.run([*program, "about"], capture_output=True, check=True).stdout)
+    except FileNotFoundError:
+        sys.exit(f"{program[0]}: not built; run: cargo build --release -p wollemi-lab --features peers")
+
+
+def pick(figures, only):
+    wanted = [id for id in only.split(",") if id]
+    for id in wanted:
+        if not any(figure.id.startswith(id) for figure in figures):
+            sys.exit(f"no figure is called '{id}...'; there are {', '.join(figure.id for figure in figures)}")
+    return [figure for figure in figures if not wanted or any(figure.id.startswith(id) for id in wanted)]
+
+
+def main():
+    args = arguments()
+    program = shlex.split(args.program)
+    about = asked(program)
+    if args.cores:
+        about["machine"]["cores"] = args.cores
+    figures = pick(plan.Plan(args.scale, about).figures(), args.only)
+    if args.list:
+        points = (point for figure in figures for panel in figure.panels for point in panel.points)
+        print("\n".join(dict.fromkeys(point.cell for point in points)))
+        return
+    try:
+        import page
+        import plots
+    except ModuleNotFoundError as error:
+        sys.exit(f"{error}; the plots are made by matplotlib: pip install matplotlib")
+    before = None
+    if args.against:
+        try:
+            before = cells.Kept(args.against / "cells.jsonl", append=False)
+        except OSError as error:
+            sys.exit(str(error))
+    args.out.mkdir(parents=True, exist_ok=True)
+    kept = cells.Kept(args.out / "cells.jsonl")
+    rounds = args.rounds or plan.ROUNDS[args.scale]
+    cells.run_all(program, figures, rounds, about["machine"]["build"]["commit"], kept, args.out)
+    all = [drawn.draw(figure, kept) for figure in figures]
+    held = before and against.hold(args.against, [drawn.draw(figure, before) for figure in figures], all)
+    conditions = {"scale": args.scale, "keys": plan.KEYS[args.scale], "about": about}
+    lines = [one.json() for one in all]
+    files = {
+        "figures.json": json.dumps({"conditions": conditions, "figures": lines}, indent=1),
+        "index.html": page.render(conditions, all, held),
+        "summary.md": page.summarize(conditions, all),
+    }
+    if held:
+        files["against.json"] = json.dumps(held, indent=1)
+    for one in all:
+        for i, panel in enumerate(one.panels):
+            if panel.series:
+                files[f"{one.figure.id}-{i + 1}.svg"] = plots.plot(panel, one.figure.title)
+    for name, text in files.items():
+        (args.out / name).write_text(text, encoding="utf-8")
+    if args.json:
+        print("\n".join(json.dumps(line) for line in [*lines, *([held] if held else [])]))
+        return
+    if held:
+        print("\n".join("  ".join(row) for row in against.outside(held)))
+        print(against.verdict(held))
+    failed = sum(len(one.failed) for one in all)
+    print(f"{len(all)} figures, {failed} runs failed: {args.out / 'index.html'}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+//! The order of a crate's rooms, which the compiler does not keep: each top module uses those behind it alone.
+//!
+//! What a source uses is what its paths say that begin with `crate::`; a name that the crate's root takes over from a
+//! room (`pub use room::Name`) counts as the room's. Comments and tests may name anything. Calls of methods are not
+//! seen: a method belongs to the room of its type, or to one above it that adds methods to the type.
+
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+/// Panics unless the crate in this folder keeps the order, which has all of its top modules but those of tests.
+pub fn assert_order(crate_root: &str, order: &[&str]) {
+    let src = Path::new(crate_root).join("src");
+    let root = own(&fs::read_to_string(src.join("lib.rs")).expect("the root of the crate"));
+    for module in top_modules(&root) {
+        assert!(order.contains(&module), "the order lacks {module}");
+    }
+    let taken_over = taken_over(&root);
+    let place = |name: &str| order.iter().position(|room| *room == name);
+    for (at, room) in order.iter().enumerate() {
+        let mut sources = Vec::new();
+        for path in [src.join(room), src.join(format!("{room}.rs"))] {
+            collect(&path, &mut sources);
+        }
+        assert!(!sources.is_empty(), "{room} has no source");
+        for (path, text) in sources {
+            for name in used(&text) {
+                let used = taken_over.get(&*name).unwrap_or(&name);
+                let behind = place(used).is_none_or(|used| used >= at);
+                assert!(
+                    behind,
+                    "{path} uses `{name}`, of {used}, which comes before {room}"
+                );
+            }
+        }
+    }
+}
+
+/// The sources at a path, without comments and tests.
+fn collect(path: &Path, found: &mut Vec<(String, String)>) {
+    if path.is_dir() {
+        let entries = fs::read_dir(path).expect("a folder");
+        entries.for_each(|entry| collect(&entry.expect("an entry").path(), found));
+    } else if path.extension().is_some_and(|extension| extension == "rs")
+        && path.exists()
+        && !path.ends_with("tests.rs")
+    {
+        let text = fs::read_to_string(path).expect("a source");
+        found.push((path.display().to_string(), own(&text)));
+    }
+}
+
+/// A source without its comments and without the tests at its end.
+fn own(text: &str) -> String {
+    let own = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = own.lines().filter(|line| !line.trim_start().starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// The top modules, but those that only tests have.
+fn top_modules(root: &str) -> Vec<&str> {
+    let (mut found, mut before) = (Vec::new(), "");
+    for line in root.lines() {
+        let declared = line.strip_prefix("pub ").unwrap_or(line).strip_prefix("mod ");
+        if let Some(name) = declared.and_then(|rest| rest.strip_suffix(';'))
+            && !["#[cfg(test)]", "#[cfg(doctest)]"].contains(&before)
+        {
+            found.push(name);
+        }
+        before = line;
+    }
+    found
+}
+
+/// The names that the root takes over, and the modules that have them.
+fn taken_over(root: &str) -> HashMap<String, String> {
+    let mut found = HashMap::new();
+    for (_, rest) in root
+        .match_indices("pub use ")
+        .map(|(at, text)| (at, &root[at + text.len()..]))
+    {
+        let statement = rest.split(';').next().unwrap_or_default();
+        let module = word(statement);
+        let (_, names) = statement.rsplit_once("::").unwrap_or_default();
+        for name in names.trim_matches(['{', '}']).split(',').map(str::trim) {
+            let name = name.rsplit_once(" as ").map_or(name, |(_, name)| name);
+            found.insert(name.to_owned(), module.to_owned());
+        }
+    }
+    found
+}
+
+/// What a source names behind `crate::`.
+fn used(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, prefix) in text.match_indices("crate::") {
+        let rest = &text[at + prefix.len()..];
+        match rest.strip_prefix('{') {
+            Some(group) => found.extend(firsts(group)),
+            None => found.push(word(rest).to_owned()),
+        }
+    }
+    found
+}
+
+/// The first words of the paths in a group, of which the opening brace is gone.
+fn firsts(group: &str) -> Vec<String> {
+    let (mut found, mut depth, mut begins) = (Vec::new(), 0, true);
+    for (at, character) in group.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => begins = true,
+            _ if begins && !character.is_whitespace() => {
+                found.push(word(&group[at..]).to_owned());
+                begins = false;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn word(text: &str) -> &str {
+    let end = text.find(|character: char| !character.is_alphanumeric() && character != '_');
+    &text[..end.unwrap_or(text.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A crate in a folder of its own.
+    fn a_crate(sources: &[(&str, &str)]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().expect("a folder");
+        for (name, text) in sources {
+            let path = dir.path().join("src").join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, text).expect("a file");
+        }
+        dir
+    }
+
+    fn check(above: &str, below: &str) -> bool {
+        let root = "mod above;\nmod below;\n#[cfg(test)]\nmod double;\n\
+                    pub use above::{\n    One, Two as Other,\n};\npub use below::inner::Thing;\n";
+        let dir = a_crate(&[("lib.rs", root), ("above.rs", above), ("below/mod.rs", below)]);
+        let path = dir.path().to_str().expect("text").to_owned();
+        std::panic::catch_unwind(|| assert_order(&path, &["above", "below"])).is_ok()
+    }
+
+    /// Rooms may use those behind them and themselves, and comments and tests anything.
+    #[test]
+    fn the_order_is_kept() {
+        assert!(check("use crate::{below::X, Thing};\nuse crate::above::Y;", ""));
+        assert!(check("", "/// [`One`](crate::One)\nuse crate::Thing;"));
+        assert!(check(
+            "",
+            "#[cfg(test)]\nmod tests {\n    use crate::above::Y;\n}\n"
+        ));
+    }
+
+    /// Whatever way a source names a room before its own, it is seen.
+    #[test]
+    fn what_breaks_the_order_is_seen() {
+        for below in [
+            "use crate::above::Y;",
+            "use crate::{below::{X, Z}, above};",
+            "use crate::One;",
+            "fn f() { crate::Other::new() }",
+            "use crate::{\n    Thing,\n    One,\n};",
+        ] {
+            assert!(!check("", below), "{below}");
+        }
+    }
+
+    /// A module that the order forgets is no way out.
+    #[test]
+    #[should_panic(expected = "the order lacks below")]
+    fn all_modules_have_a_place() {
+        let dir = a_crate(&[("lib.rs", "mod above;\npub mod below;\n"), ("above.rs", "")]);
+        assert_order(dir.path().to_str().expect("text"), &["above"]);
+    }
+}

@@ -1,0 +1,24 @@
+//! The log of level `disk` ([`log`]) on a disk that loses and fails ([`crashkit::disk`]).
+//!
+//! A history is a seeded run of appends, waits, drops and closings over the smallest segments. Amid a sync other
+//! writers append; calls fail in some of the histories. Before each event of the disk the process is killed or the power
+//! goes, and what is left is opened and judged (`judge`). A share of what was opened goes on, with a history of its own
+//! that begins with the opening, and crashes again.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `script` | what a history does, and notes of what it was told |
+//! | `truth` | what must be there after a crash, and what may be |
+//! | `explore` | crash points, images, second crashes |
+//! | `mutants` | syncs left out |
+//! | `damage` | bits, lengths and files that are not what was written |
+
+mod damage;
+mod explore;
+mod mutants;
+mod script;
+mod truth;
+
+pub use damage::{Damaged, damage};
+pub use explore::{Bounds, Report, torture};
+pub use mutants::{Fate, hunt};

@@ -1,0 +1,141 @@
+//! Bits, lengths and files that are not what was written: a clear error or the right data, never a wrong record.
+
+use super::truth::{BEGIN, Content, ID, LONGEST, Trouble, Truth, Written, options};
+use crashkit::Random;
+use crashkit::disk::{CrashDisk, Medium};
+use log::{Error, Log};
+use std::sync::Arc;
+
+/// What was damaged, and what became of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Damaged {
+    /// Files that were changed, or exchanged.
+    pub mutations: u64,
+    /// Of these, how many were refused with an error.
+    pub refused: u64,
+    /// How many were opened, with all records that they had.
+    pub whole: u64,
+}
+
+/// Damages logs that were closed, in so many ways that the seed draws, and opens them.
+///
+/// # Errors
+///
+/// A record that is missing or wrong, and how that came.
+pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
+    let mut random = Random(seed);
+    let mut report = Damaged::default();
+    while report.mutations < mutations {
+        let (medium, truth) = log_of(&mut random).map_err(|trouble| trouble.to_string())?;
+        for _ in 0..500.min(mutations - report.mutations) {
+            report.mutations += 1;
+            let (damaged, how) = mutate(&medium, &mut random);
+            match judge(damaged, &truth, &mut random) {
+                Ok(true) => report.whole += 1,
+                Ok(false) => report.refused += 1,
+                Err(what) => {
+                    return Err(format!(
+                        "seed {seed}, mutation {}: {how}: {what}",
+                        report.mutations
+                    ));
+                }
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// A log of some segments that was closed, with spares beside it.
+fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
+    let disk = CrashDisk::new(Medium::new());
+    let log = Log::create(Arc::new(disk.clone()), ID, options())?;
+    let mut truth = Truth {
+        exists: true,
+        ..Truth::nothing()
+    };
+    for number in 0..10 + random.below(30) {
+        let most = *random.pick(&[20, 200, 600, 3000, LONGEST as u64 / 2]);
+        let content = Content {
+            number,
+            len: random.below(most) as usize,
+        };
+        let end = match content.with(|changes| log.append(changes)) {
+            Ok(end) => end,
+            Err(Error::LogFull { .. }) => break,
+            Err(error) => return Err(error.into()),
+        };
+        if random.below(4) == 0 {
+            log.sync()?;
+        }
+        truth.records.push(Written {
+            content,
+            end,
+            begun: 0,
+            done: 0,
+        });
+    }
+    log.sync()?;
+    if random.below(2) == 0 {
+        let gone = random.below(truth.records.len() as u64) as usize;
+        truth.keep = gone.checked_sub(1).map_or(BEGIN, |last| truth.records[last].end);
+        truth.records.drain(..gone);
+        log.drop_below(truth.keep)?;
+    }
+    truth.durable = truth.records.len();
+    truth.there = truth.records.len();
+    log.close()?;
+    Ok((disk.medium(), truth))
+}
+
+/// Changes a file, or exchanges two.
+fn mutate(medium: &Medium, random: &mut Random) -> (Medium, String) {
+    let mut damaged = medium.clone();
+    let names = medium.names();
+    let name = random.pick(&names);
+    let mut bytes = medium.contents(name).unwrap_or_default();
+    let at = random.below(bytes.len() as u64) as usize;
+    let how = match random.below(8) {
+        0..4 => {
+            let bit = random.below(8);
+            bytes[at] ^= 1 << bit;
+            format!("bit {bit} of byte {at} of {name}")
+        }
+        4 => {
+            bytes.truncate(at);
+            format!("{name} is {at} bytes long")
+        }
+        5 => {
+            let at = at / 512 * 512;
+            let noise = random.below(2) == 0;
+            for byte in &mut bytes[at..at + 512] {
+                *byte = if noise { random.next() as u8 } else { 0 };
+            }
+            format!(
+                "the sector at {at} of {name} is {}",
+                if noise { "noise" } else { "zeros" }
+            )
+        }
+        6 => {
+            bytes.resize(bytes.len() + 1 + at, 0);
+            format!("{name} is {} bytes long", bytes.len())
+        }
+        _ => {
+            let other = random.pick(&names);
+            let others = medium.contents(other).unwrap_or_default();
+            damaged.put(other, &bytes);
+            bytes = others;
+            format!("{name} and {other} are exchanged")
+        }
+    };
+    damaged.put(name, &bytes);
+    (damaged, how)
+}
+
+/// Whether the log was opened, and whole.
+fn judge(medium: Medium, truth: &Truth, random: &mut Random) -> Result<bool, String> {
+    match truth.open(Arc::new(CrashDisk::new(medium)), truth.records.len(), random) {
+        Ok(_) => Ok(true),
+        Err(Trouble::Refused(_)) => Ok(false),
+        Err(Trouble::Wrong(what)) => Err(what),
+    }
+}

@@ -1,0 +1,34 @@
+//! Syncs left out: is each of them missed?
+
+use super::explore::{Bounds, torture};
+use crashkit::disk::Site;
+
+/// What became of a log that leaves out one sync.
+#[derive(Debug)]
+pub struct Fate {
+    /// Where the sync is called.
+    pub site: Site,
+    /// What was wrong, if anything was found.
+    pub found: Option<String>,
+}
+
+/// Leaves out each sync in turn that a sound log calls, and tortures that, within the bounds.
+///
+/// # Errors
+///
+/// The sound log's failure.
+pub fn hunt(bounds: &Bounds) -> Result<Vec<Fate>, String> {
+    let sound = torture(bounds)?;
+    let hunted = sound.sync_sites.into_iter().map(|site| {
+        let skip = Some(site);
+        let found = torture(&Bounds {
+            skip,
+            ..bounds.clone()
+        });
+        Fate {
+            site,
+            found: found.err(),
+        }
+    });
+    Ok(hunted.collect())
+}

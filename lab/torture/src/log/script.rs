@@ -1,0 +1,346 @@
+//! What a history does, and notes of what it was told.
+
+use super::truth::{BEGIN, Content, LONGEST, Trouble, Truth, Written};
+use crashkit::Random;
+use crashkit::disk::{CrashDisk, Event, Fault, FaultKind, Medium, Site};
+use log::{Error, Log, Lsn};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A run of a process over a disk, from the opening of the log to its end.
+pub struct History {
+    /// What the disk held at the beginning.
+    pub base: Medium,
+    /// What might have been there then.
+    pub before: Truth,
+    /// What the disk did.
+    pub events: Vec<Event>,
+    /// The number of events when the opening had returned, and how many records it found.
+    pub opened: Option<(usize, usize)>,
+    notes: Notes,
+    /// Where syncs were called.
+    pub sync_sites: Vec<Site>,
+}
+
+/// What a process was told by its log, with the numbers of the disk's events.
+#[derive(Default)]
+struct Notes {
+    written: Vec<Written>,
+    acknowledged: Vec<(usize, Lsn)>,
+    kept: Vec<(usize, Lsn)>,
+}
+
+/// How a history is drawn.
+#[derive(Clone, Copy)]
+pub struct Draw {
+    /// Steps after the opening.
+    pub steps: usize,
+    /// The number of the first record.
+    pub first: u64,
+    /// Whether calls may fail.
+    pub faults: bool,
+    /// A sync to leave out.
+    pub skip: Option<Site>,
+}
+
+/// Carries a history out. An error is one that no fault explains.
+pub fn run(
+    base: Medium,
+    before: Truth,
+    least: usize,
+    draw: Draw,
+    random: &mut Random,
+) -> Result<History, Trouble> {
+    let disk = CrashDisk::new(base.clone());
+    disk.skip(draw.skip);
+    if draw.faults {
+        disk.inject(Some(draw_fault(draw.steps, random)));
+    }
+    let mut history = History {
+        base,
+        before,
+        events: Vec::new(),
+        opened: None,
+        notes: Notes::default(),
+        sync_sites: Vec::new(),
+    };
+    match history.before.open(Arc::new(disk.clone()), least, random) {
+        Ok((log, found)) => {
+            history.opened = Some((disk.now(), found));
+            let mut process = Process {
+                log: Arc::new(log),
+                disk: disk.clone(),
+                notes: Arc::default(),
+                next: draw.first,
+            };
+            process.notes().kept.push((0, history.before.keep));
+            process.go(draw.steps, random)?;
+            history.notes = std::mem::take(&mut *process.notes());
+        }
+        Err(_) if disk.injected() > 0 => {}
+        Err(trouble) => return Err(trouble),
+    }
+    history.events = disk.events();
+    history.sync_sites = disk.sync_sites();
+    Ok(history)
+}
+
+/// Carries out a history of several threads, each of which appends and waits. How they interleave is the machine's
+/// affair.
+pub fn run_together(writers: u64, each: u64, random: &mut Random) -> Result<History, Trouble> {
+    let disk = CrashDisk::new(Medium::new());
+    let (log, found) = Truth::nothing().open(Arc::new(disk.clone()), 0, random)?;
+    let opened = Some((disk.now(), found));
+    let (log, notes) = (Arc::new(log), Arc::default());
+    let results = std::thread::scope(|scope| {
+        let spawn = |writer| {
+            let mut random = Random(random.next());
+            let mut process = Process {
+                log: log.clone(),
+                disk: disk.clone(),
+                notes: Arc::clone(&notes),
+                next: writer * each,
+            };
+            scope.spawn(move || {
+                for _ in 0..each {
+                    process.append(&mut random)?;
+                    if random.below(3) > 0 {
+                        process.acknowledge(process.log.appended())?;
+                    }
+                }
+                Ok(())
+            })
+        };
+        let threads: Vec<_> = (0..writers).map(spawn).collect();
+        let results = threads.into_iter().map(|thread| match thread.join() {
+            Ok(Ok(()) | Err(Error::LogFull { .. })) => Ok(()),
+            Ok(Err(error)) => Err(Trouble::Refused(error)),
+            Err(_) => Err(Trouble::Wrong("a thread panicked".into())),
+        });
+        results.collect::<Result<(), Trouble>>()
+    });
+    results?;
+    drop(log);
+    let mut notes = std::mem::take(&mut *lock(&notes));
+    notes.written.sort_by_key(|written| written.end);
+    notes.kept.push((0, BEGIN));
+    Ok(History {
+        base: Medium::new(),
+        before: Truth::nothing(),
+        events: disk.events(),
+        opened,
+        notes,
+        sync_sites: disk.sync_sites(),
+    })
+}
+
+/// One call fails, somewhere; or the disk is full from there on.
+fn draw_fault(steps: usize, random: &mut Random) -> Fault {
+    let kind = *random.pick(&[FaultKind::Io, FaultKind::Io, FaultKind::Full, FaultKind::Short]);
+    Fault {
+        call: random.below(40 + 2 * steps as u64),
+        kind,
+        lasting: kind == FaultKind::Full && random.below(2) == 0,
+    }
+}
+
+struct Process {
+    log: Arc<Log<CrashDisk>>,
+    disk: CrashDisk,
+    notes: Arc<Mutex<Notes>>,
+    next: u64,
+}
+
+fn lock(notes: &Mutex<Notes>) -> MutexGuard<'_, Notes> {
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Process {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        lock(&self.notes)
+    }
+
+    fn go(&mut self, steps: usize, random: &mut Random) -> Result<(), Trouble> {
+        for _ in 0..steps {
+            let done = match random.below(20) {
+                0..10 => self.append(random),
+                10..13 => self.wait(random),
+                13..16 => self.wait_beside_a_writer(random),
+                16 | 17 => self.drop_below(random),
+                18 => self.log.prepare(),
+                _ => self.close(random),
+            };
+            match done {
+                Ok(()) => {}
+                Err(Error::LogFull { .. }) => self.make_room()?,
+                // The process goes on after a refusal, and ends when the log has failed.
+                Err(Error::Failed(_)) if self.disk.injected() > 0 => return self.check_failed(),
+                Err(_) if self.disk.injected() > 0 => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, random: &mut Random) -> Result<(), Error> {
+        let content = draw_content(self.next, random);
+        self.next += 1;
+        append(&self.log, &self.disk, &self.notes, content)
+    }
+
+    /// Waits for one of the records.
+    fn wait(&mut self, random: &mut Random) -> Result<(), Error> {
+        let ends: Vec<_> = self.notes().written.iter().map(|written| written.end).collect();
+        if ends.is_empty() {
+            return Ok(());
+        }
+        // Rather a late one.
+        let back = random.below(ends.len() as u64).min(random.below(4));
+        self.acknowledge(ends[ends.len() - 1 - back as usize])
+    }
+
+    fn acknowledge(&mut self, lsn: Lsn) -> Result<(), Error> {
+        self.log.wait_durable(lsn)?;
+        let now = self.disk.now();
+        self.notes().acknowledged.push((now, lsn));
+        Ok(())
+    }
+
+    /// Waits for all, while another thread appends amid the sync.
+    fn wait_beside_a_writer(&mut self, random: &mut Random) -> Result<(), Error> {
+        let (log, disk, notes) = (self.log.clone(), self.disk.clone(), self.notes.clone());
+        let contents: Vec<_> = (0..1 + random.below(2))
+            .map(|n| draw_content(self.next + n, random))
+            .collect();
+        self.next += contents.len() as u64;
+        self.disk.amid_next_sync(move || {
+            for content in contents {
+                // What is refused is not noted as written.
+                let _ = append(&log, &disk, &notes, content);
+            }
+        });
+        let waited = self.acknowledge(self.log.appended());
+        self.disk.forget_amid_sync();
+        waited
+    }
+
+    /// Gives up records, as a checkpoint would whose manifest is durable by now.
+    fn drop_below(&mut self, random: &mut Random) -> Result<(), Error> {
+        let durable = self.log.durable();
+        let ends: Vec<_> = self.notes().written.iter().map(|written| written.end).collect();
+        let ends: Vec<_> = ends
+            .into_iter()
+            .filter(|&end| end <= durable && end > self.log.begin())
+            .collect();
+        if ends.is_empty() {
+            return Ok(());
+        }
+        let lsn = *random.pick(&ends);
+        let now = self.disk.now();
+        self.notes().kept.push((now, lsn));
+        self.log.drop_below(lsn)
+    }
+
+    fn close(&mut self, random: &mut Random) -> Result<(), Error> {
+        if random.below(3) > 0 {
+            return Ok(());
+        }
+        let end = self.log.appended();
+        self.log.close()?;
+        let now = self.disk.now();
+        self.notes().acknowledged.push((now, end));
+        Ok(())
+    }
+
+    /// Drops all.
+    fn make_room(&mut self) -> Result<(), Trouble> {
+        let end = self.log.appended();
+        let dropped = self.acknowledge(end).and_then(|()| {
+            let now = self.disk.now();
+            self.notes().kept.push((now, end));
+            self.log.drop_below(end)
+        });
+        match dropped {
+            Err(_) if self.disk.injected() > 0 => Ok(()),
+            other => Ok(other?),
+        }
+    }
+
+    /// A log that has failed says so to everyone, and acknowledges nothing more.
+    fn check_failed(&self) -> Result<(), Trouble> {
+        let (durable, appended) = (self.log.durable(), self.log.appended());
+        let refuses = self.log.append(&[]).is_err() && self.log.appended() == appended;
+        let waits = durable < appended && self.log.sync().is_ok();
+        match refuses && !waits && self.log.failure().is_some() {
+            true => Ok(()),
+            false => Err(Trouble::Wrong("a log that has failed goes on".into())),
+        }
+    }
+}
+
+fn draw_content(number: u64, random: &mut Random) -> Content {
+    let most = *random.pick(&[8, 100, 100, 200, 600, 600, 1500, 9000, LONGEST]);
+    Content {
+        number,
+        len: random.below(most as u64) as usize,
+    }
+}
+
+/// Appends, and notes that it did.
+fn append(
+    log: &Log<CrashDisk>,
+    disk: &CrashDisk,
+    notes: &Mutex<Notes>,
+    content: Content,
+) -> Result<(), Error> {
+    let begun = disk.now();
+    let end = content.with(|changes| log.append(changes))?;
+    let written = Written {
+        content,
+        end,
+        begun,
+        done: disk.now(),
+    };
+    lock(notes).written.push(written);
+    Ok(())
+}
+
+impl History {
+    /// The truth of a crash before the event of this number.
+    pub fn truth_at(&self, event: usize) -> Truth {
+        let Some((opened, found)) = self.opened.filter(|&(opened, _)| opened <= event) else {
+            return self.before.clone();
+        };
+        debug_assert!(opened <= event, "it was open");
+        let mut records = self.before.records[..found].to_vec();
+        records.extend(self.notes.written.iter().filter(|written| written.begun <= event));
+        let acknowledged = self.notes.acknowledged.iter().filter(|(at, _)| *at <= event);
+        let durable = acknowledged.map(|(_, lsn)| *lsn).max().unwrap_or(Lsn(0));
+        let durable = found.max(records.iter().filter(|record| record.end <= durable).count());
+        let there = found
+            + self
+                .notes
+                .written
+                .iter()
+                .filter(|written| written.done <= event)
+                .count();
+        let kept = self.notes.kept.iter().filter(|(at, _)| *at <= event);
+        let keep = kept.map(|(_, lsn)| *lsn).max().unwrap_or(self.before.keep);
+        let gone = records.iter().take_while(|record| record.end <= keep).count();
+        Truth {
+            exists: true,
+            records: records.split_off(gone),
+            durable: durable.saturating_sub(gone),
+            there: there.saturating_sub(gone),
+            keep,
+        }
+    }
+
+    /// The number that no record has yet.
+    pub fn next_number(&self) -> u64 {
+        let before = self.before.records.iter();
+        let numbers = before
+            .chain(&self.notes.written)
+            .map(|written| written.content.number);
+        numbers.max().map_or(0, |number| number + 1)
+    }
+}

@@ -1,0 +1,46 @@
+//! Scans of an index that has no order of keys: what the kit asks of scans, it asks of such an index's walks.
+
+use index::{Direction, Error, Guard, Index, Order, Value, Visit};
+use std::ops::{Bound, ControlFlow};
+
+/// The index, with a scan made of a whole walk in the same direction: sorted, and cut to its bounds.
+struct InOrder(Box<dyn Index>);
+
+/// The index itself, or with such scans.
+pub(super) fn in_order(index: Box<dyn Index>) -> Box<dyn Index> {
+    match index.order() {
+        Order::Keys => index,
+        Order::Ranks(_) => Box::new(InOrder(index)),
+    }
+}
+
+impl Index for InOrder {
+    index::delegate!(0: get, multi_get, fetch, write, write_many, check, settle, hold_still, merges, rest);
+
+    fn scan<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Error> {
+        let mut found: Vec<(&'g [u8], Value<'g>)> = Vec::new();
+        let all = Bound::Unbounded;
+        self.0.walk(all, all, direction, guard, &mut |key, value| {
+            found.push((key, value));
+            ControlFlow::Continue(())
+        })?;
+        found.retain(|(key, _)| Order::Keys.contains((lower, upper), key));
+        // A key that was met twice is shown twice.
+        found.sort_by_key(|&(key, _)| key);
+        if direction == Direction::Reverse {
+            found.reverse();
+        }
+        let _ = found
+            .into_iter()
+            .map(|(key, value)| visit(key, value))
+            .find(|flow| flow.is_break());
+        Ok(())
+    }
+}

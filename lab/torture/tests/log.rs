@@ -1,0 +1,47 @@
+//! The log of level `disk` under crashes, failing calls and damage: bounded shares of what `wollemi-lab torture --index
+//! log` does.
+
+use std::time::Duration;
+use wollemi_torture::log::{Bounds, damage, hunt, torture};
+
+/// After every crash of every history exactly the records that were appended are there, up to some position that is not
+/// before what was acknowledged.
+#[test]
+fn crashes_leave_a_prefix() {
+    let bounds = Bounds {
+        histories: 60,
+        budget: Duration::MAX,
+        ..Bounds::default()
+    };
+    let report = torture(&bounds).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{report}");
+    assert!(
+        report.states > 10_000 && report.again > 10 && report.faults > 10,
+        "{report}"
+    );
+}
+
+/// Each sync is needed.
+#[test]
+fn each_sync_is_missed() {
+    let bounds = Bounds {
+        histories: 40,
+        budget: Duration::MAX,
+        ..Bounds::default()
+    };
+    let fates = hunt(&bounds).unwrap_or_else(|failure| panic!("{failure}"));
+    for fate in &fates {
+        println!("{}: {:?}", fate.site, fate.found);
+    }
+    assert!(fates.len() >= 5, "{fates:?}");
+    let survivors: Vec<_> = fates.iter().filter(|fate| fate.found.is_none()).collect();
+    assert!(survivors.is_empty(), "{survivors:?}");
+}
+
+/// A log that was closed and then damaged is refused, or has all its records.
+#[test]
+fn damage_is_never_data() {
+    let report = damage(1, 20_000).unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{report:?}");
+    assert!(report.refused > 1_000 && report.whole > 1_000, "{report:?}");
+}

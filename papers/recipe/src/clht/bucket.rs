@@ -1,0 +1,398 @@
+//! Buckets: a cache line with three pairs (RECIPE §6.2; CLHT-LB).
+//!
+//! ```text
+//!   0  lock     GenerationLock; of an overflow bucket unused
+//!   8  word     version:13 | record:3 | next:48, of whose lower bits three are present:3 and one the mark
+//!  16  keys     3 words: a key of eight bytes, little endian; of a record, its key's hash
+//!  40  values   3 words: a value of eight bytes; of a record, the link to it
+//! ```
+//!
+//! *Present* says which slots hold a pair, and *record* which of these are links. *Next* leads to the overflow bucket that
+//! follows. *Version* counts how often a slot was filled. The word is stored after what it makes count, in the same line:
+//! lines become durable with their stores in order, so one write-back and one fence serve both.
+//!
+//! A reader loads the word, the key, the value, and the word again. If it is the same, the pair was there at that moment: a
+//! slot that was emptied and filled meanwhile has another version (I3 of the module). A value that changes in place changes
+//! while the word is marked, and whoever finds the mark persists the line.
+
+use super::{damaged, hash, tag};
+use heap::Access;
+use index::Value;
+use index::codec::{RecordRef, value_of};
+use pmem::{
+    Fault, GenerationLock, Link, LinkAndPersist, Media, PEither, PSlot, PWord, Purpose, Tag, persist_scope,
+    persistent,
+};
+
+/// Pairs of a bucket.
+pub(super) const SLOTS: usize = 3;
+
+const PRESENT: u32 = 1;
+const RECORD: u32 = 48;
+const VERSION: u32 = 51;
+const LAST_VERSION: u64 = (1 << 13) - 1;
+
+persistent! {
+    /// A bucket.
+    #[derive(Debug)]
+    pub(super) struct Bucket [size: 64, align: 64] {
+        pub(super) lock: GenerationLock,
+        pub(super) word: PSlot,
+        keys: [PWord; SLOTS],
+        values: [PEither; SLOTS],
+    }
+}
+
+/// What a bucket's word says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State(Link);
+
+impl State {
+    /// Of a new bucket with these pairs, of which no reader has seen another version.
+    pub(super) fn of(pairs: &[Filling]) -> State {
+        let empty = State(Link::NULL);
+        let filled = pairs.iter().enumerate();
+        let filled = filled.fold(empty, |state, (slot, pair)| state.filled(slot, pair));
+        filled.with(filled.bits() & !(LAST_VERSION << VERSION))
+    }
+
+    #[inline]
+    pub(super) fn has(self, slot: usize) -> bool {
+        self.0.bits() >> (PRESENT + slot as u32) & 1 == 1
+    }
+
+    #[inline]
+    fn is_record(self, slot: usize) -> bool {
+        self.0.bits() >> (RECORD + slot as u32) & 1 == 1
+    }
+
+    /// How many slots hold a pair.
+    pub(super) fn count(self) -> usize {
+        (0..SLOTS).filter(|&slot| self.has(slot)).count()
+    }
+
+    /// The overflow bucket that follows; null if none does.
+    #[inline]
+    pub(super) fn next(self) -> Link {
+        match self.0.offset() {
+            Some(_) => self.0.with_tag(tag::BUCKET),
+            None => Link::NULL,
+        }
+    }
+
+    /// Whether it holds nothing, and nothing follows.
+    pub(super) fn is_bare(self) -> bool {
+        self.count() == 0 && self.next().is_null()
+    }
+
+    fn version(self) -> u64 {
+        self.0.bits() >> VERSION
+    }
+
+    /// A slot that can be filled.
+    pub(super) fn free(self) -> Option<usize> {
+        let slot = (0..SLOTS).find(|&slot| !self.has(slot))?;
+        (!self.is_used_up()).then_some(slot)
+    }
+
+    /// Whether its slots can be filled no more.
+    pub(super) fn is_used_up(self) -> bool {
+        self.version() == LAST_VERSION
+    }
+
+    /// The word's bits beside the link.
+    pub(super) fn tag(self) -> Tag {
+        self.0.tag()
+    }
+
+    fn bits(self) -> u64 {
+        self.0.bits()
+    }
+
+    fn with(self, bits: u64) -> State {
+        State(self.0.with_tag(Tag::new(bits)))
+    }
+
+    /// With a slot filled.
+    pub(super) fn filled(self, slot: usize, pair: &Filling) -> State {
+        let record = u64::from(pair.is_record()) << (RECORD + slot as u32);
+        let bits = self.0.bits() & !(1 << (RECORD + slot as u32));
+        self.with((bits | 1 << (PRESENT + slot as u32) | record) + (1 << VERSION))
+    }
+
+    /// With a slot emptied.
+    pub(super) fn emptied(self, slot: usize) -> State {
+        self.with(self.0.bits() & !(1 << (PRESENT + slot as u32) | 1 << (RECORD + slot as u32)))
+    }
+
+    /// With another bucket behind it, or none.
+    pub(super) fn followed_by(self, next: Link) -> State {
+        State(next.with_tag(self.tag()))
+    }
+
+    /// What does not make sense in it.
+    pub(super) fn fault(self) -> Option<&'static str> {
+        let stray = (0..SLOTS).any(|slot| self.is_record(slot) && !self.has(slot));
+        stray.then_some("an empty slot of a bucket is said to hold a record")
+    }
+}
+
+/// A key that is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'k> {
+    pub(super) bytes: &'k [u8],
+    pub(super) hash: u64,
+    /// The key itself, if it may stand in a slot.
+    word: Option<u64>,
+}
+
+impl<'k> Wanted<'k> {
+    #[inline]
+    pub(super) fn new(bytes: &'k [u8]) -> Wanted<'k> {
+        Wanted {
+            bytes,
+            hash: hash(bytes),
+            word: bytes.try_into().ok().map(u64::from_le_bytes),
+        }
+    }
+}
+
+/// A pair as a bucket has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Filling {
+    /// The key; of a record, its key's hash.
+    pub(super) key: u64,
+    pub(super) value: Stored,
+}
+
+/// The second word of a pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored {
+    /// The value.
+    Word(u64),
+    /// The record of key and value.
+    Record(Link),
+}
+
+impl Stored {
+    fn bits(self) -> u64 {
+        match self {
+            Stored::Word(word) => word,
+            Stored::Record(link) => link.bits(),
+        }
+    }
+
+    /// The record; null where the pair stands in place.
+    pub(super) fn record(self) -> Link {
+        match self {
+            Stored::Word(_) => Link::NULL,
+            Stored::Record(link) => link,
+        }
+    }
+
+    fn draft(self) -> PEither {
+        match self {
+            Stored::Word(word) => PEither::value(word),
+            Stored::Record(link) => PEither::link(link),
+        }
+    }
+}
+
+impl Filling {
+    /// The pair of a key with a value in place, if it can stand so.
+    pub(super) fn in_place(key: &Wanted<'_>, value: &[u8]) -> Option<Filling> {
+        let value = value.try_into().ok().map(u64::from_le_bytes)?;
+        Some(Filling {
+            key: key.word?,
+            value: Stored::Word(value),
+        })
+    }
+
+    /// The pair of a key that is in a record.
+    pub(super) fn in_record(key: &Wanted<'_>, record: Link) -> Filling {
+        Filling {
+            key: key.hash,
+            value: Stored::Record(record),
+        }
+    }
+
+    pub(super) fn is_record(&self) -> bool {
+        matches!(self.value, Stored::Record(_))
+    }
+
+    /// The hash of its key.
+    pub(super) fn hash(&self) -> u64 {
+        match self.value {
+            Stored::Record(_) => self.key,
+            Stored::Word(_) => hash(&self.key.to_le_bytes()),
+        }
+    }
+
+    /// Whether it is this key's.
+    #[inline]
+    pub(super) fn is_of<M: Media>(&self, key: &Wanted<'_>, heap: &Access<M>) -> Result<bool, Fault> {
+        match self.value {
+            Stored::Record(link) => Ok(self.key == key.hash && RecordRef::at(heap, link)?.key == key.bytes),
+            Stored::Word(_) => Ok(key.word == Some(self.key)),
+        }
+    }
+
+    /// Its value.
+    #[inline]
+    pub(super) fn value<'g, M: Media>(&self, heap: &'g Access<M>) -> Result<Value<'g>, Fault> {
+        match self.value {
+            Stored::Record(link) => Ok(value_of(RecordRef::at(heap, link)?.value)),
+            Stored::Word(word) => Ok(Value::Word(word.to_le_bytes())),
+        }
+    }
+}
+
+impl Bucket {
+    /// An overflow bucket with these pairs, at most [`SLOTS`], for a draft; its word is to be set to its [`State::of`].
+    pub(super) fn holding(pairs: &[Filling]) -> Bucket {
+        let pair = |slot: usize| pairs.get(slot);
+        Bucket {
+            lock: GenerationLock::new(0),
+            word: PSlot::null(),
+            keys: std::array::from_fn(|slot| PWord::new(pair(slot).map_or(0, |pair| pair.key))),
+            values: std::array::from_fn(|slot| {
+                pair(slot).map_or(PEither::value(0), |pair| pair.value.draft())
+            }),
+        }
+    }
+
+    /// What its word says, durable.
+    #[inline(always)]
+    pub(super) fn state<M: Media>(&self, media: &M) -> State {
+        State(self.word.load(media))
+    }
+
+    /// What its word says, as a hint.
+    #[inline]
+    pub(super) fn glance<M: Media>(&self, media: &M) -> State {
+        State(self.word.peek(media))
+    }
+
+    /// The overflow bucket at `link`.
+    #[inline]
+    pub(super) fn at<M: Media>(heap: &Access<M>, link: Link) -> Result<&Bucket, Fault> {
+        heap.at(link.offset().ok_or(damaged("null overflow bucket", link))?)
+    }
+
+    /// What stands in a slot, of which `state` says that it holds something.
+    #[inline]
+    fn slot<M: Media>(&self, slot: usize, state: State, media: &M) -> Filling {
+        let value = &self.values[slot];
+        Filling {
+            key: self.keys[slot].peek(media),
+            value: match state.is_record(slot) {
+                true => Stored::Record(value.load_link(media)),
+                false => Stored::Word(value.load(media)),
+            },
+        }
+    }
+
+    /// Says that what was loaded of a slot does not count.
+    fn disregard<M: Media>(&self, slot: usize, media: &M) {
+        self.values[slot].disregard(media);
+    }
+
+    /// The pair of a key, if it is here; and the word as it was when the key was looked for in vain.
+    #[inline]
+    pub(super) fn find<M: Media>(
+        &self,
+        key: &Wanted<'_>,
+        heap: &Access<M>,
+    ) -> Result<Result<Filling, State>, Fault> {
+        let media = heap.media();
+        'again: loop {
+            let state = self.state(media);
+            for slot in 0..SLOTS {
+                // Of other pairs' keys nothing is believed. A slot that was filled anew meanwhile had lost the key before.
+                let word = if state.is_record(slot) {
+                    Some(key.hash)
+                } else {
+                    key.word
+                };
+                if !state.has(slot) || Some(self.keys[slot].peek(media)) != word {
+                    continue;
+                }
+                let pair = self.slot(slot, state, media);
+                if self.state(media) != state {
+                    self.disregard(slot, media);
+                    continue 'again;
+                }
+                if pair.is_of(key, heap)? {
+                    return Ok(Ok(pair));
+                }
+            }
+            return Ok(Err(state));
+        }
+    }
+
+    /// All pairs, as they were at one moment, and the word of then.
+    pub(super) fn pairs<M: Media>(&self, media: &M) -> (State, [Option<Filling>; SLOTS]) {
+        loop {
+            let state = self.state(media);
+            let pairs = std::array::from_fn(|slot| state.has(slot).then(|| self.slot(slot, state, media)));
+            if self.state(media) == state {
+                return (state, pairs);
+            }
+            (0..SLOTS)
+                .filter(|&slot| state.has(slot))
+                .for_each(|slot| self.disregard(slot, media));
+        }
+    }
+
+    /// As [`pairs`](Bucket::pairs), for who holds the lock.
+    pub(super) fn held<M: Media>(&self, media: &M) -> (State, [Option<Filling>; SLOTS]) {
+        let state = self.state(media);
+        let pairs = std::array::from_fn(|slot| state.has(slot).then(|| self.slot(slot, state, media)));
+        (state, pairs)
+    }
+
+    /// Fills a slot, and stores the word that says so. The caller holds the lock. 1 write-back, 1 fence.
+    pub(super) fn fill<M: Media>(&self, slot: usize, pair: &Filling, state: State, media: &M) {
+        persist_scope(media, Purpose::Node, |batch| {
+            self.keys[slot].store(pair.key, &batch);
+            self.values[slot].store(pair.value.bits(), &batch);
+            let published = self
+                .word
+                .publish_link::<LinkAndPersist, M>(media, state.0)
+                .join(&batch);
+            let fenced = batch.fence();
+            let _durable = published.durable(&fenced);
+        });
+    }
+
+    /// Gives a slot's key, whose form stays, another value. The caller holds the lock. 1 write-back, 1 fence.
+    pub(super) fn update<M: Media>(&self, slot: usize, value: Stored, state: State, media: &M) {
+        persist_scope(media, Purpose::Node, |batch| {
+            // The mark comes before the value, and means nothing without it.
+            let marked = self.word.publish_link::<LinkAndPersist, M>(media, state.0);
+            self.values[slot].store(value.bits(), &batch);
+            let marked = marked.join(&batch);
+            let fenced = batch.fence();
+            let _durable = marked.durable(&fenced);
+        });
+    }
+
+    /// Stores the word, which makes nothing count that did not. The caller holds the lock. 1 write-back, 1 fence.
+    pub(super) fn set<M: Media>(&self, state: State, media: &M) {
+        let _durable = self
+            .word
+            .publish_link::<LinkAndPersist, M>(media, state.0)
+            .commit();
+    }
+}
+
+/// A new home bucket, in words: its lock is of no generation.
+pub(super) fn words(pairs: &[Filling], next: Link) -> [u64; 2 + 2 * SLOTS] {
+    let mut words = [0; 2 + 2 * SLOTS];
+    words[1] = State::of(pairs).followed_by(next).bits();
+    for (slot, pair) in pairs.iter().enumerate() {
+        words[2 + slot] = pair.key;
+        words[2 + SLOTS + slot] = pair.value.bits();
+    }
+    words
+}

@@ -1,0 +1,130 @@
+//! Directories: what leads to tables.
+//!
+//! ```text
+//!   0  lock    GenerationLock: of the slots
+//!   8  0
+//!  64  slots   16 links, each to a table, to another directory, or null; the root has one
+//! ```
+//!
+//! I1 A slot changes under the directory's lock, by one store.
+//! I2 A directory below the root whose slots are all null is unlinked by the thread that has emptied the last.
+
+use super::{damaged, tag};
+use heap::{Access, Error, Heap};
+use pmem::{
+    Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, Offset, PSlot, PWord, Tag,
+    VWord, persistent,
+};
+
+/// Slots of a directory below the root.
+pub(super) const FANOUT: usize = 16;
+
+/// Directories on the way to a table, the root left out. Then all bits of a hash but eight are used up, and tables grow
+/// no more.
+pub(super) const DEEPEST: usize = 14;
+
+persistent! {
+    /// The fixed part of a directory, and of a table.
+    #[derive(Debug)]
+    pub(super) struct Head [size: 64, align: 64] {
+        pub(super) lock: GenerationLock,
+        pub(super) shape: PWord,
+        pub(super) hint: VWord,
+        unused: [PWord; 5],
+    }
+}
+
+pub(super) const HEAD: usize = size_of::<Head>();
+
+impl Head {
+    /// For a draft.
+    pub(super) fn new(shape: u64, hint: u64) -> Head {
+        Head {
+            lock: GenerationLock::new(0),
+            shape: PWord::new(shape),
+            hint: VWord::new(hint),
+            unused: Default::default(),
+        }
+    }
+}
+
+/// A directory being used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DirectoryRef<'g> {
+    pub(super) head: &'g Head,
+    pub(super) slots: &'g [PSlot],
+    pub(super) offset: Offset,
+}
+
+/// Bytes of a directory.
+pub(super) const fn extent(slots: usize) -> usize {
+    (HEAD + slots * size_of::<PSlot>()).next_multiple_of(align_of::<Head>())
+}
+
+impl<'g> DirectoryRef<'g> {
+    /// The directory at `link`; the root has one slot.
+    #[inline]
+    pub(super) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<DirectoryRef<'g>, Fault> {
+        let slots = match link.tag() {
+            tag::ROOT => 1,
+            _ => FANOUT,
+        };
+        let fault = || damaged("directory of a P-CLHT", link);
+        let offset = link.offset().ok_or_else(fault)?;
+        let first = Offset::new(offset.get() + HEAD as u64).ok_or_else(fault)?;
+        Ok(DirectoryRef {
+            head: heap.at(offset)?,
+            slots: heap.slice(first, slots)?,
+            offset,
+        })
+    }
+
+    /// Takes the lock; the first to do so in a generation settles the marks that a crash has left.
+    pub(super) fn lock<M: Media>(&self, heap: &'g Access<M>) -> Result<Locked<'g, M>, Obsolete> {
+        let mut locked = self.head.lock.lock(heap.media(), heap.generation())?;
+        if locked.is_stale() {
+            self.slots.iter().for_each(|slot| _ = slot.settle(heap.media()));
+            locked.repaired();
+        }
+        Ok(locked)
+    }
+
+    /// Whether nothing hangs from it.
+    pub(super) fn is_empty<M: Media>(&self, media: &M) -> bool {
+        self.slots.iter().all(|slot| slot.load(media).is_null())
+    }
+}
+
+/// A slot of the directory at `link`; the root has one.
+#[inline]
+pub(super) fn slot<M: Media>(heap: &Access<M>, link: Link, at: usize) -> Result<&PSlot, Fault> {
+    let fault = || damaged("directory of a P-CLHT", link);
+    let first = link
+        .offset()
+        .and_then(|offset| Offset::new(offset.get() + HEAD as u64));
+    let slots = heap.slice::<PSlot>(first.ok_or_else(fault)?, at + 1)?;
+    slots.get(at).ok_or_else(fault)
+}
+
+/// Writes a directory whose slots lead to these; the root has the one slot.
+pub(super) fn draft<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    slots: usize,
+    links: impl IntoIterator<Item = Link>,
+    batch: &Batch<'e, '_, M>,
+) -> Result<Flushed<'e, 'h, Head>, Error> {
+    let mut draft = heap.draft(Head::new(0, 0), slots * size_of::<PSlot>(), batch)?;
+    let (tail, _) = draft.tail_mut().as_chunks_mut::<8>();
+    for (bytes, link) in tail.iter_mut().zip(links) {
+        *bytes = link.bits().to_le_bytes();
+    }
+    Ok(draft.flush(batch))
+}
+
+/// Writes the root of an empty index.
+pub(super) fn draft_root<'e, 'h, M: Media>(
+    heap: &'h Heap<M>,
+    batch: &Batch<'e, '_, M>,
+) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+    Ok((draft(heap, 1, [Link::NULL], batch)?.erased(), tag::ROOT))
+}

@@ -1,0 +1,74 @@
+//! From a hash to the slot that leads to its table.
+
+use super::directory::{DEEPEST, DirectoryRef, FANOUT};
+use super::{Clht, damaged, tag};
+use pmem::{Fault, Link, Media};
+
+/// A slot, and what is to know about the way to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place<'g> {
+    pub(super) directory: DirectoryRef<'g>,
+    /// The slot's number.
+    pub(super) at: usize,
+    /// What it held.
+    pub(super) link: Link,
+    /// What is left of the hash, uppermost.
+    pub(super) rest: u64,
+    /// Directories above, the root left out.
+    pub(super) depth: usize,
+    /// The slot that leads to the directory; `None` for the root.
+    pub(super) above: Option<(DirectoryRef<'g>, usize)>,
+}
+
+const BITS: u32 = FANOUT.trailing_zeros();
+
+/// The slot of a directory for what is left of a hash, and what is left of it there.
+#[inline]
+pub(super) fn below(rest: u64) -> (usize, u64) {
+    ((rest >> (u64::BITS - BITS)) as usize, rest << BITS)
+}
+
+impl Place<'_> {
+    /// What is left here of a hash that leads here.
+    pub(super) fn rest_of(&self, hash: u64) -> u64 {
+        (0..self.depth).fold(hash, |rest, _| below(rest).1)
+    }
+
+    /// The first and the last hash that lead here.
+    pub(super) fn hashes(&self, hash: u64) -> (u64, u64) {
+        let free = match BITS * self.depth as u32 {
+            0 => u64::MAX,
+            used => u64::MAX >> used,
+        };
+        (hash & !free, hash | free)
+    }
+}
+
+impl<M: Media> Clht<M> {
+    /// The slot for a hash: of the table, or a null one.
+    #[inline]
+    pub(super) fn locate(&self, hash: u64) -> Result<Place<'_>, Fault> {
+        let media = self.heap.media();
+        let mut place = Place {
+            directory: DirectoryRef::at(&self.heap, self.root)?,
+            at: 0,
+            link: Link::NULL,
+            rest: hash,
+            depth: 0,
+            above: None,
+        };
+        loop {
+            place.link = place.directory.slots[place.at].load(media);
+            if place.link.tag() != tag::DIRECTORY {
+                return Ok(place);
+            }
+            if place.depth == DEEPEST {
+                return Err(damaged("a directory below the last", place.link));
+            }
+            place.above = Some((place.directory, place.at));
+            place.directory = DirectoryRef::at(&self.heap, place.link)?;
+            (place.at, place.rest) = below(place.rest);
+            place.depth += 1;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! P-CLHT: the cache-line hash table, converted (RECIPE §6.2).
+//!
+//! A bucket is a cache line with three pairs; more hang from it in overflow buckets of the same shape. A write changes one
+//! line in place, under the lock in that line; a read takes no lock, and sees each bucket as it was at one moment. A table
+//! that is too full, or too empty, is copied into another one, which one store puts in its place.
+//!
+//! | operation | condition | the store that commits it | written back and fenced before it | after it |
+//! |---|---|---|---|---|
+//! | insert into a bucket with room | #1 | the bucket's word ([`bucket`]) | nothing: key and value are in its line | its line |
+//! | insert that takes an overflow bucket | #1 | the word of the bucket before it | the new bucket | that word's line |
+//! | update | #1 | the value's word; of a value that changes its form, the bucket's word | the record, if it is one | the line |
+//! | removal | #1 | the bucket's word; of the last pair of an overflow bucket, the word of the one before | nothing | the line |
+//! | rehashing, a directory, shrinking (SMO) | #1 | the slot that leads to the table | all of the new table | the slot's line |
+//!
+//! So a read comes to what was before such a store or to what is after it, nothing half done can be seen, and after a crash
+//! there is nothing to repair: locks of an older generation are free, and marks of link-and-persist are taken away by the
+//! first writer of a bucket.
+//!
+//! **One table would be copied as a whole**, and an insert wait for that. So tables are small, and a table that would become
+//! larger than [`segment::LARGEST`] becomes a directory of tables, one for each value of the hash's next four bits: a radix tree
+//! over hashes, whose leaves are the paper's tables. A write waits for the copy of one table at the most.
+//!
+//! Buckets are numbered by the hash's upper bits, at all sizes alike: so the order by hash, then by key, is that of buckets
+//! from the first to the last, and never changes. [Walks](walk) go in it.
+//!
+//! A pair of eight bytes and eight bytes stands in its bucket; any other is a record (`index::codec`), and the bucket has
+//! its key's hash and a link.
+//!
+//! I1 A key is in one place at most, and in the chain of the bucket that its hash names.
+//! I2 What counts of a bucket is what its word says, and was durable, or in the word's own line, before the word was stored.
+//! I3 A word's version says how often a slot of the bucket was filled. It never comes round: a bucket that has used it up
+//!    takes no further pairs, and is copied with its table.
+//! I4 A table that is to be replaced has all of its home buckets locked, and these are condemned before the slot changes.
+//!
+//! **Order of locks:** a table's home buckets, from the first to the last; its directory; the directory above. A writer of
+//! one key holds one of them.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `bucket` | the line: its word, its slots, reads and writes of it |
+//! | `segment`, `directory` | tables, and what leads to them |
+//! | `locate`, `read`, `write` | from a hash to its bucket; the operations |
+//! | `build`, `rehash` | new tables; when and how one takes another's place |
+//! | `walk`, `trace`, `check` | everything in order; what is alive; what is wrong |
+
+mod bucket;
+mod build;
+mod check;
+mod directory;
+mod locate;
+mod read;
+mod rehash;
+mod segment;
+mod trace;
+mod walk;
+mod write;
+
+use bucket::Wanted;
+use heap::{Access, Heap, Trace};
+use index::{
+    Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Order, Parts, Value, Visit, build_by_writes,
+};
+use pmem::{Fault, Hardware, Link, Media};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What the heap's root directory calls a P-CLHT.
+pub const KIND: u32 = 6;
+
+/// What links lead to, in their tags.
+mod tag {
+    use pmem::Tag;
+
+    pub(super) const ROOT: Tag = Tag::new(0);
+    pub(super) const DIRECTORY: Tag = Tag::new(1 << 1);
+    pub(super) const BUCKET: Tag = Tag::new(2 << 1);
+    pub(super) const RECORD: Tag = Tag::new(3 << 1);
+    /// With the number of buckets in the upper bits.
+    pub(super) const SEGMENT: u64 = 4 << 1;
+    pub(super) const KIND: u64 = 7 << 1;
+}
+
+/// A key's hash, which is also its place in walks: zero for the empty key.
+#[inline]
+pub(crate) fn hash(key: &[u8]) -> u64 {
+    match key {
+        [] => 0,
+        key => index::codec::checksum(key),
+    }
+}
+
+/// A P-CLHT in a heap, under a root of its own.
+#[derive(Clone, Debug)]
+pub struct Clht<M: Media = Hardware> {
+    heap: Access<M>,
+    root: Link,
+}
+
+impl<M: Media> OnHeap for Clht<M> {
+    type Media = M;
+    const KIND: u32 = KIND;
+    const ORDER: Order = Order::Ranks(hash);
+
+    fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, heap::Error> {
+        // SAFETY: it is a directory of one empty slot, as tracer and readers take it for.
+        let root =
+            unsafe { index::create_root(heap, name, KIND, |batch| directory::draft_root(heap, batch)) }?;
+        // SAFETY: as for `open`.
+        let heap = unsafe { heap.access() }.clone();
+        Ok(Clht { heap, root })
+    }
+
+    fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, heap::Error> {
+        let Some(root) = heap.root(name)? else {
+            return Ok(None);
+        };
+        if root.kind != KIND || root.link.tag() != tag::ROOT {
+            return Err(damaged("root of a P-CLHT", root.link).into());
+        }
+        // SAFETY: reads and writes hold the guard that they are given since before they load the root's slot, go where slots
+        // and words lead, and keep nothing longer; a check is not run beside writers. Writers retire what they have unlinked
+        // under their locks.
+        let heap = unsafe { heap.access() }.clone();
+        Ok(Some(Clht {
+            heap,
+            root: root.link,
+        }))
+    }
+
+    fn tracer() -> Arc<dyn Trace<M>> {
+        Arc::new(trace::Tracer)
+    }
+
+    fn heap(&self) -> &Heap<M> {
+        &self.heap
+    }
+
+    #[inline]
+    fn find<'g>(&'g self, key: &[u8], _: &'g Guard) -> Result<Option<Value<'g>>, Fault> {
+        self.read(&Wanted::new(key))
+    }
+
+    fn find_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        _: &'g Guard,
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        self.read_many(keys, found)
+    }
+
+    fn fetch_many(&self, keys: &[&[u8]], _: &Guard) -> Result<(), Fault> {
+        keys.iter().try_for_each(|key| self.fetch(&Wanted::new(key)))
+    }
+
+    fn edit(&self, key: &[u8], edit: &mut dyn Edit, guard: &Guard) -> Result<Action, heap::Error> {
+        self.write(&Wanted::new(key), edit, guard)
+    }
+
+    fn visit_range<'g>(
+        &'g self,
+        lower: Bound<&[u8]>,
+        upper: Bound<&[u8]>,
+        direction: Direction,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<(), Fault> {
+        self.walk_between((lower, upper), direction, guard, visit)
+    }
+
+    fn find_faults(&self) -> Faults {
+        self.check_all()
+    }
+}
+
+#[cold]
+fn damaged(what: &'static str, link: Link) -> Fault {
+    Fault {
+        what,
+        offset: link.offset().map_or(0, pmem::Offset::get),
+    }
+}
+
+impl<M: Media> Bulk for Clht<M> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        // SAFETY: as for `open`.
+        let access = unsafe { heap.access() }.clone();
+        let at = |root| Clht { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| directory::draft_root(heap, batch), at) }
+    }
+}

@@ -1,0 +1,118 @@
+//! Reads: no locks, no waiting (RECIPE §6.2).
+
+use super::bucket::{Bucket, Wanted};
+use super::directory::{self, DEEPEST};
+use super::locate::below;
+use super::{Clht, damaged, segment, tag};
+use index::Value;
+use pmem::{Fault, LINE, Link, Media, prefetch};
+
+/// Keys whose lines are fetched side by side.
+const GROUP: usize = 32;
+
+impl<M: Media> Clht<M> {
+    /// The home bucket for a hash; `None` where there is no table. As [`locate`](Clht::locate), without note of the way.
+    #[inline]
+    pub(super) fn bucket(&self, hash: u64) -> Result<Option<&Bucket>, Fault> {
+        let (media, mut rest) = (self.heap.media(), hash);
+        let mut link = directory::slot(&self.heap, self.root, 0)?.load(media);
+        for _ in 0..=DEEPEST {
+            if link.tag() != tag::DIRECTORY {
+                let bucket = || segment::bucket(&self.heap, link, rest);
+                return (!link.is_null()).then(bucket).transpose();
+            }
+            let at;
+            (at, rest) = below(rest);
+            link = directory::slot(&self.heap, link, at)?.load(media);
+        }
+        Err(damaged("a directory below the last", link))
+    }
+
+    /// The key's value.
+    #[inline]
+    pub(super) fn read(&self, key: &Wanted<'_>) -> Result<Option<Value<'_>>, Fault> {
+        match self.bucket(key.hash)? {
+            Some(bucket) => self.read_in(bucket, key),
+            None => Ok(None),
+        }
+    }
+
+    #[inline]
+    fn read_in<'g>(&'g self, mut bucket: &'g Bucket, key: &Wanted<'_>) -> Result<Option<Value<'g>>, Fault> {
+        let mut chain = Chain::new(self);
+        loop {
+            let next = match bucket.find(key, &self.heap)? {
+                Ok(pair) => return Ok(Some(pair.value(&self.heap)?)),
+                Err(state) => state.next(),
+            };
+            match chain.follow(next)? {
+                Some(next) => bucket = next,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads all keys; the lines of [`GROUP`] of them come side by side.
+    pub(super) fn read_many<'g>(
+        &'g self,
+        keys: &[&[u8]],
+        found: &mut dyn FnMut(usize, Option<Value<'g>>),
+    ) -> Result<(), Fault> {
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            let mut waiting: [Option<(&Bucket, Wanted<'_>)>; GROUP] = [None; GROUP];
+            for (waiting, key) in waiting.iter_mut().zip(keys) {
+                let key = Wanted::new(key);
+                *waiting = self.bucket(key.hash)?.map(|bucket| (bucket, key));
+                if let Some((bucket, _)) = waiting {
+                    prefetch(*bucket);
+                }
+            }
+            for (i, waiting) in waiting[..keys.len()].iter().enumerate() {
+                let value = match waiting {
+                    Some((bucket, key)) => self.read_in(bucket, key)?,
+                    None => None,
+                };
+                found(group * GROUP + i, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the key's home bucket.
+    pub(super) fn fetch(&self, key: &Wanted<'_>) -> Result<(), Fault> {
+        if let Some(bucket) = self.bucket(key.hash)? {
+            prefetch(bucket);
+        }
+        Ok(())
+    }
+}
+
+/// A chain of overflow buckets being followed. It ends in a damaged pool, too: there are no more of them than lines.
+pub(super) struct Chain<'g, M: Media> {
+    index: &'g Clht<M>,
+    left: u64,
+}
+
+impl<'g, M: Media> Chain<'g, M> {
+    #[inline]
+    pub(super) fn new(index: &'g Clht<M>) -> Self {
+        let left = u64::MAX;
+        Chain { index, left }
+    }
+
+    /// The bucket that a link leads to.
+    #[inline]
+    pub(super) fn follow(&mut self, next: Link) -> Result<Option<&'g Bucket>, Fault> {
+        if next.is_null() {
+            return Ok(None);
+        }
+        if self.left == u64::MAX {
+            self.left = self.index.heap.pool().len() / LINE as u64;
+        }
+        self.left = self
+            .left
+            .checked_sub(1)
+            .ok_or_else(|| damaged("a chain of buckets without end", next))?;
+        Bucket::at(&self.index.heap, next).map(Some)
+    }
+}

@@ -1,0 +1,248 @@
+//! Tables that take the place of others: the structure modifications, of Condition #1 (RECIPE §6.2).
+//!
+//! Writers are out, as all home buckets are locked; readers go on in the old table. The new one is durable before one store
+//! to the directory's slot puts it in the old one's place; then the old one is retired. So a crash leaves the one or the
+//! other, and nothing to repair.
+//!
+//! | what | when | what takes its place |
+//! |---|---|---|
+//! | grow | as many overflow buckets as buckets, or a bucket that has used up its versions | a table four times as large |
+//! | | the table has the largest size | a directory of tables |
+//! | shrink | fewer keys than half its buckets | a table a quarter as large |
+//! | | no keys | nothing: a null slot |
+//! | collapse | a directory whose slots are all null | a null slot |
+
+use super::bucket::Bucket;
+use super::build::{Loose, Placed};
+use super::directory::{self, DEEPEST, FANOUT};
+use super::locate::Place;
+use super::read::Chain;
+use super::segment::{SegmentRef, Size, home, is_segment};
+use super::{Clht, tag};
+use heap::Error;
+use index::Guard;
+use pmem::{Fault, Link, LinkAndPersist, Locked, Media, PSlot};
+
+/// So many bare buckets in a row, from one that has become bare on, make a thread look at the whole table.
+const RUN: usize = 32;
+
+/// A table with all of its home buckets locked, and what is in it.
+struct Closed<'g, M: Media> {
+    segment: SegmentRef<'g>,
+    locks: Vec<Locked<'g, M>>,
+    pairs: Vec<Placed>,
+    overflow: Vec<Link>,
+    used_up: bool,
+}
+
+impl<M: Media> Clht<M> {
+    /// Has the table for a hash replaced by a larger one, if it has as many overflow buckets as buckets.
+    pub(super) fn grow(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
+        let place = self.locate(hash)?;
+        let size = match is_segment(place.link) {
+            true => SegmentRef::at(&self.heap, place.link)?.size().larger(),
+            false => return Ok(()),
+        };
+        if size.is_none() && place.depth == DEEPEST {
+            // All its keys have one hash, but for a few bits.
+            return Ok(());
+        }
+        match self.close(&place)? {
+            Some(closed) if closed.overflow.len() >= closed.segment.buckets.len() => {
+                self.replace_table(&place, closed, size, guard)
+            }
+            // Another thread has replaced it.
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the table for a hash replaced by its copy, if a bucket has used up its versions.
+    pub(super) fn renew(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
+        let place = self.locate(hash)?;
+        match self.close(&place)? {
+            Some(closed) if closed.used_up => {
+                let size = closed.segment.size();
+                self.replace_table(&place, closed, Some(size), guard)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the table for a hash replaced by a smaller one, or by none, if it has few keys or none.
+    pub(super) fn shrink(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
+        let place = self.locate(hash)?;
+        if !is_segment(place.link) || !self.looks_empty(&place)? {
+            return Ok(());
+        }
+        let Some(closed) = self.close(&place)? else {
+            return Ok(());
+        };
+        if closed.pairs.is_empty() {
+            self.remove_table(&place, closed, guard)?;
+            return self.collapse(hash, guard);
+        }
+        match closed.segment.size().smaller() {
+            Some(smaller) if closed.pairs.len() * 2 < closed.segment.buckets.len() => {
+                self.replace_table(&place, closed, Some(smaller), guard)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether all of the table is bare, or [`RUN`] buckets are from the hash's own on.
+    fn looks_empty(&self, place: &Place<'_>) -> Result<bool, Fault> {
+        let media = self.heap.media();
+        let segment = SegmentRef::at(&self.heap, place.link)?;
+        let first = home(place.rest, segment.buckets.len());
+        let (before, from) = segment.buckets.split_at(first);
+        let mut some = from.iter().chain(before).take(RUN);
+        Ok(some.all(|bucket| bucket.glance(media).is_bare()))
+    }
+
+    /// Locks all home buckets of the table in a slot, and takes note of what is in it. `None` where there is none, or it was
+    /// replaced meanwhile.
+    fn close<'g>(&'g self, place: &Place<'g>) -> Result<Option<Closed<'g, M>>, Fault> {
+        if !is_segment(place.link) {
+            return Ok(None);
+        }
+        let segment = SegmentRef::at(&self.heap, place.link)?;
+        let mut closed = Closed {
+            segment,
+            locks: Vec::with_capacity(segment.buckets.len()),
+            pairs: Vec::new(),
+            overflow: Vec::new(),
+            used_up: false,
+        };
+        for bucket in segment.buckets {
+            let Some(locked) = self.lock(bucket)? else {
+                return Ok(None);
+            };
+            closed.locks.push(locked);
+            self.note_chain(bucket, place, &mut closed)?;
+        }
+        Ok(Some(closed))
+    }
+
+    fn note_chain(&self, home: &Bucket, place: &Place<'_>, closed: &mut Closed<'_, M>) -> Result<(), Fault> {
+        let media = self.heap.media();
+        let (mut chain, mut next) = (Chain::new(self), Some(home));
+        while let Some(bucket) = next {
+            let (state, pairs) = bucket.held(media);
+            closed.used_up |= state.is_used_up();
+            let pairs = pairs.into_iter().flatten();
+            closed
+                .pairs
+                .extend(pairs.map(|pair| (place.rest_of(pair.hash()), pair)));
+            closed
+                .overflow
+                .extend(Some(state.next()).filter(|next| !next.is_null()));
+            next = chain.follow(state.next())?;
+        }
+        Ok(())
+    }
+
+    /// Puts a table of this size, or a directory, in a table's place.
+    fn replace_table(
+        &self,
+        place: &Place<'_>,
+        closed: Closed<'_, M>,
+        size: Option<Size>,
+        guard: &Guard,
+    ) -> Result<(), Error> {
+        let media = self.heap.media();
+        let Ok(_directory) = place.directory.lock(&self.heap) else {
+            return Ok(());
+        };
+        let slot = &place.directory.slots[place.at];
+        if slot.load(media) != place.link {
+            return Ok(());
+        }
+        let mut loose = Loose::default();
+        let built = match size {
+            Some(size) => self.build_segment(size, &closed.pairs, &mut loose),
+            None => self.build_directory(&closed.pairs, &mut loose),
+        };
+        let built = match built {
+            Ok(built) => built,
+            Err(error) => {
+                loose.give_back(&self.heap, guard);
+                return Err(error);
+            }
+        };
+        media.comes_to(match size {
+            None => "clht: directory",
+            Some(size) if size.buckets() > closed.segment.buckets.len() => "clht: larger table",
+            Some(size) if size.buckets() < closed.segment.buckets.len() => "clht: smaller table",
+            Some(_) => "clht: table with new versions",
+        });
+        let tag = size.map_or(tag::DIRECTORY, Size::tag);
+        self.swing(slot, closed, guard, |slot| {
+            let _durable = slot.publish::<LinkAndPersist, M, _>(media, built, tag).commit();
+        });
+        Ok(())
+    }
+
+    /// Takes a table without keys out of its slot.
+    fn remove_table(&self, place: &Place<'_>, closed: Closed<'_, M>, guard: &Guard) -> Result<(), Error> {
+        let media = self.heap.media();
+        let Ok(_directory) = place.directory.lock(&self.heap) else {
+            return Ok(());
+        };
+        let slot = &place.directory.slots[place.at];
+        if slot.load(media) != place.link {
+            return Ok(());
+        }
+        media.comes_to("clht: table goes");
+        self.swing(slot, closed, guard, |slot| self.empty(slot));
+        Ok(())
+    }
+
+    fn empty(&self, slot: &PSlot) {
+        let media = self.heap.media();
+        let _durable = slot.publish_link::<LinkAndPersist, M>(media, Link::NULL).commit();
+    }
+
+    /// Condemns a table, has its slot changed, and retires it.
+    fn swing(&self, slot: &PSlot, mut closed: Closed<'_, M>, guard: &Guard, change: impl FnOnce(&PSlot)) {
+        // Before the slot changes: whoever locks one of its buckets from now on looks for another table.
+        closed.locks.iter_mut().for_each(Locked::condemn);
+        change(slot);
+        drop(closed.locks);
+        for link in closed.overflow {
+            self.retire_bucket(link, guard);
+        }
+        // SAFETY: the slot led to it alone, and has changed under the guard and the locks.
+        unsafe {
+            self.heap
+                .retire(guard, closed.segment.offset, closed.segment.extent())
+        };
+    }
+
+    /// Takes the directories on the way to a hash out of their slots, from the last on, whose own slots are all null.
+    fn collapse(&self, hash: u64, guard: &Guard) -> Result<(), Error> {
+        let media = self.heap.media();
+        loop {
+            let Place { directory, above, .. } = self.locate(hash)?;
+            let Some((parent, at)) = above.filter(|_| directory.is_empty(media)) else {
+                return Ok(());
+            };
+            // A directory with something in a slot is never taken out, so the one above is there while this one is.
+            let (Ok(mut locked), Ok(_parent)) = (directory.lock(&self.heap), parent.lock(&self.heap)) else {
+                return Ok(());
+            };
+            let slot = &parent.slots[at];
+            if !directory.is_empty(media) || slot.load(media).offset() != Some(directory.offset) {
+                return Ok(());
+            }
+            media.comes_to("clht: directory goes");
+            locked.condemn();
+            self.empty(slot);
+            drop(locked);
+            // SAFETY: the slot led to it alone, and was emptied under the guard and its lock.
+            unsafe {
+                self.heap
+                    .retire(guard, directory.offset, directory::extent(FANOUT))
+            };
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Tables: buckets in a row, numbered by the upper bits of what directories have left of a hash.
+//!
+//! ```text
+//!   0  0
+//!   8  shape    number of buckets, as in the tag of the link to it
+//!  16  hint     generation:32 | overflow buckets:32       (volatile, and only a hint)
+//!  24  0
+//!  64  buckets
+//! ```
+//!
+//! A table has one of a ladder of sizes, each four times the one below. There are four ladders, and the slots of a
+//! directory take them in turn: so the tables of a directory do not all grow at the same time, and the room that is kept
+//! free is about the same whatever the number of keys.
+
+use super::bucket::Bucket;
+use super::directory::{HEAD, Head};
+use super::{damaged, tag};
+use heap::{Access, Heap};
+use pmem::{Fault, LINE, Link, Media, Offset, Tag};
+
+/// Bytes of the smallest tables, which their directories' slots take in turn.
+const LEAST: [usize; 4] = [128, 192, 256, 384];
+
+/// No table has more bytes. It has as many keys as two lines for each bucket hold, mostly: 2,000.
+pub(super) const LARGEST: usize = 384 << 6;
+
+/// Each size is so many times the one below.
+const STEP: usize = 4;
+
+/// A size of table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Size {
+    bytes: usize,
+}
+
+impl Size {
+    /// The smallest table in a directory's slot.
+    pub(super) fn least(slot: usize) -> Size {
+        Size {
+            bytes: LEAST[slot % LEAST.len()],
+        }
+    }
+
+    /// The smallest table in which these keys have room without many overflow buckets.
+    pub(super) fn for_keys(slot: usize, keys: usize) -> Size {
+        let mut size = Size::least(slot);
+        while keys > 3 * size.buckets()
+            && let Some(larger) = size.larger()
+        {
+            size = larger;
+        }
+        size
+    }
+
+    /// The next larger one; `None` where a directory comes instead.
+    pub(super) fn larger(self) -> Option<Size> {
+        let bytes = self.bytes * STEP;
+        (bytes <= LARGEST).then_some(Size { bytes })
+    }
+
+    /// The next smaller one.
+    pub(super) fn smaller(self) -> Option<Size> {
+        let bytes = self.bytes / STEP;
+        (bytes >= LEAST[0]).then_some(Size { bytes })
+    }
+
+    /// Buckets beside the head.
+    pub(super) fn buckets(self) -> usize {
+        self.bytes / LINE - 1
+    }
+
+    /// All bytes.
+    pub(super) fn extent(self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes after the head.
+    pub(super) fn tail(self) -> usize {
+        self.bytes - HEAD
+    }
+
+    /// The tag of a link to such a table.
+    pub(super) fn tag(self) -> Tag {
+        Tag::new(tag::SEGMENT | (self.buckets() as u64) << 48)
+    }
+}
+
+/// A table being used.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentRef<'g> {
+    pub(super) head: &'g Head,
+    pub(super) buckets: &'g [Bucket],
+    pub(super) offset: Offset,
+}
+
+/// Whether a link leads to a table.
+#[inline]
+pub(super) fn is_segment(link: Link) -> bool {
+    link.bits() & tag::KIND == tag::SEGMENT
+}
+
+/// The hint of a table with so many overflow buckets.
+pub(super) fn hint<M: Media>(count: u32, heap: &Heap<M>) -> u64 {
+    u64::from(heap.generation()) << 32 | u64::from(count)
+}
+
+/// The bucket, of so many, for what is left of a hash.
+#[inline]
+pub(super) fn home(rest: u64, buckets: usize) -> usize {
+    ((u128::from(rest) * buckets as u128) >> 64) as usize
+}
+
+/// The home bucket, in the table at `link`, for what is left of a hash.
+#[inline]
+pub(super) fn bucket<M: Media>(heap: &Access<M>, link: Link, rest: u64) -> Result<&Bucket, Fault> {
+    let fault = || damaged("table of a P-CLHT", link);
+    let number = home(rest, (link.bits() >> 48) as usize);
+    let place = link
+        .offset()
+        .filter(|_| is_segment(link))
+        .and_then(|offset| Offset::new(offset.get() + ((1 + number) * LINE) as u64));
+    heap.at(place.ok_or_else(fault)?)
+}
+
+impl<'g> SegmentRef<'g> {
+    /// The table at `link`.
+    #[inline]
+    pub(super) fn at<M: Media>(heap: &'g Access<M>, link: Link) -> Result<SegmentRef<'g>, Fault> {
+        let fault = || damaged("table of a P-CLHT", link);
+        let buckets = (link.bits() >> 48) as usize;
+        let offset = link
+            .offset()
+            .filter(|_| is_segment(link) && buckets > 0)
+            .ok_or_else(fault)?;
+        let first = Offset::new(offset.get() + HEAD as u64).ok_or_else(fault)?;
+        Ok(SegmentRef {
+            head: heap.at(offset)?,
+            buckets: heap.slice(first, buckets)?,
+            offset,
+        })
+    }
+
+    /// Its size.
+    pub(super) fn size(&self) -> Size {
+        Size { bytes: self.extent() }
+    }
+
+    /// Its bytes.
+    pub(super) fn extent(&self) -> usize {
+        HEAD + size_of_val(self.buckets)
+    }
+
+    /// How many overflow buckets it has, about.
+    fn overflow<M: Media>(&self, heap: &Access<M>) -> Option<u32> {
+        let word = self.head.hint.load(heap.media());
+        ((word >> 32) as u32 == heap.generation()).then_some(word as u32)
+    }
+
+    /// Notes how many overflow buckets it has.
+    fn note_overflow<M: Media>(&self, count: u32, heap: &Access<M>) {
+        self.head.hint.store(hint(count, heap), heap.media());
+    }
+
+    /// Notes one more, or less.
+    pub(super) fn count_overflow<M: Media>(&self, change: i32, heap: &Access<M>) -> u32 {
+        let known = self.overflow(heap);
+        let count = known.unwrap_or_else(|| self.look_for_overflow(heap.media()));
+        // Where it was not known, the change has been seen by the look.
+        let count = count.saturating_add_signed(if known.is_some() { change } else { 0 });
+        self.note_overflow(count, heap);
+        count
+    }
+
+    /// Home buckets that have overflow buckets.
+    fn look_for_overflow<M: Media>(&self, media: &M) -> u32 {
+        let with = |bucket: &&Bucket| !bucket.glance(media).next().is_null();
+        self.buckets.iter().filter(with).count() as u32
+    }
+}

@@ -1,0 +1,149 @@
+//! Making changes durable: new objects, one fence, the store that commits, its fence.
+
+use super::layout::{HEAD, LEAF_TAG, Masks, Selection, Shape};
+use super::lock::Parent;
+use super::node::{Head, shape_word};
+use super::plan::{Item, Plan};
+use super::write::Writer;
+use art::{damaged, draft_leaf};
+use heap::{Error, Heap};
+use pmem::{
+    Batch, Draft, Erased, Flushed, GenerationLock, LinkAndPersist, Media, PWord, Purpose, Tag, persist_scope,
+};
+
+/// A node to be made.
+#[derive(Debug)]
+pub(super) struct NewNode {
+    plan: Plan,
+    shape: Shape,
+    selection: Selection,
+    height: u16,
+}
+
+/// What a write makes: a leaf of the key with this value, if any, which is then [`Item::New`] of 0; then the nodes,
+/// each [`Item::New`] of its number, counted on. Nodes hang from later ones, the last from the slot that commits.
+#[derive(Debug, Default)]
+pub(super) struct Made<'v> {
+    pub(super) leaf: Option<&'v [u8]>,
+    pub(super) nodes: Vec<NewNode>,
+}
+
+impl Made<'_> {
+    /// The entry of a plan's node, which is to be made; where it has one entry alone, that one.
+    pub(super) fn add(&mut self, plan: Plan, height: u16) -> Item {
+        if plan.len() == 1 {
+            return plan.item(0);
+        }
+        let all_leaves = plan.items().iter().all(|item| match item {
+            Item::Old(link) => link.tag() == LEAF_TAG,
+            Item::New(number) => *number == 0 && self.leaf.is_some(),
+        });
+        let height = if all_leaves { 1 } else { height };
+        let (shape, selection) = plan.selection();
+        self.nodes.push(NewNode {
+            plan,
+            shape,
+            selection,
+            height,
+        });
+        Item::New(usize::from(self.leaf.is_some()) + self.nodes.len() - 1)
+    }
+}
+
+type New<'e, 'h> = Option<(Flushed<'e, 'h, Erased>, Tag)>;
+
+impl NewNode {
+    /// Bytes after the head.
+    fn tail(&self) -> usize {
+        self.shape.size() - HEAD
+    }
+
+    fn head<M: Media>(&self, heap: &Heap<M>) -> Head {
+        Head {
+            lock: GenerationLock::new(heap.generation()),
+            shape: PWord::new(shape_word(self.shape, self.height, self.selection.select)),
+        }
+    }
+
+    /// Writes masks, partial keys and slots; takes what is new out of `made`.
+    fn write<'e, 'h>(&self, draft: &mut Draft<'e, 'h, Head>, made: &mut [New<'e, 'h>]) -> Option<Tag> {
+        let (shape, selection) = (self.shape, &self.selection);
+        let width = shape.layout.width.bytes();
+        let (masks, partials) = draft.tail_mut()[..shape.fixed()].split_at_mut(shape.layout.masks.size());
+        match shape.layout.masks {
+            Masks::Single => masks.copy_from_slice(&selection.masks[..masks.len()]),
+            Masks::Multi(bytes) => {
+                let (numbers, masks) = masks.split_at_mut(bytes * 2);
+                for (place, number) in numbers.as_chunks_mut::<2>().0.iter_mut().zip(selection.numbers) {
+                    *place = number.to_le_bytes();
+                }
+                masks.copy_from_slice(&selection.masks[..bytes]);
+            }
+        }
+        partials.fill(0);
+        for (place, partial) in partials.chunks_exact_mut(width).zip(self.plan.partials()) {
+            place.copy_from_slice(&partial.to_le_bytes()[..width]);
+        }
+        for (i, item) in self.plan.items().iter().enumerate() {
+            let at = shape.fixed() + i * size_of::<u64>();
+            match *item {
+                Item::Old(link) => draft.link_in_tail(at, link),
+                Item::New(number) => {
+                    let (object, tag) = made.get_mut(number)?.take()?;
+                    draft.adopt_in_tail(at, object, tag);
+                }
+            }
+        }
+        Some(shape.tag())
+    }
+}
+
+impl<'a, M: Media> Writer<'a, M> {
+    /// Makes it all durable and then what was made last reachable, from the parent's slot: a write-back for each line
+    /// and 1 for the slot, 2 fences. `parent` may take its lock, and returns it held.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room, or the parent is not found. Nothing was changed then.
+    pub(super) fn publish(
+        &self,
+        what: &Made<'_>,
+        parent: impl FnOnce() -> Result<Parent<'a, M>, Error>,
+    ) -> Result<Parent<'a, M>, Error> {
+        persist_scope(self.media(), Purpose::Node, |batch| {
+            let (object, tag) = self
+                .draft(what, &batch)?
+                .ok_or_else(|| damaged("plan of a write", self.index.root))?;
+            let fenced = batch.fence();
+            let parent = parent()?;
+            let slot = parent.step.slot();
+            let _durable = slot
+                .publish::<LinkAndPersist, M, _>(self.media(), object.persisted(&fenced), tag)
+                .commit();
+            Ok(parent)
+        })
+    }
+
+    /// Writes all objects; returns the last one, to which the others hang. All room is taken before any object hangs
+    /// from another, so that what there is no room for is given back whole.
+    fn draft<'e>(&self, what: &Made<'_>, batch: &Batch<'e, '_, M>) -> Result<New<'e, 'a>, Error> {
+        let heap = self.heap;
+        let mut made: Vec<New<'e, 'a>> = Vec::with_capacity(1 + what.nodes.len());
+        if let Some(value) = what.leaf {
+            let leaf = draft_leaf(heap, self.key, value, batch)?.flush(batch);
+            made.push(Some((leaf.erased(), LEAF_TAG)));
+        }
+        let drafts: Result<Vec<_>, Error> = what
+            .nodes
+            .iter()
+            .map(|node| heap.draft(node.head(heap), node.tail(), batch))
+            .collect();
+        for (node, mut draft) in what.nodes.iter().zip(drafts?) {
+            let Some(tag) = node.write(&mut draft, &mut made) else {
+                return Ok(None);
+            };
+            made.push(Some((draft.flush(batch).erased(), tag)));
+        }
+        Ok(made.pop().flatten())
+    }
+}

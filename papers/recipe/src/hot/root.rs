@@ -1,0 +1,41 @@
+//! The root: the slot from which all hangs.
+
+use super::layout::ROOT_TAG;
+use art::damaged;
+use heap::{Access, Error, Heap};
+use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Link, Media, PSlot, Tag, persistent};
+
+persistent! {
+    /// Where walks start.
+    #[derive(Debug)]
+    pub(super) struct Root [size: 16] {
+        /// The lock on `top`.
+        pub(super) lock: GenerationLock,
+        /// A node, the only leaf, or null.
+        pub(super) top: PSlot,
+    }
+}
+
+/// The root's [`footprint`](heap::footprint).
+pub(super) const SIZE: usize = size_of::<Root>();
+
+impl Root {
+    /// The root that a link leads to.
+    #[inline(always)]
+    pub(super) fn at<M: Media>(heap: &Access<M>, link: Link) -> Result<&Root, Fault> {
+        let offset = link.offset().ok_or_else(|| damaged("root of a P-HOT", link))?;
+        heap.at(offset)
+    }
+
+    /// Builds the root of an empty index, and the tag of its link.
+    pub(super) fn draft<'e, 'h, M: Media>(
+        heap: &'h Heap<M>,
+        batch: &Batch<'e, '_, M>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        let root = Root {
+            lock: GenerationLock::new(heap.generation()),
+            top: PSlot::null(),
+        };
+        Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), ROOT_TAG))
+    }
+}
