@@ -78,7 +78,7 @@ class Pool:
         self.allocated = self.checked(128)
         for at in (24, 32, 40, 64, 72, 80, 88):
             self.checked(at)
-        assert not any(data[48:64] + data[96:128] + data[136:4096])
+        assert not any(data[48:64] + data[96:128] + data[144:4096])
         assert self.allocated % self.page == 0 and self.page <= self.allocated <= len(data)
         self.classes = size_classes(self.page)
         self.class_of_page = {}

@@ -15,7 +15,7 @@
 //! R3 A link that was replaced leads to what was there before, unchanged, until the reader's guard is gone.
 //! R4 The root stays where it is.
 
-use crate::{Digit, damaged};
+use crate::{Children, Digit, damaged};
 use heap::{Access, Error, Heap, Trace};
 use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Batch, Erased, Fault, Flushed, Hardware, Link, Media, Tag};
@@ -63,7 +63,8 @@ pub trait Root {
     /// hangs from it: its [`footprint`](heap::footprint).
     const OBJECT: Option<usize>;
 
-    /// Builds the root of an empty index, and the tag of its link.
+    /// Builds a root with these children, and the tag of its link. From one that is no node hangs the child that `ends`
+    /// there. Where it fails they are left.
     ///
     /// # Errors
     ///
@@ -71,6 +72,7 @@ pub trait Root {
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
         batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
 
     /// Where walks start, given the link to the root: a node to which no digits lead, a leaf, or null.
@@ -182,10 +184,19 @@ impl<D: Design, M: Media> Debug for Radix<D, M> {
 
 impl<D: Design, M: Media> Radix<D, M> {
     /// The heap, for an index of the design.
-    fn access_of(heap: &Heap<M>) -> &Access<M> {
+    pub(crate) fn access_of(heap: &Heap<M>) -> &Access<M> {
         // SAFETY: what reads here holds a guard, that of the caller or, of a check, its own; it goes where roots and
         // slots lead. The design keeps the rules (its trait's promise), and alone retires.
         unsafe { heap.access() }
+    }
+
+    /// The index whose root this is.
+    pub(crate) fn at(heap: &Access<M>, root: Link) -> Self {
+        Radix {
+            heap: heap.clone(),
+            root,
+            design: PhantomData,
+        }
     }
 
     /// The heap, for reads.
@@ -217,12 +228,12 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
 
     fn create(heap: &Heap<M>, name: &[u8]) -> Result<Self, Error> {
         // SAFETY: the root is one of the design.
-        let root = unsafe { index::create_root(heap, name, D::KIND, |batch| D::Root::draft(heap, batch)) }?;
-        Ok(Radix {
-            heap: Self::access_of(heap).clone(),
-            root,
-            design: PhantomData,
-        })
+        let root = unsafe {
+            index::create_root(heap, name, D::KIND, |batch| {
+                D::Root::draft(heap, batch, &mut Children::default())
+            })
+        }?;
+        Ok(Self::at(Self::access_of(heap), root))
     }
 
     fn open(heap: &Heap<M>, name: &[u8]) -> Result<Option<Self>, Error> {
@@ -234,11 +245,7 @@ impl<D: Design, M: Media> OnHeap for Radix<D, M> {
         }
         let heap = Self::access_of(heap);
         D::Root::check(heap, root.link)?;
-        Ok(Some(Radix {
-            heap: heap.clone(),
-            root: root.link,
-            design: PhantomData,
-        }))
+        Ok(Some(Self::at(heap, root.link)))
     }
 
     fn tracer() -> Arc<dyn Trace<M>> {

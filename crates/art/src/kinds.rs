@@ -119,7 +119,7 @@ impl<'g, K: Kinds> InnerRef<'g, K> {
 }
 
 /// Builds the smallest node that holds `children`, with the head that a node of its kind shall have; its
-/// lines join the batch. The offset is for who must give it back.
+/// lines join the batch. The children are left where this fails. The offset is for who must give it back.
 ///
 /// # Errors
 ///
@@ -129,7 +129,7 @@ pub fn draft_smallest<'e, 'h, K: Kinds, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     head: impl FnOnce(Kind) -> K::Head,
-    children: Children<'e, 'h>,
+    children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
     match children.list.len() {
         0..=4 => draft_kind::<K::N4, M>(heap, batch, head, children),
@@ -149,15 +149,15 @@ pub fn draft_kind<'e, 'h, N: Inner, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     head: impl FnOnce(Kind) -> N::Head,
-    children: Children<'e, 'h>,
+    children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
     let mut node: N = zeroed();
     *node.head_mut() = head(N::KIND);
     let mut draft = heap.draft(node, 0, batch)?;
-    if let Some(child) = children.ends {
+    if let Some(child) = children.ends.take() {
         child.attach(&mut draft, |node| node.head_mut().ends_mut(), 0);
     }
-    for (i, (byte, child)) in children.list.into_iter().enumerate() {
+    for (i, (byte, child)) in children.list.drain(..).enumerate() {
         child.attach(&mut draft, |node| node.fill(i, byte), byte);
     }
     let offset = draft.offset();

@@ -7,13 +7,14 @@
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
 //! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
-//! bits (`partial`), and what readers of a radix index do
-//! whatever its design (`design`). In which order anything becomes durable is each index's own affair; only
+//! bits (`partial`), what readers of a radix index do whatever its design (`design`), and how one is built of sorted
+//! pairs (`bulk`). In which order anything becomes durable is each index's own affair; only
 //! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
 //! leaf is hung where it was (`publish`).
 
 pub mod bounds;
 mod build;
+mod bulk;
 mod bytes;
 mod check;
 mod compare;
@@ -33,6 +34,7 @@ mod trace;
 mod tries;
 
 pub use build::{Child, Children};
+pub use bulk::{Group, Grown, Layout, Spot, build};
 pub use bytes::{byte_at, bytes_like, index_word, named, naming, with_byte};
 pub use check::report;
 pub use compare::{Shared, common_prefix, same};

@@ -3,9 +3,11 @@
 use crate::exit::Failure;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, RecoveryState};
+use wollemi::{AfterPowerLoss, Db, IndexKind, Level, Map, Options, Rebuilding, RecoveryState};
 
 /// How long a command that writes a little lets recovery find space to reuse before it goes on without.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -81,8 +83,20 @@ fn index() -> impl TypedValueParser<Value = IndexKind> {
 pub enum LevelArg {
     /// Survives the death of the process
     Process,
+    /// Survives the loss of power, by a log on any disk
+    Disk,
     /// Survives the loss of power; needs a DAX file system
     Power,
+}
+
+impl From<LevelArg> for Level {
+    fn from(level: LevelArg) -> Level {
+        match level {
+            LevelArg::Process => Level::Process,
+            LevelArg::Disk => Level::Disk,
+            LevelArg::Power => Level::Power,
+        }
+    }
 }
 
 impl Context {
@@ -130,11 +144,8 @@ impl Context {
     }
 
     fn options(&self) -> Options {
-        let level = match self.level {
-            None | Some(LevelArg::Process) => Level::Process,
-            Some(LevelArg::Power) => Level::Power,
-        };
-        let mut options = Options::new().level(level);
+        let level = self.level.map(Level::from).unwrap_or_default();
+        let mut options = Options::new().level(level).on_rebuild(rebuilding());
         if let Some(bytes) = self.max_size {
             options = options.max_size(bytes);
         }
@@ -210,6 +221,24 @@ pub fn size(text: &str) -> Result<u64, String> {
     number
         .checked_mul(1 << shift)
         .ok_or_else(|| "too large".to_owned())
+}
+
+/// Shows how far a rebuild has come, on a terminal.
+fn rebuilding() -> impl Fn(&Rebuilding) + Send + Sync + 'static {
+    static BAR: OnceLock<ProgressBar> = OnceLock::new();
+    |done| {
+        let bar = BAR.get_or_init(|| {
+            let bar = ProgressBar::new(done.entries_in_all + done.log_in_all);
+            let style = "rebuilding after a loss of power: {wide_bar} {percent} %, {eta} left";
+            bar.with_style(
+                ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            )
+        });
+        bar.set_position(done.entries + done.log);
+        if done.entries == done.entries_in_all && done.log == done.log_in_all {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use crate::recovery::Removal;
 use crate::{Error, Heap, Root, Trace};
-use pmem::Media;
+use pmem::{Link, Media};
 use std::collections::HashSet;
 
 /// Objects that are retired under one guard.
@@ -55,29 +55,51 @@ impl<'h, M: Media> Removed<'h, M> {
                 kind: self.root.kind,
             });
         }
-        let mut links = vec![self.root.link];
-        let mut met = HashSet::new();
-        while !links.is_empty() {
-            let guard = crate::pin();
-            for _ in 0..RETIRE_BATCH {
-                let Some(link) = links.pop() else { break };
-                let Some(offset) = link.offset() else { continue };
-                if !met.insert(offset) {
-                    return Err(Error::Damaged {
-                        what: "two links lead to an object of a removed root",
-                        offset: offset.get(),
-                    });
-                }
-                // SAFETY: no thread retires what is below a removed root but this one.
-                let access = unsafe { self.heap.access() };
-                let len = tracer.trace(access, link, &mut links)?;
-                self.heap.verify(offset, len)?;
-                // SAFETY: the root was removed, by the promise that readers hold older guards; recovery does not sweep
-                // before the removal has ended. The length was held against the page, and `met` keeps the object from
-                // being retired again.
-                unsafe { self.heap.retire(&guard, offset, len as usize) };
-            }
-        }
-        Ok(())
+        retire_all(self.heap, vec![self.root.link], tracer)
     }
+}
+
+impl<M: Media> Heap<M> {
+    /// Takes objects that were built, and everything below them, out of use: for a builder that fails before it has
+    /// published any of it. Takes memory for a word for each object.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] where an object makes no sense, or two links lead to it.
+    ///
+    /// # Safety
+    ///
+    /// The caller has drafted all of it since the heap was opened, `tracer` knows such objects, and nothing that others
+    /// can reach has ever led to any of them.
+    pub unsafe fn retire_unpublished(&self, links: Vec<Link>, tracer: &dyn Trace<M>) -> Result<(), Error> {
+        retire_all(self, links, tracer)
+    }
+}
+
+/// Retires what these links lead to, and everything below. The caller has seen to it that all of it is to be.
+fn retire_all<M: Media>(heap: &Heap<M>, mut links: Vec<Link>, tracer: &dyn Trace<M>) -> Result<(), Error> {
+    let mut met = HashSet::new();
+    while !links.is_empty() {
+        let guard = crate::pin();
+        for _ in 0..RETIRE_BATCH {
+            let Some(link) = links.pop() else { break };
+            let Some(offset) = link.offset() else { continue };
+            if !met.insert(offset) {
+                return Err(Error::Damaged {
+                    what: "two links lead to an object that is taken out of use",
+                    offset: offset.get(),
+                });
+            }
+            // SAFETY: no thread retires what is below a removed root, or was never published, but this one.
+            let access = unsafe { heap.access() };
+            let len = tracer.trace(access, link, &mut links)?;
+            heap.verify(offset, len)?;
+            // SAFETY: a root was removed, by the promise that readers hold older guards, and recovery does not sweep
+            // before the removal has ended; or the objects were never reachable, and are of this generation, which
+            // recovery does not sweep. The length was held against the page, and `met` keeps the object from being
+            // retired again.
+            unsafe { heap.retire(&guard, offset, len as usize) };
+        }
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::{MAX_KEY, MAX_VALUE};
 
-/// Why an operation failed. Nothing was changed by it.
+/// Why an operation failed. Nothing was changed by it, but where it is [`NotDurable`](Error::NotDurable).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -23,6 +23,18 @@ pub enum Error {
     /// The database was opened to be read only.
     #[error("the database was opened to be read: nothing can be written")]
     ReadOnly,
+    /// What keeps a log of all changes has refused this one. Nothing was changed.
+    #[error("nothing was changed: {0}")]
+    Refused(Box<dyn std::error::Error + Send + Sync>),
+    /// The operation has taken effect, or has seen what did, and it cannot be known whether that survives a loss of power.
+    #[error("it is not known whether this survives a loss of power: {0}")]
+    NotDurable(Box<dyn std::error::Error + Send + Sync>),
+    /// The pairs that an index was to be built of do not ascend by their keys.
+    #[error("the keys to build an index of are not in ascending order, each once")]
+    OutOfOrder,
+    /// The source of the pairs that an index was to be built of has failed, and knows why.
+    #[error("the source of the pairs to build an index of has failed")]
+    Stopped,
     /// The heap could not serve the operation: no space, or a pool whose bytes do not make sense.
     #[error(transparent)]
     Heap(#[from] heap::Error),

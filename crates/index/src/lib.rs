@@ -11,6 +11,7 @@
 //! refuses them. All other calls are made of these. An index on a heap implements [`OnHeap`] and gets the contract.
 
 mod ahead;
+mod bulk;
 pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -28,6 +29,7 @@ mod root;
 mod value;
 
 pub use ahead::{Batch, ReadAhead, behind, prefix_bounds};
+pub use bulk::{Bulk, Pair, Pairs, Parts, Reading, Sorted, build_by_writes};
 pub use contract::{Direction, Faults, Index, Still, Visit};
 pub use edit::{Action, CompareAndSwap, Edit, Edits, Insert, Remove, Update, Upsert};
 pub use error::Error;
@@ -36,7 +38,7 @@ pub use merges::Merges;
 pub use on_heap::{CarryOut, EachEdit, OnHeap};
 pub use order::{Order, Place};
 pub use range::Range;
-pub use root::create_root;
+pub use root::{create_root, name_built};
 pub use value::Value;
 
 /// The longest key, in bytes.

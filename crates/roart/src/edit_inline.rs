@@ -152,9 +152,10 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let parent = self.lock_parent(place.link)?;
         let depth = parent.level + 1;
         let mut built = Built::default();
+        let subtrees = self.subtrees();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = if stays {
-                self.draft_beside(
+                subtrees.draft_beside(
                     &batch,
                     depth,
                     &self.key[..level],
@@ -163,17 +164,17 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                     &mut built,
                 )?
             } else if members.len() == 1 {
-                self.draft_subtree(&batch, depth, members, &mut built)?
+                subtrees.draft_subtree(&batch, depth, members, &mut built)?
             } else if short.is_none() && members.len() <= CONVERT {
-                self.draft_leaves(&batch, members, &mut built)?
+                subtrees.draft_leaves(&batch, members, &mut built)?
             } else {
-                self.draft_over(&batch, depth, level, members, &mut built)?
+                subtrees.draft_over(&batch, depth, level, members, &mut built)?
             };
             self.publish_top(&parent, top, batch);
             Ok(())
         });
         drop(parent);
-        built.settle(self, done.is_ok());
+        built.settle(self.heap, self.guard, done.is_ok());
         if done.is_ok() && !stays {
             locked.retire();
             self.retire(place.link, shape.size());
@@ -185,7 +186,9 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     fn publish_image(&self, place: &Place<'_>, image: &Image) -> Result<(), Error> {
         let parent = self.lock_parent(place.link)?;
         persist_scope(self.heap.media(), Purpose::Node, |batch| {
-            let top = self.draft_image(&batch, image, &[], &mut Built::default())?;
+            let top = self
+                .subtrees()
+                .draft_image(&batch, image, &[], &mut Built::default())?;
             self.publish_top(&parent, top, batch);
             Ok(())
         })

@@ -44,7 +44,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 self.key.get(place.level).copied(),
                 Child::New(leaf, Kind::Leaf, 0),
             );
-            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], children)?;
+            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
             let fenced = batch.fence();
             locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -102,7 +102,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let mut children = Children::default();
         children.add(Some(lower.byte()), Child::Reachable(lower));
         children.add(self.key.get(level).copied(), leaf);
-        let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..level], children)?;
+        let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..level], &mut children)?;
         let fenced = batch.fence();
         let tag = child_tag(kind, link.byte(), skip);
         let _durable = slot
@@ -152,9 +152,10 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         array.prefetch_leaves(self.heap);
+        let subtrees = self.subtrees();
         let mut members = Vec::with_capacity(MOST + 1);
         for leaf in array.leaves(media) {
-            members.push(self.leaf_member(leaf)?);
+            members.push(subtrees.leaf_member(leaf)?);
         }
         let among = shared_by(&members);
         members.push(Member::New(self.key, value));
@@ -165,15 +166,15 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = if stays {
-                self.draft_beside(&batch, depth, &self.key[..level], link, &members, &mut built)?
+                subtrees.draft_beside(&batch, depth, &self.key[..level], link, &members, &mut built)?
             } else {
-                self.draft_subtree(&batch, depth, members, &mut built)?
+                subtrees.draft_subtree(&batch, depth, members, &mut built)?
             };
             self.publish_top(&parent, top, batch);
             Ok(())
         });
         drop(parent);
-        built.settle(self, done.is_ok());
+        built.settle(self.heap, self.guard, done.is_ok());
         if done.is_ok() && !stays {
             locked.retire();
             self.retire(link, array.size());

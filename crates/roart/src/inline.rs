@@ -34,6 +34,7 @@ pub(crate) mod word;
 pub(crate) use build::{Fill, Image, draft_inline};
 pub(crate) use check::fault;
 pub(crate) use scan::{LINES_AHEAD, Scratch, Words};
+pub(crate) use shape::LARGEST_CAPACITY;
 
 use art::{damaged, prefetch};
 use heap::Access;

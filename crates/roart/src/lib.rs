@@ -2,8 +2,8 @@
 //!
 //! Inner nodes of 4, 16, 48 and 256 entries (`node`), leaf arrays (`array`), leaf arrays that hold short
 //! pairs themselves (`inline`); reads without locks (`read`, `scan`), writes under one lock (`locate`,
-//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `subtree`); the paper's
-//! switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md`
+//! `write`) or several at once (`together`), structure modifications (`grow`, `shrink`, `subtree`), an index
+//! built of sorted pairs (`bulk`); the paper's switches as types (`variant`). `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md`
 //! says where and why this differs.
 //!
 //! It is no `art::Radix`, whose walks come to one leaf a slot: here a slot may hold an array of leaves, or
@@ -12,6 +12,7 @@
 //! bounds, groups of reads, building and publishing.
 
 mod array;
+mod bulk;
 mod check;
 mod edit_inline;
 mod fingerprint;
@@ -33,7 +34,7 @@ mod variant;
 mod write;
 mod writer;
 
-use art::GROUP;
+use art::{Children, GROUP};
 use heap::{Access, Heap, Trace};
 use index::{Action, CarryOut, Direction, EachEdit, Edit, Faults, Guard, OnHeap, Value, Visit};
 use pmem::{Fault, Hardware, Link, Media};
@@ -73,14 +74,11 @@ impl<M: Media, V: Variant> Roart<M, V> {
         // SAFETY: it is the root of an empty ROART.
         let root = unsafe {
             index::create_root(heap, name, KIND, |batch| {
-                Ok((node::draft_root(heap, batch)?, root_tag::<V>()))
+                let root = node::draft_root(heap, batch, &mut Children::default())?;
+                Ok((root, root_tag::<V>()))
             })
         }?;
-        Ok(Roart {
-            heap: access(heap).clone(),
-            root,
-            variant: PhantomData,
-        })
+        Ok(Self::at(access(heap), root))
     }
 
     /// The index under the root `name`; `None` if there is no such root.
@@ -99,11 +97,16 @@ impl<M: Media, V: Variant> Roart<M, V> {
         }
         let heap = access(heap);
         locate::check_level(&node::Node::at(heap, link)?, link, 0, heap.media())?;
-        Ok(Some(Roart {
+        Ok(Some(Self::at(heap, link)))
+    }
+
+    /// The index whose root this is.
+    fn at(heap: &Access<M>, root: Link) -> Self {
+        Roart {
             heap: heap.clone(),
-            root: link,
+            root,
             variant: PhantomData,
-        }))
+        }
     }
 
     /// The heap it lives in.

@@ -10,7 +10,7 @@ use crate::array::{ArrayRef, CAPACITIES, DraftEntry, draft_array};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
 use crate::node::{Layouts, Node, children_of, draft_node};
-use crate::subtree::{Built, Member};
+use crate::subtree::{Built, Member, Subtrees};
 use crate::writer::{Writer, skip_between};
 use art::{Child, Kind, Kinds, LeafRef, Tagged, child_tag, no_memory, same_object, shrink_at};
 use heap::Error;
@@ -185,7 +185,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
             children
                 .ends
                 .take_if(|child| matches!(child, Child::Reachable(link) if same_object(*link, without)));
-            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], children)?;
+            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..place.level], &mut children)?;
             let fenced = batch.fence();
             locked.condemn();
             self.replace(&parent, node.persisted(&fenced), kind, parent.link.aux());
@@ -239,6 +239,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     ) -> Result<Option<Locked<'g, M>>, Error> {
         let media = self.heap.media();
         let node = place.node;
+        let subtrees = self.subtrees();
         let mut members = Vec::with_capacity(MERGE);
         let mut arrays = Vec::new();
         let mut shape = None;
@@ -247,14 +248,14 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 return Ok(Some(locked));
             }
             match child.kind() {
-                Kind::Leaf => members.push(self.leaf_member(child)?),
+                Kind::Leaf => members.push(subtrees.leaf_member(child)?),
                 Kind::Array => {
                     let array = ArrayRef::at(self.heap, child)?;
                     let Some(array_locked) = array.try_lock(self.heap) else {
                         return Ok(Some(locked));
                     };
                     for leaf in array.leaves(media) {
-                        members.push(self.leaf_member(leaf)?);
+                        members.push(subtrees.leaf_member(leaf)?);
                     }
                     arrays.push((child, array.size(), array_locked));
                 }
@@ -275,7 +276,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         if most.is_some_and(|most| members.len() > most) {
             return Ok(Some(locked));
         }
-        let image = match (Self::pairs_of(&members), most, shape) {
+        let image = match (Subtrees::<M, V>::pairs_of(&members), most, shape) {
             (Some(pairs), Some(_), _) => {
                 let Some(image) = Image::of(&pairs, 0, Fill::Loose) else {
                     return Ok(Some(locked));
@@ -292,14 +293,14 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = match &image {
-                Some(image) => self.draft_image(&batch, image, &members, &mut built)?,
-                None => self.draft_leaves(&batch, members, &mut built)?,
+                Some(image) => subtrees.draft_image(&batch, image, &members, &mut built)?,
+                None => subtrees.draft_leaves(&batch, members, &mut built)?,
             };
             self.publish_top(&parent, top, batch);
             Ok(())
         });
         drop(parent);
-        built.settle(self, done.is_ok());
+        built.settle(self.heap, self.guard, done.is_ok());
         if no_memory(done)? {
             return Ok(Some(locked));
         }

@@ -16,8 +16,9 @@ use crate::locate::Parent;
 use crate::node::{Layouts, draft_node};
 use crate::writer::{Writer, skip_between};
 use art::{Child, Children, Kind, Kinds, Leaf, LeafRef, Tagged, child_tag, common_prefix, draft_leaf};
-use heap::Error;
+use heap::{Access, Error, Guard};
 use pmem::{Batch, Fault, Flushed, Link, Media};
+use std::marker::PhantomData;
 
 /// A key and its value, on the way into a subtree.
 pub(crate) enum Member<'a> {
@@ -90,23 +91,34 @@ pub(crate) struct Built {
 
 impl Built {
     /// Gives back what has become of no use: on success leaves that were replaced, else what was built.
-    pub(crate) fn settle<M: Media, V: Variant>(self, writer: &Writer<'_, M, V>, done: bool) {
+    pub(crate) fn settle<M: Media>(self, heap: &Access<M>, guard: &Guard, done: bool) {
         if done {
             for (link, len) in self.replaced {
-                writer.retire(link, len);
+                art::retire(heap, guard, link, len);
             }
         } else {
             for (offset, len) in self.adopted {
-                // SAFETY: a writer has built it for a subtree that was not published, so nothing has ever led to it.
-                unsafe { writer.heap.retire(writer.guard, offset, len) };
+                // SAFETY: it was built for a subtree that was not published, so nothing has ever led to it.
+                unsafe { heap.retire(guard, offset, len) };
             }
         }
     }
 }
 
-impl<M: Media, V: Variant> Writer<'_, M, V> {
+/// What builds subtrees.
+pub(crate) struct Subtrees<'h, M: Media, V> {
+    heap: &'h Access<M>,
+    variant: PhantomData<V>,
+}
+
+impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
+    pub(crate) fn new(heap: &'h Access<M>) -> Self {
+        let variant = PhantomData;
+        Subtrees { heap, variant }
+    }
+
     /// The member that a leaf is. The caller holds the lock on it.
-    pub(crate) fn leaf_member<'g>(&'g self, link: Link) -> Result<Member<'g>, Fault> {
+    pub(crate) fn leaf_member(&self, link: Link) -> Result<Member<'h>, Fault> {
         let leaf = LeafRef::at(self.heap, link)?;
         let pair = if V::INLINE {
             pair_of(leaf.key(), &leaf.value(self.heap))
@@ -127,8 +139,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// Builds what hangs where `depth` bytes, which all members share, have led.
-    pub(crate) fn draft_subtree<'e, 'h>(
-        &'h self,
+    pub(crate) fn draft_subtree<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         depth: usize,
         members: Vec<Member<'_>>,
@@ -149,8 +161,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// One member: a leaf.
-    fn draft_single<'e, 'h>(
-        &'h self,
+    fn draft_single<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         depth: usize,
         member: &Member<'_>,
@@ -170,8 +182,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// A leaf for a member that has none.
-    fn draft_member<'e, 'h>(
-        &'h self,
+    fn draft_member<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         member: &Member<'_>,
     ) -> Result<(Flushed<'e, 'h, Leaf>, Extent), Error> {
@@ -189,8 +201,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// An inline leaf array for the members, whose pairs it has.
-    pub(crate) fn draft_image<'e, 'h>(
-        &'h self,
+    pub(crate) fn draft_image<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         image: &Image,
         members: &[Member<'_>],
@@ -210,8 +222,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// A leaf array.
-    pub(crate) fn draft_leaves<'e, 'h>(
-        &'h self,
+    pub(crate) fn draft_leaves<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         members: Vec<Member<'_>>,
         built: &mut Built,
@@ -239,8 +251,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
 
     /// A node at `level`, for which `depth` bytes lead to its link, over the groups that the members' bytes
     /// there make.
-    pub(crate) fn draft_over<'e, 'h>(
-        &'h self,
+    pub(crate) fn draft_over<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         depth: usize,
         level: usize,
@@ -287,8 +299,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
 
     /// A node at the end of `path` over an array that stays as it is, and the last member, which parts from
     /// its keys.
-    pub(crate) fn draft_beside<'e, 'h>(
-        &'h self,
+    pub(crate) fn draft_beside<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         depth: usize,
         path: &[u8],
@@ -310,20 +322,27 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// A node at the end of `path`, hung where `depth` bytes have led.
-    pub(crate) fn draft_top<'e, 'h>(
-        &'h self,
+    pub(crate) fn draft_top<'e>(
+        &self,
         batch: &Batch<'e, '_, M>,
         path: &[u8],
         depth: usize,
-        children: Children<'e, 'h>,
+        mut children: Children<'e, 'h>,
     ) -> Result<Top<'e, 'h>, Error> {
         let above = depth.saturating_sub(1);
         let skip = skip_between(above, path.len(), Link::NULL)?;
-        let (node, kind, offset) = draft_node(self.heap, batch, path, children)?;
+        let (node, kind, offset) = draft_node(self.heap, batch, path, &mut children)?;
         Ok(Top {
             child: Child::New(node, kind, skip),
             place: Some((offset, Layouts::size(kind))),
         })
+    }
+}
+
+impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
+    /// What builds subtrees.
+    pub(crate) fn subtrees(&self) -> Subtrees<'g, M, V> {
+        Subtrees::new(self.heap)
     }
 
     /// Swings the parent's slot to a subtree, whose batch this ends: the commit point.

@@ -256,7 +256,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             let mut children = Children::default();
             children.add_reachable(old_key.get(level).copied(), link, link.aux());
             children.add(self.key.get(level).copied(), Child::New(leaf, Kind::Leaf, 0));
-            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..level], children)?;
+            let (node, kind, _) = draft_node(self.heap, &batch, &self.key[..level], &mut children)?;
             let fenced = batch.fence();
             publish(node.persisted(&fenced), kind, skip);
             Ok(())

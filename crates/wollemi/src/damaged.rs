@@ -2,8 +2,9 @@
 
 use crate::write::commit::Plan;
 use crate::write::gate::Closed;
+use crate::write::journal::Durability;
 use crate::write::stripes::StripeId;
-use crate::write::traffic::{MapIndex, Traffic};
+use crate::write::traffic::{MapIndex, Recording, Traffic};
 use crate::{Error, IndexKind, Map};
 use index::{Action, Direction, Edit, Faults, Guard, Index, Value, Visit};
 use pmem::Hardware;
@@ -47,7 +48,7 @@ impl Damaged {
     }
 
     pub fn map(self) -> Map {
-        Map::new(IndexKind::default(), Arc::new(self))
+        Map::new(IndexKind::default(), Arc::new(self), None)
     }
 }
 
@@ -99,8 +100,19 @@ impl MapIndex for Damaged {
     fn name(&self) -> &str {
         "damaged"
     }
-    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+    fn write_durably(
+        &self,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        _: Option<Durability>,
+    ) -> Result<Action, index::Error> {
         self.write(key, edit)
+    }
+    fn write_held(&self, key: &[u8], edit: &mut dyn Edit, _: Recording) -> Result<Action, index::Error> {
+        self.write(key, edit)
+    }
+    fn bare(&self) -> &dyn Index {
+        self
     }
     fn stripe_of(&self, _: &[u8]) -> StripeId {
         0

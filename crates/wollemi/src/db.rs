@@ -1,12 +1,18 @@
 //! The database: one pool, its heap, and the maps in it.
 
-use crate::report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Stats};
+use crate::files_error::FilesError;
+use crate::report::{
+    Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
+};
+use crate::write::journal::{Durability, Turn};
 use crate::write::store::Store;
-use crate::write::traffic::MapIndex;
-use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
+use crate::write::traffic::{Alive, MapIndex};
+use crate::write::walked::Walked;
+use crate::{Error, Hardware, IndexKind, Level, MAX_NAME, Map, Media};
 use index::Faults;
+use log::{Disk, Log, Lsn};
 use pmem::Pool;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -30,17 +36,63 @@ pub struct Db<M: Media = Hardware> {
 }
 
 struct Inner<M: Media> {
-    store: Store<M>,
+    maps: Maps<M>,
     /// The index of new maps.
     index: IndexKind,
-    held: Mutex<Held>,
     opened_in: f64,
     /// Changes of commits that the opening has carried out.
     carried_out: usize,
+    /// Of a database of level `disk`. Every [`Map`] has it, too.
+    keeper: Option<Arc<dyn Keeper>>,
 }
 
-/// The maps that somebody holds: two handles to one map share its index.
-type Held = HashMap<String, (IndexKind, Weak<dyn MapIndex>)>;
+/// What looks after the log and the checkpoints of a database.
+pub(crate) trait Keeper: Alive {
+    /// Takes a checkpoint: of all, or of what is less.
+    fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error>;
+
+    /// How it stands.
+    fn stats(&self) -> LogStats;
+
+    /// What removes its files, when it and the pool are closed.
+    fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>>;
+}
+
+/// The maps of a database, also for those who are no handle of it.
+pub(crate) struct Maps<M: Media> {
+    pub store: Store<M>,
+    held: Arc<Mutex<Held>>,
+    pub walked: Arc<Walked>,
+}
+
+impl<M: Media> Clone for Maps<M> {
+    fn clone(&self) -> Self {
+        Maps {
+            store: self.store.clone(),
+            held: self.held.clone(),
+            walked: self.walked.clone(),
+        }
+    }
+}
+
+/// The maps that somebody holds, or builds.
+#[derive(Default)]
+pub(crate) struct Held {
+    /// Two handles to one map share its index.
+    maps: HashMap<String, (IndexKind, Weak<dyn MapIndex>)>,
+    /// Names of maps that are not there before they are built.
+    pub(crate) building: HashSet<String>,
+}
+
+impl Held {
+    /// A map that nobody held before.
+    pub fn hold(&mut self, name: &str, kind: IndexKind, index: &Arc<dyn MapIndex>) {
+        self.maps.insert(name.to_owned(), (kind, Arc::downgrade(index)));
+    }
+}
+
+/// What a map was opened as, and its index.
+type Found = (IndexKind, Arc<dyn MapIndex>);
 
 impl<M: Media> Db<M> {
     pub(crate) fn start(
@@ -50,16 +102,48 @@ impl<M: Media> Db<M> {
         started: Instant,
     ) -> Result<Db<M>, Error> {
         let (store, carried_out) = Store::start(pool, recovery_threads)?;
-        let opened_in = started.elapsed().as_secs_f64();
-        Ok(Db {
+        Ok(Db::of(Maps::new(store), index, carried_out, started, None))
+    }
+
+    /// A database with a log.
+    pub(crate) fn kept(
+        maps: Maps<M>,
+        index: IndexKind,
+        carried_out: usize,
+        started: Instant,
+        keeper: Arc<dyn Keeper>,
+    ) -> Db<M> {
+        Db::of(maps, index, carried_out, started, Some(keeper))
+    }
+
+    fn of(
+        maps: Maps<M>,
+        index: IndexKind,
+        carried_out: usize,
+        started: Instant,
+        keeper: Option<Arc<dyn Keeper>>,
+    ) -> Db<M> {
+        Db {
             inner: Arc::new(Inner {
-                store,
+                maps,
                 index,
-                held: Mutex::default(),
-                opened_in,
+                opened_in: started.elapsed().as_secs_f64(),
                 carried_out,
+                keeper,
             }),
-        })
+        }
+    }
+
+    pub(crate) fn maps_held(&self) -> &Maps<M> {
+        &self.inner.maps
+    }
+
+    pub(crate) fn handle(&self, (kind, index): (IndexKind, Arc<dyn MapIndex>)) -> Map {
+        Map::new(
+            kind,
+            index,
+            self.inner.keeper.clone().map(|keeper| keeper as Arc<dyn Alive>),
+        )
     }
 
     /// The map of this name; it is created if it is not there, with the index that the
@@ -92,51 +176,43 @@ impl<M: Media> Db<M> {
     }
 
     fn find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
-        let heap = &self.inner.store.heap;
-        heap.with_room(|| self.try_find_or_create(name, wanted))
+        let Store { heap, traffic, .. } = self.store();
+        let make = || heap.with_room(|| self.try_find_or_create(name, wanted));
+        let map = traffic.with_log_room(make)?;
+        // It may have been made just now.
+        traffic.settle_all()?;
+        Ok(map)
     }
 
     fn try_find_or_create(&self, name: &str, wanted: Option<IndexKind>) -> Result<Map, Error> {
-        let mut held = self.held();
-        if let Some(map) = self.find(name, wanted, &mut held)? {
-            return Ok(map);
+        let mut held = self.inner.maps.held();
+        if let Some(found) = self.inner.maps.find_in(&mut held, name, wanted)? {
+            return Ok(self.handle(found));
+        }
+        if held.building.contains(name) {
+            return Err(Error::MapExists(name.to_owned()));
         }
         let kind = wanted.unwrap_or(self.inner.index);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of who waits for the table.
         let _guard = heap::pin();
-        let index = self.inner.store.create(name, kind)?;
-        held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-        Ok(Map::new(kind, index))
+        let index = self.store().create(name, kind)?;
+        held.hold(name, kind, &index);
+        Ok(self.handle((kind, index)))
     }
 
     /// The map of this name, if there is one.
     pub fn find_map(&self, name: &str) -> Result<Option<Map>, Error> {
-        self.find(name, None, &mut self.held())
-    }
-
-    fn find(&self, name: &str, wanted: Option<IndexKind>, held: &mut Held) -> Result<Option<Map>, Error> {
-        if name.is_empty() || name.len() > MAX_NAME {
-            return Err(Error::MapName(name.len()));
+        let found = self.inner.maps.find(name, None)?;
+        if found.is_none() {
+            // It may have been dropped just now.
+            self.store().traffic.settle_all()?;
         }
-        let shared = held
-            .get(name)
-            .and_then(|(kind, index)| Some((*kind, index.upgrade()?)));
-        if let Some((kind, index)) = shared {
-            return match wanted {
-                Some(wanted) if wanted != kind => Err(Error::other_index(name, kind, wanted)),
-                _ => Ok(Some(Map::new(kind, index))),
-            };
-        }
-        let found = self.inner.store.open(name, wanted)?;
-        Ok(found.map(|(kind, index)| {
-            held.insert(name.to_owned(), (kind, Arc::downgrade(&index)));
-            Map::new(kind, index)
-        }))
+        Ok(found.map(|found| self.handle(found)))
     }
 
     /// All maps, by name, and what holds them.
     pub fn maps(&self) -> Result<Vec<MapInfo>, Error> {
-        self.inner.store.maps()
+        self.store().maps()
     }
 
     /// Removes a map and all that it holds; `false` if there is no such map. The map is gone by one durable store:
@@ -148,31 +224,45 @@ impl<M: Media> Db<M> {
     /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage
     /// comes when the map is gone: what was not given back until then, the next recovery finds.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
+        let kept_away = self.inner.maps.walked.keep_away(name);
         let unlinked = {
-            let mut held = self.held();
-            if let Some((_, index)) = held.get(name) {
+            let mut held = self.inner.maps.held();
+            if held.building.contains(name) {
+                return Ok(false);
+            }
+            if let Some((_, index)) = held.maps.get(name) {
                 if index.strong_count() > 0 {
                     return Err(Error::MapInUse(name.to_owned()));
                 }
-                held.remove(name);
+                held.maps.remove(name);
             }
-            self.inner.store.unlink(name)?
+            self.store().traffic.with_log_room(|| self.store().unlink(name))?
         };
+        drop(kept_away);
         let Some((removed, tracer)) = unlinked else {
             return Ok(false);
         };
+        let settled = self.store().traffic.settle_all();
         removed.retire(&*tracer)?;
-        Ok(true)
+        Ok(settled.map(|()| true)?)
+    }
+
+    /// The index of maps that are made without a word about it.
+    pub(crate) fn new_maps(&self) -> IndexKind {
+        self.inner.index
     }
 
     pub(crate) fn store(&self) -> &Store<M> {
-        &self.inner.store
+        &self.inner.maps.store
     }
 
     /// What there is to say without walking the maps.
     pub fn stats(&self) -> Result<Stats, Error> {
         let held: Vec<_> = self
+            .inner
+            .maps
             .held()
+            .maps
             .iter()
             .filter_map(|(name, (_, index))| Some((name.clone(), index.upgrade()?)))
             .collect();
@@ -183,7 +273,8 @@ impl<M: Media> Db<M> {
             .collect();
         Ok(Stats {
             merges,
-            ..self.inner.store.stats(self.inner.opened_in)?
+            log: self.inner.keeper.as_ref().map(|keeper| keeper.stats()),
+            ..self.store().stats(self.inner.opened_in)?
         })
     }
 
@@ -194,19 +285,19 @@ impl<M: Media> Db<M> {
 
     /// How far recovery has come. It starts when the database is opened and runs beside every operation.
     pub fn recovery_progress(&self) -> Recovery {
-        self.inner.store.recovery()
+        self.store().recovery()
     }
 
     /// Recovers in the calling thread, which holds no reader meanwhile, and returns how it ended: for who opens with
     /// [no thread for it](Options::recovery_threads) and chooses the time. Where recovery was started before, waits.
     pub fn recover(&self) -> Recovery {
-        self.inner.store.recover_here();
+        self.store().recover_here();
         self.recovery_progress()
     }
 
     /// Waits until recovery has ended, and returns how. Returns at once if it was never started.
     pub fn wait_recovered(&self) -> Recovery {
-        self.inner.store.wait_recovered();
+        self.store().wait_recovered();
         self.recovery_progress()
     }
 
@@ -219,7 +310,7 @@ impl<M: Media> Db<M> {
     ///
     /// [`Error::Pool`] where the file system fails.
     pub fn give_back(&self) -> Result<u64, Error> {
-        self.inner.store.give_back()
+        self.store().give_back()
     }
 
     /// Walks everything and reports what does not fit: the structure of each map, chunks in use that nothing leads
@@ -242,14 +333,14 @@ impl<M: Media> Db<M> {
         let names = self.maps()?;
         let maps = names.iter().map(|map| self.check_map(map.clone())).collect();
         // Does nothing if recovery is under way, or was.
-        self.inner.store.recover(1)?;
+        self.store().recover(1)?;
         let heap = match self.wait_recovered().state {
             RecoveryState::Done => {
                 // What a merge has made and not linked yet would count as lost.
                 let maps = names.iter().filter_map(|map| self.find_map(&map.name).ok()?);
                 let indexes: Vec<_> = maps.map(|map| map.index()).collect();
                 let _still: Vec<_> = indexes.iter().map(|index| index.hold_still()).collect();
-                self.inner.store.audit()
+                self.store().audit()
             }
             state => HeapCheck::fault(format!("no account to compare with: recovery is {state}")),
         };
@@ -276,13 +367,153 @@ impl<M: Media> Db<M> {
     #[cfg(feature = "doubles")]
     pub(crate) fn enter(&self, name: &str, index: &Arc<dyn MapIndex>) -> Map {
         let kind = self.inner.index;
-        self.held().insert(name.to_owned(), (kind, Arc::downgrade(index)));
-        Map::new(kind, index.clone())
+        self.inner.maps.held().hold(name, kind, index);
+        self.handle((kind, index.clone()))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    /// Returns when all writes are durable that have returned, [eventual](crate::Durability::Eventual) ones, too. At the
+    /// levels `process` and `power` they are already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] where the disk refuses.
+    pub fn sync(&self) -> Result<(), Error> {
+        if let Some(journal) = self.store().traffic.journal.get() {
+            journal.log().sync().map_err(FilesError::from)?;
+        }
+        Ok(())
+    }
+
+    /// Begins a turn: a number of operations of this thread that do not wait, each by itself, until they are durable, but
+    /// all together when the turn [ends](Turn::end). What they have done and seen must not be told before. (A server does
+    /// so with the requests that came together.) Elsewhere than at level `disk` it does nothing.
+    ///
+    /// ```
+    /// # let db = wollemi::Db::anonymous()?;
+    /// # let map = db.map("letters")?;
+    /// let turn = db.turn();
+    /// map.upsert("a", "alpha")?;
+    /// map.upsert("b", "beta")?;
+    /// turn.end()?; // one sync for both
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn turn(&self) -> Turn<'_> {
+        Turn::begin(self.store().traffic.journal.get().map(|journal| &**journal))
+    }
+
+    /// When writes are durable that say nothing else, in a database of level `disk`.
+    pub fn durability(&self) -> Durability {
+        let journal = self.store().traffic.journal.get();
+        journal.map_or(Durability::Immediate, |journal| journal.durability())
+    }
+
+    /// Sets when writes are durable that say nothing else, in a database of level `disk`.
+    pub fn set_durability(&self, durability: Durability) {
+        if let Some(journal) = self.store().traffic.journal.get() {
+            journal.set_durability(durability);
+        }
+    }
+
+    /// Takes a checkpoint, of a database of level `disk`, so that the log can forget what was written before: of all maps,
+    /// if `full`, or else of what was changed since the last one, where that is less. `None` at other levels. The database
+    /// takes them by itself when the log has grown.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] where the disk refuses. The last checkpoint counts then, and the log keeps what it has.
+    pub fn checkpoint(&self, full: bool) -> Result<Option<Checkpoint>, Error> {
+        let keeper = self.inner.keeper.as_ref();
+        keeper.map(|keeper| keeper.checkpoint(full)).transpose()
+    }
+
+    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does nothing
+    /// at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a log.)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
+    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening removes.
+    pub fn end_log(self) -> Result<(), Error> {
+        let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
+            return Err(Error::InUse);
+        };
+        let Some(keeper) = keeper else {
+            return Ok(());
+        };
+        if Arc::strong_count(&keeper) > 1 {
+            return Err(Error::InUse);
+        }
+        let remove = keeper.removal();
+        drop(keeper);
+        let Store { heap, traffic, .. } = maps.store;
+        drop(traffic);
+        heap.pool().set_log_position(None)?;
+        heap.close()?;
+        remove()
+    }
+
+    /// What acknowledged operations survive.
+    pub fn level(&self) -> Level {
+        match (&self.inner.keeper, self.store().heap.pool().level()) {
+            (_, pmem::Level::Power) => Level::Power,
+            (Some(_), _) => Level::Disk,
+            (None, _) => Level::Process,
+        }
+    }
+}
+
+impl<M: Media> Maps<M> {
+    pub fn new(store: Store<M>) -> Maps<M> {
+        Maps {
+            store,
+            held: Arc::default(),
+            walked: Arc::default(),
+        }
+    }
+
+    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way: there.
+    pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
+        let Store { heap, traffic, .. } = &self.store;
+        let _closed = traffic.gate.close(heap.media())?;
+        let end = log.appended();
+        heap.pool().set_log_position(Some(end.0))?;
+        Ok(end)
+    }
+
+    /// The map of this name, shared with all who have it.
+    pub fn find(&self, name: &str, wanted: Option<IndexKind>) -> Result<Option<Found>, Error> {
+        self.find_in(&mut self.held(), name, wanted)
+    }
+
+    pub fn find_in(
+        &self,
+        held: &mut Held,
+        name: &str,
+        wanted: Option<IndexKind>,
+    ) -> Result<Option<Found>, Error> {
+        if name.is_empty() || name.len() > MAX_NAME {
+            return Err(Error::MapName(name.len()));
+        }
+        if held.building.contains(name) {
+            return Ok(None);
+        }
+        let shared = held
+            .maps
+            .get(name)
+            .and_then(|(kind, index)| Some((*kind, index.upgrade()?)));
+        if let Some((kind, index)) = shared {
+            return match wanted {
+                Some(wanted) if wanted != kind => Err(Error::other_index(name, kind, wanted)),
+                _ => Ok(Some((kind, index))),
+            };
+        }
+        let found = self.store.open(name, wanted)?;
+        Ok(found.inspect(|(kind, index)| held.hold(name, *kind, index)))
+    }
+
+    pub(crate) fn held(&self) -> MutexGuard<'_, Held> {
         // A panic elsewhere cannot leave the table half changed: each change is one insert or remove.
-        self.inner.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

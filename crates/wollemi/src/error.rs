@@ -1,6 +1,7 @@
 //! What the database can fail with.
 
 use crate::IndexKind;
+use crate::files_error::FilesError;
 
 /// The longest name of a map, in bytes.
 pub const MAX_NAME: usize = heap::MAX_NAME;
@@ -18,6 +19,12 @@ pub enum Error {
     /// An operation on a map failed; it changed nothing.
     #[error(transparent)]
     Index(#[from] index::Error),
+    /// The log or the checkpoint of a database of level [`Disk`](crate::Level::Disk) cannot be written or read.
+    #[error(transparent)]
+    Files(#[from] FilesError),
+    /// The database has other handles, or maps do.
+    #[error("the database is still in use: drop every other handle of it and of its maps first")]
+    InUse,
     /// The map cannot be dropped while there is a handle to it, or a snapshot, or a view of one.
     #[error("map '{0}': still in use: drop every handle to it, and every snapshot with its views, first")]
     MapInUse(String),

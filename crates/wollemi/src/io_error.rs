@@ -1,6 +1,6 @@
 //! The database's errors as those of input and output, for callers whose functions return these.
 
-use crate::{Error, HeapError, IndexError, PoolError, PoolErrorKind};
+use crate::{Error, FilesError, HeapError, IndexError, PoolError, PoolErrorKind};
 use std::io::{self, ErrorKind};
 
 /// Of the kind that fits, with the database's error inside: [`io::Error::downcast`] gives it back.
@@ -28,7 +28,8 @@ fn kind(error: &Error) -> ErrorKind {
         Error::Pool(error) => of_pool(error),
         Error::Heap(error) => of_heap(error),
         Error::Index(error) => of_index(error),
-        Error::MapInUse(_) | Error::Conflict { .. } => ErrorKind::ResourceBusy,
+        Error::Files(error) => of_files(error),
+        Error::InUse | Error::MapInUse(_) | Error::Conflict { .. } => ErrorKind::ResourceBusy,
         Error::OtherKind { .. } | Error::LeftOut { .. } => ErrorKind::Unsupported,
         Error::OtherIndex { .. } | Error::OtherDatabase(_) | Error::MapName(_) => ErrorKind::InvalidInput,
         Error::MapExists(_) => ErrorKind::AlreadyExists,
@@ -39,6 +40,23 @@ fn kind(error: &Error) -> ErrorKind {
         Error::Backup(error) | Error::Thread(error) => error.kind(),
         // Not the kind of what stands in the way: the changes are committed.
         Error::Unfinished(_) => ErrorKind::Other,
+    }
+}
+
+fn of_files(error: &FilesError) -> ErrorKind {
+    match error {
+        FilesError::Disk(error) => error.source.kind(),
+        FilesError::Log(log::Error::Disk(error) | log::Error::DiskFull(error)) => error.source.kind(),
+        FilesError::Log(log::Error::LogFull { .. } | log::Error::TooLarge { .. }) => ErrorKind::QuotaExceeded,
+        FilesError::Log(log::Error::TooLong { .. }) => ErrorKind::InvalidInput,
+        FilesError::Newer { .. } | FilesError::Log(log::Error::Newer { .. }) => ErrorKind::Unsupported,
+        FilesError::Missing { .. } | FilesError::NoCheckpoint(_) => ErrorKind::NotFound,
+        FilesError::NeedsRebuild(_) => ErrorKind::InvalidData,
+        FilesError::Stopped => ErrorKind::Interrupted,
+        FilesError::Log(log::Error::Failed(_)) => ErrorKind::Other,
+        FilesError::Damaged { .. } | FilesError::Foreign { .. } | FilesError::Log(_) => {
+            ErrorKind::InvalidData
+        }
     }
 }
 

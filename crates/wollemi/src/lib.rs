@@ -56,22 +56,27 @@
 
 mod backup;
 mod bounds;
+mod build;
 #[cfg(test)]
 mod damaged;
 mod db;
+mod disk;
 #[cfg(feature = "doubles")]
 mod doubles;
 mod entry;
 mod error;
 mod expiry;
+mod files_error;
 pub mod indexes;
 mod io_error;
+mod level;
 mod map;
 #[cfg(doctest)]
 mod misuse;
 mod options;
 mod read;
 mod report;
+mod stream;
 mod txn;
 #[cfg(feature = "typed")]
 mod typed;
@@ -80,25 +85,31 @@ mod write;
 pub use backup::Copied;
 pub use bounds::KeyRange;
 pub use db::Db;
+pub use disk::rebuild::{OnRebuild, Rebuilding};
 pub use entry::Entry;
 pub use error::{Error, MAX_NAME};
 pub use expiry::expiring::{Expiring, WithLife};
 pub use expiry::sweeper::Sweeper;
+pub use files_error::FilesError;
 pub use heap::Error as HeapError;
 pub use index::Error as IndexError;
 pub use index::Merges;
 pub use index::{Action, Edit, Edits, Faults, Guard, Index, MAX_KEY, MAX_VALUE, Value};
 pub use index::{Direction, Remove, Upsert};
+pub use index::{Pair, Pairs, Parts, Sorted};
 pub use indexes::{IndexKind, Unknown as UnknownIndex};
+pub use level::{Level, UnknownLevel};
 pub use map::Map;
 pub use options::Options;
 pub use pmem::pool::{AfterPowerLoss, Error as PoolError, ErrorKind as PoolErrorKind};
-pub use pmem::{Hardware, Level, Media};
+pub use pmem::{Hardware, Media};
 pub use read::iter::Iter;
 pub use read::reader::{Range, Reader};
 pub use read::snapshot::{Snapshot, View, ViewIter};
 pub use read::walk::{Swept, Walked};
-pub use report::{Check, HeapCheck, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
+pub use report::{
+    Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Space, Stats,
+};
 pub use txn::batch::Batch;
 pub use txn::overlay::{Overlay, Visit};
 pub use txn::range::TransactionRange;
@@ -107,6 +118,7 @@ pub use txn::transaction::Transaction;
 pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
 #[cfg(feature = "derive")]
 pub use wollemi_derive::Key;
+pub use write::journal::{Durability, Turn};
 pub use write::retry::Retry;
 pub use write::watch::{Event, Watch};
 

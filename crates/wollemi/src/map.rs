@@ -1,8 +1,9 @@
 //! Maps: the named collections of a database.
 
-use crate::write::traffic::MapIndex;
+use crate::write::journal::Durability;
+use crate::write::traffic::{Alive, MapIndex};
 use crate::{Error, IndexKind};
-use index::{Action, Edit, Index};
+use index::{Action, CompareAndSwap, Edit, Index, Insert, Remove, Update, Upsert};
 use std::sync::Arc;
 
 /// A map from keys to values, both any bytes: keys of 0 to 65,535 bytes, values up to 64 MiB. It is ordered by the keys'
@@ -28,11 +29,36 @@ use std::sync::Arc;
 pub struct Map {
     kind: IndexKind,
     pub(crate) index: Arc<dyn MapIndex>,
+    /// Kept for as long as the handle is.
+    _alive: Option<Arc<dyn Alive>>,
+    durability: Option<Durability>,
 }
 
 impl Map {
-    pub(crate) fn new(kind: IndexKind, index: Arc<dyn MapIndex>) -> Map {
-        Map { kind, index }
+    pub(crate) fn new(kind: IndexKind, index: Arc<dyn MapIndex>, alive: Option<Arc<dyn Alive>>) -> Map {
+        Map {
+            kind,
+            index,
+            _alive: alive,
+            durability: None,
+        }
+    }
+
+    /// A handle whose writes are durable as asked for, in a database of level [`Disk`](crate::Level::Disk).
+    ///
+    /// ```
+    /// use wollemi::Durability;
+    ///
+    /// # let db = wollemi::Db::anonymous()?;
+    /// let clicks = db.map("clicks")?.with_durability(Durability::Eventual);
+    /// clicks.upsert("page", "1")?; // durable within a second
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn with_durability(&self, durability: Durability) -> Map {
+        Map {
+            durability: Some(durability),
+            ..self.clone()
+        }
     }
 
     /// The map's name.
@@ -50,24 +76,28 @@ impl Map {
         self.index.clone()
     }
 
+    fn write(&self, key: impl AsRef<[u8]>, edit: &mut dyn Edit) -> Result<Action, Error> {
+        Ok(self.index.write_durably(key.as_ref(), edit, self.durability)?)
+    }
+
     /// Adds the key if it is absent; `false` if it is present.
     pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
-        Ok(self.index.insert(key.as_ref(), value.as_ref())?)
+        Ok(self.write(key, &mut Insert(value.as_ref()))? == Action::Put)
     }
 
     /// Gives the key this value, whether it is there or not.
     pub fn upsert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
-        Ok(self.index.upsert(key.as_ref(), value.as_ref())?)
+        self.write(key, &mut Upsert(value.as_ref())).map(drop)
     }
 
     /// Changes the value of a key that is present; `false` if it is absent.
     pub fn update(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool, Error> {
-        Ok(self.index.update(key.as_ref(), value.as_ref())?)
+        Ok(self.write(key, &mut Update(value.as_ref()))? == Action::Put)
     }
 
     /// Removes the key; `false` if it is absent.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool, Error> {
-        Ok(self.index.remove(key.as_ref())?)
+        Ok(self.write(key, &mut Remove)? == Action::Remove)
     }
 
     /// Replaces `expected` by `new`, either of which may be absent (`None`); `false`, and nothing changed, if the
@@ -80,7 +110,10 @@ impl Map {
     ) -> Result<bool, Error> {
         let expected = expected.as_ref().map(V::as_ref);
         let new = new.as_ref().map(V::as_ref);
-        Ok(self.index.compare_and_swap(key.as_ref(), expected, new)?)
+        if expected.is_none() && new.is_none() {
+            return Ok(self.index.compare_and_swap(key.as_ref(), None, None)?);
+        }
+        Ok(self.write(key, &mut CompareAndSwap { expected, new })? != Action::Keep)
     }
 
     /// Reads, decides and writes one key atomically; returns what the edit decided.
@@ -107,7 +140,7 @@ impl Map {
     /// # Ok::<(), wollemi::Error>(())
     /// ```
     pub fn edit(&self, key: impl AsRef<[u8]>, edit: &mut dyn Edit) -> Result<Action, Error> {
-        Ok(self.index.write(key.as_ref(), edit)?)
+        self.write(key, edit)
     }
 
     /// Replaces the key's value by what the closure makes of it, atomically, and returns the new value. The closure is

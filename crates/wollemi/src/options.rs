@@ -1,9 +1,13 @@
 //! How a database is opened.
 
-use crate::{Db, Error, Hardware, IndexKind, Level, Media};
+use crate::disk::opening::Settings;
+use crate::disk::rebuild::{OnRebuild, Rebuilding};
+use crate::write::journal::Durability;
+use crate::{Db, Error, Hardware, IndexKind, Level, Media, disk};
 use pmem::pool::AfterPowerLoss;
 use pmem::{Pool, PoolOptions};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Options for opening a database.
@@ -16,22 +20,42 @@ use std::time::Duration;
 ///     .open(dir.path().join("data.pool"))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[must_use]
 pub struct Options {
     pool: PoolOptions,
+    level: Level,
     recovery_threads: usize,
     index: IndexKind,
     create: bool,
+    log: log::Options,
+    durability: Durability,
+    sync_within: Duration,
+    on_rebuild: Option<OnRebuild>,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("level", &self.level)
+            .field("index", &self.index)
+            .field("pool", &self.pool)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Options {
     fn default() -> Options {
         Options {
             pool: PoolOptions::default(),
+            level: Level::Process,
             recovery_threads: 1,
             index: IndexKind::default(),
             create: true,
+            log: log::Options::default(),
+            durability: Durability::Immediate,
+            sync_within: Duration::from_secs(1),
+            on_rebuild: None,
         }
     }
 }
@@ -42,9 +66,40 @@ impl Options {
         Options::default()
     }
 
-    /// The least durability level wanted. Opening fails where the file cannot give it.
+    /// The least durability level wanted. Opening fails where the file cannot give it. A pool that has a log keeps it,
+    /// whatever is asked for ([`Db::set_level`] ends that); one that has none is given one at level `disk`. That takes a
+    /// checkpoint of all that it holds.
     pub fn level(mut self, level: Level) -> Options {
-        self.pool.level = level;
+        self.level = level;
+        self.pool.level = match level {
+            Level::Power => pmem::Level::Power,
+            _ => pmem::Level::Process,
+        };
+        self
+    }
+
+    /// When writes are durable that say nothing else, at level `disk`. Default: when they return.
+    pub fn durability(mut self, durability: Durability) -> Options {
+        self.durability = durability;
+        self
+    }
+
+    /// Within which time [eventual](Durability::Eventual) writes are durable, at level `disk`. Default: 1 s.
+    pub fn sync_within(mut self, time: Duration) -> Options {
+        self.sync_within = time;
+        self
+    }
+
+    /// How long the log of a database of level `disk` may be, in bytes: at least 64 MiB. Checkpoints keep it shorter; where
+    /// they cannot, writes wait, and then fail. Default: 256 MiB.
+    pub fn log_limit(mut self, bytes: u64) -> Options {
+        self.log.limit = bytes.max(64 << 20);
+        self
+    }
+
+    /// Is told how far an opening at level `disk` has come that rebuilds the pool after a loss of power, by several threads.
+    pub fn on_rebuild(mut self, tell: impl Fn(&Rebuilding) + Send + Sync + 'static) -> Options {
+        self.on_rebuild = Some(Arc::new(tell));
         self
     }
 
@@ -156,12 +211,30 @@ impl Options {
     pub fn open_on<M: Media>(&self, path: impl AsRef<Path>, media: M) -> Result<Db<M>, Error> {
         let started = std::time::Instant::now();
         let path = path.as_ref();
+        if !self.pool.read_only && (self.level == Level::Disk || disk::opening::has_log(path)) {
+            return disk::opening::open(path, &self.settings(), media);
+        }
+        disk::opening::refuse_unbuilt(path, &self.pool)?;
         let pool = if self.create && !self.pool.read_only {
             Pool::open_or_create(path, &self.pool, media)?
         } else {
             Pool::open(path, &self.pool, media)?
         };
         Db::start(pool, self.index, self.recovery_threads, started)
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            pool: self.pool.clone(),
+            create: self.create,
+            begins_log: self.level == Level::Disk,
+            recovery_threads: self.recovery_threads,
+            index: self.index,
+            log: self.log.clone(),
+            durability: self.durability,
+            sync_within: self.sync_within,
+            on_rebuild: self.on_rebuild.clone(),
+        }
     }
 
     /// The database in a pool that is open: for pools in memory that outlives them. Of these options only those count

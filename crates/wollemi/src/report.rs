@@ -15,7 +15,7 @@ pub struct Stats {
     pub uuid: String,
     /// How often the pool has been opened, but to be read.
     pub generation: u32,
-    /// The durability level: `process` or `power`.
+    /// The durability level: `process`, `disk` or `power`.
     pub level: String,
     /// How the pool was left before this opening: `new`, `clean`, `process crash` or `machine crash`.
     pub last_shutdown: String,
@@ -38,10 +38,86 @@ pub struct Stats {
     pub space: Space,
     /// How far the recovery is that follows every opening.
     pub recovery: Recovery,
+    /// Of a database of level `disk`: its log.
+    pub log: Option<LogStats>,
     /// The maps, by name.
     pub maps: Vec<MapInfo>,
     /// Of each map that somebody holds and whose index gathers writes: how its merges stand.
     pub merges: BTreeMap<String, Merges>,
+}
+
+/// What a checkpoint has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Checkpoint {
+    /// Whether it has all entries, or only what has changed since the one before.
+    pub full: bool,
+    /// Entries written, removed keys included.
+    pub entries: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Where replaying of the log begins now.
+    pub from: u64,
+}
+
+/// The log of a database of level `disk`, and its checkpoints.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LogStats {
+    /// The end of the last record, in bytes since the log's beginning.
+    pub appended: u64,
+    /// Up to where all records are durable.
+    pub durable: u64,
+    /// Bytes that are kept.
+    pub kept: u64,
+    /// Bytes that may be kept: beyond, writes wait for a checkpoint.
+    pub limit: u64,
+    /// Records appended since the opening.
+    pub records: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+    /// Syncs of the disk since the opening.
+    pub syncs: u64,
+    /// Seconds spent in them.
+    pub sync_seconds: f64,
+    /// How many syncs took how long: of each number, those of less than as many microseconds as its place's power of two.
+    pub sync_micros: Vec<u64>,
+    /// How many records the syncs made durable, in the same way.
+    pub group_sizes: Vec<u64>,
+    /// Calls that have waited for a sync.
+    pub waits: u64,
+    /// Writes refused since the log had reached its limit.
+    pub refused_at_limit: u64,
+    /// Why the log takes no more records, if it does not: nothing can be written until the database is opened again.
+    pub failure: Option<String>,
+    /// Where replaying begins after a loss of power.
+    pub replayed_from: u64,
+    /// Checkpoints taken since the opening.
+    pub checkpoints: u64,
+    /// Bytes of these.
+    pub checkpoint_bytes: u64,
+    /// The last of them.
+    pub last_checkpoint: Option<Checkpoint>,
+    /// Why the last one failed, if it did.
+    pub checkpoint_failure: Option<String>,
+}
+
+impl LogStats {
+    pub(crate) fn of(log: &log::Stats) -> LogStats {
+        LogStats {
+            appended: log.appended.0,
+            durable: log.durable.0,
+            kept: log.appended.0 - log.begin.0,
+            records: log.records,
+            bytes: log.bytes,
+            syncs: log.syncs,
+            sync_seconds: log.sync_time.as_secs_f64(),
+            sync_micros: log.sync_micros.0.to_vec(),
+            group_sizes: log.group_sizes.0.to_vec(),
+            waits: log.waits,
+            refused_at_limit: log.refused_at_limit,
+            failure: log.failure.clone(),
+            ..LogStats::default()
+        }
+    }
 }
 
 /// Where a pool's bytes are: `used + free + unswept == reserved`.

@@ -2,7 +2,8 @@
 //!
 //! A measurement is a `pass` over a `script` of steps made beforehand, as a `workload` has them, against an `engine`:
 //! one of the indexes in the list (`wollemi::indexes`), or a peer. `bench run` measures one index, `bench open` how soon
-//! a pool is up again, `bench server` the server beside others; `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all
+//! a pool is up again, `bench build` how fast an index is built of sorted pairs, `bench server` the server beside others;
+//! `bench about` tells scripts what there is; with the Cargo feature `peers`, `bench compare` all
 //! engines in turn, in one process and the same loop, and `bench transactions` the database beside others that have
 //! transactions.
 //!
@@ -11,6 +12,7 @@
 mod about;
 mod alloc;
 mod build;
+mod bulk;
 mod child;
 #[cfg(feature = "peers")]
 mod compare;
@@ -62,6 +64,8 @@ enum Command {
     Run(run::RunArgs),
     /// Measure how long a pool takes from being opened to answering
     Open(open::OpenArgs),
+    /// Measure building indexes of sorted pairs, beside inserts one by one
+    Build(bulk::BulkArgs),
     /// Measure the allocator alone, beside malloc and libpmemobj
     Alloc(alloc::AllocArgs),
     /// Print what there is to be measured, and on what machine, as JSON for scripts
@@ -88,6 +92,7 @@ pub fn run(args: &Args) -> Result<(), Error> {
     match &args.command {
         Command::Run(args) => run::run(args),
         Command::Open(args) => open::run(args),
+        Command::Build(args) => bulk::run(args),
         Command::Alloc(args) => alloc::run(args),
         Command::About => about::run(),
         Command::Server(args) => server::run(args),

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use heap::Heap;
-use index::Index;
+use index::{Index, Parts};
 use pmem::{Media, Pool, PoolOptions};
 use serde::Serialize;
 use std::fmt;
@@ -16,6 +16,15 @@ const ROOT: &[u8] = b"bench";
 /// Makes the index under test in a heap.
 pub fn create<M: Compiled>(index: IndexKind, heap: &Heap<M>) -> Result<Box<dyn Index>, Error> {
     Ok(M::create(index, heap, ROOT)?)
+}
+
+/// Builds the index under test of sorted pairs.
+pub fn build<M: Compiled>(
+    index: IndexKind,
+    heap: &Heap<M>,
+    parts: Parts<'_>,
+) -> Result<Box<dyn Index>, Error> {
+    Ok(M::build(index, heap, ROOT, parts)?)
 }
 
 /// Opens the index made before.

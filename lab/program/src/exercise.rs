@@ -86,7 +86,7 @@ impl Args {
             "all" => IndexKind::ALL
                 .iter()
                 .copied()
-                .filter(|kind| !kind.is_ablation() && kind.is_ordered())
+                .filter(|kind| !kind.is_ablation() && (self.openings || kind.is_ordered()))
                 .collect(),
             name => vec![
                 name.parse()

@@ -119,4 +119,21 @@ pub const TABLE: &[Forgiven] = &[
         lacks: &[Fence, Order],
         why: "what a merge writes counts only after the flip; where several threads merge, each must fence what it wrote (I1)",
     },
+    Forgiven {
+        site: "dptree: built of pairs",
+        lacks: &[Fence, Order],
+        why: "what a build writes counts only once its root is named, before which the build fences again; where several \
+              threads build, each must fence what it wrote",
+    },
+    Forgiven {
+        site: "art: index built of pairs",
+        lacks: &[Fence],
+        why: "an index built of pairs: the heap fences its root entry before the link too, which the tokens cannot show",
+    },
+    Forgiven {
+        site: "art: index built of pairs",
+        lacks: &[Order],
+        why: "an index built of pairs, and then its name: each must be durable before the link of the root entry, neither \
+              before the other",
+    },
 ];

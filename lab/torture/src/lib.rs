@@ -6,6 +6,7 @@
 //! | `map` | any index as a subject |
 //! | `history` | histories of a map that reach every structure modification |
 //! | `log` | the log of level `disk`, on a disk that loses and fails |
+//! | `builds` | indexes built of sorted pairs |
 //! | `batches` | the embedded database: batches over maps of different indexes |
 //! | `forgiven` | persists that a hunt may forgive |
 //!
@@ -13,6 +14,8 @@
 
 #[cfg(feature = "listed")]
 pub mod batches;
+#[cfg(feature = "listed")]
+pub mod builds;
 pub mod forgiven;
 pub mod history;
 pub mod log;

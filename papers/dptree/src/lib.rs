@@ -35,12 +35,14 @@
 //! | `merge` | planning, writing, commit, collection |
 //! | `tree`, `gate`, `worker` | front, middle and base together; writers against changes of the three; who merges |
 //! | `read`, `write`, `scan` | the operations |
+//! | `bulk` | building a tree of sorted pairs |
 //! | `trace`, `check`, `stats` | what is alive; what is wrong; what goes on |
 //!
 //! `docs/papers.md` maps the paper's sections to these files, and `docs/deviations.md` says where and why this differs.
 
 mod base;
 mod buffer;
+mod bulk;
 mod check;
 mod gate;
 mod key;

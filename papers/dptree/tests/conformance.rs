@@ -159,3 +159,17 @@ index::conformance! {
     linear: InFile<Linear>; scale = 0.1,
     fingerprints: InFile<Fingerprints>; scale = 0.1,
 }
+
+/// Small leaves, merged all the time.
+struct Few;
+
+impl wollemi_dptree::Choice for Few {
+    fn choose(options: &mut Options) {
+        *options = Inline::options();
+    }
+}
+
+index::conformance_of_builds! {
+    built: DpTree,
+    built_small: DpTree<Hardware, Few>,
+}

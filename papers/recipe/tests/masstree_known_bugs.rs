@@ -91,6 +91,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
     let split = images(&store, |index| {
         assert!(index.insert(&key(37), b"8 bytes!").expect("room"))
     });
+    let mut crashes = 0;
     for image in split.into_iter().step_by(2) {
         let path = image.path().join("pool");
         let bytes = std::fs::read(&path).expect("read");
@@ -123,6 +124,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
             for image in images(&store, |index| {
                 assert!(index.remove(&key(last)).expect("no error"))
             }) {
+                crashes += 1;
                 let store = open(image);
                 let mut left = decided(&store, &left, &key(last), b"8 bytes!");
                 store.compare(&left);
@@ -133,6 +135,7 @@ fn a_crash_in_a_split_and_then_in_a_removal_loses_no_sibling() {
             }
         }
     }
+    assert!(crashes > 100, "{crashes} pairs of crashes");
 }
 
 /// Nothing is inserted into a node that is being removed: one thread empties borders again and again, another puts keys

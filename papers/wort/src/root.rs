@@ -8,7 +8,7 @@
 //!    it.
 //! I2 The root object stays where it is as long as the tree lives.
 
-use art::damaged;
+use art::{Children, damaged};
 use heap::{Access, Error, Heap};
 use pmem::{
     Batch, Erased, Fault, Flushed, GenerationLock, Link, Locked, Media, Obsolete, PSlot, Tag, persistent,
@@ -33,12 +33,17 @@ impl art::Root for Root {
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
         batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
         let root = Root {
             lock: GenerationLock::new(heap.generation()),
             top: PSlot::null(),
         };
-        Ok((heap.draft(root, 0, batch)?.flush(batch).erased(), TAG))
+        let mut draft = heap.draft(root, 0, batch)?;
+        if let Some(top) = children.ends.take() {
+            top.attach(&mut draft, |root| &mut root.top, 0);
+        }
+        Ok((draft.flush(batch).erased(), TAG))
     }
 
     #[inline(always)]

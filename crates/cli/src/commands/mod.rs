@@ -4,6 +4,7 @@ mod accept_loss;
 mod backup;
 mod check;
 mod completions;
+mod level;
 mod man;
 mod point;
 mod scan;
@@ -47,6 +48,10 @@ pub enum Command {
     Check(InPool<check::Args>),
     /// Check a pool that was open when the machine stopped, and let it be written again
     AcceptLoss(InPool<accept_loss::Args>),
+    /// Say what the pool's acknowledged writes survive, or move it to another level
+    Level(InPool<level::Args>),
+    /// Take a checkpoint, of a pool of level `disk`
+    Checkpoint(InPool<level::Checkpoint>),
     /// Watch a running server: commands, latency, hit rate, memory, recovery
     Top(top::Args),
     /// Write manual pages, one a command
@@ -78,6 +83,8 @@ impl Command {
             Command::Stats(InPool { args, context }) => args.run(&context.after(before)),
             Command::Check(InPool { args, context }) => args.run(&context.after(before)),
             Command::AcceptLoss(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Level(InPool { args, context }) => args.run(&context.after(before)),
+            Command::Checkpoint(InPool { args, context }) => args.run(&context.after(before)),
             Command::Top(args) => args.run(),
             Command::Man(args) => args.run(),
             Command::Completions(args) => args.run(),

@@ -114,6 +114,18 @@ fn print(out: &mut impl Write, Report { stats, entries }: &Report) -> io::Result
             "SUSPECT     what the page cache held was lost: `wollemi accept-loss` checks what is left and accepts it"
         )?;
     }
+    if let Some(log) = &stats.log {
+        writeln!(
+            out,
+            "log         {} kept of at most {}, replayed from {} after a loss of power",
+            BinaryBytes(log.kept),
+            BinaryBytes(log.limit),
+            log.replayed_from
+        )?;
+        if let Some(why) = &log.failure {
+            writeln!(out, "LOG FAILED  {why}")?;
+        }
+    }
     writeln!(out, "opened in   {:.1} ms", stats.opened_in * 1e3)?;
     writeln!(out, "page size   {}", BinaryBytes(stats.page_size))?;
     writeln!(

@@ -11,6 +11,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use wollemi::{IndexError, MAX_KEY, MAX_VALUE, Pair, Pairs, Parts};
 
 /// How many entries pass between two looks at the progress bar.
 const STRIDE: u64 = 1024;
@@ -50,6 +51,9 @@ struct Summary {
 
 impl Import {
     /// Puts each line's entry. Stops at the first line that is not an entry; what came before it is kept.
+    ///
+    /// A map that is not there is built of the lines up to the first whose key is not above the one before: of all, if they
+    /// are sorted. What a build cannot take is put entry by entry.
     pub fn run(self, context: &Context) -> Result<Outcome, Failure> {
         let name = name_of(&self.file, "standard input");
         let format = self.format.unwrap_or_else(|| Format::of(&self.file));
@@ -57,41 +61,120 @@ impl Import {
             return Err(Failure::Usage("--no-escapes is for tab-separated values".into()));
         }
         let fail = |error| Failure::input(name.clone(), error);
-        let (mut input, len): (Box<dyn BufRead>, u64) = if is_std(&self.file) {
+        let (input, len): (Box<dyn BufRead>, u64) = if is_std(&self.file) {
             (Box::new(io::stdin().lock()), 0)
         } else {
             let file = File::open(&self.file).map_err(fail)?;
             let len = file.metadata().map_err(fail)?.len();
             (Box::new(BufReader::with_capacity(1 << 16, file)), len)
         };
-
-        let map = context.map(&context.open_to_write(true)?, self.new)?;
+        let db = context.open_to_write(true)?;
         let started = Instant::now();
-        let progress = bar(len, "{wide_bar} {bytes}/{total_bytes} {msg}");
-        let (mut line, mut bytes, mut entries) = (Vec::new(), 0, 0);
-        loop {
-            line.clear();
-            let read = input.read_until(b'\n', &mut line).map_err(fail)?;
-            if read == 0 {
-                break;
+        let mut lines = Lines {
+            input,
+            name,
+            format,
+            no_escapes: self.no_escapes,
+            progress: bar(len, "{wide_bar} {bytes}/{total_bytes} {msg}"),
+            line: Vec::new(),
+            bytes: 0,
+            entries: 0,
+            entry: Entry::default(),
+            is_left: false,
+            failed: None,
+        };
+        let map_name = context.map_or("default");
+        let map = match db.find_map(map_name)? {
+            Some(_) => context.map(&db, self.new)?,
+            None => {
+                let built = db.build_map_with(
+                    map_name,
+                    self.new.index.unwrap_or_default(),
+                    Parts::new(&mut lines),
+                );
+                built.map_err(|error| lines.at(error))?
             }
-            bytes += read as u64;
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let place = || format!("{name}, line {}", entries + 1);
-            let (key, value) =
-                parse(format, self.no_escapes, text).map_err(|why| Failure::input(place(), why))?;
-            map.upsert(key, value).map_err(|error| Failure::At {
-                place: place(),
-                error,
-            })?;
-            entries += 1;
-            if entries % STRIDE == 0 {
-                progress.set_position(bytes);
-                progress.set_message(in_words(entries));
+        };
+        if let Some(failure) = lines.failed.take() {
+            return Err(failure);
+        }
+        while std::mem::take(&mut lines.is_left) || lines.read()? {
+            let (key, value) = &lines.entry;
+            map.upsert(key, value).map_err(|error| lines.at(error))?;
+        }
+        lines.progress.finish_and_clear();
+        summarize("imported", lines.entries, started, context.json, &mut output())
+    }
+}
+
+/// The lines of a file.
+struct Lines {
+    input: Box<dyn BufRead>,
+    name: String,
+    format: Format,
+    no_escapes: bool,
+    progress: ProgressBar,
+    line: Vec<u8>,
+    bytes: u64,
+    /// Entries read.
+    entries: u64,
+    /// The last of them.
+    entry: Entry,
+    /// It is none that a build takes: it is still to be put.
+    is_left: bool,
+    failed: Option<Failure>,
+}
+
+impl Lines {
+    /// Reads the next entry; `false` at the end.
+    fn read(&mut self) -> Result<bool, Failure> {
+        self.line.clear();
+        let read = self.input.read_until(b'\n', &mut self.line);
+        let read = read.map_err(|error| Failure::input(self.name.clone(), error))?;
+        if read == 0 {
+            return Ok(false);
+        }
+        self.entries += 1;
+        self.bytes += read as u64;
+        let text = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+        self.entry =
+            parse(self.format, self.no_escapes, text).map_err(|why| Failure::input(self.place(), why))?;
+        if self.entries.is_multiple_of(STRIDE) {
+            self.progress.set_position(self.bytes);
+            self.progress.set_message(in_words(self.entries));
+        }
+        Ok(true)
+    }
+
+    fn place(&self) -> String {
+        format!("{}, line {}", self.name, self.entries)
+    }
+
+    /// An error that the line read last has met.
+    fn at(&self, error: wollemi::Error) -> Failure {
+        Failure::At {
+            place: self.place(),
+            error,
+        }
+    }
+}
+
+/// The entries up to the first that a build would refuse.
+impl Pairs for Lines {
+    fn next(&mut self) -> Result<Option<Pair<'_>>, IndexError> {
+        let before = (self.entries > 0).then(|| std::mem::take(&mut self.entry.0));
+        match self.read() {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(failure) => {
+                self.failed = Some(failure);
+                return Ok(None);
             }
         }
-        progress.finish_and_clear();
-        summarize("imported", entries, started, context.json, &mut output())
+        let (key, value) = &self.entry;
+        let ascends = before.is_none_or(|before| before < *key);
+        self.is_left = !ascends || key.len() > MAX_KEY || value.len() > MAX_VALUE;
+        Ok((!self.is_left).then_some((&key[..], &value[..])))
     }
 }
 

@@ -37,6 +37,7 @@
 //! The properties are functions that panic where the index breaks the contract. The suite is itself tested on
 //! indexes that are broken on purpose (`tests/doubles`). Crashes in the middle of an operation are not made here.
 
+mod bulk;
 mod churn;
 mod costs;
 mod crew;
@@ -57,6 +58,10 @@ mod store;
 mod together;
 mod waiting;
 
+pub use bulk::{
+    a_build_that_fails_leaves_nothing_behind, a_build_without_memory_leaves_nothing_behind,
+    an_index_is_built_of_nothing, an_index_is_built_of_sorted_pairs,
+};
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
 pub use costs::{Cost, Costs};
 pub use damage::{checks_find_damage, clear, damaged_pools_are_survived, every_kind_of_object, finds_damage};
@@ -164,6 +169,7 @@ macro_rules! conformance_on_heap {
                 a_long_life_with_restarts damaged_pools_are_survived checks_find_damage an_empty_index_is_sound
                 inserts_without_memory_leave_nothing_behind a_write_waits_for_the_room_that_recovery_makes
             );
+            $crate::conformance_of_builds!(built: $index);
         }
     )+};
     (@tests $index:ty: $($property:ident)+) => {$(
@@ -190,6 +196,21 @@ fn visit<'g>(
 
 /// Everything.
 const ALL: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+
+/// Makes a module of tests for each `name: Index`, an index that can be [built](crate::Bulk) of sorted pairs.
+#[macro_export]
+macro_rules! conformance_of_builds {
+    ($($name:ident: $index:ty),+ $(,)?) => {$(
+        mod $name {
+            #[allow(unused_imports)]
+            use super::*;
+            $crate::conformance_on_heap!(@tests $index:
+                an_index_is_built_of_sorted_pairs an_index_is_built_of_nothing
+                a_build_that_fails_leaves_nothing_behind a_build_without_memory_leaves_nothing_behind
+            );
+        }
+    )+};
+}
 
 /// The subject is sound, empty, and uses what it used at `start`.
 #[track_caller]

@@ -68,10 +68,15 @@ impl<I: OnHeap<Media = Hardware>> Store<I> {
 impl<I: OnHeap> Store<I> {
     /// An empty index.
     pub fn create_on(media: I::Media) -> Self {
+        Store::make_on(media, |heap| I::create(heap, ROOT).expect("an index"))
+    }
+
+    /// The index that `make` makes, under the name of [`ROOT`].
+    pub(super) fn make_on(media: I::Media, make: impl FnOnce(&Heap<I::Media>) -> I) -> Self {
         let folder = folder();
         let pool = Pool::create(folder.path().join("pool"), &options(), media).expect("a pool");
         let heap = Heap::new(pool).expect("a heap");
-        let index = I::create(&heap, ROOT).expect("an index");
+        let index = make(&heap);
         Store { index, folder }
     }
 

@@ -128,7 +128,7 @@ impl ErrorKind {
     }
 
     /// The error of the pool at `path`.
-    pub(super) fn of(self, path: &std::path::Path) -> Error {
+    pub fn of(self, path: &std::path::Path) -> Error {
         Error {
             pool: path.into(),
             kind: self,

@@ -10,7 +10,8 @@
 //!   72  boot id                  3 checked words, like the uuid: the machine's boot that opened the pool last
 //!   96  zeros
 //!  128  allocated                checked word: bytes from the base to the end of the last allocated page
-//!  136  zeros
+//!  136  log position             checked word: see below; all bits zero in a pool without a log
+//!  144  zeros
 //! 4096  the heap's root directory, up to the end of page 0
 //!
 //! state   47          34   33      32   31            0
@@ -23,12 +24,15 @@
 //! cleared by an opening; `power` is the durability level of the last opening; the dirty count is how many openings
 //! found the pool not clean, and stays at its greatest value.
 //!
+//! The log position belongs to a log outside of the pool, which a database may keep: all that the log says below this
+//! position is in the pool. Programs that know of no log refuse a pool that has one, since they take the word for damage.
+//!
 //! I1 Every word in use carries its check ([`CheckedWord`]) and all other bytes are zero, so any damage is seen.
 //! I2 The state changes by one store. A pool whose state says clean was whole, and on its medium, at that store.
 //! I3 A generation is durable before anything else is stored in it, and so is what it takes for the end of the pages.
 
-use super::checked::{CheckedWord, unseal};
-use super::{ErrorKind, LastShutdown, Level};
+use super::checked::{CheckedWord, seal, unseal};
+use super::{ErrorKind, LastShutdown, Level, PoolOptions, Uuid};
 use crate::{Media, PWord, Persistent, Purpose, persist_scope, platform};
 
 /// The bytes that the header takes.
@@ -52,7 +56,8 @@ pub(super) struct Header {
     boot_id: [CheckedWord; 3],
     _zeros_2: [u64; 4],
     pub(super) allocated: CheckedWord,
-    _zeros_3: [u64; (HEADER - 136) / 8],
+    log: PWord,
+    _zeros_3: [u64; (HEADER - 144) / 8],
 }
 
 // SAFETY: `repr(C)` of words without padding; the plain fields are never written; any bytes are valid.
@@ -61,6 +66,7 @@ unsafe impl Persistent for Header {}
 const _: () = assert!(size_of::<Header>() == HEADER);
 const _: () = assert!(std::mem::offset_of!(Header, state) == 64);
 const _: () = assert!(std::mem::offset_of!(Header, allocated) == 128);
+const _: () = assert!(std::mem::offset_of!(Header, log) == 136);
 
 /// What the header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,10 +129,14 @@ impl State {
 
 impl Contents {
     /// What the header of a new pool says.
-    pub(super) fn new(page_size: u64, level: Level) -> Result<Contents, ErrorKind> {
+    pub(super) fn new(options: &PoolOptions, level: Level) -> Result<Contents, ErrorKind> {
+        let page_size = options.page_size;
         Ok(Contents {
             page_size,
-            uuid: new_uuid()?,
+            uuid: match options.uuid {
+                Some(Uuid(uuid)) => uuid,
+                None => new_uuid()?,
+            },
             state: State {
                 generation: 1,
                 clean: false,
@@ -185,6 +195,19 @@ impl Header {
             self.allocated.persist_seen(&batch);
             media.site("pool: generation at an opening");
             self.state.store(state.to_word(), &batch);
+            let _durable = batch.fence().durable();
+        });
+    }
+
+    /// The log position, whose check was verified when the pool was opened; `None`: the pool has no log.
+    pub(super) fn log_position<M: Media>(&self, media: &M) -> Option<u64> {
+        unseal(self.log.load(media))
+    }
+
+    /// Persists the log position.
+    pub(super) fn set_log_position<M: Media>(&self, position: Option<u64>, media: &M) {
+        persist_scope(media, Purpose::Log, |batch| {
+            self.log.store(position.map_or(0, seal), &batch);
             let _durable = batch.fence().durable();
         });
     }
@@ -258,7 +281,10 @@ pub(super) fn read(bytes: &[u8], len: u64) -> Result<Contents, ErrorKind> {
             what: "end of the allocated pages",
         });
     }
-    let unused = [48..64, 96..128, 136..HEADER];
+    if word(136) != 0 {
+        field(136, "log position")?;
+    }
+    let unused = [48..64, 96..128, 144..HEADER];
     if unused
         .into_iter()
         .any(|range| bytes[range].iter().fold(0, |all, byte| all | byte) != 0)

@@ -404,6 +404,27 @@ impl<M: Media> Pool<M> {
         self.header().allocated.store(end, batch);
     }
 
+    /// The position up to which a log beside the pool is contained in it; `None` if the pool has no log.
+    pub fn log_position(&self) -> Option<u64> {
+        self.header().log_position(&self.media)
+    }
+
+    /// Persists the log position (below 2^48), or that the pool has no log: one write-back and one fence. The first and the
+    /// last such store are on the medium when this returns, so that a machine's crash leaves no doubt whether there is a log.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Io`] where the medium fails.
+    pub fn set_log_position(&self, position: Option<u64>) -> Result<(), Error> {
+        let is_new = position.is_some() != self.log_position().is_some();
+        self.header().set_log_position(position, &self.media);
+        if is_new && self.writable_file().is_some() {
+            let synced = self.mapping.sync(HEADER as u64);
+            synced.map_err(|e| ErrorKind::io("writing to the medium", e).of(self.name()))?;
+        }
+        Ok(())
+    }
+
     /// Where the heap's root directory is, and how many bytes it has: page 0 after the header, zeros at first.
     pub fn directory(&self) -> (Offset, usize) {
         const START: Offset = Offset::new(HEADER as u64).expect("a multiple of 16 above 0");

@@ -115,7 +115,7 @@ impl Opened {
         media: &M,
     ) -> Result<Opened, ErrorKind> {
         let opened = Opened {
-            contents: Contents::new(options.page_size, level)?,
+            contents: Contents::new(options, level)?,
             max_size: options.max_size.max(len).min(mapping.reserved()),
             mapping: Arc::new(mapping),
             file,
@@ -153,7 +153,7 @@ impl Opened {
             return Err(ErrorKind::Exists);
         }
         let opened = Opened {
-            contents: Contents::new(options.page_size, Level::Process)?,
+            contents: Contents::new(options, Level::Process)?,
             max_size: len,
             mapping,
             file: None,

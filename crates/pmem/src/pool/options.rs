@@ -73,6 +73,8 @@ pub struct PoolOptions {
     pub max_size: u64,
     /// The least durability level that will do.
     pub level: Level,
+    /// The name of a pool to be created, where it is to take another pool's place. Otherwise a new one is drawn.
+    pub uuid: Option<Uuid>,
     /// Whether to ask for huge pages, for anonymous pools.
     pub huge_pages: bool,
     /// What to do with a pool that lost its page cache.
@@ -91,6 +93,7 @@ impl Default for PoolOptions {
             page_size: 256 << 10,
             max_size: 1 << 40,
             level: Level::Process,
+            uuid: None,
             huge_pages: false,
             after_power_loss: AfterPowerLoss::Refuse,
             read_only: false,
@@ -118,6 +121,16 @@ pub(super) fn page_size_is_valid(bytes: u64) -> bool {
 pub struct Uuid(pub(super) u128);
 
 impl Uuid {
+    /// As a number.
+    pub const fn to_u128(self) -> u128 {
+        self.0
+    }
+
+    /// Of a number.
+    pub const fn from_u128(uuid: u128) -> Uuid {
+        Uuid(uuid)
+    }
+
     /// Its 16 bytes, the first digits first.
     pub const fn to_bytes(self) -> [u8; 16] {
         self.0.to_be_bytes()

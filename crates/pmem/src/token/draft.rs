@@ -263,6 +263,12 @@ impl<T: Persistent> Persisted<'_, T> {
         self.chunk.offset
     }
 
+    /// A link to the object, for looking at what hangs from it before it is published.
+    #[inline]
+    pub fn link(&self, tag: Tag) -> Link {
+        Link::NULL.with_offset(self.chunk.offset).with_tag(tag)
+    }
+
     /// A link to the object, which is the caller's from now on: it stores the link in a
     /// [dormant slot](PSlot::store) or a log, or retires the object.
     #[inline]

@@ -95,23 +95,24 @@ pub(crate) fn children_of<'e, 'h, M: Media>(node: &Node<'_>, media: &M) -> Child
     )
 }
 
-/// Builds the smallest node that holds `children`, for the keys that begin with `path`. The offset is for who
-/// must give it back.
+/// Builds the smallest node that holds `children`, for the keys that begin with `path`; they are left where this fails.
+/// The offset is for who must give it back.
 pub(crate) fn draft_node<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
     path: &[u8],
-    children: Children<'e, 'h>,
+    children: &mut Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind, Offset), Error> {
     let header = |_| Header::new(heap.generation(), path);
     art::draft_smallest::<Layouts, M>(heap, batch, header, children)
 }
 
-/// Builds an N256 without children: a root.
+/// Builds a root: an N256, whatever children it has. They are left where this fails.
 pub(crate) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
+    children: &mut Children<'e, 'h>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
     let header = |_| Header::new(heap.generation(), &[]);
-    art::draft_kind::<N256, M>(heap, batch, header, Children::default()).map(|(root, ..)| root)
+    art::draft_kind::<N256, M>(heap, batch, header, children).map(|(root, ..)| root)
 }

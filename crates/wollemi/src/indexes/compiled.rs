@@ -3,7 +3,7 @@
 
 use super::{IndexKind, WithIndex};
 use heap::{Heap, Tracers};
-use index::Index;
+use index::{Index, Parts};
 use pmem::{Hardware, Media, Observed};
 
 /// A media for which every index is compiled here.
@@ -14,6 +14,20 @@ pub trait Compiled: Media {
     ///
     /// If the name is taken or not a name, or the pool is full.
     fn create(kind: IndexKind, heap: &Heap<Self>, name: &[u8]) -> Result<Box<dyn Index>, heap::Error>
+    where
+        Self: Sized;
+
+    /// Builds an index of sorted pairs under the root `name`, as [`IndexKind::build`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`IndexKind::build`].
+    fn build(
+        kind: IndexKind,
+        heap: &Heap<Self>,
+        name: &[u8],
+        parts: Parts<'_>,
+    ) -> Result<Box<dyn Index>, index::Error>
     where
         Self: Sized;
 
@@ -46,6 +60,15 @@ macro_rules! compiled {
         impl Compiled for $media {
             fn create(kind: IndexKind, heap: &Heap<Self>, name: &[u8]) -> Result<Box<dyn Index>, heap::Error> {
                 kind.create(heap, name, Boxed)
+            }
+
+            fn build(
+                kind: IndexKind,
+                heap: &Heap<Self>,
+                name: &[u8],
+                parts: Parts<'_>,
+            ) -> Result<Box<dyn Index>, index::Error> {
+                kind.build(heap, name, parts, Boxed)
             }
 
             fn open(

@@ -47,7 +47,7 @@ macro_rules! indexes {
         $kind:ident = $role:ident $name:literal, roots $roots:literal $(byte $byte:literal)?, $index:ty;
     )+) => {
         use heap::{Heap, Trace};
-        use index::OnHeap;
+        use index::{Bulk, OnHeap, Parts};
         use pmem::Media;
         use std::sync::Arc;
 
@@ -103,10 +103,15 @@ macro_rules! indexes {
             /// Whether its maps are ordered by their keys' bytes. Those of a hash table can be walked from one end to the
             /// other, and refuse ranges, prefixes and ends.
             pub const fn is_ordered(self) -> bool {
+                self.order().is_by_keys()
+            }
+
+            /// The order in which it visits its keys.
+            pub const fn order(self) -> index::Order {
                 // Any media's types have the same order.
                 type M = pmem::Hardware;
                 match self {
-                    $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::ORDER.is_by_keys(),)+
+                    $($(#[cfg($cfg)])? IndexKind::$kind => <$index as OnHeap>::ORDER,)+
                 }
             }
 
@@ -130,6 +135,23 @@ macro_rules! indexes {
             ) -> Result<W::Out, heap::Error> {
                 match self {
                     $($(#[cfg($cfg)])? IndexKind::$kind => Ok(then.with(<$index as OnHeap>::create(heap, name)?)),)+
+                }
+            }
+
+            /// Builds one of sorted pairs under the root `name`, as [`Bulk::build`] does.
+            ///
+            /// # Errors
+            ///
+            /// As for [`Bulk::build`].
+            pub fn build<M: Media, W: WithIndex>(
+                self,
+                heap: &Heap<M>,
+                name: &[u8],
+                parts: Parts<'_>,
+                then: W,
+            ) -> Result<W::Out, index::Error> {
+                match self {
+                    $($(#[cfg($cfg)])? IndexKind::$kind => Ok(then.with(<$index as Bulk>::build(heap, name, parts)?)),)+
                 }
             }
 

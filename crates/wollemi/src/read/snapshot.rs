@@ -82,12 +82,15 @@ impl<M: Media> Db<M> {
 impl<M: Media> Snapshot<M> {
     fn new(db: Db<M>, most: u64) -> Result<Snapshot<M>, Error> {
         let store = db.store();
-        let _closed = store.traffic.gate.close(store.heap.media())?;
+        let closed = store.traffic.gate.close(store.heap.media())?;
         let maps = store.maps()?;
         let moment = Arc::new(Moment {
             traffic: store.traffic.clone(),
             kept: store.traffic.befores.begin(most),
         });
+        drop(closed);
+        // What it shows is durable from the beginning, so its readers do not wait.
+        store.traffic.settle_all()?;
         Ok(Snapshot {
             moment,
             maps,
@@ -111,6 +114,7 @@ impl<M: Media> Snapshot<M> {
         }
         Ok(View {
             map: map.clone(),
+            made_since: self.maps.iter().all(|info| info.name != map.name()),
             moment: self.moment.clone(),
         })
     }
@@ -143,6 +147,8 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
+    /// Whether there was no such map: it is empty then, though nobody notes what it held before it was built.
+    made_since: bool,
     moment: Arc<Moment>,
 }
 
@@ -161,13 +167,19 @@ impl View {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
         let key = key.as_ref();
         // In this order: see `befores`.
-        let now = self.map.get(key)?;
+        let guard = heap::pin();
+        let now = self
+            .map
+            .index
+            .bare()
+            .get(key, &guard)?
+            .map(|value| value.to_vec());
         let place = self.map.index.order().place(key);
         let noted = self.moment.kept.of(self.map.name(), &place);
         self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
-            None => now,
+            None => now.filter(|_| !self.made_since),
         })
     }
 
@@ -206,6 +218,9 @@ impl View {
             limit,
             entries,
         } = batch;
+        if self.made_since {
+            return Ok(false);
+        }
         let (mut lower, mut upper) = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
         let order = self.map.index.order();
         loop {
@@ -216,7 +231,7 @@ impl View {
             if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
-            let mut read = Read::some(&*self.map.index, bounds, direction, limit)?;
+            let mut read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             let places = (
                 covered.0.map(|key| order.place(key)),

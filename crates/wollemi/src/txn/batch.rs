@@ -3,6 +3,7 @@
 //! How they are carried out: [`commit`](crate::write::commit).
 
 use crate::write::commit::Plan;
+use crate::write::journal::Durability;
 use crate::write::key_state::KeyState;
 use crate::{Db, Error, Hardware, Map, Media};
 use std::collections::HashSet;
@@ -44,6 +45,7 @@ pub struct Batch<M: Media = Hardware> {
     db: Db<M>,
     changes: Vec<KeyState>,
     expected: Vec<KeyState>,
+    durability: Option<Durability>,
 }
 
 impl<M: Media> Db<M> {
@@ -59,6 +61,7 @@ impl<M: Media> Batch<M> {
             db,
             changes: Vec::new(),
             expected: Vec::new(),
+            durability: None,
         }
     }
 
@@ -97,6 +100,12 @@ impl<M: Media> Batch<M> {
         self.changes.is_empty()
     }
 
+    /// When it is durable, in a database of level [`Disk`](crate::Level::Disk); else as the database's writes are.
+    pub fn durability(&mut self, durability: Durability) -> &mut Batch<M> {
+        self.durability = Some(durability);
+        self
+    }
+
     /// Carries the batch out: it is durable when this returns. `false`, and nothing was changed, if something is not as
     /// it was [expected](Batch::expect).
     ///
@@ -112,6 +121,7 @@ impl<M: Media> Batch<M> {
         self.db.store().commit(&Plan {
             changes: self.changes.into(),
             expected: self.expected,
+            durability: self.durability,
             ..Plan::default()
         })
     }

@@ -95,7 +95,7 @@ impl Source<'_> {
             if !order.has_between(bounds.0, bounds.1) {
                 return Ok(false);
             }
-            let read = Read::some(&*self.map.index, bounds, direction, limit)?;
+            let read = Read::some(self.map.index.bare(), bounds, direction, limit)?;
             let covered = read.covered(bounds, direction)?;
             self.note(&read, covered, direction);
             let changes = self.changes.map(|changes| changes.range::<[u8], _>(covered));

@@ -6,6 +6,7 @@
 use crate::txn::overlay::Overlay;
 use crate::txn::range::TransactionRange;
 use crate::write::commit::Plan;
+use crate::write::journal::Durability;
 use crate::write::key_state::KeyState;
 use crate::write::reads::Reads;
 use crate::write::retry::Retry;
@@ -36,6 +37,7 @@ pub struct Transaction<'d, M: Media = Hardware> {
     store: &'d Store<M>,
     reads: RefCell<Reads>,
     changes: Overlay,
+    durability: Option<Durability>,
 }
 
 impl<M: Media> Db<M> {
@@ -133,6 +135,7 @@ impl<M: Media> Db<M> {
             store: self.store(),
             reads: RefCell::default(),
             changes: Overlay::default(),
+            durability: None,
         }
     }
 }
@@ -153,7 +156,12 @@ impl<M: Media> Transaction<'_, M> {
         let (traffic, media) = (&self.store.traffic, self.store.heap.media());
         let id = map.index.stripe_of(key);
         let version = traffic.stripes.version(id, &traffic.gate, media)?;
-        let value = map.get(key)?;
+        // The commit waits until what was read is durable.
+        let value = map
+            .index
+            .bare()
+            .get(key, &heap::pin())?
+            .map(|value| value.to_vec());
         let read = KeyState::new(&map.index, key, value.as_deref());
         self.reads.borrow_mut().note(id, version, read)?;
         Ok(value)
@@ -251,6 +259,11 @@ impl<M: Media> Transaction<'_, M> {
         self.range(map, index::prefix_bounds(prefix.as_ref()))
     }
 
+    /// When it is durable, in a database of level [`Disk`](crate::Level::Disk); else as the database's writes are.
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = Some(durability);
+    }
+
     /// How many keys it has changed.
     pub fn len(&self) -> usize {
         self.changes.len()
@@ -278,6 +291,7 @@ impl<M: Media> Transaction<'_, M> {
             changes: self.changes.into_changes(),
             points,
             ranges,
+            durability: self.durability,
             ..Plan::default()
         };
         self.store.commit(&plan).map(drop)

@@ -19,6 +19,9 @@
 //! what a key shall hold, so to make one twice is to make it once, and no other write of the key comes between the first
 //! time and the last. Intents that stand at one time are of different keys, so their order does not matter.
 //!
+//! In a database that has a log, all changes are appended to it as one record between 5 and 6, and the commit returns when
+//! that is durable. A crash of the process between the two leaves the record, which the next opening replays whole.
+//!
 //! A commit of one change is an ordinary write: it needs none of 5, 6 and 8. One without any change needs 4 alone, and 3 for
 //! the ranges.
 //!
@@ -41,14 +44,16 @@
 
 use crate::write::active::Entered;
 use crate::write::gate::Gate;
+use crate::write::journal::Durability;
 use crate::write::key_state::KeyState;
 use crate::write::reads::{Points, RangeRead};
 use crate::write::slots::Slot;
 use crate::write::store::Store;
-use crate::write::stripes::Held;
-use crate::write::traffic::{MapIndex, Traffic, make};
+use crate::write::stripes::{Held, StripeId};
+use crate::write::traffic::{MapIndex, Recording, Traffic, make};
 use crate::{Error, MAX_KEY, MAX_VALUE, Media};
 use heap::Guard;
+use log::Lsn;
 use std::sync::Arc;
 
 /// Looks at each range: see the module's invariants.
@@ -61,6 +66,16 @@ pub(crate) struct Plan {
     pub expected: Vec<KeyState>,
     pub points: Points,
     pub ranges: Arc<[RangeRead]>,
+    /// As the database's writes are, if nothing is said.
+    pub durability: Option<Durability>,
+}
+
+impl Plan {
+    /// Of all single keys in it.
+    fn stripes(&self) -> impl Iterator<Item = StripeId> {
+        let keys = self.changes.iter().chain(&self.expected).map(KeyState::stripe);
+        keys.chain(self.points.stripes())
+    }
 }
 
 /// A commit that has its stripes. Dropped between its publication and its withdrawal, it shuts the gate, and releases neither
@@ -115,11 +130,21 @@ impl<M: Media> Store<M> {
         keys.try_for_each(|key| self.check_key(key))?;
         #[cfg(feature = "doubles")]
         self.traffic.doubles.before_commit()?;
-        let committed = self.heap.with_room(|| self.try_commit(plan))?;
+        let try_commit = || self.heap.with_room(|| self.try_commit(plan));
+        let committed = self.traffic.with_log_room(try_commit)?;
         if committed {
             plan.changes.iter().for_each(|change| change.map.rest());
         }
+        self.traffic.settle(self.end_of(plan))?;
         Ok(committed)
+    }
+
+    /// Up to where the log must be durable before anything of this plan may be told: what was changed, and what was read.
+    fn end_of(&self, plan: &Plan) -> Lsn {
+        match self.traffic.journal.get() {
+            Some(journal) if !plan.ranges.is_empty() => journal.newest(),
+            _ => self.traffic.last(plan.stripes()),
+        }
     }
 
     fn try_commit(&self, plan: &Plan) -> Result<bool, Error> {
@@ -162,7 +187,7 @@ impl<M: Media> Store<M> {
             parts: Some((held, entered, slot)),
             published: false,
         };
-        self.make_changes(changes, &mut underway, &guard)?;
+        self.make_changes(plan, &mut underway, &guard)?;
         if let Some((held, ..)) = &mut underway.parts {
             changes
                 .iter()
@@ -172,30 +197,46 @@ impl<M: Media> Store<M> {
     }
 
     /// Makes the changes, all or none.
-    fn make_changes(
-        &self,
-        changes: &[KeyState],
-        underway: &mut Underway<'_>,
-        guard: &Guard,
-    ) -> Result<(), Error> {
-        let media = self.heap.media();
-        let make_all = || {
+    fn make_changes(&self, plan: &Plan, underway: &mut Underway<'_>, guard: &Guard) -> Result<(), Error> {
+        let (media, changes) = (self.heap.media(), &*plan.changes);
+        let make_all = |recording| {
             let mut changes = changes.iter();
-            changes.try_for_each(|change| make(&change.change(), &*change.map))
+            changes.try_for_each(|change| make(&change.change(), &*change.map, recording))
         };
         let Some((.., Some(slot))) = &underway.parts else {
             if !changes.is_empty() {
                 media.comes_to("batch: one change, made");
             }
-            return make_all();
+            return make_all(Recording::Append(plan.durability));
         };
         let slot = slot.slot;
-        let (intent, _apart) = self.declare(slot, changes, || underway.published = true)?;
+        let (intent, _apart) = self.declare(slot, changes, || {
+            self.record(plan)?;
+            underway.published = true;
+            Ok(())
+        })?;
         media.comes_to("batch: changes made");
-        make_all().map_err(|error| Error::Unfinished(Box::new(error)))?;
+        make_all(Recording::Done).map_err(|error| Error::Unfinished(Box::new(error)))?;
         self.withdraw(slot, intent, guard)?;
         underway.published = false;
         Ok(())
+    }
+
+    /// Appends all changes to the log, if there is one, as one record. Its keys' stripes are held.
+    fn record(&self, plan: &Plan) -> Result<(), Error> {
+        let Some(journal) = self.traffic.journal.get() else {
+            return Ok(());
+        };
+        let changes = plan.changes.iter().map(|state| {
+            let (map, key) = (state.map.name(), &state.key[..]);
+            match &state.value {
+                Some(value) => log::Change::Put { map, key, value },
+                None => log::Change::Remove { map, key },
+            }
+        });
+        let stripes = plan.changes.iter().map(KeyState::stripe);
+        let durability = plan.durability.unwrap_or_else(|| journal.durability());
+        Ok(journal.append(&changes.collect::<Vec<_>>(), stripes, durability)?)
     }
 
     /// Checks what was read by a transaction that changes nothing.

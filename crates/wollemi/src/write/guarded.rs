@@ -2,16 +2,19 @@
 //! [stripe](super::stripes); what it replaces is kept for the snapshots that there are, and its change is told to the
 //! watches.
 //!
-//! Reads go straight to the index.
+//! Reads go straight to the index. Where the database has a log, a write appends to it before the index publishes, and reads
+//! and writes return when what they have seen and done is durable ([`journal`](super::journal)).
 
 use crate::write::commit::Plan;
 use crate::write::gate::Closed;
+use crate::write::journal::Durability;
 use crate::write::retry::Retry;
 use crate::write::store::Store;
 use crate::write::stripes::{Held, StripeId, hash, stripe_of};
-use crate::write::traffic::{MapIndex, Traffic};
+use crate::write::traffic::{MapIndex, Recording, Traffic};
 use heap::Guard;
 use index::{Action, Direction, Edit, Edits, Error, Faults, Index, Merges, Order, Still, Value, Visit};
+use log::Lsn;
 use pmem::Media;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -35,7 +38,13 @@ impl<I: Index, M: Media> Guarded<I, M> {
         }
     }
 
-    fn try_write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+    /// Writes; what was done, and up to where the log must be durable before that may be told.
+    fn try_write(
+        &self,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        durability: Option<Durability>,
+    ) -> Result<(Action, Lsn), Error> {
         if self.store.heap.pool().is_read_only() {
             return Err(Error::ReadOnly);
         }
@@ -47,17 +56,18 @@ impl<I: Index, M: Media> Guarded<I, M> {
             ..
         } = &*self.store.traffic;
         let _pass = gate.enter(media)?;
-        let mut held = stripes.lock(self.stripe_of(key), gate, media)?;
+        let stripe = self.stripe_of(key);
+        let mut held = stripes.lock(stripe, gate, media)?;
         active.meet(&self.name, key);
         // Pinned, so that the heap does not wait for recovery, which may wait for a guard of a thread that waits at the
         // gate or for the stripe.
         let _guard = heap::pin();
-        let done = self.write_held(key, edit);
+        let done = self.write_held(key, edit, Recording::Append(durability));
         // An error leaves open what was changed.
         if !matches!(done, Ok(Action::Keep)) {
             held.changed();
         }
-        done
+        Ok((done?, self.store.traffic.last(std::iter::once(stripe))))
     }
 
     /// Takes the stripes of the first of these keys, as many as are all different, and says how many these are.
@@ -134,18 +144,48 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
         &self.name
     }
 
-    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let Traffic { befores, watches, .. } = &*self.store.traffic;
-        let action = if befores.are_kept() {
-            self.index.write(
+    fn write_durably(
+        &self,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        durability: Option<Durability>,
+    ) -> Result<Action, Error> {
+        let Store { heap, traffic, .. } = &self.store;
+        let try_write = || heap.with_room(|| self.try_write(key, edit, durability));
+        let (action, end) = traffic.with_log_room(try_write)?;
+        if action != Action::Keep {
+            self.wrote();
+        }
+        traffic.settle(end)?;
+        Ok(action)
+    }
+
+    fn write_held(&self, key: &[u8], edit: &mut dyn Edit, recording: Recording) -> Result<Action, Error> {
+        let Traffic {
+            befores,
+            watches,
+            journal,
+            ..
+        } = &*self.store.traffic;
+        let write = |edit: &mut dyn Edit| match befores.are_kept() {
+            true => self.index.write(
                 key,
                 &mut befores.keeping(&self.name, self.index.order(), key, edit),
-            )?
-        } else {
-            self.index.write(key, edit)?
+            ),
+            false => self.index.write(key, edit),
+        };
+        let action = match (journal.get(), recording) {
+            (Some(journal), Recording::Append(durability)) => {
+                let mut logged = journal.logged((&self.name, key), self.stripe_of(key), durability, edit);
+                let done = write(&mut logged);
+                logged.ended(done, &self.index)?
+            }
+            _ => write(edit)?,
         };
         if action != Action::Keep && watches.are_there() {
-            watches.tell(&self.name, key, action, edit);
+            let journal = journal.get();
+            let end = journal.map(|journal| (journal, journal.last(self.stripe_of(key))));
+            watches.tell((&self.name, key), action, edit, end);
         }
         Ok(action)
     }
@@ -153,6 +193,10 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
     #[inline]
     fn stripe_of(&self, key: &[u8]) -> StripeId {
         stripe_of(self.hash, key)
+    }
+
+    fn bare(&self) -> &dyn Index {
+        &self.index
     }
 
     fn close_gate(&self) -> Result<Closed<'_>, Error> {
@@ -174,7 +218,9 @@ impl<I: Index, M: Media> MapIndex for Guarded<I, M> {
 
 impl<I: Index, M: Media> Index for Guarded<I, M> {
     fn get<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Result<Option<Value<'g>>, Error> {
-        self.index.get(key, guard)
+        let value = self.index.get(key, guard)?;
+        self.store.traffic.settle_key(|| self.stripe_of(key))?;
+        Ok(value)
     }
 
     fn multi_get<'g>(
@@ -183,7 +229,9 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         guard: &'g Guard,
         found: &mut dyn FnMut(usize, Option<Value<'g>>),
     ) -> Result<(), Error> {
-        self.index.multi_get(keys, guard, found)
+        self.index.multi_get(keys, guard, found)?;
+        let stripes = keys.iter().map(|key| self.stripe_of(key));
+        self.store.traffic.settle(self.store.traffic.last(stripes))
     }
 
     fn fetch(&self, keys: &[&[u8]], guard: &Guard) {
@@ -191,11 +239,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
     }
 
     fn write(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
-        let action = self.store.heap.with_room(|| self.try_write(key, edit))?;
-        if action != Action::Keep {
-            self.wrote();
-        }
-        Ok(action)
+        self.write_durably(key, edit, None)
     }
 
     fn write_many(&self, keys: &[&[u8]], edits: &mut dyn Edits) {
@@ -203,8 +247,12 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
             gate,
             befores,
             watches,
+            journal,
             ..
         } = &*self.store.traffic;
+        if journal.get().is_some() {
+            self.index.fetch(keys, &heap::pin());
+        }
         let mut group = Group {
             edits,
             first: 0,
@@ -214,8 +262,9 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         };
         while group.done < keys.len() && !group.ended {
             let mut end = keys.len().min(group.done + PASS);
-            // While a pass is held, no snapshot and no watch begins.
-            if !self.store.heap.pool().is_read_only()
+            // While a pass is held, no snapshot and no watch begins, and no log.
+            if journal.get().is_none()
+                && !self.store.heap.pool().is_read_only()
                 && let Ok(_pass) = gate.enter(self.store.heap.media())
                 && !befores.are_kept()
                 && !watches.are_there()
@@ -228,7 +277,7 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
                     held.iter_mut().for_each(Held::changed);
                 }
             }
-            // What is noted or told, and what failed for want of room or may not be, goes by itself.
+            // What is noted, told or appended, and what failed for want of room or may not be, goes by itself.
             if group.done < end && !group.ended {
                 let done = self.write(keys[group.done], group.edits.edit(group.done));
                 let _ = group.end(done);
@@ -247,7 +296,9 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
-        self.index.scan(lower, upper, direction, guard, visit)
+        self.index.scan(lower, upper, direction, guard, visit)?;
+        // The gaps between the keys that were visited count, too.
+        self.store.traffic.settle_all()
     }
 
     fn order(&self) -> Order {
@@ -262,7 +313,8 @@ impl<I: Index, M: Media> Index for Guarded<I, M> {
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<(), Error> {
-        self.index.walk(lower, upper, direction, guard, visit)
+        self.index.walk(lower, upper, direction, guard, visit)?;
+        self.store.traffic.settle_all()
     }
 
     fn check(&self) -> Result<Faults, Error> {

@@ -41,7 +41,7 @@ impl KeyState {
     }
 
     pub fn holds(&self, guard: &Guard) -> Result<bool, Error> {
-        let found = self.map.get(&self.key, guard)?;
+        let found = self.map.bare().get(&self.key, guard)?;
         Ok(found.as_deref() == self.value.as_deref())
     }
 }

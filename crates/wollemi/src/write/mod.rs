@@ -16,6 +16,8 @@
 //! | `reads`     | what a transaction has read                                                       |
 //! | `active`    | commits under way, as others must know of them                                    |
 //! | `befores`   | what keys held before they changed, for snapshots                                 |
+//! | `journal`   | the log of a database of level `disk`, as writers and readers meet it              |
+//! | `walked`    | which map a checkpoint walks                                                      |
 //! | `watch`     | events, for those who watch                                                       |
 
 pub mod active;
@@ -24,6 +26,7 @@ pub mod commit;
 pub mod gate;
 pub mod guarded;
 pub mod intent;
+pub mod journal;
 pub mod key_state;
 pub mod own;
 pub mod reads;
@@ -33,4 +36,5 @@ pub mod slots;
 pub mod store;
 pub mod stripes;
 pub mod traffic;
+pub mod walked;
 pub mod watch;

@@ -10,7 +10,7 @@
 use crate::write::intent::{self, Change, INTENT, Intent, Own, SLOTS, SingleSlot};
 use crate::write::key_state::KeyState;
 use crate::write::store::Store;
-use crate::write::traffic::{MapIndex, make};
+use crate::write::traffic::{MapIndex, Recording, make};
 use crate::{Error, Media};
 use heap::{Access, Guard, SetApart, footprint};
 use pmem::{Link, LinkAndPersist, Offset, PSlot, Purpose, Tag, persist_scope};
@@ -155,12 +155,12 @@ impl<M: Media> Store<M> {
     }
 
     /// Persists an intent of these changes and publishes it in a slot, which commits them: the intent, and what is set
-    /// apart for its changes. Calls `begin` when nothing can go wrong any more and nothing is committed yet.
+    /// apart for its changes. Calls `begin` when nothing else can go wrong any more and nothing is committed yet.
     pub fn declare(
         &self,
         slot: &PSlot,
         changes: &[KeyState],
-        begin: impl FnOnce(),
+        begin: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(Standing, SetApart<'_, M>), Error> {
         let media = self.heap.media();
         let bytes = changes.iter().map(|key| key.change().len()).sum();
@@ -175,7 +175,7 @@ impl<M: Media> Store<M> {
             // The intent is there by now: it takes nothing of what is set apart.
             let apart = self.set_apart(changes.iter().map(KeyState::change))?;
             let persisted = flushed.persisted(&batch.fence());
-            begin();
+            begin()?;
             media.comes_to("batch: intent published");
             let _durable = slot
                 .publish::<LinkAndPersist, M, Intent>(media, persisted, INTENT)
@@ -243,7 +243,7 @@ impl<M: Media> Store<M> {
         }
         let make_all = || {
             let mut changes = changes.iter();
-            changes.try_for_each(|change| make(change, &*indexes[change.map]))
+            changes.try_for_each(|change| make(change, &*indexes[change.map], Recording::Done))
         };
         let made = make_all();
         if let Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) = made {

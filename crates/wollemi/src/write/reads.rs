@@ -76,6 +76,11 @@ struct Point {
 }
 
 impl Points {
+    /// The stripes of all keys.
+    pub fn stripes(&self) -> impl Iterator<Item = StripeId> {
+        self.0.keys().copied()
+    }
+
     /// Finds, for each stripe, a version at which its keys hold what was read: the one that was noted, or, if there is
     /// another by now, that one, after the keys were read again. Then it was perhaps changed for other keys.
     ///
@@ -156,7 +161,7 @@ impl RangeRead {
     pub fn check(&self, guard: &Guard) -> Result<(), Error> {
         let mut then = self.entries.iter();
         let mut differs: Option<Vec<u8>> = None;
-        self.map.scan(
+        self.map.bare().scan(
             self.lower.as_ref().map(Vec::as_slice),
             self.upper.as_ref().map(Vec::as_slice),
             Direction::Forward,

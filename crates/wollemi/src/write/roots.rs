@@ -2,11 +2,13 @@
 
 use crate::indexes::WithIndex;
 use crate::write::guarded::Guarded;
+use crate::write::journal::Durability;
 use crate::write::store::Store;
 use crate::write::traffic::MapIndex;
 use crate::{Error, IndexKind, Media};
 use heap::{Removed, Root, Trace};
-use index::Index;
+use index::{Index, Parts};
+use log::Change;
 use std::sync::Arc;
 
 /// What was a map's root, and what knows what hangs from it.
@@ -36,7 +38,36 @@ impl<M: Media> Store<M> {
 
     pub fn create(&self, name: &str, kind: IndexKind) -> Result<Arc<dyn MapIndex>, Error> {
         self.refuse_if_read_only()?;
-        Ok(kind.create(&self.heap, name.as_bytes(), self.shared(name))?)
+        let index = kind.name();
+        self.record_map(&Change::MapMade {
+            map: name,
+            index,
+            settings: &[],
+        })?;
+        let made = kind.create(&self.heap, name.as_bytes(), self.shared(name));
+        if made.is_err() {
+            // The log has said that it is there.
+            self.record_map(&Change::MapDropped { map: name })?;
+        }
+        Ok(made?)
+    }
+
+    /// Appends to the log, if there is one, what becomes of a map.
+    fn record_map(&self, change: &Change<'_>) -> Result<(), Error> {
+        if let Some(journal) = self.traffic.journal.get() {
+            journal.append(&[*change], std::iter::empty(), Durability::Immediate)?;
+        }
+        Ok(())
+    }
+
+    /// Builds a map of sorted pairs. The caller holds no guard.
+    pub fn build(&self, name: &str, kind: IndexKind, parts: Parts<'_>) -> Result<Arc<dyn MapIndex>, Error> {
+        self.refuse_if_read_only()?;
+        let built = kind.build(&self.heap, name.as_bytes(), parts, self.shared(name));
+        built.map_err(|error| match error {
+            index::Error::Heap(heap::Error::RootExists(_)) => Error::MapExists(name.to_owned()),
+            error => error.into(),
+        })
     }
 
     /// Opens a map as what it is; as `wanted`, if it can be opened as that.
@@ -66,6 +97,7 @@ impl<M: Media> Store<M> {
         if self.traffic.befores.are_kept() {
             return Err(Error::MapInUse(name.to_owned()));
         }
+        self.record_map(&Change::MapDropped { map: name })?;
         // SAFETY: no handle of the map is left, and none can be made while the maps are locked.
         let removed = unsafe { self.heap.remove_root(name.as_bytes()) }?;
         Ok(removed.map(|removed| (removed, kind.tracer())))

@@ -7,7 +7,7 @@ use crate::report::{HeapCheck, MapInfo, Recovery, RecoveryState, Space, Stats};
 use crate::write::intent;
 use crate::write::slots::Slots;
 use crate::write::traffic::Traffic;
-use crate::{Error, IndexKind, Media};
+use crate::{Error, IndexKind, Level, Media};
 use heap::{Heap, Root, State, Tracers};
 use pmem::Pool;
 use std::collections::BTreeMap;
@@ -124,7 +124,11 @@ impl<M: Media> Store<M> {
             path: pool.path().map(Into::into),
             uuid: pool.uuid().to_string(),
             generation: pool.generation() - u32::from(pool.is_read_only()),
-            level: pool.level().to_string(),
+            level: match self.traffic.journal.get() {
+                Some(_) => Level::Disk,
+                None => pool.level().into(),
+            }
+            .to_string(),
             last_shutdown: pool.last_shutdown().to_string(),
             suspect: pool.is_suspect(),
             read_only: pool.is_read_only(),
@@ -143,6 +147,7 @@ impl<M: Media> Store<M> {
             },
             recovery: self.recovery(),
             maps: self.maps()?,
+            log: None,
             merges: BTreeMap::new(),
         })
     }

@@ -24,7 +24,7 @@ use pmem::Media;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst};
 
 /// How many there are: 32 KiB. Two of them in one line are seldom written at once.
-const STRIPES: usize = 4096;
+pub(crate) const STRIPES: usize = 4096;
 
 const LOCKED: u64 = 1;
 

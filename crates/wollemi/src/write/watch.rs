@@ -1,11 +1,13 @@
 //! Watches: who wants to know what becomes of the keys with a prefix.
 //!
-//! A writer tells when its change is durable, and before it releases the key's [stripe](super::stripes): writes of one
+//! A writer tells when its change is durable (at level `disk` whoever takes the event waits for that), and before it releases the key's [stripe](super::stripes): writes of one
 //! key are told in the order in which they happened.
 //!
 //! I1 A queue holds no more than its watch has asked for: nobody waits for who does not listen.
 
+use crate::write::journal::Journal;
 use index::{Action, Edit};
+use log::Lsn;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
@@ -76,7 +78,8 @@ impl Watch {
 
     /// The next event, if there is one.
     pub fn try_next(&mut self) -> Option<Event> {
-        self.queue.lock().take()
+        let told = self.queue.lock().take();
+        told.map(Told::settled)
     }
 
     /// The next event; waits for it for so long. `None`: there was none.
@@ -84,10 +87,11 @@ impl Watch {
         let until = Instant::now().checked_add(patience);
         let mut waiting = self.queue.lock();
         loop {
-            let event = waiting.take();
+            let told = waiting.take();
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if event.is_some() || waiting.ended || left == Some(Duration::ZERO) {
-                return event;
+            if told.is_some() || waiting.ended || left == Some(Duration::ZERO) {
+                drop(waiting);
+                return told.map(Told::settled);
             }
             let more = &self.queue.more;
             waiting = more
@@ -102,11 +106,12 @@ impl Iterator for Watch {
     type Item = Event;
     fn next(&mut self) -> Option<Event> {
         let waiting = self.queue.lock();
-        self.queue
+        let waited = self
+            .queue
             .more
-            .wait_while(waiting, |waiting| !waiting.ended && waiting.is_empty())
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+            .wait_while(waiting, |waiting| !waiting.ended && waiting.is_empty());
+        let told = waited.unwrap_or_else(PoisonError::into_inner).take();
+        told.map(Told::settled)
     }
 }
 
@@ -128,9 +133,26 @@ struct Queue {
     more: Condvar,
 }
 
+/// An event, and what must be durable before it is handed out.
+#[derive(Debug)]
+struct Told {
+    event: Event,
+    end: Option<(Arc<Journal>, Lsn)>,
+}
+
+impl Told {
+    /// The event, when its change is durable. If that cannot be known, it counts as missed.
+    fn settled(self) -> Event {
+        match self.end {
+            Some((journal, end)) if journal.log().wait_durable(end).is_err() => Event::Missed(1),
+            _ => self.event,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Waiting {
-    events: VecDeque<Event>,
+    events: VecDeque<Told>,
     missed: u64,
     /// Nothing more will come.
     ended: bool,
@@ -141,10 +163,13 @@ impl Waiting {
         self.events.is_empty() && self.missed == 0
     }
 
-    fn take(&mut self) -> Option<Event> {
+    fn take(&mut self) -> Option<Told> {
         match std::mem::take(&mut self.missed) {
             0 => self.events.pop_front(),
-            missed => Some(Event::Missed(missed)),
+            missed => Some(Told {
+                event: Event::Missed(missed),
+                end: None,
+            }),
         }
     }
 }
@@ -155,13 +180,13 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(&self, event: Event) {
+    fn push(&self, told: Told) {
         let mut waiting = self.lock();
         if waiting.events.len() == self.capacity {
             waiting.events.pop_front();
             waiting.missed += 1;
         }
-        waiting.events.push_back(event);
+        waiting.events.push_back(told);
         drop(waiting);
         self.more.notify_one();
     }
@@ -193,13 +218,22 @@ impl Watches {
         self.any.load(Relaxed)
     }
 
-    /// Tells what an edit has done.
-    pub fn tell(&self, map: &str, key: &[u8], action: Action, edit: &dyn Edit) {
+    /// Tells what an edit has done. Of a database with a log: the log, and up to where it must be durable first.
+    pub fn tell(
+        &self,
+        (map, key): (&str, &[u8]),
+        action: Action,
+        edit: &dyn Edit,
+        end: Option<(&Arc<Journal>, Lsn)>,
+    ) {
         for queue in &*self.all.read().unwrap_or_else(PoisonError::into_inner) {
             if *queue.map == *map && key.starts_with(&queue.prefix) {
-                queue.push(Event::Changed {
-                    key: key.to_vec(),
-                    value: (action == Action::Put).then(|| edit.value().to_vec()),
+                queue.push(Told {
+                    event: Event::Changed {
+                        key: key.to_vec(),
+                        value: (action == Action::Put).then(|| edit.value().to_vec()),
+                    },
+                    end: end.map(|(journal, end)| (journal.clone(), end)),
                 });
             }
         }

@@ -435,6 +435,11 @@ impl<'g> LeafRef<'g> {
 }
 
 impl Head {
+    /// Of a draft, the slot of what follows.
+    pub(super) fn next_mut(&mut self, version: usize) -> &mut PSlot {
+        &mut self.meta[version].next
+    }
+
     /// The head of a new leaf in which only `version` says anything.
     pub(crate) fn new(
         generation: u32,

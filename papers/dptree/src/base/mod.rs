@@ -5,6 +5,7 @@
 //!    reader looks afterwards whether that has happened.
 
 pub(crate) mod leaf;
+pub(crate) mod new_leaf;
 mod router;
 pub(crate) mod slots;
 

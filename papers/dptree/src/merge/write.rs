@@ -4,7 +4,8 @@
 //! I1 What is written here counts only once the root's state says so, and each partition's writer fences what it wrote.
 
 use super::plan::{Item, Piece, Plan};
-use crate::base::leaf::{self, Head, LeafRef};
+use crate::base::leaf::LeafRef;
+use crate::base::new_leaf;
 use crate::base::slots::{Bits, GROUP, GROUPS, Places, clear, has, home, passed_by, print, set};
 use crate::key::Entry;
 use crate::root::tag;
@@ -131,51 +132,20 @@ fn write_new<M: Media>(
     capacity: usize,
 ) -> Result<Written, Error> {
     let media = heap.media();
-    let groups = capacity / GROUP;
-    let mut taken = [u64::MAX; GROUPS];
-    taken[..groups].fill(0);
-    let mut places = Places::new(taken, 0, groups);
-    let (mut bits, mut records) = ([0; GROUPS], [0; GROUPS]);
-    let mut order = Vec::with_capacity(piece.items.len());
-    let mut pairs: Vec<(usize, Entry)> = Vec::with_capacity(piece.items.len());
-    let mut prints = Vec::with_capacity(piece.items.len());
-    for &item in &piece.items {
-        let entry = plan.entry(item, media);
-        let hash = entry.key(heap, &mut [0; 8])?.hash();
-        let slot = places.take(hash).ok_or(pmem::Fault {
-            what: "pairs of a new leaf",
-            offset: 0,
-        })?;
-        set(&mut bits, slot);
-        if !entry.link.is_null() {
-            set(&mut records, slot);
-        }
-        order.push(slot as u8);
-        prints.push((slot, print(hash)));
-        pairs.push((slot, entry));
-    }
-    pairs.sort_unstable_by_key(|&(slot, _)| slot);
-    let last = order.last().map_or(0, |&slot| usize::from(slot));
+    let entries: Vec<Entry> = piece.items.iter().map(|&item| plan.entry(item, media)).collect();
     let greatest = greatest(heap, plan, piece)?;
-    let head = Head::new(heap.generation(), capacity, version, (bits, records, last));
-    let link = persist_scope(media, Purpose::Node, |batch| {
-        let mut draft = heap.draft(head, leaf::tail(capacity), &batch)?;
-        let parts = leaf::fill(draft.tail_mut(), capacity, &pairs);
-        let flushed = draft.flush_parts(parts, &batch);
+    let (link, leaf) = persist_scope(media, Purpose::Node, |batch| {
+        let (flushed, leaf) = new_leaf::draft(heap, &batch, &entries, (version, capacity), &mut None)?;
         media.site(SITE);
-        Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::LEAF[version]))
+        let link = flushed.persisted(&batch.fence()).into_link(tag::LEAF[version]);
+        Ok::<_, Error>((link, leaf))
     })?;
-    let leaf = LeafRef::at(heap, link)?;
-    leaf.set_passed(places.passed, media);
-    for (slot, print) in prints {
-        leaf.set_print(slot, print, media);
-    }
-    leaf.set_order(version, &order, media);
+    leaf.store_volatile(heap, link, version)?;
     Ok(Written {
         link,
         fresh: true,
-        bits,
-        last,
+        bits: leaf.bits,
+        last: leaf.last,
         pairs: piece.items.len(),
         greatest,
     })

@@ -57,7 +57,9 @@ mod write;
 
 use bucket::Wanted;
 use heap::{Access, Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Order, Value, Visit};
+use index::{
+    Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Order, Parts, Value, Visit, build_by_writes,
+};
 use pmem::{Fault, Hardware, Link, Media};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -176,5 +178,15 @@ fn damaged(what: &'static str, link: Link) -> Fault {
     Fault {
         what,
         offset: link.offset().map_or(0, pmem::Offset::get),
+    }
+}
+
+impl<M: Media> Bulk for Clht<M> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        // SAFETY: as for `open`.
+        let access = unsafe { heap.access() }.clone();
+        let at = |root| Clht { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| directory::draft_root(heap, batch), at) }
     }
 }

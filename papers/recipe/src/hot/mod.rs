@@ -58,7 +58,7 @@ mod write;
 use art::damaged;
 pub use check::Form;
 use heap::{Access, Error, Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
 use pmem::{Fault, Hardware, Link, Media};
 use root::Root;
 use std::ops::Bound;
@@ -164,5 +164,14 @@ impl<M: Media> OnHeap for Hot<M> {
 
     fn find_faults(&self) -> Faults {
         self.check_structure()
+    }
+}
+
+impl<M: Media> Bulk for Hot<M> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        let access = Self::access_of(heap).clone();
+        let at = |root| Hot { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| Root::draft(heap, batch), at) }
     }
 }

@@ -9,8 +9,8 @@ use super::node::{Held, LINK, NO_KINDS, NodeRef, kind};
 use super::slice::{GOES_ON, Slice};
 use art::{LeafRef, damaged};
 use index::{Faults, MAX_KEY};
-use pmem::{Fault, Link, Media};
-use std::collections::VecDeque;
+use pmem::{Fault, Link, Media, Offset};
+use std::collections::{HashSet, VecDeque};
 
 /// A layer to be walked: its root, and what its keys begin with.
 type Below = (Link, Vec<u8>);
@@ -19,6 +19,8 @@ struct Check<'i, M: Media> {
     index: &'i Masstree<M>,
     faults: Faults,
     layers: Vec<Below>,
+    /// Where the layers' roots are.
+    met: HashSet<Option<Offset>>,
 }
 
 impl<M: Media> Masstree<M> {
@@ -29,6 +31,7 @@ impl<M: Media> Masstree<M> {
             index: self,
             faults: Faults::default(),
             layers: Vec::new(),
+            met: HashSet::new(),
         };
         check.faults.objects += 1;
         match self.top() {
@@ -62,6 +65,9 @@ impl<M: Media> Check<'_, M> {
         let heap = &self.index.heap;
         let media = heap.media();
         let mut first = NodeRef::at(heap, root)?;
+        if !self.met.insert(root.offset()) {
+            return Err(damaged("two entries lead to a layer", root));
+        }
         if first.level() >= LEVELS {
             return Err(damaged("level of a node", root));
         }

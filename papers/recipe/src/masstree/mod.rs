@@ -58,7 +58,7 @@ mod write;
 
 use art::damaged;
 use heap::{Access, Error, Heap, Trace};
-use index::{Action, Direction, Edit, Faults, Guard, OnHeap, Value, Visit};
+use index::{Action, Bulk, Direction, Edit, Faults, Guard, OnHeap, Parts, Value, Visit, build_by_writes};
 use locate::Writer;
 use node::Node;
 use pmem::{Batch, Erased, Fault, Flushed, GenerationLock, Hardware, Link, Media, PSlot, Tag, persistent};
@@ -211,5 +211,14 @@ impl<M: Media> OnHeap for Masstree<M> {
 
     fn find_faults(&self) -> Faults {
         self.check_structure()
+    }
+}
+
+impl<M: Media> Bulk for Masstree<M> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        let access = Self::access_of(heap).clone();
+        let at = |root| Masstree { heap: access, root };
+        // SAFETY: it is the root of an empty index of this kind, and its handle.
+        unsafe { build_by_writes(heap, name, parts, |batch| draft_root(heap, batch), at) }
     }
 }

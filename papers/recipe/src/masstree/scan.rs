@@ -101,6 +101,9 @@ impl<'g, M: Media> Scan<'g, '_, M> {
 
     /// Begins with a layer, at the bound if its keys begin as that does.
     fn enter(&mut self, root: Link, seeks: bool) -> Result<(), Fault> {
+        if self.frames.iter().any(|frame| frame.border.is(root)) {
+            return Err(damaged("layer below itself", root));
+        }
         let depth = self.frames.len();
         let from = match (self.near, self.direction) {
             (Bound::Included(key) | Bound::Excluded(key), _) if seeks => Slice::of(key, depth),
@@ -115,8 +118,10 @@ impl<'g, M: Media> Scan<'g, '_, M> {
     /// The border in which a layer goes on.
     fn frame(&self, root: Link, from: (Slice, bool), seeks: bool) -> Result<Frame<'g>, Fault> {
         let heap = &self.index.heap;
-        let Some(border) = descend(heap, root, from.0.bytes, 0)? else {
-            return Err(damaged("root of a layer", root));
+        let border = descend(heap, root, from.0.bytes, 0)?;
+        // In a damaged pool the way down may lead back up.
+        let Some(border) = border.filter(|border| border.low(heap.media()) <= from.0.bytes) else {
+            return Err(damaged("node that does not take a slice", root));
         };
         let mut frame = Frame {
             root,

@@ -7,9 +7,10 @@ use super::node::{Header, Meta, N4, N16, N48, N256};
 use super::prefix::Prefix;
 use super::{AppendOnly, Writer};
 use art::{
-    Children, Head, Inner, Kind, draft_kind, draft_leaf, draft_smallest, index_word, naming, with_byte,
+    Child, Children, Grown, Head, Inner, Kind, Spot, draft_kind, draft_leaf, draft_smallest, index_word,
+    naming, with_byte,
 };
-use heap::{Error, Heap};
+use heap::{Access, Error, Heap};
 use pmem::{
     Batch, CommitWord, Erased, Flushed, GenerationLock, Media, PSlot, PWord, Persisted, Purpose, VWord,
     persist_scope,
@@ -106,13 +107,28 @@ impl Inner for N256 {
     }
 }
 
-/// Builds a root: a node of level 0 without children.
+/// Builds a root: an N256 of level 0, whatever children it has. They are left where this fails.
 pub(super) fn draft_root<'e, 'h, M: Media>(
     heap: &'h Heap<M>,
     batch: &Batch<'e, '_, M>,
+    children: &mut Children<'e, 'h>,
 ) -> Result<Flushed<'e, 'h, Erased>, Error> {
     let header = |kind| Header::new(heap.generation(), kind, 0, Prefix::EMPTY);
-    draft_kind::<N256, M>(heap, batch, header, Children::default()).map(|(root, ..)| root)
+    draft_kind::<N256, M>(heap, batch, header, children).map(|(root, ..)| root)
+}
+
+impl Grown for AppendOnly {
+    fn draft_node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        let prefix = Prefix::of(&spot.key[spot.depth..spot.level]);
+        let header = |kind| Header::new(heap.generation(), kind, spot.level, prefix);
+        let (node, kind, _) = draft_smallest::<AppendOnly, M>(heap, batch, header, children)?;
+        Ok(Child::New(node, kind, 0))
+    }
 }
 
 impl<'a, M: Media> Writer<'a, M> {
@@ -137,7 +153,7 @@ impl<'a, M: Media> Writer<'a, M> {
             let mut children = Children::default();
             hang(&mut children);
             let header = |kind| Header::new(self.heap.generation(), kind, level, prefix);
-            let (node, kind, _) = draft_smallest::<AppendOnly, M>(self.heap, &batch, header, children)?;
+            let (node, kind, _) = draft_smallest::<AppendOnly, M>(self.heap, &batch, header, &mut children)?;
             let fenced = batch.fence();
             Ok((node.persisted(&fenced), kind))
         })

@@ -23,7 +23,7 @@ mod split;
 mod view;
 mod write;
 
-use art::{Byte, Design, Kind, Radix, Root, child_tag, damaged};
+use art::{Byte, Children, Design, Kind, Radix, Root, child_tag, damaged};
 use heap::{Access, Error, Heap};
 use index::{Action, Edit, Guard};
 use node::{N256, Node};
@@ -71,8 +71,9 @@ impl Root for N256 {
     fn draft<'e, 'h, M: Media>(
         heap: &'h Heap<M>,
         batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
     ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
-        Ok((build::draft_root(heap, batch)?, ROOT))
+        Ok((build::draft_root(heap, batch, children)?, ROOT))
     }
 
     #[inline(always)]

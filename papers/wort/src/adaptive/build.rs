@@ -1,9 +1,10 @@
 //! Nodes under construction: private drafts, flushed with their batch.
 
+use super::locate::skip;
 use super::node::{Common, Node};
 use super::{Adaptive, Prefix, Scheme};
-use art::{Children, Kind, draft_smallest};
-use heap::{Error, Heap};
+use art::{Child, Children, Grown, Kind, Spot, draft_smallest};
+use heap::{Access, Error, Heap};
 use pmem::{Batch, Erased, Flushed, Media};
 
 /// All that hangs in `node`, but for the child for `without`.
@@ -29,6 +30,20 @@ pub(crate) fn draft_node<'e, 'h, S: Scheme, M: Media>(
     mut children: Children<'e, 'h>,
 ) -> Result<(Flushed<'e, 'h, Erased>, Kind), Error> {
     children.list.sort_unstable_by_key(|(byte, _)| *byte);
-    let (node, kind, _) = draft_smallest::<Adaptive<S>, M>(heap, batch, |_| Common::new(header), children)?;
+    let (node, kind, _) =
+        draft_smallest::<Adaptive<S>, M>(heap, batch, |_| Common::new(header), &mut children)?;
     Ok((node, kind))
+}
+
+impl<S: Scheme> Grown for Adaptive<S> {
+    fn draft_node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        let header = |_| Common::new(Prefix::of(spot.key, spot.depth, spot.level));
+        let (node, kind, _) = draft_smallest::<Adaptive<S>, M>(heap, batch, header, children)?;
+        Ok(Child::New(node, kind, skip(spot.depth, spot.level)))
+    }
 }

@@ -9,11 +9,13 @@ mod node;
 mod write;
 
 use crate::root::Root;
-use art::{Design, Digit, HalfByte, Radix, Site, damaged};
+use art::{
+    Child, Children, Design, Digit, Grown, HalfByte, Kind, Radix, Site, Spot, Tagged, child_tag, damaged,
+};
 use heap::{Access, Error, Guard};
 use index::{Action, Edit};
-use node::{LEAF, NODE, Node};
-use pmem::{Fault, Hardware, Link, Media};
+use node::{Header, LEAF, NODE, Node};
+use pmem::{Batch, Fault, Hardware, Link, Media};
 use std::ops::Range;
 
 /// A WORT in a heap, under a root of its own.
@@ -42,6 +44,29 @@ unsafe impl Design for WriteOptimal {
         guard: &Guard,
     ) -> Result<Action, Error> {
         write::Writer::edit(index, heap, key, edit, guard)
+    }
+}
+
+impl Grown for WriteOptimal {
+    fn draft_node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        let mut draft = heap.draft(Node::new(Header::of(spot.key, spot.depth, spot.level)), 0, batch)?;
+        if let Some(child) = children.ends.take() {
+            child.attach(&mut draft, |node| node.slot_mut(None), 0);
+        }
+        for (digit, child) in children.list.drain(..) {
+            // Links name no digit.
+            let child = match child {
+                Child::Reachable(link) => Child::Reachable(link.with_tag(child_tag(link.kind(), 0, 0))),
+                new => new,
+            };
+            child.attach(&mut draft, |node| node.slot_mut(Some(digit)), 0);
+        }
+        Ok(Child::New(draft.flush(batch).erased(), Kind::N16, 0))
     }
 }
 

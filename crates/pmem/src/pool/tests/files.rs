@@ -452,3 +452,38 @@ fn reading_changes_nothing() {
     assert_eq!(std::fs::read(&place.path).expect("a file"), before);
     assert_eq!(place.open().expect("the pool").generation(), 2);
 }
+
+/// A log position is there after reopening, an opening to read sees it too, and damage to it is told.
+#[test]
+fn a_log_position_is_kept() {
+    let place = Place::new();
+    let pool = place.create().expect("a new pool");
+    assert_eq!(pool.log_position(), None);
+    for position in [0, 4096, (1 << 48) - 1] {
+        pool.set_log_position(Some(position)).expect("written");
+        assert_eq!(pool.log_position(), Some(position));
+    }
+    pool.close().expect("closed");
+    let bytes = std::fs::read(&place.path).expect("a file");
+
+    let looked = PoolOptions {
+        read_only: true,
+        ..small()
+    };
+    let looked = Pool::open(&place.path, &looked, Hardware::detect()).expect("sound");
+    assert_eq!(looked.log_position(), Some((1 << 48) - 1));
+    drop(looked);
+    let pool = place.open().expect("sound");
+    assert_eq!(pool.log_position(), Some((1 << 48) - 1));
+    pool.set_log_position(None).expect("written");
+    assert_eq!(pool.log_position(), None);
+    drop(pool);
+
+    let mut damaged = bytes;
+    damaged[136] ^= 1;
+    std::fs::write(&place.path, damaged).expect("written");
+    assert_eq!(
+        place.refusal(),
+        "damaged header (log position); restore the file from a copy"
+    );
+}

@@ -4,7 +4,7 @@ use super::*;
 use crate::write::intent::Change;
 use crate::write::intent::{self, INTENT, Intent, SingleSlot};
 use crate::write::stripes::StripeId;
-use crate::write::traffic::{MapIndex, Traffic};
+use crate::write::traffic::{MapIndex, Recording, Traffic};
 use crate::{Db, IndexKind, Map, Options};
 use crossbeam_utils::sync::Parker;
 use index::{Action, Edit, Index};
@@ -35,7 +35,7 @@ impl Held {
             goes: Mutex::new(goes),
             writes: AtomicUsize::new(0),
         };
-        let held = Map::new(map.index_kind(), Arc::new(held));
+        let held = Map::new(map.index_kind(), Arc::new(held), None);
         (held, comes, go)
     }
 }
@@ -48,7 +48,23 @@ impl MapIndex for Held {
     fn name(&self) -> &str {
         self.map.name()
     }
-    fn write_held(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, index::Error> {
+    fn write_durably(
+        &self,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        durability: Option<Durability>,
+    ) -> Result<Action, index::Error> {
+        self.map.index.write_durably(key, edit, durability)
+    }
+    fn bare(&self) -> &dyn Index {
+        self.map.index.bare()
+    }
+    fn write_held(
+        &self,
+        key: &[u8],
+        edit: &mut dyn Edit,
+        recording: Recording,
+    ) -> Result<Action, index::Error> {
         if self.writes.fetch_add(1, SeqCst) == 0 {
             let _ = self.came.send(());
             let goes = self.goes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +72,7 @@ impl MapIndex for Held {
                 return Err(index::Error::ReadOnly);
             }
         }
-        self.map.index.write_held(key, edit)
+        self.map.index.write_held(key, edit, recording)
     }
     fn stripe_of(&self, key: &[u8]) -> StripeId {
         self.map.index.stripe_of(key)

@@ -53,8 +53,9 @@ impl Maker {
         // The last keys of several nodes, or all of a few.
         let every = if self.random.below(2) == 0 { made / left } else { 1 };
         let from = self.random.below(made - left * every + 1);
-        let stays =
-            |number: u64| number >= from && (number - from) % every == 0 && (number - from) / every < left;
+        let stays = |number: u64| {
+            number >= from && (number - from).is_multiple_of(every) && (number - from) / every < left
+        };
         let mut number = 0;
         keys.retain(|key| {
             number += 1;

@@ -1,0 +1,294 @@
+//! Bulk building: a radix tree of pairs that are sorted already, bottom-up ([`index::Bulk`]).
+//!
+//! Nothing is reachable until the root has its name, so the order of persists within is free: all lines are written back
+//! once, and each thread fences once, when its part is complete. The mechanism (`builder`) is one for all radix indexes;
+//! an index tells with a [`Layout`] what its leaves, nodes and root look like.
+//!
+//! Several threads build parts of one tree. What hangs from nodes whose strings begin a part's border is put together at
+//! the end, by one thread (`builder`, I3): some thousands of links at most, however many keys there are.
+
+mod builder;
+mod bunch;
+
+use crate::{Child, Children, Design, Digit, Radix, Root, draft_leaf};
+use builder::{Borders, Builder, Item};
+pub use bunch::Group;
+use heap::{Access, Error, Heap, Trace};
+use index::{Bulk, OnHeap, Parts, Reading};
+use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
+
+/// Where a node under construction hangs.
+#[derive(Clone, Copy, Debug)]
+pub struct Spot<'k> {
+    /// A key below it.
+    pub key: &'k [u8],
+    /// Digits that lead to it.
+    pub depth: usize,
+    /// Its level: how many digits of the key are its string.
+    pub level: usize,
+}
+
+/// What the objects of a radix index look like when they are built in bulk. All that is made is flushed into the batch.
+pub trait Layout {
+    /// What a node branches on.
+    type Digit: Digit;
+
+    /// Whether the root is a node of level 0, rather than an object from which one thing hangs.
+    const ROOT_IS_NODE: bool;
+
+    /// How many pairs may hang from one slot without a node, if this is one of them. Of several the least counts.
+    fn most(key: &[u8], value: &[u8]) -> usize;
+
+    /// A leaf for a pair.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room.
+    fn leaf<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<Child<'e, 'h>, Error> {
+        let leaf = draft_leaf(heap, key, value, batch)?.flush(batch);
+        Ok(Child::New(leaf.erased(), crate::Kind::Leaf, 0))
+    }
+
+    /// What hangs from one slot, to which `depth` digits lead, for these pairs; a leaf for a single one.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room. Nothing of it stays then.
+    fn group<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        depth: usize,
+        pairs: Group<'_>,
+    ) -> Result<Child<'e, 'h>, Error>;
+
+    /// A node with these children, in ascending order of their digits; they are left there where it fails.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room.
+    fn node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error>;
+
+    /// A root, and the tag of its link. What hangs from one that is no node is the child that `ends` there. The children
+    /// are left there where it fails.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room.
+    fn root<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error>;
+}
+
+/// Builds an index of this layout under the root `name`, of the kind that the tracer knows.
+///
+/// # Errors
+///
+/// As for [`Bulk::build`].
+///
+/// # Safety
+///
+/// The access is one for an index of this kind, and the tracer and the readers of this kind take the objects of the
+/// layout for what they are.
+pub unsafe fn build<L: Layout, M: Media>(
+    heap: &Access<M>,
+    name: &[u8],
+    tracer: &dyn Trace<M>,
+    parts: Parts<'_>,
+) -> Result<Link, index::Error> {
+    if parts.is_one() {
+        return parts.read_here(|mut pairs| {
+            // SAFETY: the caller's promise.
+            unsafe {
+                build_top::<L, M>(
+                    heap,
+                    name,
+                    tracer,
+                    |builder| builder.push_all(&mut pairs),
+                    Vec::new(),
+                )
+            }
+        });
+    }
+    let left = build_parts::<L, M>(heap, tracer, parts)?;
+    // SAFETY: the caller's promise.
+    unsafe { build_top::<L, M>(heap, name, tracer, |_| Ok(()), left) }
+}
+
+/// Gives back what was not published.
+fn give_back<M: Media>(heap: &Heap<M>, tracer: &dyn Trace<M>, links: Vec<Link>) -> Result<(), Error> {
+    // SAFETY: a build has drafted it, and nothing of it was published.
+    unsafe { heap.retire_unpublished(links, tracer) }
+}
+
+/// Builds a tree of what `fill` adds, or of what parts have left, and gives it a name.
+///
+/// # Safety
+///
+/// As for [`build`].
+unsafe fn build_top<L: Layout, M: Media>(
+    heap: &Access<M>,
+    name: &[u8],
+    tracer: &dyn Trace<M>,
+    fill: impl for<'b, 'e, 'h, 'm> FnOnce(&mut Builder<'b, 'e, 'h, 'm, L, M>) -> Result<(), index::Error>,
+    left: Vec<Item<Link>>,
+) -> Result<Link, index::Error> {
+    persist_scope(heap.media(), Purpose::Node, |batch| {
+        let mut builder = Builder::<L, M>::new(heap, &batch, Borders::default());
+        let mut left = left.into_iter();
+        let make = || {
+            fill(&mut builder)?;
+            left.try_for_each(|item| builder.push_item(item))?;
+            let mut children = builder.finish()?;
+            match heap.with_room(|| L::root(heap, &batch, &mut children)) {
+                Ok(root) => Ok(root),
+                Err(error) => {
+                    builder.resume(children);
+                    Err(error.into())
+                }
+            }
+        };
+        let (root, tag) = match make() {
+            Ok(root) => root,
+            Err(error) => {
+                let rest = builder.abandon();
+                let fenced = batch.fence();
+                let mut links: Vec<_> = rest.into_iter().map(|child| child.into_link(&fenced)).collect();
+                links.extend(left.flat_map(|item: Item<Link>| item.links()));
+                give_back(heap, tracer, links)?;
+                return Err(error);
+            }
+        };
+        heap.media().site("art: index built of pairs");
+        let root = root.persisted(&batch.fence());
+        // SAFETY: the caller's promise; nothing of it was published.
+        Ok(unsafe { index::name_built(heap, name, root, tag, tracer) }?)
+    })
+}
+
+/// Builds the parts side by side; what they leave for the top of the tree, durable.
+fn build_parts<L: Layout, M: Media>(
+    heap: &Access<M>,
+    tracer: &dyn Trace<M>,
+    parts: Parts<'_>,
+) -> Result<Vec<Item<Link>>, index::Error> {
+    let parts = parts.read(|mut reading: Reading<'_>| {
+        let borders = Borders {
+            from: reading.from(),
+            until: reading.until(),
+        };
+        persist_scope(heap.media(), Purpose::Node, |batch| {
+            let mut builder = Builder::<L, M>::new(heap, &batch, borders);
+            let left = builder
+                .push_all(&mut reading)
+                .and_then(|()| Ok(builder.finish_part()?));
+            let rest = builder.abandon();
+            let fenced = batch.fence();
+            match left {
+                Ok(items) => Ok(items
+                    .into_iter()
+                    .map(|item| item.into_links(&fenced))
+                    .collect::<Vec<_>>()),
+                Err(error) => Err((
+                    error,
+                    rest.into_iter()
+                        .map(|child| child.into_link(&fenced))
+                        .collect::<Vec<_>>(),
+                )),
+            }
+        })
+    })?;
+    let (mut items, mut failed, mut rest) = (Vec::new(), None, Vec::new());
+    for part in parts {
+        match part {
+            Ok(left) => items.extend(left),
+            Err((error, links)) => {
+                failed.get_or_insert(error);
+                rest.extend(links);
+            }
+        }
+    }
+    match failed {
+        None => Ok(items),
+        Some(error) => {
+            rest.extend(items.iter().flat_map(Item::links));
+            give_back(heap, tracer, rest)?;
+            Err(error)
+        }
+    }
+}
+
+/// A design whose trees can be built in bulk.
+pub trait Grown: Design {
+    /// A node with these children, as [`Layout::node`] makes it.
+    ///
+    /// # Errors
+    ///
+    /// If the heap has no room.
+    fn draft_node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error>;
+}
+
+/// The layout of a design: each slot has a leaf or a node.
+impl<D: Grown> Layout for D {
+    type Digit = D::Digit;
+
+    const ROOT_IS_NODE: bool = D::Root::OBJECT.is_none();
+
+    #[inline(always)]
+    fn most(_key: &[u8], _value: &[u8]) -> usize {
+        1
+    }
+
+    fn group<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        _depth: usize,
+        pairs: Group<'_>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        let (key, value) = pairs.first();
+        Self::leaf(heap, batch, key, value)
+    }
+
+    fn node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        D::draft_node(heap, batch, spot, children)
+    }
+
+    fn root<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        D::Root::draft(heap, batch, children)
+    }
+}
+
+impl<D: Grown, M: Media> Bulk for Radix<D, M> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        let access = Self::access_of(heap);
+        let tracer = <Self as OnHeap>::tracer();
+        // SAFETY: design, nodes and root are one design's.
+        let root = unsafe { build::<D, M>(access, name, &*tracer, parts) }?;
+        Ok(Self::at(access, root))
+    }
+}

@@ -1,0 +1,319 @@
+//! Bulk building: a new index of pairs that are sorted already.
+//!
+//! Ordinary writes make each key reachable and durable by itself. A build makes all objects privately, bottom-up, has
+//! them durable by one fence for each thread, and gives the index its name by one store, the commit point. A crash
+//! leaves the whole index or none; what was built before it is found unreachable by the next recovery.
+//!
+//! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already takes more by
+//! ordinary writes only.
+
+use crate::root::{forget_built, name_built};
+use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
+use heap::Heap;
+use pmem::{Batch, Erased, Flushed, Link, Media, Purpose, Tag, persist_scope};
+use std::sync::{Mutex, PoisonError};
+
+/// A key and its value.
+pub type Pair<'p> = (&'p [u8], &'p [u8]);
+
+/// Pairs, handed out one by one in strictly ascending order of their keys.
+pub trait Pairs {
+    /// The next pair; `None` at the end, after which it is not asked again.
+    ///
+    /// # Errors
+    ///
+    /// Any error ends the build, which returns it. [`Error::Stopped`] is for a source that keeps the reason itself.
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Error>;
+}
+
+/// The pairs of an iterator.
+#[derive(Debug)]
+pub struct Sorted<I, K, V> {
+    pairs: I,
+    current: Option<(K, V)>,
+}
+
+impl<I: Iterator<Item = (K, V)>, K, V> Sorted<I, K, V> {
+    /// What `pairs` yields, which must ascend.
+    pub fn new(pairs: impl IntoIterator<IntoIter = I>) -> Self {
+        let pairs = pairs.into_iter();
+        Sorted { pairs, current: None }
+    }
+}
+
+impl<I, K, V> Pairs for Sorted<I, K, V>
+where
+    I: Iterator<Item = (K, V)>,
+    K: AsRef<[u8]>,
+    V: AsRef<[u8]>,
+{
+    fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+        self.current = self.pairs.next();
+        Ok(self
+            .current
+            .as_ref()
+            .map(|(key, value)| (key.as_ref(), value.as_ref())))
+    }
+}
+
+/// The pairs that an index is built of: all of them, or those of several parts, each of which a thread reads.
+pub struct Parts<'p> {
+    first: &'p mut dyn Pairs,
+    others: Vec<Part<'p>>,
+}
+
+/// A part that is not the first.
+struct Part<'p> {
+    from: &'p [u8],
+    pairs: &'p mut (dyn Pairs + Send),
+}
+
+impl<'p> Parts<'p> {
+    /// The pairs that the caller's thread reads: all, unless there [are more](Parts::and).
+    pub fn new(first: &'p mut dyn Pairs) -> Parts<'p> {
+        Parts {
+            first,
+            others: Vec::new(),
+        }
+    }
+
+    /// The pairs from a key on, which a thread of its own reads; those of the part before end in front of that key.
+    #[must_use]
+    pub fn and(mut self, from: &'p [u8], pairs: &'p mut (dyn Pairs + Send)) -> Parts<'p> {
+        self.others.push(Part { from, pairs });
+        self
+    }
+
+    /// Hands all pairs out in this thread, part by part, in whatever order their sources have them.
+    ///
+    /// # Errors
+    ///
+    /// What a source or `take` fails with.
+    pub fn each(self, mut take: impl FnMut(Pair<'_>) -> Result<(), Error>) -> Result<(), Error> {
+        let mut each = |pairs: &mut dyn Pairs| {
+            while let Some(pair) = pairs.next()? {
+                take(pair)?;
+            }
+            Ok(())
+        };
+        each(self.first)?;
+        self.others.into_iter().try_for_each(|part| each(part.pairs))
+    }
+
+    /// Whether one thread reads them all.
+    pub fn is_one(&self) -> bool {
+        self.others.is_empty()
+    }
+
+    /// All pairs of a build in one part, to be read in this thread.
+    ///
+    /// # Errors
+    ///
+    /// What `read` fails with.
+    pub fn read_here<T>(self, read: impl FnOnce(Reading<'_>) -> T) -> T {
+        read(Reading {
+            from: None,
+            until: None,
+            pairs: self.first,
+            last: None,
+        })
+    }
+
+    /// Reads all parts, each in a thread of its own but for the first; what came of them, in their order. (Where the
+    /// system refuses a thread, its part is read when the others are through.)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfOrder`] where the parts do not ascend.
+    pub fn read<T: Send>(self, read: impl Fn(Reading<'_>) -> T + Sync) -> Result<Vec<T>, Error> {
+        let starts: Vec<_> = self.others.iter().map(|part| part.from).collect();
+        if !starts.is_sorted_by(|a, b| a < b) {
+            return Err(Error::OutOfOrder);
+        }
+        let untils = starts.iter().copied().skip(1).map(Some).chain([None]);
+        let others: Vec<_> = self
+            .others
+            .into_iter()
+            .zip(untils)
+            .map(|(part, until)| Mutex::new(Work::Left(part, until)))
+            .collect();
+        let run = |work: &Mutex<Work<'_, T>>| {
+            let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+            *work = match std::mem::replace(&mut *work, Work::Begun) {
+                Work::Left(part, until) => Work::Done(read(Reading {
+                    from: Some(part.from),
+                    until,
+                    pairs: part.pairs,
+                    last: None,
+                })),
+                other => other,
+            };
+        };
+        let first = std::thread::scope(|scope| {
+            for work in &others {
+                let thread = std::thread::Builder::new().name("wollemi-build".into());
+                // Without a thread it is left for the caller.
+                let _ = thread.spawn_scoped(scope, || run(work));
+            }
+            let first = read(Reading {
+                from: None,
+                until: starts.first().copied(),
+                pairs: self.first,
+                last: None,
+            });
+            others.iter().for_each(run);
+            first
+        });
+        let others = others.into_iter().filter_map(|work| {
+            match work.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                Work::Done(done) => Some(done),
+                _ => None,
+            }
+        });
+        Ok(std::iter::once(first).chain(others).collect())
+    }
+}
+
+impl std::fmt::Debug for Parts<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let others = self.others.iter().map(|part| part.from).collect::<Vec<_>>();
+        f.debug_struct("Parts")
+            .field("others", &others)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A part that is not the first, and where the next one begins; what came of it.
+enum Work<'p, T> {
+    Left(Part<'p>, Option<&'p [u8]>),
+    Begun,
+    Done(T),
+}
+
+/// An index that can be built of sorted pairs.
+pub trait Bulk: OnHeap {
+    /// Makes an index under the root `name` of all pairs.
+    ///
+    /// Durable when it returns. One write-back for each line written, and for each part one fence, beside those of the
+    /// root's name and of new pages. Waits for recovery where only that can make room: call it under no guard.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfOrder`] where keys do not ascend, or leave their part; [`Error::KeyTooLong`] and
+    /// [`Error::ValueTooLong`]; what a source fails with; [`Error::Heap`] if the name is taken or not a name, or the pool
+    /// is full. Nothing of what was built stays then.
+    fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
+}
+
+/// Builds an index that has no builder of its own, by ordinary writes to one that has no name yet, in this thread. The pairs
+/// of an index without order of keys may come in any.
+///
+/// # Errors
+///
+/// As for [`Bulk::build`].
+///
+/// # Safety
+///
+/// What `draft` builds is the root of an empty index of this kind, and `at` makes the handle of the index at its link.
+pub unsafe fn build_by_writes<'h, I: OnHeap>(
+    heap: &'h Heap<I::Media>,
+    name: &[u8],
+    parts: Parts<'_>,
+    draft: impl for<'e> FnOnce(&Batch<'e, '_, I::Media>) -> Result<(Flushed<'e, 'h, Erased>, Tag), heap::Error>,
+    at: impl FnOnce(Link) -> I,
+) -> Result<I, Error> {
+    let media = heap.media();
+    let (root, tag) = persist_scope(media, Purpose::Node, |batch| {
+        let (root, tag) = draft(&batch)?;
+        media.site("index: root object");
+        Ok::<_, heap::Error>((root.persisted(&batch.fence()), tag))
+    })?;
+    let index = at(root.link(tag));
+    match write_all(&index, parts) {
+        Ok(()) => {
+            // SAFETY: the caller's promise, and that of the index's writes.
+            unsafe { name_built(heap, name, root, tag, &*I::tracer()) }?;
+            Ok(index)
+        }
+        Err(error) => {
+            drop(index);
+            // SAFETY: nothing has ever led to it, and the only handle is dropped.
+            unsafe { forget_built(heap, root, tag, &*I::tracer()) }?;
+            Err(error)
+        }
+    }
+}
+
+/// Puts all pairs, which ascend if the index has an order of keys.
+fn write_all<I: OnHeap>(index: &I, parts: Parts<'_>) -> Result<(), Error> {
+    let mut last: Option<Vec<u8>> = None;
+    parts.each(|(key, value)| {
+        if I::ORDER.is_by_keys() {
+            if last.as_deref().is_some_and(|last| last >= key) {
+                return Err(Error::OutOfOrder);
+            }
+            let last = last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(key);
+        }
+        index.upsert(key, value)
+    })
+}
+
+/// A part being read: its pairs are in order, within bounds, and no longer than they may be.
+pub struct Reading<'p> {
+    from: Option<&'p [u8]>,
+    until: Option<&'p [u8]>,
+    pairs: &'p mut dyn Pairs,
+    last: Option<Vec<u8>>,
+}
+
+impl std::fmt::Debug for Reading<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reading")
+            .field("from", &self.from)
+            .field("until", &self.until)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'p> Reading<'p> {
+    /// The key below which there is none; `None` if there is no part before.
+    pub fn from(&self) -> Option<&'p [u8]> {
+        self.from
+    }
+
+    /// The key at which the next part begins.
+    pub fn until(&self) -> Option<&'p [u8]> {
+        self.until
+    }
+
+    /// The next pair.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Bulk::build`], but for those of the heap.
+    #[expect(clippy::should_implement_trait, reason = "it lends what it returns")]
+    pub fn next(&mut self) -> Result<Option<Pair<'_>>, Error> {
+        let Some((key, value)) = self.pairs.next()? else {
+            return Ok(None);
+        };
+        if key.len() > MAX_KEY {
+            return Err(Error::KeyTooLong(key.len()));
+        }
+        if value.len() > MAX_VALUE {
+            return Err(Error::ValueTooLong(value.len()));
+        }
+        let ascends = match &self.last {
+            Some(last) => &last[..] < key,
+            None => self.from.is_none_or(|from| from <= key),
+        };
+        if !ascends || self.until.is_some_and(|until| until <= key) {
+            return Err(Error::OutOfOrder);
+        }
+        let last = self.last.get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(key);
+        Ok(Some((key, value)))
+    }
+}

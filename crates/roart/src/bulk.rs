@@ -1,0 +1,83 @@
+//! A ROART built of sorted pairs ([`index::Bulk`]): as ordinary inserts leave it, but packed as densely as it can be.
+//!
+//! Where pairs hang from a slot, they become what `subtree` makes of them: leaf arrays as large as they may be, inline
+//! ones as full as they can be, and nodes over these only where they are needed.
+
+use crate::array::MOST;
+use crate::inline::LARGEST_CAPACITY;
+use crate::node::{draft_node, draft_root};
+use crate::subtree::{Built, Member, Subtrees, pair_of};
+use crate::writer::skip_between;
+use crate::{Roart, Variant, access, root_tag, tracer};
+use art::{Byte, Child, Children, Group, Layout, Spot};
+use heap::{Access, Error, Heap};
+use index::{Bulk, Parts};
+use pmem::{Batch, Erased, Flushed, Link, Media, Tag};
+use std::marker::PhantomData;
+
+/// What a ROART of a variant looks like.
+struct Leaves<V>(PhantomData<V>);
+
+impl<V: Variant> Layout for Leaves<V> {
+    type Digit = Byte;
+
+    const ROOT_IS_NODE: bool = true;
+
+    #[inline]
+    fn most(key: &[u8], value: &[u8]) -> usize {
+        match V::LC {
+            true if V::INLINE && pair_of(key, value).is_some() => LARGEST_CAPACITY,
+            true => MOST,
+            false => 1,
+        }
+    }
+
+    fn group<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        depth: usize,
+        pairs: Group<'_>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        let members = pairs
+            .pairs()
+            .map(|(key, value)| Member::New(key, value))
+            .collect();
+        let mut built = Built::default();
+        let top = Subtrees::<M, V>::new(heap).draft_subtree(batch, depth, members, &mut built);
+        match top {
+            Ok(top) => Ok(top.child),
+            Err(error) => {
+                built.settle(heap, &heap::pin(), false);
+                Err(error)
+            }
+        }
+    }
+
+    fn node<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        spot: Spot<'_>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<Child<'e, 'h>, Error> {
+        let skip = skip_between(spot.depth.saturating_sub(1), spot.level, Link::NULL)?;
+        let (node, kind, _) = draft_node(heap, batch, &spot.key[..spot.level], children)?;
+        Ok(Child::New(node, kind, skip))
+    }
+
+    fn root<'e, 'h, M: Media>(
+        heap: &'h Access<M>,
+        batch: &Batch<'e, '_, M>,
+        children: &mut Children<'e, 'h>,
+    ) -> Result<(Flushed<'e, 'h, Erased>, Tag), Error> {
+        Ok((draft_root(heap, batch, children)?, root_tag::<V>()))
+    }
+}
+
+impl<M: Media, V: Variant> Bulk for Roart<M, V> {
+    fn build(heap: &Heap<M>, name: &[u8], parts: Parts<'_>) -> Result<Self, index::Error> {
+        let heap = access(heap);
+        // SAFETY: nodes, leaves and arrays are a ROART's.
+        let root = unsafe { art::build::<Leaves<V>, M>(heap, name, &*tracer(), parts) }?;
+        Ok(Self::at(heap, root))
+    }
+}

@@ -1,0 +1,392 @@
+//! Checkpoints: what lets the log forget.
+//!
+//! A *full* checkpoint is fuzzy: it walks the maps while others write.
+//!
+//! 1. `from` is the log's end at a moment at which no write is under way. The pool notes it as its log position.
+//! 2. Each map is walked in key order into runs. An entry may be newer than `from`.
+//! 3. `until` is the log's end after the walk. The log is durable up to there before the manifest is.
+//! 4. The manifest names the runs, `from` and `until`; then segments below `from` are dropped.
+//!
+//! Records are absolute, so replaying the log from `from` over the runs gives what each key held at the end of the log,
+//! whatever the walk has seen of it. The log must reach `until`: a walk may have seen part of a transaction, or a change
+//! that was not durable yet, and the rest is in the log below `until`.
+//!
+//! A *delta* is made of the log alone: of what its records say between the last checkpoint's `from` and a later position,
+//! sorted, the last statement of each key. It does not look at the maps, and its cost follows what was written, not
+//! what is there. A later level takes precedence.
+//!
+//! Write amplification. Each byte of a key and a value is written once to the log and at most once to a delta; a full
+//! checkpoint is made when the deltas have become as large as the last full one. So beside overheads of some bytes a
+//! record, at most three bytes are written for one, as long as no more than [`MOST_LEVELS`] deltas come between two full
+//! checkpoints.
+//!
+//! I1 The pool's log position is never below the manifest's `from`: the log behind either is kept.
+//! I2 The manifest in memory is the one on disk, but while a checkpoint holds its lock.
+//! I3 A file whose name the manifest does not have is nobody's: a failed checkpoint removes its own, an opening what a
+//!    crash has left.
+
+use crate::db::Maps;
+use crate::disk::manifest::{Manifest, MapRuns, Run};
+use crate::disk::replay::index_kind;
+use crate::disk::run::RunWriter;
+use crate::files_error::FilesError;
+use crate::report::Checkpoint;
+use crate::{Error, Media};
+use index::{Direction, Index};
+use log::{Change, Disk, Log, Lsn};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A run is ended when it has this many bytes: what one thread of a rebuild loads at a time.
+const RUN: u64 = 32 << 20;
+
+/// Bytes of entries that are visited under one guard.
+const BATCH: usize = 256 << 10;
+
+/// Levels above the full one, beyond which the next checkpoint is full.
+const MOST_LEVELS: u32 = 64;
+
+/// Below this many bytes of all runs, a checkpoint is full: a delta saves nothing that counts.
+const SMALL: u64 = 16 << 20;
+
+/// The checkpoints of a database.
+pub(crate) struct Checkpoints<D: Disk> {
+    disk: Arc<D>,
+    log: Arc<Log<D>>,
+    manifest: Mutex<Manifest>,
+    at_hand: AtHand,
+    /// Seconds of rest for each second in which a run is synced.
+    rest: f64,
+}
+
+/// What the manifest says, for those who cannot wait for a checkpoint to end.
+#[derive(Debug, Default)]
+struct AtHand {
+    from: AtomicU64,
+    full_bytes: AtomicU64,
+}
+
+impl AtHand {
+    fn set(&self, manifest: &Manifest) {
+        self.from.store(manifest.from, SeqCst);
+        let full = manifest.runs().filter(|run| run.level == 0);
+        self.full_bytes.store(full.map(|run| run.bytes).sum(), SeqCst);
+    }
+}
+
+/// What the log says of a map.
+#[derive(Default)]
+struct MapDelta {
+    /// Its index, if it was made.
+    made: Option<String>,
+    /// Whether what was there before is gone.
+    dropped: bool,
+    entries: HashMap<Vec<u8>, Option<Vec<u8>>>,
+}
+
+/// What a record of the log says of a map.
+enum Statement<'r> {
+    Key(&'r [u8], Option<&'r [u8]>),
+    Made(&'r str),
+    Dropped,
+}
+
+impl MapDelta {
+    fn take(&mut self, statement: Statement<'_>) {
+        match statement {
+            Statement::Key(key, value) => {
+                self.entries.insert(key.to_vec(), value.map(<[u8]>::to_vec));
+            }
+            Statement::Made(index) => self.made = Some(index.to_owned()),
+            Statement::Dropped => {
+                *self = MapDelta {
+                    dropped: true,
+                    ..MapDelta::default()
+                };
+            }
+        }
+    }
+}
+
+impl<D: Disk> Checkpoints<D> {
+    pub fn new(disk: Arc<D>, log: Arc<Log<D>>, manifest: Manifest, rest: f64) -> Checkpoints<D> {
+        let at_hand = AtHand::default();
+        at_hand.set(&manifest);
+        Checkpoints {
+            disk,
+            log,
+            manifest: Mutex::new(manifest),
+            at_hand,
+            rest,
+        }
+    }
+
+    /// Takes a checkpoint: of what has changed, where that is less than all.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`], and an index's where the pool is damaged. The last checkpoint counts then.
+    pub fn take<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
+        let mut manifest = self.lock();
+        let of = |full: bool| {
+            let runs = manifest.runs().filter(move |run| (run.level == 0) == full);
+            runs.map(|run| run.bytes).sum::<u64>()
+        };
+        let levels = manifest.runs().map(|run| run.level).max().unwrap_or(0);
+        let grown = self.log.appended().0 - manifest.from;
+        let is_full = of(true) < SMALL.max(grown) || of(false) >= of(true) || levels >= MOST_LEVELS;
+        self.replace(&mut manifest, |new| match is_full {
+            true => self.walk(maps, stop, new),
+            false => self.delta(maps, new),
+        })
+    }
+
+    /// Takes a full checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// As [`take`](Checkpoints::take).
+    pub fn take_full<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool) -> Result<Checkpoint, Error> {
+        self.replace(&mut self.lock(), |new| self.walk(maps, stop, new))
+    }
+
+    /// What it writes to.
+    pub fn disk(&self) -> Arc<D> {
+        self.disk.clone()
+    }
+
+    /// Where replaying begins.
+    pub fn from(&self) -> u64 {
+        self.at_hand.from.load(SeqCst)
+    }
+
+    /// Bytes of the runs of the last full checkpoint.
+    pub fn full_bytes(&self) -> u64 {
+        self.at_hand.full_bytes.load(SeqCst)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Manifest> {
+        // A panicking holder has replaced the manifest by one store, or not.
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `make` write runs and change a copy of the manifest, and makes that the one that counts.
+    fn replace(
+        &self,
+        manifest: &mut Manifest,
+        make: impl FnOnce(&mut Manifest) -> Result<(), Error>,
+    ) -> Result<Checkpoint, Error> {
+        let mut new = manifest.clone();
+        let made = make(&mut new).and_then(|()| {
+            self.log.wait_durable(Lsn(new.until)).map_err(FilesError::from)?;
+            // The names of the runs.
+            self.disk.sync_dir().map_err(FilesError::from)?;
+            Ok(new.store(&*self.disk)?)
+        });
+        // A number is not used twice: what a failed attempt has left may still be there.
+        let first = std::mem::replace(&mut manifest.next_run, new.next_run);
+        if let Err(error) = made {
+            let left = (first..new.next_run).map(|number| Run {
+                number,
+                ..Run::default()
+            });
+            // The error that is returned says more than one of these would.
+            left.for_each(|run| drop(self.disk.remove(&run.file())));
+            return Err(error);
+        }
+        let old = std::mem::replace(manifest, new);
+        self.at_hand.set(manifest);
+        let is_kept = |run: &Run| manifest.runs().any(|kept| kept.number == run.number);
+        for run in old.runs().filter(|run| !is_kept(run)) {
+            self.disk.remove(&run.file()).map_err(FilesError::from)?;
+        }
+        self.log
+            .drop_below(Lsn(manifest.from))
+            .map_err(FilesError::from)?;
+        let written = || manifest.runs().filter(|run| run.number >= first);
+        Ok(Checkpoint {
+            full: manifest.runs().all(|run| run.level == 0),
+            entries: written().map(|run| run.entries).sum(),
+            bytes: written().map(|run| run.bytes).sum(),
+            from: manifest.from,
+        })
+    }
+
+    /// Writes all maps into new runs.
+    fn walk<M: Media>(&self, maps: &Maps<M>, stop: &AtomicBool, new: &mut Manifest) -> Result<(), Error> {
+        let store = &maps.store;
+        new.from = maps.note_position(&self.log)?.0;
+        new.maps.clear();
+        for info in store.maps()? {
+            let Some(walk) = maps.walked.begin(&info.name) else {
+                continue;
+            };
+            let Some((kind, map)) = maps.find(&info.name, None)? else {
+                continue;
+            };
+            let mut runs = Runs::new(self, (map.name(), kind.name()), 0);
+            let mut from = Bound::Unbounded;
+            while let Some(behind) = visit_batch(map.bare(), &from, &mut runs, &mut new.next_run)? {
+                if walk.is_unwanted() {
+                    break;
+                }
+                if stop.load(SeqCst) {
+                    return Err(FilesError::Stopped.into());
+                }
+                from = behind;
+            }
+            new.maps.push(runs.finish()?);
+        }
+        new.until = self.log.appended().0;
+        Ok(())
+    }
+
+    /// Writes what the log says since the last checkpoint into a new level.
+    fn delta<M: Media>(&self, maps: &Maps<M>, new: &mut Manifest) -> Result<(), Error> {
+        let until = maps.note_position(&self.log)?;
+        let deltas = self.read_log(Lsn(new.from), until)?;
+        for (name, delta) in deltas {
+            let old = new.maps.iter().position(|map| map.name == name);
+            let mut map = old.map(|at| new.maps.remove(at));
+            if delta.dropped {
+                map = None;
+            }
+            let mut map = match (map, delta.made) {
+                (Some(map), _) => map,
+                (None, Some(index)) => MapRuns {
+                    name,
+                    index,
+                    runs: Vec::new(),
+                },
+                // It was made and dropped, or dropped alone.
+                (None, None) => continue,
+            };
+            let order = index_kind(&map.index)?.order();
+            let level = map.runs.iter().map(|run| run.level + 1).max().unwrap_or(0);
+            let mut runs = Runs::new(self, (&map.name, &map.index), level);
+            // What nothing lies below needs no word that it is gone.
+            let entries = delta
+                .entries
+                .into_iter()
+                .filter(|(_, value)| value.is_some() || level > 0);
+            let mut entries: Vec<_> = entries.collect();
+            entries.sort_unstable_by(|(a, _), (b, _)| order.compare(a, b));
+            for (key, value) in &entries {
+                runs.entry(key, value.as_deref(), &mut new.next_run)?;
+            }
+            let added = runs.finish()?.runs;
+            map.runs.extend(added);
+            new.maps.push(map);
+        }
+        (new.from, new.until) = (until.0, until.0);
+        Ok(())
+    }
+
+    /// The last statement of each key between two positions, by maps.
+    fn read_log(&self, from: Lsn, until: Lsn) -> Result<BTreeMap<String, MapDelta>, FilesError> {
+        let mut deltas = BTreeMap::<String, MapDelta>::new();
+        let mut scan = self.log.scan(from..until)?;
+        while let Some(record) = scan.next()? {
+            for change in record.changes {
+                let (map, statement) = match change {
+                    Change::Put { map, key, value } => (map, Statement::Key(key, Some(value))),
+                    Change::Remove { map, key } => (map, Statement::Key(key, None)),
+                    Change::MapMade { map, index, .. } => (map, Statement::Made(index)),
+                    Change::MapDropped { map } => (map, Statement::Dropped),
+                    _ => {
+                        return Err(FilesError::damaged(
+                            "log",
+                            "a change that this program does not know",
+                        ));
+                    }
+                };
+                deltas.entry(map.to_owned()).or_default().take(statement);
+            }
+        }
+        Ok(deltas)
+    }
+}
+
+/// The runs of one level of a map, while they are written.
+struct Runs<'c, D: Disk> {
+    checkpoints: &'c Checkpoints<D>,
+    of: (&'c str, &'c str),
+    level: u32,
+    done: Vec<Run>,
+    open: Option<RunWriter<D::File>>,
+}
+
+impl<'c, D: Disk> Runs<'c, D> {
+    fn new(checkpoints: &'c Checkpoints<D>, of: (&'c str, &'c str), level: u32) -> Runs<'c, D> {
+        Runs {
+            checkpoints,
+            of,
+            level,
+            done: Vec::new(),
+            open: None,
+        }
+    }
+
+    /// Adds an entry, to a new run if the present one is long enough.
+    fn entry(&mut self, key: &[u8], value: Option<&[u8]>, next: &mut u64) -> Result<(), FilesError> {
+        if let Some(full) = self.open.take_if(|run| run.bytes() >= RUN) {
+            self.done.push(full.finish()?);
+        }
+        let run = match &mut self.open {
+            Some(run) => run,
+            None => {
+                let number = *next;
+                *next += 1;
+                let Checkpoints { disk, rest, .. } = self.checkpoints;
+                let run = RunWriter::create(&**disk, (number, self.level), self.of, *rest)?;
+                self.open.insert(run)
+            }
+        };
+        run.entry(key, value)
+    }
+
+    fn finish(mut self) -> Result<MapRuns, FilesError> {
+        if let Some(run) = self.open.take() {
+            self.done.push(run.finish()?);
+        }
+        let (name, index) = self.of;
+        Ok(MapRuns {
+            name: name.to_owned(),
+            index: index.to_owned(),
+            runs: self.done,
+        })
+    }
+}
+
+/// Writes the next entries of a map, as many as may be visited under one guard; the last one's key if there may be more.
+fn visit_batch<D: Disk>(
+    index: &dyn Index,
+    from: &Bound<Vec<u8>>,
+    runs: &mut Runs<'_, D>,
+    next: &mut u64,
+) -> Result<Option<Bound<Vec<u8>>>, Error> {
+    let (mut bytes, mut last, mut failed) = (0, None, None);
+    let lower = from.as_ref().map(Vec::as_slice);
+    let guard = heap::pin();
+    let visit = &mut |key: &[u8], value: index::Value<'_>| {
+        bytes += key.len() + value.len();
+        if let Err(error) = runs.entry(key, Some(&value), next) {
+            failed = Some(error);
+            return ControlFlow::Break(());
+        }
+        if bytes < BATCH {
+            return ControlFlow::Continue(());
+        }
+        last = Some(key.to_vec());
+        ControlFlow::Break(())
+    };
+    index.walk(lower, Bound::Unbounded, Direction::Forward, &guard, visit)?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(last
+            .map(|last| index::behind(index.order(), &last, lower, Direction::Forward))
+            .transpose()?),
+    }
+}

@@ -1,0 +1,251 @@
+//! The manifest: which runs hold the last checkpoint, and from where on the log must be replayed over them.
+//!
+//! ```text
+//! magic     8  "WOLLEMIM"
+//! version   4  1
+//! uuid     16  of the pool
+//! from      8  position in the log from which it is replayed
+//! until     8  position up to which the log must reach for the runs to be of one moment
+//! next      8  number of the next run
+//! maps      4  count; then each map:
+//!              length of its name (1), of its index's name (1), both names
+//!              runs 4, then each run, older levels first, in key order within a level:
+//!                number 8, level 4 (0: full), entries 8, bytes 8
+//! checksum  8  XXH3 of 64 bits over all before it
+//! ```
+//!
+//! Little endian. It is written aside under the name `manifest.new`, synced, renamed and the directory synced, so that there
+//! is always a whole one.
+//!
+//! I1 The runs that the manifest names are durable before it is.
+//! I2 The log holds everything from `from` on; what is older than `from` is in the runs.
+//! I3 A file that the manifest does not name is left over, and removed by the next opening or checkpoint.
+
+use crate::files_error::FilesError;
+use log::disk::{Disk, DiskFile};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The file's name.
+pub(crate) const NAME: &str = "manifest";
+pub(crate) const NEW: &str = "manifest.new";
+
+const MAGIC: &[u8; 8] = b"WOLLEMIM";
+const VERSION: u32 = 1;
+
+/// The last checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    /// Of the pool.
+    pub uuid: u128,
+    /// Where replaying begins.
+    pub from: u64,
+    /// How far the log must reach.
+    pub until: u64,
+    /// The number of the next run.
+    pub next_run: u64,
+    pub maps: Vec<MapRuns>,
+}
+
+/// A map's part of a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MapRuns {
+    pub name: String,
+    /// The name of its index.
+    pub index: String,
+    /// Older levels first, and in key order within a level.
+    pub runs: Vec<Run>,
+}
+
+/// A file of sorted entries of one map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub number: u64,
+    /// 0: part of all entries of a moment. Above: part of what has changed since the level before.
+    pub level: u32,
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+impl Run {
+    /// The name of its file.
+    pub fn file(&self) -> String {
+        format!("run-{:08}", self.number)
+    }
+}
+
+impl Manifest {
+    /// All runs.
+    pub fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.maps.iter().flat_map(|map| &map.runs)
+    }
+
+    /// Makes this manifest the one that counts; durable when it returns.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Disk`]; either manifest may count then.
+    pub fn store<D: Disk>(&self, disk: &D) -> Result<(), FilesError> {
+        match disk.remove(NEW) {
+            Err(error) if !error.is_missing() => return Err(error.into()),
+            _ => {}
+        }
+        let file = disk.create(NEW)?;
+        file.write_at(0, &self.encode())?;
+        file.sync()?;
+        disk.rename(NEW, NAME)?;
+        Ok(disk.sync_dir()?)
+    }
+
+    /// Reads the manifest; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError`].
+    pub fn load<D: Disk>(disk: &D) -> Result<Option<Manifest>, FilesError> {
+        let file = match disk.open(NAME) {
+            Err(error) if error.is_missing() => return Ok(None),
+            file => file?,
+        };
+        let len = file.len()?;
+        if len > MOST {
+            return Err(damaged("it is longer than any"));
+        }
+        let mut bytes = vec![0; len as usize];
+        file.read_at(0, &mut bytes)?;
+        Manifest::decode(&bytes).map(Some)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend(MAGIC);
+        out.extend(VERSION.to_le_bytes());
+        out.extend(self.uuid.to_le_bytes());
+        for word in [self.from, self.until, self.next_run] {
+            out.extend(word.to_le_bytes());
+        }
+        out.extend((self.maps.len() as u32).to_le_bytes());
+        for map in &self.maps {
+            out.extend([map.name.len() as u8, map.index.len() as u8]);
+            out.extend(map.name.as_bytes());
+            out.extend(map.index.as_bytes());
+            out.extend((map.runs.len() as u32).to_le_bytes());
+            for run in &map.runs {
+                out.extend(run.number.to_le_bytes());
+                out.extend(run.level.to_le_bytes());
+                out.extend(run.entries.to_le_bytes());
+                out.extend(run.bytes.to_le_bytes());
+            }
+        }
+        out.extend(xxh3_64(&out).to_le_bytes());
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Manifest, FilesError> {
+        let (rest, sum) = bytes.split_last_chunk::<8>().ok_or(damaged("it is cut short"))?;
+        let mut rest = rest;
+        let from = &mut rest;
+        if from.split_off(..8) != Some(MAGIC) {
+            return Err(damaged("it does not begin like one"));
+        }
+        let cut = || damaged("it is cut short");
+        let version = take(from).map(u32::from_le_bytes).ok_or_else(cut)?;
+        if version != VERSION {
+            return Err(FilesError::Newer {
+                file: NAME.into(),
+                version,
+            });
+        }
+        if xxh3_64(&bytes[..bytes.len() - 8]) != u64::from_le_bytes(*sum) {
+            return Err(damaged("its checksum is another"));
+        }
+        Manifest::decode_rest(from).ok_or_else(cut)
+    }
+
+    fn decode_rest(from: &mut &[u8]) -> Option<Manifest> {
+        let mut manifest = Manifest {
+            uuid: u128::from_le_bytes(take(from)?),
+            from: u64::from_le_bytes(take(from)?),
+            until: u64::from_le_bytes(take(from)?),
+            next_run: u64::from_le_bytes(take(from)?),
+            maps: Vec::new(),
+        };
+        for _ in 0..u32::from_le_bytes(take(from)?) {
+            let [name, index] = take(from)?.map(usize::from);
+            let mut text = |len| Some(str::from_utf8(from.split_off(..len)?).ok()?.to_owned());
+            let (name, index) = (text(name)?, text(index)?);
+            let mut runs = Vec::new();
+            for _ in 0..u32::from_le_bytes(take(from)?) {
+                runs.push(Run {
+                    number: u64::from_le_bytes(take(from)?),
+                    level: u32::from_le_bytes(take(from)?),
+                    entries: u64::from_le_bytes(take(from)?),
+                    bytes: u64::from_le_bytes(take(from)?),
+                });
+            }
+            manifest.maps.push(MapRuns { name, index, runs });
+        }
+        from.is_empty().then_some(manifest)
+    }
+}
+
+/// More than the manifest of any database has: a thousand maps with ten thousand runs each.
+const MOST: u64 = 1 << 30;
+
+fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    from.split_off(..N)?.try_into().ok()
+}
+
+fn damaged(why: &'static str) -> FilesError {
+    FilesError::damaged(NAME, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some() -> Manifest {
+        let run = |number, level| Run {
+            number,
+            level,
+            entries: 3 * number,
+            bytes: 1 << number,
+        };
+        let map = |name: &str, runs: &[Run]| MapRuns {
+            name: name.into(),
+            index: "roart".into(),
+            runs: runs.into(),
+        };
+        Manifest {
+            uuid: 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10,
+            from: 4096,
+            until: 1 << 40,
+            next_run: 17,
+            maps: vec![
+                map("letters", &[run(3, 0), run(4, 0), run(16, 1)]),
+                map("über", &[]),
+            ],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for manifest in [some(), Manifest::default()] {
+            assert_eq!(Manifest::decode(&manifest.encode()).expect("sound"), manifest);
+        }
+    }
+
+    /// A manifest that is cut off, lengthened or changed anywhere is refused.
+    #[test]
+    fn damage_is_noticed_everywhere() {
+        let bytes = some().encode();
+        for at in 0..bytes.len() {
+            assert!(Manifest::decode(&bytes[..at]).is_err(), "cut at {at}");
+            for bit in 0..8 {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= 1 << bit;
+                assert!(Manifest::decode(&damaged).is_err(), "bit {bit} of byte {at}");
+            }
+        }
+        assert!(Manifest::decode(&[&bytes[..], &[0]].concat()).is_err());
+    }
+}

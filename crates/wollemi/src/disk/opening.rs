@@ -1,0 +1,346 @@
+//! What an opening makes of a pool, its log and its checkpoint.
+//!
+//! | there is                                   | what happens                                                        |
+//! |--------------------------------------------|---------------------------------------------------------------------|
+//! | no checkpoint                              | the pool begins to keep a log: a full checkpoint is its beginning    |
+//! | a pool that was closed, or left by a kill  | the log is replayed from the pool's log position                     |
+//! | a pool that the machine has left, or none  | a new pool is made of checkpoint and log, and takes the pool's name  |
+//! | a new pool in memory, and a checkpoint     | it is filled of checkpoint and log                                   |
+//!
+//! The pool's log position is what says that a pool has a log. It is stored when the first checkpoint is durable, so a crash
+//! before leaves a pool without a log, and files that the next opening removes.
+
+use crate::db::Maps;
+use crate::disk::checkpoint::Checkpoints;
+use crate::disk::keeper::{Bell, Shared, Thread};
+use crate::disk::manifest::{self, Manifest};
+use crate::disk::rebuild::{OnRebuild, rebuild};
+use crate::disk::replay::replay;
+use crate::files_error::FilesError;
+use crate::write::journal::{Durability, Journal};
+use crate::write::store::Store;
+use crate::{Db, Error, Hardware, IndexKind, Media};
+use log::{Directory, Disk, Log, Lsn};
+use pmem::pool::{AfterPowerLoss, ErrorKind, LastShutdown, Uuid};
+use pmem::{Pool, PoolOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What an opening at level `disk` is asked for.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub pool: PoolOptions,
+    pub create: bool,
+    /// Whether a pool without a log is given one.
+    pub begins_log: bool,
+    pub recovery_threads: usize,
+    pub index: IndexKind,
+    pub log: log::Options,
+    pub durability: Durability,
+    pub sync_within: Duration,
+    pub on_rebuild: Option<OnRebuild>,
+}
+
+/// Seconds of rest for each second in which a checkpoint's files are synced.
+const REST: f64 = 1.0;
+
+/// The directory of the log and the checkpoint of the pool at `path`.
+pub(crate) fn directory_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".disk");
+    name.into()
+}
+
+/// Whether the pool at `path` has a log, or had one when the machine stopped.
+pub(crate) fn has_log(path: &Path) -> bool {
+    directory_of(path).join(manifest::NAME).exists()
+}
+
+/// Refuses to read a pool whose content is in its log, but for [a look](AfterPowerLoss::Look) at what is left.
+pub(crate) fn refuse_unbuilt(path: &Path, pool: &PoolOptions) -> Result<(), Error> {
+    if pool.after_power_loss == AfterPowerLoss::Look || !has_log(path) {
+        return Ok(());
+    }
+    match look(path, pool)? {
+        Found::Lost { log: Some(_), .. } => Err(FilesError::NeedsRebuild(path.display().to_string()).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Opens the pool at `path`, or creates it, at level `disk`.
+pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Result<Db<M>, Error> {
+    let started = Instant::now();
+    let directory = Directory::open(directory_of(path)).map_err(FilesError::from)?;
+    // Until the pool is locked: only one process makes a pool anew.
+    let _lock = lock(directory.path(), settings.pool.lock_wait)?;
+    let disk = Arc::new(directory);
+    let manifest = Manifest::load(&*disk)?;
+    let pool = match (look(path, &settings.pool)?, &manifest) {
+        (Found::Sound, _) => Pool::open(path, &settings.pool, media)?,
+        (Found::Nothing, None) if settings.create => Pool::create(path, &settings.pool, media)?,
+        (Found::Nothing, None) => return Err(ErrorKind::Missing.of(path).into()),
+        // Without a position the files were left over when the pool's log was ended, or are of a log that was not begun yet.
+        (Found::Lost { log: None, .. }, _) | (Found::Lost { .. }, None) => {
+            return Err(ErrorKind::Lost.of(path).into());
+        }
+        (Found::Lost { uuid, page_size, .. }, Some(manifest)) => {
+            refuse_foreign(manifest, uuid)?;
+            remake(path, settings, page_size, &disk, manifest)?;
+            Pool::open(path, &settings.pool, media)?
+        }
+        (Found::Nothing, Some(manifest)) => {
+            remake(path, settings, settings.pool.page_size, &disk, manifest)?;
+            Pool::open(path, &settings.pool, media)?
+        }
+    };
+    if pool.log_position().is_none() && !settings.begins_log {
+        // Left over when its log was ended.
+        clear(&*disk, None)?;
+        return Db::start(pool, settings.index, settings.recovery_threads, started);
+    }
+    attach(pool, disk, manifest, settings, started)
+}
+
+/// What is at a pool's path.
+enum Found {
+    Nothing,
+    Sound,
+    /// The machine has stopped while it was open.
+    Lost {
+        uuid: Uuid,
+        page_size: u64,
+        log: Option<u64>,
+    },
+}
+
+fn look(path: &Path, pool: &PoolOptions) -> Result<Found, Error> {
+    let look = PoolOptions {
+        level: pmem::Level::Process,
+        read_only: true,
+        after_power_loss: AfterPowerLoss::Look,
+        ..pool.clone()
+    };
+    match Pool::open(path, &look, Hardware::detect()) {
+        Ok(pool) if pool.is_suspect() => Ok(Found::Lost {
+            uuid: pool.uuid(),
+            page_size: pool.page_size(),
+            log: pool.log_position(),
+        }),
+        Ok(_) => Ok(Found::Sound),
+        Err(error) if matches!(error.kind, ErrorKind::Missing) => Ok(Found::Nothing),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens the database in a pool, with its log and its checkpoint on a disk.
+pub(crate) fn attach<M: Media, D: Disk>(
+    pool: Pool<M>,
+    disk: Arc<D>,
+    manifest: Option<Manifest>,
+    settings: &Settings,
+    started: Instant,
+) -> Result<Db<M>, Error> {
+    let (uuid, position) = (pool.uuid(), pool.log_position());
+    let is_new = pool.last_shutdown() == LastShutdown::New;
+    let (store, carried_out) = Store::start(pool, settings.recovery_threads)?;
+    let bell = Arc::new(Bell::default());
+    let ring = bell.clone();
+    let journal = |log: &Arc<Log<D>>| {
+        Arc::new(Journal::new(
+            log.clone(),
+            settings.durability,
+            Box::new(move || ring.ring()),
+        ))
+    };
+    let maps = Maps::new(store);
+    let (log, checkpoints) = match (position, manifest) {
+        (Some(position), Some(manifest)) => {
+            refuse_foreign(&manifest, uuid)?;
+            clear(&*disk, Some(&manifest))?;
+            let log = open_log(&disk, &manifest, position, settings)?;
+            replay(&maps.store, &log, Lsn(position), None)?;
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
+            maps.store.traffic.journal.get_or_init(|| journal(&log));
+            (log, checkpoints)
+        }
+        (None, Some(manifest)) if is_new => {
+            let log = open_log(&disk, &manifest, manifest.from, settings)?;
+            refill(&*disk, &log, &manifest, &maps.store, settings)?;
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, REST);
+            maps.store.traffic.journal.get_or_init(|| journal(&log));
+            (log, checkpoints)
+        }
+        (Some(_), None) => return Err(FilesError::NoCheckpoint(manifest::NAME.into()).into()),
+        (None, manifest) => {
+            if let Some(left) = manifest {
+                refuse_foreign(&left, uuid)?;
+            }
+            clear(&*disk, None)?;
+            let log = Log::create(disk.clone(), uuid.to_u128(), settings.log.clone());
+            let log = Arc::new(log.map_err(FilesError::from)?);
+            let manifest = Manifest {
+                uuid: uuid.to_u128(),
+                ..Manifest::default()
+            };
+            let checkpoints = Checkpoints::new(disk, log.clone(), manifest, 0.0);
+            maps.store.traffic.journal.get_or_init(|| journal(&log));
+            checkpoints.take_full(&maps, &Default::default())?;
+            (log, checkpoints)
+        }
+    };
+    let shared = Shared::new(log, checkpoints, maps.clone(), settings.log.limit, bell);
+    maps.note_position(&shared.log)?;
+    let thread = Thread::start(shared, settings.sync_within)?;
+    Ok(Db::kept(
+        maps,
+        settings.index,
+        carried_out,
+        started,
+        Arc::new(thread),
+    ))
+}
+
+/// Makes the pool at `path` anew of the checkpoint and the log.
+fn remake(
+    path: &Path,
+    settings: &Settings,
+    page_size: u64,
+    disk: &Arc<Directory>,
+    manifest: &Manifest,
+) -> Result<(), Error> {
+    let options = PoolOptions {
+        uuid: Some(Uuid::from_u128(manifest.uuid)),
+        page_size,
+        ..settings.pool.clone()
+    };
+    clear(&**disk, Some(manifest))?;
+    let log = open_log(disk, manifest, manifest.from, settings)?;
+    let mut new = path.as_os_str().to_owned();
+    new.push(".rebuild");
+    let new = PathBuf::from(new);
+    match std::fs::remove_file(&new) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(failed(&new, "remove", error));
+        }
+        _ => {}
+    }
+    let pool = Pool::create(&new, &options, Hardware::detect())?;
+    let (store, _) = Store::start(pool, 0)?;
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    rebuild(
+        &**disk,
+        &log,
+        manifest,
+        &store,
+        threads,
+        settings.on_rebuild.clone(),
+    )?;
+    let end = log.appended();
+    log.wait_durable(end).map_err(FilesError::from)?;
+    store.heap.pool().set_log_position(Some(end.0))?;
+    // The pool is closed, and so on the medium, when its last handle goes.
+    close(store)?;
+    std::fs::rename(&new, path).map_err(|error| failed(&new, "rename", error))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let synced = std::fs::File::open(parent).and_then(|parent| parent.sync_all());
+    synced.map_err(|error| failed(parent, "fsync", error))
+}
+
+/// Makes the maps of an empty pool of the checkpoint and the log.
+fn refill<M: Media, D: Disk>(
+    disk: &D,
+    log: &Log<D>,
+    manifest: &Manifest,
+    store: &Store<M>,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    rebuild(disk, log, manifest, store, threads, settings.on_rebuild.clone())?;
+    store.heap.pool().set_log_position(Some(log.appended().0))?;
+    Ok(())
+}
+
+/// Locks a directory, for which it waits no longer than that.
+fn lock(path: &Path, wait: Duration) -> Result<std::fs::File, Error> {
+    let file = std::fs::File::open(path).map_err(|error| failed(path, "open", error))?;
+    let until = Instant::now() + wait;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(std::fs::TryLockError::WouldBlock) => {
+                let busy = std::io::Error::new(
+                    std::io::ErrorKind::WouldBlock,
+                    "another process is opening the database",
+                );
+                return Err(failed(path, "lock", busy));
+            }
+            Err(std::fs::TryLockError::Error(error)) => return Err(failed(path, "lock", error)),
+        }
+    }
+}
+
+/// Closes the pool of a store that nobody else has.
+fn close<M: Media>(store: Store<M>) -> Result<(), Error> {
+    let Store { heap, .. } = store;
+    Ok(heap.close()?)
+}
+
+fn failed(path: &Path, operation: &'static str, source: std::io::Error) -> Error {
+    let error = log::DiskError {
+        file: path.display().to_string(),
+        operation,
+        source,
+    };
+    FilesError::from(error).into()
+}
+
+/// Opens the log, which is to be replayed from a position on.
+fn open_log<D: Disk>(
+    disk: &Arc<D>,
+    manifest: &Manifest,
+    position: u64,
+    settings: &Settings,
+) -> Result<Arc<Log<D>>, Error> {
+    let needs = log::Needs {
+        keep: Lsn(manifest.from),
+        check: Lsn(position),
+        reach: Lsn(manifest.until.max(position)),
+    };
+    let log = Log::open(disk.clone(), manifest.uuid, needs, settings.log.clone());
+    Ok(Arc::new(log.map_err(FilesError::from)?))
+}
+
+fn refuse_foreign(manifest: &Manifest, pool: Uuid) -> Result<(), FilesError> {
+    match manifest.uuid == pool.to_u128() {
+        true => Ok(()),
+        false => Err(FilesError::Foreign {
+            found: Uuid::from_u128(manifest.uuid),
+            pool,
+        }),
+    }
+}
+
+/// Removes what a crash has left: files that the manifest does not name; without one, the log, too.
+pub(crate) fn clear<D: Disk>(disk: &D, manifest: Option<&Manifest>) -> Result<(), FilesError> {
+    let named: Vec<_> = manifest
+        .iter()
+        .flat_map(|manifest| manifest.runs())
+        .map(|run| run.file())
+        .collect();
+    for file in disk.list()? {
+        let is_left = match manifest {
+            Some(_) => file.starts_with("run-") && !named.contains(&file) || file == manifest::NEW,
+            None => file.starts_with("run-") || file.starts_with("log-") || file.starts_with(manifest::NAME),
+        };
+        if is_left {
+            disk.remove(&file)?;
+        }
+    }
+    disk.sync_dir()?;
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Runs: files of sorted entries of one map.
+
+use crate::disk::manifest::Run;
+use crate::files_error::FilesError;
+use crate::stream::{Item, Reader, Totals, Writer};
+use log::{Disk, DiskError, DiskFile};
+use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
+
+/// What is written between two calls of the system.
+const BUFFER: usize = 1 << 20;
+
+/// What is written between two syncs, so that the log's syncs do not wait behind a whole run.
+const SYNCED: u64 = 4 << 20;
+
+/// Writes a run.
+pub(crate) struct RunWriter<F: DiskFile> {
+    run: Run,
+    stream: Writer<Appending<F>>,
+}
+
+impl<F: DiskFile> RunWriter<F> {
+    /// Begins the run; its file must not be there. `rest`: how long to pause for each second of syncing.
+    pub fn create<D: Disk<File = F>>(
+        disk: &D,
+        (number, level): (u64, u32),
+        (map, index): (&str, &str),
+        rest: f64,
+    ) -> Result<RunWriter<F>, FilesError> {
+        let run = Run {
+            number,
+            level,
+            ..Run::default()
+        };
+        let file = run.file();
+        let appending = Appending {
+            file: disk.create(&file)?,
+            at: 0,
+            synced: 0,
+            buffer: Vec::with_capacity(BUFFER),
+            rest,
+        };
+        let begin = || {
+            let mut stream = Writer::new(appending)?;
+            stream.map(map, index)?;
+            Ok(stream)
+        };
+        let stream = begin().map_err(|error| FilesError::of_stream(&file, error))?;
+        Ok(RunWriter { run, stream })
+    }
+
+    /// Adds an entry, whose key is above all before it; `None`: the key was removed.
+    pub fn entry(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), FilesError> {
+        let added = self.stream.entry(key, value);
+        added.map_err(|error| FilesError::of_stream(&self.run.file(), error))
+    }
+
+    /// Bytes so far, roughly.
+    pub fn bytes(&self) -> u64 {
+        self.stream.totals().bytes
+    }
+
+    /// Ends the run, whose contents are durable then; its name is not.
+    pub fn finish(self) -> Result<Run, FilesError> {
+        let file = self.run.file();
+        let ended = self.stream.finish();
+        let (appending, Totals { entries, bytes }) =
+            ended.map_err(|error| FilesError::of_stream(&file, error))?;
+        appending.file.sync()?;
+        Ok(Run {
+            entries,
+            bytes,
+            ..self.run
+        })
+    }
+}
+
+/// A file that is written from its beginning on.
+struct Appending<F> {
+    file: F,
+    /// Bytes written.
+    at: u64,
+    /// Bytes synced.
+    synced: u64,
+    buffer: Vec<u8>,
+    rest: f64,
+}
+
+impl<F: DiskFile> Appending<F> {
+    fn write_buffer(&mut self) -> Result<(), DiskError> {
+        self.file.write_at(self.at, &self.buffer)?;
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        if self.at - self.synced >= SYNCED {
+            let began = Instant::now();
+            self.file.sync()?;
+            self.synced = self.at;
+            std::thread::sleep(began.elapsed().mul_f64(self.rest).min(Duration::from_secs(1)));
+        }
+        Ok(())
+    }
+}
+
+impl<F: DiskFile> Write for Appending<F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= BUFFER {
+            self.write_buffer().map_err(io::Error::other)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.write_buffer().map_err(io::Error::other)
+    }
+}
+
+/// A key and its value; `None`: the key was removed.
+pub(crate) type Entry<'r> = (&'r [u8], Option<&'r [u8]>);
+
+/// Reads a run.
+pub(crate) struct RunReader<F: DiskFile> {
+    file: String,
+    stream: Reader<io::BufReader<Reading<F>>>,
+}
+
+impl<F: DiskFile> RunReader<F> {
+    /// Opens the run of a map.
+    ///
+    /// # Errors
+    ///
+    /// [`FilesError::Missing`], and what is wrong with the file.
+    pub fn open<D: Disk<File = F>>(disk: &D, run: &Run, map: &str) -> Result<RunReader<F>, FilesError> {
+        let file = run.file();
+        let reading = match disk.open(&file) {
+            Err(error) if error.is_missing() => return Err(FilesError::Missing { file }),
+            open => Reading { file: open?, at: 0 },
+        };
+        let len = reading.file.len()?;
+        if len != run.bytes {
+            let why = format!("it has {len} bytes, and the manifest says {}", run.bytes);
+            return Err(FilesError::damaged(file, why));
+        }
+        let wrong = |error| FilesError::of_stream(&file, error);
+        let mut stream = Reader::new(io::BufReader::with_capacity(BUFFER, reading)).map_err(wrong)?;
+        match stream.next().map_err(wrong)? {
+            Some(Item::Map { name, .. }) if name == map => {}
+            _ => {
+                return Err(FilesError::damaged(
+                    file,
+                    "it is not of the map that the manifest names",
+                ));
+            }
+        }
+        Ok(RunReader { file, stream })
+    }
+
+    /// The next entry; `None` at the end.
+    pub fn next(&mut self) -> Result<Option<Entry<'_>>, FilesError> {
+        let file = &self.file;
+        match self.stream.next() {
+            Ok(Some(Item::Entry { key, value })) => Ok(Some((key, value))),
+            Ok(None) => Ok(None),
+            Ok(Some(Item::Map { .. })) => Err(FilesError::damaged(file, "there is a second map in it")),
+            Err(error) => Err(FilesError::of_stream(file, error)),
+        }
+    }
+}
+
+/// A file that is read from its beginning on.
+struct Reading<F> {
+    file: F,
+    at: u64,
+}
+
+impl<F: DiskFile> Read for Reading<F> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.file.len().map_err(io::Error::other)?.saturating_sub(self.at);
+        let len = into.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        self.file
+            .read_at(self.at, &mut into[..len])
+            .map_err(io::Error::other)?;
+        self.at += len as u64;
+        Ok(len)
+    }
+}

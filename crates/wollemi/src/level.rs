@@ -1,0 +1,59 @@
+//! Levels of durability.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What acknowledged operations survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// The end of the process, however it comes: any file will do.
+    #[default]
+    Process,
+    /// Also a crash of the kernel and the loss of power, on any file system with a working `fdatasync`: a log and
+    /// checkpoints stand beside the pool.
+    Disk,
+    /// The same on persistent memory: a DAX file, mapped with `MAP_SYNC`, which needs no log.
+    Power,
+}
+
+impl Level {
+    /// All of them.
+    pub const ALL: [Level; 3] = [Level::Process, Level::Disk, Level::Power];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Level::Process => "process",
+            Level::Disk => "disk",
+            Level::Power => "power",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl From<pmem::Level> for Level {
+    fn from(level: pmem::Level) -> Level {
+        match level {
+            pmem::Level::Process => Level::Process,
+            pmem::Level::Power => Level::Power,
+        }
+    }
+}
+
+/// No level has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no level is called '{0}': there are process, disk and power")]
+pub struct UnknownLevel(pub String);
+
+impl FromStr for Level {
+    type Err = UnknownLevel;
+    fn from_str(name: &str) -> Result<Level, UnknownLevel> {
+        let found = Level::ALL.into_iter().find(|level| level.name() == name);
+        found.ok_or_else(|| UnknownLevel(name.to_owned()))
+    }
+}

@@ -1,0 +1,376 @@
+//! The log as writers and readers of maps meet it.
+//!
+//! A write appends what its key shall hold under the key's [stripe](crate::write::stripes), in the edit, before the index
+//! publishes it. So the log's order of a key's records is the order in which the index took them, and at every moment all
+//! that the pool holds is in the log, be it only in the page cache.
+//!
+//! An operation returns when what it did, and what it has seen, is durable:
+//!
+//! I1 A record of an [immediate](Durability::Immediate) write is noted, for the key's stripe and as the newest of all, before
+//!    the index publishes it.
+//! I2 A reader asks for the notes after it has read the index. So it knows of a record at least as late as that of what it
+//!    has seen, and waits until that is durable. For a key it asks its stripe, for a range, whose gaps have no stripe, the
+//!    newest of all.
+//! I3 [Eventual](Durability::Eventual) writes are not noted: who reads what they have put may see it lost.
+
+use crate::files_error::FilesError;
+use crate::write::stripes::{STRIPES, StripeId};
+use crossbeam_utils::CachePadded;
+use index::{Action, Edit, Error};
+use log::{Change, Disk, Log, Lsn};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::time::Duration;
+
+/// When a write is durable, in a database of level [`Disk`](crate::Level::Disk).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// When it returns. Writes that wait at the same time share one sync of the disk.
+    #[default]
+    Immediate,
+    /// Within a bounded time ([`Options::sync_within`](crate::Options::sync_within)), and when a later
+    /// [`Db::sync`](crate::Db::sync) or immediate write returns. It survives the end of the process at once, as at level
+    /// `process`. Until it is durable, a loss of power takes it back, also from who has read it.
+    Eventual,
+}
+
+/// How long a write waits for a checkpoint to make room in a log that has reached its limit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The log, whatever disk it is on.
+pub(crate) trait AnyLog: Send + Sync {
+    fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
+    fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error>;
+    fn durable(&self) -> Lsn;
+    fn is_settled(&self) -> bool;
+    fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error>;
+    fn sync(&self) -> Result<Lsn, log::Error>;
+}
+
+impl<D: Disk> AnyLog for Log<D> {
+    fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error> {
+        Log::append(self, changes)
+    }
+    fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error> {
+        Log::wait_durable(self, lsn)
+    }
+    fn durable(&self) -> Lsn {
+        Log::durable(self)
+    }
+    fn is_settled(&self) -> bool {
+        Log::is_settled(self)
+    }
+    fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error> {
+        Log::wait_for_room(self, bytes, timeout)
+    }
+    fn sync(&self) -> Result<Lsn, log::Error> {
+        Log::sync(self)
+    }
+}
+
+/// A database's log.
+pub(crate) struct Journal {
+    log: Arc<dyn AnyLog>,
+    /// By stripe: the end of the last record of an immediate write.
+    last: Box<[AtomicU64]>,
+    /// Of all stripes.
+    newest: CachePadded<AtomicU64>,
+    /// Whether writes are [eventual](Durability::Eventual) unless they say otherwise.
+    is_eventual: AtomicBool,
+    /// Asked for a checkpoint, where the log has reached its limit.
+    wants_room: Box<dyn Fn() + Send + Sync>,
+}
+
+thread_local! {
+    /// In a turn: the position that must be durable before what the thread has done and seen may be told.
+    static TURN: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+impl Journal {
+    pub fn new(
+        log: Arc<dyn AnyLog>,
+        durability: Durability,
+        wants_room: Box<dyn Fn() + Send + Sync>,
+    ) -> Journal {
+        Journal {
+            log,
+            last: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            newest: CachePadded::new(AtomicU64::new(0)),
+            is_eventual: AtomicBool::new(durability == Durability::Eventual),
+            wants_room,
+        }
+    }
+
+    pub fn log(&self) -> &dyn AnyLog {
+        &*self.log
+    }
+
+    /// What writes are that say nothing.
+    pub fn durability(&self) -> Durability {
+        match self.is_eventual.load(Relaxed) {
+            true => Durability::Eventual,
+            false => Durability::Immediate,
+        }
+    }
+
+    pub fn set_durability(&self, durability: Durability) {
+        self.is_eventual
+            .store(durability == Durability::Eventual, Relaxed);
+    }
+
+    /// Appends a record of changes of keys with these stripes, which the caller holds.
+    pub fn append(
+        &self,
+        changes: &[Change<'_>],
+        stripes: impl Iterator<Item = StripeId>,
+        durability: Durability,
+    ) -> Result<(), Error> {
+        let Lsn(end) = self.log.append(changes).map_err(refused)?;
+        if durability == Durability::Immediate {
+            stripes.for_each(|id| self.last[usize::from(id)].store(end, Release));
+            self.newest.fetch_max(end, Release);
+        }
+        Ok(())
+    }
+
+    /// An edit of a key whose stripe the caller holds, which appends what it decides.
+    pub fn logged<'e>(
+        &'e self,
+        (map, key): (&'e str, &'e [u8]),
+        stripe: StripeId,
+        durability: Option<Durability>,
+        edit: &'e mut dyn Edit,
+    ) -> Logged<'e> {
+        Logged {
+            journal: self,
+            map,
+            key,
+            stripe,
+            durability: durability.unwrap_or_else(|| self.durability()),
+            edit,
+            is_appended: false,
+            refused: None,
+        }
+    }
+
+    /// What must be durable before anything that was read of keys with this stripe may be told.
+    #[inline]
+    pub fn last(&self, stripe: StripeId) -> Lsn {
+        Lsn(self.last[usize::from(stripe)].load(Acquire))
+    }
+
+    /// What must be durable before anything that was read may be told.
+    #[inline]
+    pub fn newest(&self) -> Lsn {
+        Lsn(self.newest.load(Acquire))
+    }
+
+    /// Returns when everything below the position is durable; in a [turn](Turn) at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotDurable`]
+    #[inline]
+    pub fn settle(&self, end: Lsn) -> Result<(), Error> {
+        if end <= self.log.durable() {
+            return Ok(());
+        }
+        self.settle_later(end)
+    }
+
+    #[cold]
+    fn settle_later(&self, end: Lsn) -> Result<(), Error> {
+        if let Some(turn) = TURN.get() {
+            TURN.set(Some(turn.max(end.0)));
+            return Ok(());
+        }
+        self.log.wait_durable(end).map_err(not_durable)
+    }
+
+    /// Runs what may be refused since the log has reached its limit, and again when a checkpoint has made room. It holds
+    /// nothing when it is refused.
+    pub fn with_room<R, E: From<Error> + AsLogError>(
+        &self,
+        mut run: impl FnMut() -> Result<R, E>,
+    ) -> Result<R, E> {
+        let mut result = run();
+        // How much room it needs is not known: first some, then more.
+        for share in [8, 4, 2] {
+            let limit = match &result {
+                Err(error) => match error.as_log_error() {
+                    Some(log::Error::LogFull { limit }) => *limit,
+                    _ => return result,
+                },
+                Ok(_) => return result,
+            };
+            (self.wants_room)();
+            // Where the log has failed, running it again tells so.
+            if let Ok(false) = self.log.wait_for_room(limit / share, PATIENCE) {
+                return result;
+            }
+            result = run();
+        }
+        result
+    }
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").finish_non_exhaustive()
+    }
+}
+
+/// An error that may come from the log.
+pub(crate) trait AsLogError {
+    fn as_log_error(&self) -> Option<&log::Error>;
+}
+
+impl AsLogError for Error {
+    fn as_log_error(&self) -> Option<&log::Error> {
+        match self {
+            Error::Refused(error) => error.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl AsLogError for crate::Error {
+    fn as_log_error(&self) -> Option<&log::Error> {
+        match self {
+            crate::Error::Index(error) => error.as_log_error(),
+            crate::Error::Files(FilesError::Log(error)) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+fn refused(error: log::Error) -> Error {
+    Error::Refused(Box::new(error))
+}
+
+fn not_durable(error: log::Error) -> Error {
+    Error::NotDurable(Box::new(error))
+}
+
+/// An edit that appends what it decides before the index publishes it.
+pub(crate) struct Logged<'e> {
+    journal: &'e Journal,
+    map: &'e str,
+    key: &'e [u8],
+    stripe: StripeId,
+    durability: Durability,
+    edit: &'e mut dyn Edit,
+    is_appended: bool,
+    /// Why the log has not taken it: nothing is changed then.
+    refused: Option<Error>,
+}
+
+impl Logged<'_> {
+    fn append(&mut self, value: Option<&[u8]>) -> Result<(), Error> {
+        let (map, key) = (self.map, self.key);
+        let change = match value {
+            Some(value) => Change::Put { map, key, value },
+            None => Change::Remove { map, key },
+        };
+        let stripe = std::iter::once(self.stripe);
+        self.journal.append(&[change], stripe, self.durability)?;
+        self.is_appended = true;
+        Ok(())
+    }
+
+    /// What came of the write of `index`, as the log has it: an error of the log if it has refused. Where the write has
+    /// failed after its record was appended, another record says what the key holds.
+    pub fn ended(mut self, done: Result<Action, Error>, index: &dyn index::Index) -> Result<Action, Error> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        if done.is_err() && self.is_appended {
+            let guard = heap::pin();
+            let holds = index.get(self.key, &guard)?;
+            self.append(holds.as_deref())?;
+        }
+        done
+    }
+}
+
+impl Edit for Logged<'_> {
+    fn decide(&mut self, current: Option<&[u8]>) -> Action {
+        let action = self.edit.decide(current);
+        let appended = match action {
+            Action::Put => {
+                // The value is borrowed from the edit, which the record's making does not touch.
+                let (map, key, value) = (self.map, self.key, self.edit.value());
+                let change = Change::Put { map, key, value };
+                let stripe = std::iter::once(self.stripe);
+                let appended = self.journal.append(&[change], stripe, self.durability);
+                self.is_appended |= appended.is_ok();
+                appended
+            }
+            Action::Remove if current.is_some() => self.append(None),
+            // It was asked before, and has decided otherwise.
+            _ if self.is_appended => self.append(current),
+            _ => Ok(()),
+        };
+        match appended {
+            Ok(()) => {
+                self.refused = None;
+                action
+            }
+            Err(error) => {
+                self.refused = Some(error);
+                Action::Keep
+            }
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        self.edit.value()
+    }
+}
+
+/// A number of operations of this thread that are to be durable together: see [`Db::turn`](crate::Db::turn).
+#[derive(Debug)]
+#[must_use = "nothing of it may be told before it has ended"]
+pub struct Turn<'d> {
+    journal: Option<&'d Journal>,
+    /// Of the turn around it.
+    outer: Option<u64>,
+    /// It ends on the thread on which it began.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+impl<'d> Turn<'d> {
+    pub(crate) fn begin(journal: Option<&'d Journal>) -> Turn<'d> {
+        Turn {
+            journal,
+            outer: TURN.replace(Some(0)),
+            _here: std::marker::PhantomData,
+        }
+    }
+
+    /// Returns when all that the thread has done and seen since the turn began is durable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`](crate::Error::Index), where it is not known whether it is.
+    pub fn end(self) -> Result<(), crate::Error> {
+        let (journal, outer) = (self.journal, self.outer);
+        let end = TURN.replace(outer).unwrap_or(0);
+        std::mem::forget(self);
+        match journal {
+            Some(journal) => Ok(journal.settle(Lsn(end))?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    /// A turn that is given up waits as one that ends, and has no way to tell of an error.
+    fn drop(&mut self) {
+        let end = TURN.replace(self.outer).unwrap_or(0);
+        if let Some(journal) = self.journal {
+            let _ = journal.settle(Lsn(end));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Maps built of sorted pairs.
+
+use wollemi::{Db, Error, IndexError, IndexKind, Options, Pair, Pairs, Parts, Sorted};
+
+type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+fn entries(count: u32) -> Entries {
+    let value = |i: u32| vec![i as u8; (i % 20) as usize];
+    (0..count).map(|i| (i.to_be_bytes().to_vec(), value(i))).collect()
+}
+
+fn all(map: &wollemi::Map) -> Result<Entries, Error> {
+    map.iter().collect()
+}
+
+/// A map of each index, built by three threads, holds the pairs, takes writes, and is there when the pool is opened again.
+#[test]
+fn a_map_is_built() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    let pairs = entries(3000);
+    let borders = [700_u32, 2100].map(u32::to_be_bytes);
+    for &kind in IndexKind::ALL {
+        let db = Db::open(&path)?;
+        let mut parts = [&pairs[..700], &pairs[700..2100], &pairs[2100..]]
+            .map(|pairs| Sorted::new(pairs.iter().map(|(key, value)| (key, value))));
+        let [first, second, third] = &mut parts;
+        let parts = Parts::new(first).and(&borders[0], second).and(&borders[1], third);
+        let map = db.build_map_with(kind.name(), kind, parts)?;
+        assert_eq!(map.index_kind(), kind);
+        assert_eq!(all(&map)?, pairs);
+        map.upsert("later", "written")?;
+    }
+    let db = Db::open(&path)?;
+    for &kind in IndexKind::ALL {
+        let map = db.find_map(kind.name())?.expect("it was built");
+        assert_eq!(map.count()?, 3001);
+        assert_eq!(map.get("later")?, Some(b"written".to_vec()));
+    }
+    assert!(db.check()?.is_clean());
+    Ok(())
+}
+
+/// While a map is being built, nobody finds one of its name, makes one or drops it; and it is not made twice.
+#[test]
+fn a_name_is_taken_while_its_map_is_built() -> Result<(), Error> {
+    struct Asking<'d>(&'d Db, u8, [u8; 1]);
+    impl Pairs for Asking<'_> {
+        fn next(&mut self) -> Result<Option<Pair<'_>>, IndexError> {
+            let db = self.0;
+            assert!(db.find_map("map").expect("sound").is_none());
+            assert!(matches!(db.map("map"), Err(Error::MapExists(_))));
+            assert!(matches!(
+                db.build_map("map", [("a", "b")]),
+                Err(Error::MapExists(_))
+            ));
+            assert!(!db.drop_map("map").expect("sound"));
+            self.1 += 1;
+            self.2 = [self.1];
+            Ok((self.1 < 4).then_some((&self.2, b"value")))
+        }
+    }
+    let db = Db::anonymous()?;
+    let map = db.build_map_with("map", IndexKind::Roart, Parts::new(&mut Asking(&db, 0, [0])))?;
+    assert_eq!(map.count()?, 3);
+    assert!(matches!(
+        db.build_map("map", [("a", "b")]),
+        Err(Error::MapExists(_))
+    ));
+    drop(map);
+    assert!(db.drop_map("map")?);
+    assert_eq!(
+        all(&db.build_map("map", [("a", "b")])?)?,
+        [(b"a".to_vec(), b"b".to_vec())]
+    );
+    Ok(())
+}
+
+/// A build that fails leaves its name free.
+#[test]
+fn a_build_that_fails_leaves_no_map() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let failed = db.build_map("map", [("b", "1"), ("a", "2")]);
+    assert!(
+        matches!(failed, Err(Error::Index(IndexError::OutOfOrder))),
+        "{failed:?}"
+    );
+    let failed = db.build_map("map", [("a", "1"), ("a", "2")]);
+    assert!(
+        matches!(failed, Err(Error::Index(IndexError::OutOfOrder))),
+        "{failed:?}"
+    );
+    assert!(db.maps()?.is_empty());
+    assert!(db.map("map")?.is_empty()?);
+    assert!(matches!(db.build_map("", [("a", "b")]), Err(Error::MapName(0))));
+    assert!(db.check()?.is_clean());
+    Ok(())
+}
+
+/// A map that is built after a snapshot was taken is empty in it, also once it is written to.
+#[test]
+fn a_snapshot_shows_nothing_of_a_map_that_is_built_later() -> Result<(), Error> {
+    let db = Db::anonymous()?;
+    let before = db.snapshot()?;
+    let map = db.build_map("map", entries(100))?;
+    let after = db.snapshot()?;
+    for key in [7_u32, 500] {
+        map.upsert(key.to_be_bytes(), "written")?;
+    }
+    let view = before.view(&map)?;
+    assert_eq!(view.iter().count(), 0);
+    assert_eq!(view.get(7_u32.to_be_bytes())?, None);
+    assert!(
+        before
+            .find_view("map")?
+            .is_none_or(|view| view.iter().next_back().is_none())
+    );
+    let view = after.view(&map)?;
+    assert_eq!(view.iter().collect::<Result<Vec<_>, _>>()?, entries(100));
+    Ok(())
+}
+
+/// Nothing is built in a database that is opened to be read.
+#[test]
+fn nothing_is_built_where_nothing_is_written() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pool");
+    Db::open(&path)?.map("map")?;
+    let db = Options::new().read_only(true).open(&path)?;
+    let failed = db.build_map("other", [("a", "b")]);
+    assert!(
+        matches!(failed, Err(Error::Index(IndexError::ReadOnly))),
+        "{failed:?}"
+    );
+    Ok(())
+}

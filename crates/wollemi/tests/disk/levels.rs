@@ -1,0 +1,74 @@
+//! From one level to another.
+
+use crate::{Place, options};
+use wollemi::{Db, Error, Level, Options};
+
+/// A pool without a log is given one, with all that it holds; a log can be ended, and nothing is lost by it.
+#[test]
+fn a_pool_changes_its_level() -> Result<(), Error> {
+    let place = Place::new();
+    {
+        let db = Db::open(&place.path)?;
+        assert_eq!(db.level(), Level::Process);
+        db.map("m")?
+            .load((0..5000u32).map(|i| (i.to_be_bytes(), i.to_le_bytes())))?;
+    }
+    for round in 0..2u32 {
+        let db = place.open()?;
+        assert_eq!(db.level(), Level::Disk);
+        let map = db.map("m")?;
+        map.upsert(round.to_be_bytes(), "at level disk")?;
+        let left = place.cut().open()?;
+        assert_eq!(left.map("m")?.count()?, 5000);
+        assert_eq!(
+            left.map("m")?.get(round.to_be_bytes())?,
+            Some(b"at level disk".to_vec())
+        );
+        assert!(matches!(db.clone().end_log(), Err(Error::InUse)));
+        drop(map);
+        db.end_log()?;
+        let db = Db::open(&place.path)?;
+        assert_eq!(db.level(), Level::Process);
+        assert_eq!(db.map("m")?.count()?, 5000);
+        let files = std::fs::read_dir(place.files()).expect("a directory").count();
+        assert_eq!(files, 0);
+    }
+    Ok(())
+}
+
+/// A pool keeps its log, whatever level it is opened for.
+#[test]
+fn a_log_is_kept() -> Result<(), Error> {
+    let place = Place::new();
+    place.open()?.map("m")?.upsert("a", "1")?;
+    let db = Db::open(&place.path)?;
+    assert_eq!(db.level(), Level::Disk);
+    db.map("m")?.upsert("b", "2")?;
+    assert_eq!(place.cut().open()?.map("m")?.count()?, 2);
+    Ok(())
+}
+
+/// The files of another pool are refused, and left as they are.
+#[test]
+fn foreign_files_are_refused() -> Result<(), Error> {
+    let (place, other) = (Place::new(), Place::new());
+    drop((place.open()?, other.open()?));
+    std::fs::remove_dir_all(place.files()).expect("removed");
+    let missing = place.open().expect_err("the log is gone");
+    assert!(missing.to_string().contains("the pool has a log"), "{missing}");
+    crate::copy(&other.files(), &place.files());
+    let foreign = place.open().expect_err("another pool's");
+    assert!(foreign.to_string().contains("belong"), "{foreign}");
+    assert!(place.files().join("manifest").exists());
+    Ok(())
+}
+
+/// An opening that may not create makes nothing.
+#[test]
+fn nothing_is_made_unasked() {
+    let place = Place::new();
+    let refused = options().create(false).open(&place.path);
+    assert!(refused.is_err());
+    assert!(!place.path.exists());
+    let _ = Options::new();
+}

@@ -1,0 +1,189 @@
+//! What is there after a kill, and after a loss of power.
+
+use crate::{Place, entries};
+use std::collections::BTreeMap;
+use wollemi::{Db, Durability, Error, IndexKind};
+
+type Truth = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn truth(truth: &Truth) -> Vec<(Vec<u8>, Vec<u8>)> {
+    truth
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
+
+/// The database holds this, and is sound.
+fn holds(place: &Place, maps: &[(&str, &Truth)]) -> Result<(), Error> {
+    let db = place.open()?;
+    for (name, held) in maps {
+        assert_eq!(entries(&db, name), truth(held), "map {name}");
+    }
+    let check = db.check()?;
+    assert!(check.is_clean(), "{check:?}");
+    Ok(())
+}
+
+/// After each of some hundred steps of every kind, what was acknowledged is there after a kill and after a loss of power.
+#[test]
+fn every_step_survives() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let (a, b) = (db.map("a")?, db.map_with("b", IndexKind::DpTree)?);
+    let (mut in_a, mut in_b) = (Truth::new(), Truth::new());
+    for i in 0..200u32 {
+        let key = (i % 37).to_be_bytes().to_vec();
+        let value = vec![i as u8; (i % 300) as usize];
+        match i % 9 {
+            0 | 1 => {
+                a.upsert(&key, &value)?;
+                in_a.insert(key, value);
+            }
+            2 => {
+                b.upsert(&key, &value)?;
+                in_b.insert(key, value);
+            }
+            3 => {
+                assert_eq!(a.remove(&key)?, in_a.remove(&key).is_some());
+            }
+            4 => {
+                let mut batch = db.batch();
+                batch.upsert(&a, &key, &value).remove(&b, &key);
+                assert!(batch.commit()?);
+                in_a.insert(key.clone(), value);
+                in_b.remove(&key);
+            }
+            5 => {
+                db.transact(|tx| {
+                    let old = tx.get(&a, &key)?.unwrap_or_default();
+                    tx.upsert(&b, &key, [&old[..], &value].concat())
+                })?;
+                let old = in_a.get(&key).cloned().unwrap_or_default();
+                in_b.insert(key, [old, value].concat());
+            }
+            6 => {
+                if a.insert(&key, &value)? {
+                    assert!(in_a.insert(key, value).is_none());
+                }
+            }
+            7 => {
+                let popped = b.pop_first()?;
+                assert_eq!(popped, in_b.pop_first());
+            }
+            _ => {
+                db.checkpoint(i % 2 == 0)?.expect("there is a log");
+            }
+        }
+        if i % 5 == 0 || i > 190 {
+            holds(&place.cut(), &[("a", &in_a), ("b", &in_b)])?;
+            holds(&place.kill(), &[("a", &in_a), ("b", &in_b)])?;
+        }
+    }
+    drop((a, b, db));
+    holds(&place, &[("a", &in_a), ("b", &in_b)])?;
+    holds(&place.cut(), &[("a", &in_a), ("b", &in_b)])
+}
+
+/// Maps that were dropped stay away, and those that were made anew have what was put since.
+#[test]
+fn maps_come_and_go() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    for round in 0..6u8 {
+        let map = db.map("m")?;
+        map.upsert("round", [round])?;
+        map.upsert([round], "of this round")?;
+        if round % 2 == 0 {
+            db.checkpoint(round % 4 == 0)?;
+        }
+        drop(map);
+        for left in [place.cut(), place.kill()] {
+            let db = left.open()?;
+            assert_eq!(db.map("m")?.get("round")?, Some(vec![round]));
+            assert_eq!(db.map("m")?.count()?, 2);
+        }
+        assert!(db.drop_map("m")?);
+        for left in [place.cut(), place.kill()] {
+            assert!(left.open()?.find_map("m")?.is_none(), "round {round}");
+        }
+    }
+    Ok(())
+}
+
+/// A log that reaches its limit is made shorter by checkpoints, and writes go on.
+#[test]
+fn a_full_log_is_checkpointed() -> Result<(), Error> {
+    let place = Place::new();
+    let db = crate::options().log_limit(0).open(&place.path)?;
+    let map = db.map("m")?.with_durability(Durability::Eventual);
+    let value = vec![7; 1 << 20];
+    for i in 0..200u32 {
+        map.upsert((i % 10).to_be_bytes(), &value)?;
+    }
+    db.sync()?;
+    let log = db.stats()?.log.expect("there is a log");
+    assert!(log.checkpoints > 0 && log.kept <= log.limit, "{log:?}");
+    let left = place.cut().open()?;
+    assert_eq!(left.map("m")?.count()?, 10);
+    assert_eq!(left.map("m")?.get(9u32.to_be_bytes())?, Some(value));
+    Ok(())
+}
+
+/// Several threads write while checkpoints are taken; what they were told is there afterwards.
+#[test]
+fn checkpoints_beside_writers() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    let done = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..3u8)
+            .map(|thread| {
+                let map = &map;
+                scope.spawn(move || {
+                    let mut held = Truth::new();
+                    for i in 0..400u32 {
+                        let key = [&[thread][..], &(i * 7919 % 101).to_be_bytes()].concat();
+                        if i % 5 == 4 {
+                            map.remove(&key)?;
+                            held.remove(&key);
+                        } else {
+                            map.upsert(&key, i.to_be_bytes())?;
+                            held.insert(key, i.to_be_bytes().to_vec());
+                        }
+                    }
+                    Ok::<_, Error>(held)
+                })
+            })
+            .collect();
+        for i in 0..20 {
+            db.checkpoint(i % 3 == 0)?;
+        }
+        let held = writers.into_iter().map(|writer| writer.join().expect("no panic"));
+        held.collect::<Result<Vec<_>, Error>>()
+    })?;
+    let held = done.into_iter().flatten().collect();
+    holds(&place.cut(), &[("m", &held)])?;
+    holds(&place.kill(), &[("m", &held)])
+}
+
+/// A turn waits once for what all of its operations have done.
+#[test]
+fn a_turn_waits_once() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    let syncs = |db: &Db| db.stats().map(|stats| stats.log.expect("a log").syncs);
+    let before = syncs(&db)?;
+    let turn = db.turn();
+    for i in 0..100u32 {
+        map.upsert(i.to_be_bytes(), "value")?;
+        assert_eq!(map.get(i.to_be_bytes())?, Some(b"value".to_vec()));
+    }
+    turn.end()?;
+    assert!(syncs(&db)? <= before + 2);
+    let log = db.stats()?.log.expect("a log");
+    assert_eq!(log.durable, log.appended);
+    let left = place.cut().open()?;
+    assert_eq!(left.map("m")?.count()?, 100);
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! Level `disk`: what was acknowledged is there after a kill and after a loss of power.
+//!
+//! The power is not cut here: the pool is taken away, as if none of it had reached the medium, and what the log's files hold
+//! is all that is left. What of these a power cut may take is explored by the crash kit.
+
+mod levels;
+mod lost;
+
+use std::path::{Path, PathBuf};
+use wollemi::{Db, Error, Level, Options};
+
+/// A database's place, which goes with the value.
+struct Place {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Place {
+    fn new() -> Place {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("a.pool");
+        Place {
+            _directory: directory,
+            path,
+        }
+    }
+
+    fn open(&self) -> Result<Db, Error> {
+        options().open(&self.path)
+    }
+
+    /// The directory of log and checkpoint.
+    fn files(&self) -> PathBuf {
+        self.path.with_extension("pool.disk")
+    }
+
+    /// A place that has what is left of this one when the machine stops now: the files, and no pool.
+    fn cut(&self) -> Place {
+        let left = Place::new();
+        copy(&self.files(), &left.files());
+        left
+    }
+
+    /// A place that has what is left of this one when the process is killed now: the pool as well.
+    fn kill(&self) -> Place {
+        let left = self.cut();
+        std::fs::copy(&self.path, &left.path).expect("copied");
+        left
+    }
+}
+
+fn options() -> Options {
+    Options::new().level(Level::Disk).max_size(1 << 30)
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+    }
+}
+
+/// All entries of a map.
+fn entries(db: &Db, map: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let map = db.find_map(map).expect("sound").expect("there");
+    map.iter().collect::<Result<_, _>>().expect("sound")
+}

@@ -1,0 +1,59 @@
+//! Indexes built of sorted pairs survive every crash that is looked at.
+
+mod common;
+
+use common::{claimed, whole_and_variants};
+use crashkit::{Explorer, Mode, Model, Settings};
+use wollemi_torture::builds::{Builds, history};
+
+/// Whatever a crash leaves, each index that was built is there as a whole or not at all, and nothing is lost for good.
+#[test]
+fn an_index_is_built_or_not() {
+    for kind in whole_and_variants() {
+        for mode in [Mode::Power, Mode::Word, Mode::Process] {
+            let settings = Settings {
+                model: Model::from(mode),
+                again_share: 20,
+                kill_share: 20,
+                ..Settings::default()
+            };
+            let subject = Builds(claimed(kind, mode));
+            let mut explorer = Explorer::new(subject, settings).expect("memory");
+            for seed in 0..10 {
+                if let Err(failure) = explorer.explore(&history(seed, 8)) {
+                    panic!("{kind}, {failure}\n{}", explorer.report());
+                }
+            }
+            let report = explorer.into_report();
+            println!("{kind}: {report}");
+            assert!(report.states > 100, "{report}");
+            assert!(
+                report.coverage.steps.contains_key("bulk: publication"),
+                "{report}"
+            );
+        }
+    }
+}
+
+/// Each persist of a build is needed, or says why it stays.
+#[test]
+fn persists_of_builds_are_needed() {
+    for kind in whole_and_variants() {
+        let settings = Settings {
+            deep_share: 0,
+            hunt_forgiven: false,
+            ..Settings::default()
+        };
+        let mut explorer = Explorer::new(Builds(kind), settings).expect("memory");
+        let hunted = explorer.hunt((0..10).map(|seed| history(seed, 8)), 2000, |_| true);
+        let hunted = hunted.expect("no failure");
+        let of_builds = hunted
+            .iter()
+            .filter(|one| one.mutant.site.file().contains("bulk"));
+        let unexplained: Vec<String> = of_builds
+            .filter(|one| one.is_unexplained())
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(unexplained, [""; 0], "{kind}");
+    }
+}

@@ -1,0 +1,90 @@
+//! New leaves, with pairs in ascending order.
+
+use super::leaf::{self, Head, LeafRef};
+use super::slots::{Bits, GROUP, GROUPS, Places, print, set};
+use crate::key::Entry;
+use crate::root::tag;
+use heap::{Access, Error};
+use pmem::{Batch, Fault, Flushed, Link, Media};
+
+/// A leaf that was made, but for what is volatile.
+#[derive(Debug)]
+pub(crate) struct NewLeaf {
+    pub(crate) bits: Bits,
+    /// The slot of the greatest key.
+    pub(crate) last: usize,
+    passed: u64,
+    order: Vec<u8>,
+    prints: Vec<(usize, u8)>,
+}
+
+/// Makes a leaf in which only `version` counts, in front of the leaf `next`; its lines join the batch.
+pub(crate) fn draft<'e, 'h, M: Media>(
+    heap: &'h Access<M>,
+    batch: &Batch<'e, '_, M>,
+    entries: &[Entry],
+    (version, capacity): (usize, usize),
+    next: &mut Option<Flushed<'e, 'h, Head>>,
+) -> Result<(Flushed<'e, 'h, Head>, NewLeaf), Error> {
+    let groups = capacity / GROUP;
+    let mut taken = [u64::MAX; GROUPS];
+    taken[..groups].fill(0);
+    let mut places = Places::new(taken, 0, groups);
+    let mut made = NewLeaf {
+        bits: [0; GROUPS],
+        last: 0,
+        passed: 0,
+        order: Vec::with_capacity(entries.len()),
+        prints: Vec::with_capacity(entries.len()),
+    };
+    let mut records = [0; GROUPS];
+    let mut pairs: Vec<(usize, Entry)> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let hash = entry.key(heap, &mut [0; 8])?.hash();
+        let slot = places.take(hash).ok_or(Fault {
+            what: "pairs of a new leaf",
+            offset: 0,
+        })?;
+        set(&mut made.bits, slot);
+        if !entry.link.is_null() {
+            set(&mut records, slot);
+        }
+        made.order.push(slot as u8);
+        made.prints.push((slot, print(hash)));
+        pairs.push((slot, *entry));
+    }
+    pairs.sort_unstable_by_key(|&(slot, _)| slot);
+    made.last = made.order.last().map_or(0, |&slot| usize::from(slot));
+    made.passed = places.passed;
+    let head = Head::new(
+        heap.generation(),
+        capacity,
+        version,
+        (made.bits, records, made.last),
+    );
+    let mut draft = heap.draft(head, leaf::tail(capacity), batch)?;
+    let parts = leaf::fill(draft.tail_mut(), capacity, &pairs);
+    if let Some(next) = next.take() {
+        draft.adopt(|head| head.next_mut(version), next, tag::LEAF[version]);
+    }
+    Ok((draft.flush_parts(parts, batch), made))
+}
+
+impl NewLeaf {
+    /// Stores what is volatile in the leaf at `link`, which nobody else can reach yet.
+    pub(crate) fn store_volatile<M: Media>(
+        &self,
+        heap: &Access<M>,
+        link: Link,
+        version: usize,
+    ) -> Result<(), Error> {
+        let media = heap.media();
+        let leaf = LeafRef::at(heap, link)?;
+        leaf.set_passed(self.passed, media);
+        for &(slot, print) in &self.prints {
+            leaf.set_print(slot, print, media);
+        }
+        leaf.set_order(version, &self.order, media);
+        Ok(())
+    }
+}
