@@ -177,7 +177,7 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
         }
         // Nobody writes any more. Where this fails, the next opening replays a little more.
         let _ = self.shared.maps.note_position(&self.shared.log);
-        let _ = self.shared.log.close();
+        let _ = self.shared.log.sync();
     }
 }
 
