@@ -76,17 +76,15 @@ def main():
         import plots
     except ModuleNotFoundError as error:
         sys.exit(f"{error}; the plots are made by matplotlib: pip install matplotlib")
-    before = None
-    if args.against:
-        try:
-            before = cells.Kept(args.against / "cells.jsonl", append=False)
-        except OSError as error:
-            sys.exit(str(error))
+    first = args.against and args.against / "cells.jsonl"
+    if first and not first.is_file():
+        sys.exit(f"{first}: no such file; --against names a directory that an earlier run wrote")
     args.out.mkdir(parents=True, exist_ok=True)
     kept = cells.Kept(args.out / "cells.jsonl")
     rounds = args.rounds or plan.ROUNDS[args.scale]
     cells.run_all(program, figures, rounds, about["machine"]["build"]["commit"], kept, args.out)
     all = [drawn.draw(figure, kept) for figure in figures]
+    before = first and cells.Kept(first, append=False)
     held = before and against.hold(args.against, [drawn.draw(figure, before) for figure in figures], all)
     conditions = {"scale": args.scale, "keys": plan.KEYS[args.scale], "about": about}
     lines = [one.json() for one in all]

@@ -112,9 +112,9 @@ impl<D: Disk> Log<D> {
         self.append_record(&body, Kind::Changes, None)
     }
 
-    /// Appends a record of the log's own, from which on the incarnation is `incarnation`. The limit is no obstacle.
-    pub(crate) fn append_mark(&self, kind: Kind, incarnation: u32) -> Result<Lsn, Error> {
-        self.append_record(&Body::new(&[])?, kind, Some(incarnation))
+    /// Appends the mark of an opening, from which on the incarnation is this one. The limit is no obstacle.
+    pub(crate) fn append_opened(&self, incarnation: u32) -> Result<Lsn, Error> {
+        self.append_record(&Body::new(&[])?, Kind::Opened, Some(incarnation))
     }
 
     fn append_record(&self, body: &Body<'_>, kind: Kind, incarnation: Option<u32>) -> Result<Lsn, Error> {

@@ -63,8 +63,6 @@ pub(crate) enum Kind {
     Changes = 0,
     /// The log was opened: the records that follow are of the next incarnation. Durable before any of them is stored.
     Opened = 1,
-    /// All before is durable: the end of a log that was closed.
-    Closed = 2,
 }
 
 /// What a fragment's header says.
@@ -133,7 +131,6 @@ impl Key {
         let kind = match flags >> 30 {
             0 => Kind::Changes,
             1 => Kind::Opened,
-            2 => Kind::Closed,
             _ => return None,
         };
         let header = Header {
@@ -177,7 +174,7 @@ mod tests {
     const HEAD: Header = Header {
         len: 5,
         part: Part::First,
-        kind: Kind::Closed,
+        kind: Kind::Opened,
         behind: 3,
         incarnation: 9,
     };

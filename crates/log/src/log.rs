@@ -1,7 +1,7 @@
 //! The log itself: what its parts share. Each part has a file, see the crate's chapter.
 
 use crate::append::Tail;
-use crate::fragment::{Key, Kind};
+use crate::fragment::Key;
 use crate::group::Group;
 use crate::keep::Kept;
 use crate::lsn::Geometry;
@@ -133,7 +133,7 @@ impl<D: Disk> Log<D> {
         Self::begin_incarnation(disk, id, options, start)
     }
 
-    /// Removes all files of a log, and makes that durable.
+    /// Removes all files of a log. Durable when the directory is synced, as the creation of another log does.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl<D: Disk> Log<D> {
         for name in logs.chain(spares) {
             disk.remove(&name)?;
         }
-        Ok(disk.sync_dir()?)
+        Ok(())
     }
 
     /// Makes the log usable: the next incarnation's mark is durable before anything is appended.
@@ -189,7 +189,7 @@ impl<D: Disk> Log<D> {
             failure: OnceLock::new(),
             options,
         };
-        log.append_mark(Kind::Opened, incarnation)?;
+        log.append_opened(incarnation)?;
         log.sync()?;
         Ok(log)
     }
@@ -231,20 +231,6 @@ impl<D: Disk> Log<D> {
         let why = self.failure.get_or_init(|| error.to_string().into());
         self.kept.wake();
         Error::Failed(why.clone())
-    }
-
-    /// Syncs the log and notes at its end that nothing is missing, so that the next opening tells damage of any record
-    /// from an end. The log can still be used.
-    ///
-    /// # Errors
-    ///
-    /// As [`sync`](Log::sync).
-    pub fn close(&self) -> Result<(), Error> {
-        self.sync()?;
-        let incarnation = lock(&self.tail).incarnation();
-        self.append_mark(Kind::Closed, incarnation)?;
-        self.sync()?;
-        Ok(())
     }
 
     /// What the log has done.

@@ -100,7 +100,7 @@ fn records_come_back_in_order() {
     }
     let middle = expected[30].0;
     assert_eq!(records(&log, middle), expected[31..], "from the middle");
-    log.close().expect("a close");
+    log.sync().expect("a sync");
     drop(log);
     let needs = Needs {
         keep: begin,
@@ -202,7 +202,7 @@ fn what_is_wrong_with_a_directory_is_told() {
     for _ in 0..20 {
         log.append(&[put(b"key", &value)]).expect("an append");
     }
-    log.close().expect("a close");
+    log.sync().expect("a sync");
     let end = log.appended();
     drop(log);
 

@@ -2,8 +2,8 @@
 //! clean close as after `kill -9`.
 //!
 //! A [`Db`] is one file, the pool. It holds named [`Map`]s from keys to values, both any bytes. Every operation is
-//! durable at the pool's level when it returns: on an ordinary disk it survives the death of the process, not the loss
-//! of power (see below). With the default index there is no log to replay and nothing to load on opening.
+//! durable at the pool's level when it returns: by default it survives the death of the process, not the loss of power
+//! (see below). With the default index there is then no log to replay and nothing to load on opening.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -44,9 +44,10 @@
 //! reads all maps as they were at one moment, for as long as one likes.
 //!
 //! What a crash may take is the pool's [`Level`]: at `process`, which any file gives, everything acknowledged
-//! survives the death of the process; at `power`, which needs persistent memory mapped with `MAP_SYNC`, it survives
-//! the loss of power too. No level exists yet that waits for an ordinary disk. Ask for the level you need with
-//! [`Options::level`]: opening fails where it cannot be had.
+//! survives the death of the process; at `disk` it survives the loss of power, too, by a log and checkpoints beside the
+//! pool, for which every write waits (or not: [`Durability`]); at `power`, which needs persistent memory mapped with
+//! `MAP_SYNC`, it survives both without a log. Ask for the level you need with [`Options::level`]: opening fails where it
+//! cannot be had.
 //!
 //! Which index holds a map is chosen when the map is made ([`Options::index`], [`Db::map_with`]); the pool remembers
 //! it.

@@ -1,9 +1,28 @@
 //! The database's rooms keep their order.
 
 /// Below the rooms: what they share.
-const ORDER: [&str; 17] = [
-    "typed", "expiry", "backup", "build", "doubles", "txn", "read", "options", "db", "map", "write",
-    "report", "bounds", "io_error", "error", "entry", "indexes",
+const ORDER: [&str; 21] = [
+    "typed",
+    "expiry",
+    "backup",
+    "build",
+    "doubles",
+    "txn",
+    "read",
+    "options",
+    "disk",
+    "db",
+    "map",
+    "write",
+    "report",
+    "level",
+    "bounds",
+    "io_error",
+    "error",
+    "files_error",
+    "stream",
+    "entry",
+    "indexes",
 ];
 
 #[test]

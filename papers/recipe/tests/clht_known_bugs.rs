@@ -156,7 +156,7 @@ fn versions_are_renewed() {
 /// had; it is updated and removed; and the room serves again.
 #[test]
 fn a_full_pool_leaves_chains() {
-    let table = in_memory(3 << 20);
+    let table = in_memory(16 << 20);
     let mut random = Random::new(5);
     let mut keys = Vec::new();
     loop {
@@ -167,7 +167,7 @@ fn a_full_pool_leaves_chains() {
         }
         keys.push(key);
     }
-    assert!(keys.len() > 20_000, "{} keys", keys.len());
+    assert!(keys.len() > 50_000, "{} keys", keys.len());
     for key in &keys {
         assert!(table.update(key, b"updated!").expect("in place"));
     }

@@ -175,9 +175,11 @@ impl<D: Disk, M: Media> Drop for Thread<D, M> {
             // A panic of the thread has been told where it happened.
             let _ = thread.join();
         }
-        // Nobody writes any more. Where this fails, the next opening replays a little more.
-        let _ = self.shared.maps.note_position(&self.shared.log);
-        let _ = self.shared.log.close();
+        // Nobody writes any more. The pool must not say that more is in the log than a loss of power leaves there: it
+        // refuses a log that ends before its position. Where this fails, the next opening replays a little more.
+        if self.shared.log.sync().is_ok() {
+            let _ = self.shared.maps.note_position(&self.shared.log);
+        }
     }
 }
 

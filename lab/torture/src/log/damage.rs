@@ -3,7 +3,7 @@
 use super::truth::{BEGIN, Content, ID, LONGEST, Trouble, Truth, Written, options};
 use crashkit::Random;
 use crashkit::disk::{CrashDisk, Medium};
-use log::{Error, Log};
+use log::{Error, Log, Needs};
 use std::sync::Arc;
 
 /// What was damaged, and what became of it.
@@ -17,7 +17,7 @@ pub struct Damaged {
     pub whole: u64,
 }
 
-/// Damages logs that were closed, in so many ways that the seed draws, and opens them.
+/// Damages logs that were closed in order, in so many ways that the seed draws, and opens them.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub fn damage(seed: u64, mutations: u64) -> Result<Damaged, String> {
     Ok(report)
 }
 
-/// A log of some segments that was closed, with spares beside it.
+/// A log of some segments that is durable, with spares beside it.
 fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
     let disk = CrashDisk::new(Medium::new());
     let log = Log::create(Arc::new(disk.clone()), ID, options())?;
@@ -83,7 +83,6 @@ fn log_of(random: &mut Random) -> Result<(Medium, Truth), Trouble> {
     }
     truth.durable = truth.records.len();
     truth.there = truth.records.len();
-    log.close()?;
     Ok((disk.medium(), truth))
 }
 
@@ -131,10 +130,22 @@ fn mutate(medium: &Medium, random: &mut Random) -> (Medium, String) {
     (damaged, how)
 }
 
-/// Whether the log was opened, and whole.
+/// Whether the log was opened, and whole, by a caller who remembers its end.
 fn judge(medium: Medium, truth: &Truth, random: &mut Random) -> Result<bool, String> {
-    match truth.open(Arc::new(CrashDisk::new(medium)), truth.records.len(), random) {
-        Ok(_) => Ok(true),
+    let all = truth.records.len();
+    let check = truth.end(random.below(all as u64 + 1) as usize);
+    let needs = Needs {
+        keep: truth.keep,
+        check,
+        reach: truth.end(all),
+    };
+    let Ok(log) = Log::open(Arc::new(CrashDisk::new(medium)), ID, needs, options()) else {
+        return Ok(false);
+    };
+    match truth.compare(&log) {
+        Ok(found) if found == all => Ok(true),
+        Ok(found) => Err(format!("{found} records are there, and {all} must be")),
+        // What lies below `check` shows when it is read.
         Err(Trouble::Refused(_)) => Ok(false),
         Err(Trouble::Wrong(what)) => Err(what),
     }

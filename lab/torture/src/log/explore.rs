@@ -136,16 +136,16 @@ impl Explorer<'_> {
             run(Medium::new(), Truth::nothing(), 0, draw, &mut random)
         };
         let history = history.map_err(|trouble| trouble.to_string())?;
-        for &site in &history.sync_sites {
-            if !self.report.sync_sites.contains(&site) {
-                self.report.sync_sites.push(site);
-            }
-        }
         self.explore(&history, 1, &mut random)
     }
 
     /// Crashes before each event.
     fn explore(&mut self, history: &History, depth: u32, random: &mut Random) -> Result<(), String> {
+        for &site in &history.sync_sites {
+            if !self.report.sync_sites.contains(&site) {
+                self.report.sync_sites.push(site);
+            }
+        }
         let mut medium = history.base.clone();
         // What comes after a crash is a longer way to the same moments: a share of them.
         let share = if depth == 1 { 1 } else { 4 };

@@ -21,8 +21,10 @@ pub fn hunt(bounds: &Bounds) -> Result<Vec<Fate>, String> {
     let sound = torture(bounds)?;
     let hunted = sound.sync_sites.into_iter().map(|site| {
         let skip = Some(site);
+        // What some of them spoil shows only after further crashes.
         let found = torture(&Bounds {
             skip,
+            again: 6,
             ..bounds.clone()
         });
         Fate {

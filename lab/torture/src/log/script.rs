@@ -167,7 +167,7 @@ impl Process {
                 13..16 => self.wait_beside_a_writer(random),
                 16 | 17 => self.drop_below(random),
                 18 => self.log.prepare(),
-                _ => self.close(random),
+                _ => self.acknowledge(self.log.appended()),
             };
             match done {
                 Ok(()) => {}
@@ -238,17 +238,6 @@ impl Process {
         let now = self.disk.now();
         self.notes().kept.push((now, lsn));
         self.log.drop_below(lsn)
-    }
-
-    fn close(&mut self, random: &mut Random) -> Result<(), Error> {
-        if random.below(3) > 0 {
-            return Ok(());
-        }
-        let end = self.log.appended();
-        self.log.close()?;
-        let now = self.disk.now();
-        self.notes().acknowledged.push((now, end));
-        Ok(())
     }
 
     /// Drops all.

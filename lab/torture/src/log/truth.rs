@@ -98,7 +98,7 @@ impl Truth {
     }
 
     /// The end of the first `count` records.
-    fn end(&self, count: usize) -> Lsn {
+    pub fn end(&self, count: usize) -> Lsn {
         count
             .checked_sub(1)
             .map_or(self.keep, |last| self.records[last].end)

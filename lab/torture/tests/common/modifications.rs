@@ -95,7 +95,6 @@ const TABLES: &[&str] = &[
     "clht: larger table",
     "clht: overflow bucket",
     "clht: overflow bucket goes",
-    "clht: smaller table",
     "clht: table goes",
 ];
 

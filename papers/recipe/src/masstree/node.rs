@@ -272,11 +272,12 @@ impl<'g> NodeRef<'g> {
         }
     }
 
-    /// Makes the values in place durable, whichever of them is under way.
+    /// Makes the values in place durable, whichever of them is under way, and the kinds.
     #[cold]
     #[inline(never)]
     pub(super) fn persist_words<M: Media>(&self, media: &M) {
         persist_scope(media, Purpose::Node, |batch| {
+            self.node.kinds.persist_seen(&batch);
             for entry in &self.node.entries {
                 entry.word.persist_seen(&batch);
             }

@@ -31,18 +31,19 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(Err(Obsolete));
         };
         if locked.is_stale() {
-            self.repair(node)?;
+            self.repair(node, locked.was_left())?;
             locked.repaired();
         }
         Ok(Ok(locked))
     }
 
     /// Settles the marks that a crash has left in a node, and ends a split that it has interrupted. The caller holds the
-    /// lock.
+    /// lock. What a process that was killed with the lock (`left`) had stored may not be durable: the next writer of an entry
+    /// relies on the kind that it finds.
     #[cold]
-    fn repair(&self, node: NodeRef<'a>) -> Result<(), Fault> {
+    fn repair(&self, node: NodeRef<'a>, left: bool) -> Result<(), Fault> {
         let media = self.media();
-        if node.node.order.is_marked(media) {
+        if left || node.node.order.is_marked(media) {
             node.persist_words(media);
         }
         node.node.order.settle(media);
