@@ -226,7 +226,9 @@ def table(copies):
     print("| copy | what must find it | seen |\n|---|---|---|")
     for copy in copies:
         by = copy.command.text.replace("--index ", "").replace("--threads ", "threads ").replace(" --budget 60s", "")
-        seen = (copy.seen or "").partition(", ")[2] or f"**not found**: {copy.missed_by or 'not run yet'}"
+        seen = (copy.seen or "").partition(", ")[2] or (
+            f"**not found**: {copy.missed_by}" if copy.missed_by else "not run yet"
+        )
         print(f"| {copy.name} | `{by}` | {seen} |")
     found = sum(bool(copy.seen) for copy in copies)
     print(f"\n{found} of {len(copies)} have been found.")

@@ -143,9 +143,13 @@ impl Context {
         self.options().read_only(true).after_power_loss(known)
     }
 
+    /// The level that is asked for.
+    pub fn level(&self) -> Level {
+        self.level.map(Level::from).unwrap_or_default()
+    }
+
     fn options(&self) -> Options {
-        let level = self.level.map(Level::from).unwrap_or_default();
-        let mut options = Options::new().level(level).on_rebuild(rebuilding());
+        let mut options = Options::new().level(self.level()).on_rebuild(rebuilding());
         if let Some(bytes) = self.max_size {
             options = options.max_size(bytes);
         }

@@ -139,6 +139,33 @@ fn compaction_shrinks_the_file() {
     pool.check();
 }
 
+/// The log beside a pool is neither left to a compacted file nor restored over; a pool can be restored to level `disk`.
+#[test]
+fn a_log_keeps_its_pool() {
+    let pool = filled();
+    let expected = contents(&pool, "wollemi.pool");
+    pool.ok(["level", "--to", "disk"]);
+    let refused = pool.run(["compact"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("has a log"), "{refused:?}");
+    pool.ok(["compact", "--in-place"]);
+    pool.ok(["backup", "all.backup"]);
+
+    fs::rename(pool.path(), pool.file("elsewhere")).expect("renamed");
+    let refused = pool.run(["restore", "all.backup"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("wollemi.pool.disk"), "{refused:?}");
+    fs::rename(pool.file("elsewhere"), pool.path()).expect("renamed");
+    assert!(contents(&pool, "wollemi.pool") == expected);
+    assert_eq!(text(&pool.ok(["level"])), "disk\n");
+
+    pool.ok(["restore", "all.backup", "--pool", "other.pool", "--level", "disk"]);
+    assert_eq!(text(&pool.ok(["level", "--pool", "other.pool"])), "disk\n");
+    assert!(pool.file("other.pool.disk").exists());
+    assert!(contents(&pool, "other.pool") == expected);
+    pool.check();
+}
+
 /// A pool that was made while a restore was under way is left alone.
 #[test]
 fn a_restore_replaces_no_pool() {

@@ -4,8 +4,8 @@
 //! them durable by one fence for each thread, and gives the index its name by one store, the commit point. A crash
 //! leaves the whole index or none; what was built before it is found unreachable by the next recovery.
 //!
-//! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already takes more by
-//! ordinary writes only.
+//! Several threads can build one index, each from a part of the pairs ([`Parts`]). An index that has keys already takes
+//! more by ordinary writes only.
 
 use crate::root::{forget_built, name_built};
 use crate::{Error, Index, MAX_KEY, MAX_VALUE, OnHeap};
@@ -200,13 +200,13 @@ pub trait Bulk: OnHeap {
     /// # Errors
     ///
     /// [`Error::OutOfOrder`] where keys do not ascend, or leave their part; [`Error::KeyTooLong`] and
-    /// [`Error::ValueTooLong`]; what a source fails with; [`Error::Heap`] if the name is taken or not a name, or the pool
-    /// is full. Nothing of what was built stays then.
+    /// [`Error::ValueTooLong`]; what a source fails with; [`Error::Heap`] if the name is taken or not a name, or the
+    /// pool is full. Nothing of what was built stays then.
     fn build(heap: &Heap<Self::Media>, name: &[u8], parts: Parts<'_>) -> Result<Self, Error>;
 }
 
-/// Builds an index that has no builder of its own, by ordinary writes to one that has no name yet, in this thread. The pairs
-/// of an index without order of keys may come in any.
+/// Builds an index that has no builder of its own, by ordinary writes to one that has no name yet, in this thread. The
+/// pairs of an index without order of keys may come in any.
 ///
 /// # Errors
 ///

@@ -30,9 +30,9 @@ impl<M: Media> Drop for Building<'_, M> {
 }
 
 impl<M: Media> Db<M> {
-    /// Makes a map of pairs that ascend by their keys, each key once. The map is there, durable, when this returns, and not
-    /// before: a crash leaves all of it or nothing. Several times as fast as writing the pairs one by one, and packed as
-    /// densely as the index can be.
+    /// Makes a map of pairs that ascend by their keys, each key once. The map is there, durable, when this returns, and
+    /// not before: a crash leaves all of it or nothing. An index with a builder of its own neither searches for its keys
+    /// nor persists them one by one, and packs them as densely as it can.
     ///
     /// Until then others find no map of this name, and cannot make one. A snapshot that was taken before shows the map
     /// empty.
@@ -50,8 +50,8 @@ impl<M: Media> Db<M> {
     /// # Errors
     ///
     /// [`Error::MapExists`] for a map that is there, or being built; [`Error::MapName`]; [`Error::Index`] with
-    /// [`OutOfOrder`](crate::IndexError::OutOfOrder) where keys do not ascend, where a key or a value is too long, or the
-    /// pool is full. Nothing is left of the map then.
+    /// [`OutOfOrder`](crate::IndexError::OutOfOrder) where keys do not ascend, where a key or a value is too long, or
+    /// the pool is full. Nothing is left of the map then.
     pub fn build_map<K, V>(&self, name: &str, pairs: impl IntoIterator<Item = (K, V)>) -> Result<Map, Error>
     where
         K: AsRef<[u8]>,
@@ -60,8 +60,8 @@ impl<M: Media> Db<M> {
         self.build_map_with(name, self.new_maps(), Parts::new(&mut Sorted::new(pairs)))
     }
 
-    /// As [`build_map`](Db::build_map), of a map held by this index, from one source of pairs or several that are read by a
-    /// thread each.
+    /// As [`build_map`](Db::build_map), of a map held by this index, from one source of pairs or several that are read
+    /// by a thread each.
     ///
     /// ```
     /// use wollemi::{IndexKind, Parts, Sorted};

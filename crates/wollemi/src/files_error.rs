@@ -45,7 +45,9 @@ pub enum FilesError {
     #[error("the checkpoint was given up: the database is being closed")]
     Stopped,
     /// The pool has a log, and beside it there is no checkpoint.
-    #[error("file '{0}': missing, and the pool has a log: put back the directory that was beside the pool")]
+    #[error(
+        "'{0}': missing, and the pool has a log: put back what was beside the pool, or only read it (to back it up, say)"
+    )]
     NoCheckpoint(String),
     /// The directory belongs to another pool.
     #[error(

@@ -2,6 +2,7 @@
 
 use crate::disk::opening::Settings;
 use crate::disk::rebuild::{OnRebuild, Rebuilding};
+use crate::files_error::FilesError;
 use crate::write::journal::Durability;
 use crate::{Db, Error, Hardware, IndexKind, Level, Media, disk};
 use pmem::pool::AfterPowerLoss;
@@ -220,6 +221,12 @@ impl Options {
         } else {
             Pool::open(path, &self.pool, media)?
         };
+        if !self.pool.read_only && pool.log_position().is_some() {
+            pool.close()?;
+            return Err(
+                FilesError::NoCheckpoint(disk::opening::directory_of(path).display().to_string()).into(),
+            );
+        }
         Db::start(pool, self.index, self.recovery_threads, started)
     }
 

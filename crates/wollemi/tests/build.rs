@@ -9,8 +9,11 @@ fn entries(count: u32) -> Entries {
     (0..count).map(|i| (i.to_be_bytes().to_vec(), value(i))).collect()
 }
 
+/// Everything, in the order of the keys, which some indexes do not have.
 fn all(map: &wollemi::Map) -> Result<Entries, Error> {
-    map.iter().collect()
+    let mut entries = map.iter().collect::<Result<Entries, _>>()?;
+    entries.sort();
+    Ok(entries)
 }
 
 /// A map of each index, built by three threads, holds the pairs, takes writes, and is there when the pool is opened again.

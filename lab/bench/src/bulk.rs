@@ -1,7 +1,7 @@
 //! `bench build`: building an index of sorted pairs, beside inserts of the same pairs one by one.
 //!
-//! Inserts come in key order, which suits them best, and in random order. Times are medians of interleaved rounds, each in
-//! a new pool; persists are counted in a run of their own. After each round the check must find every key.
+//! Inserts come in key order, which suits them best, and in random order. Times are medians of interleaved rounds, each
+//! in a new pool; persists are counted in a run of their own. After each round the check must find every key.
 
 use crate::keys::{KeyKind, Keys};
 use crate::progress::Progress;

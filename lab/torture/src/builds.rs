@@ -1,5 +1,5 @@
-//! Indexes built of sorted pairs ([`index::Bulk`]), as a subject: a few names, under each of which an index is built once,
-//! and then written to. Some builds fail at their end, and what they leave behind serves again.
+//! Indexes built of sorted pairs ([`index::Bulk`]), as a subject: a few names, under each of which an index is built
+//! once, and then written to. Some builds fail at their end, and what they leave behind serves again.
 
 use crate::map::{Bytes, Map, shown};
 use crashkit::coverage::Shape;
@@ -125,7 +125,7 @@ impl Builds {
             };
             let guard = heap::pin();
             let mut map = Map::new();
-            let scanned = index.scan(
+            let scanned = index.walk(
                 Bound::Unbounded,
                 Bound::Unbounded,
                 Direction::Forward,
@@ -135,13 +135,13 @@ impl Builds {
                     ControlFlow::Continue(())
                 },
             );
-            scanned.map_err(|error| format!("a scan failed: {error}"))?;
+            scanned.map_err(|error| format!("a walk failed: {error}"))?;
             for (key, value) in &map {
                 let found = index
                     .get(key, &guard)
                     .map_err(|error| format!("a get failed: {error}"))?;
                 if found.as_deref() != Some(&value[..]) {
-                    return Err(format!("a get of {} differs from the scan", shown(key)));
+                    return Err(format!("a get of {} differs from the walk", shown(key)));
                 }
             }
             state.insert(name, map);

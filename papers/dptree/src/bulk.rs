@@ -1,8 +1,8 @@
 //! A DPTree built of sorted pairs ([`index::Bulk`]): the base tree's leaves, filled in order. Nothing is in the log.
 //!
 //! Leaves are written some at a time, from the last to the first, each in front of the one behind it: their records are
-//! durable by one fence, and they by another. What is written at a time is a *run*; at the end the runs are joined, by one
-//! fence more.
+//! durable by one fence, and they by another. What is written at a time is a *run*; at the end the runs are joined, by
+//! one fence more.
 
 use crate::base::leaf::LeafRef;
 use crate::base::new_leaf;

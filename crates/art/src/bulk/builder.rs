@@ -2,7 +2,8 @@
 //!
 //! I1 `open` are the nodes on the way of the last key, from the top down; each has the children that are complete.
 //! I2 Behind the last of them, in the *open slot* (the one of the last key's digit), are either pairs that nothing has
-//!    been built of yet (`bunch`, no more than [may](Layout::most) hang there), or one object that is complete (`built`), or nothing.
+//!    been built of yet (`bunch`, no more than [may](Layout::most) hang there), or one object that is complete
+//!    (`built`), or nothing.
 //! I3 A node whose string begins a *border*, the first key that may be in this or in the next part of a build, may get
 //!    children from the part beside it. So neither it nor what hangs from it is finished here: that is told as
 //!    [`Item`]s, of which a builder without borders makes the top of the tree.

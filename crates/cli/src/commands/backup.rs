@@ -13,7 +13,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use wollemi::{Copied, Db, Snapshot};
+use wollemi::{Copied, Db, Level, Snapshot};
 
 /// The arguments of `backup`.
 #[derive(Debug, clap::Args)]
@@ -94,6 +94,14 @@ impl Restore {
                 pool.display()
             )));
         }
+        let log = log_of(&pool);
+        if log.exists() {
+            return Err(Failure::Usage(format!(
+                "'{}' is there, of which the pool that it was beside would be made anew: remove it first, or restore \
+                 elsewhere (--pool)",
+                log.display()
+            )));
+        }
         let name = self.file.display().to_string();
         let mut input: Box<dyn io::Read> = if is_std(&self.file) {
             Box::new(io::stdin().lock())
@@ -104,11 +112,20 @@ impl Restore {
         let started = Instant::now();
         let progress = spinner();
         let options = context.to_write()?;
+        let level = context.level();
+        // A log begins when the pool has its name.
+        let before = match level {
+            Level::Disk => Level::Process,
+            level => level,
+        };
         let copied = in_its_place(&pool, ".restore", rename_new, |part| {
-            let db = options.open(part)?;
+            let db = options.clone().level(before).open(part)?;
             let mut input = BufReader::with_capacity(1 << 18, &mut input);
             Ok(db.restore(&mut input, |copied| show(&progress, copied))?)
         })?;
+        if level == Level::Disk {
+            options.create(false).open(&pool)?;
+        }
         progress.finish_and_clear();
         summarize("restored", copied, started, None, context.json)
     }
@@ -128,6 +145,13 @@ impl Compact {
         let pool = fs::canonicalize(&pool).unwrap_or(pool);
         // It stays locked until the new one has its name. An opening that waits for the lock then opens the new one.
         let db = options.clone().create(false).recovery_threads(0).open(&pool)?;
+        if db.level() == Level::Disk {
+            return Err(Failure::Usage(format!(
+                "'{}' has a log, which would not be the new file's: compact it at level `process` (`wollemi level --to \
+                 process`, and afterwards `--to disk`), or with --in-place",
+                pool.display()
+            )));
+        }
         let old = fs::metadata(&pool).map_err(failed(&pool))?;
         let before = old.len();
         let copied = in_its_place(&pool, ".compact", replace, |part| {
@@ -140,6 +164,13 @@ impl Compact {
         let after = fs::metadata(&pool).map_err(failed(&pool))?.len();
         summarize("compacted", copied, started, Some((before, after)), context.json)
     }
+}
+
+/// The directory of a pool's log.
+fn log_of(pool: &Path) -> PathBuf {
+    let mut name = pool.as_os_str().to_owned();
+    name.push(".disk");
+    name.into()
 }
 
 /// Gives a file the owner, group, mode and access control list of another. Says so where that is not permitted.

@@ -95,6 +95,9 @@ pub(crate) fn open<M: Media>(path: &Path, settings: &Settings, media: M) -> Resu
         }
     };
     if pool.log_position().is_none() && !settings.begins_log {
+        if let Some(left) = &manifest {
+            refuse_foreign(left, pool.uuid())?;
+        }
         // Left over when its log was ended.
         clear(&*disk, None)?;
         return Db::start(pool, settings.index, settings.recovery_threads, started);

@@ -63,6 +63,36 @@ fn foreign_files_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
+/// Nothing is written to a pool behind its log's back, but it can be read.
+#[test]
+fn a_pool_without_its_log_is_only_read() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    db.map("m")?.upsert("key", "value")?;
+    drop(db);
+    std::fs::remove_dir_all(place.files()).expect("removed");
+    let process = Options::new().max_size(1 << 30);
+    let refused = process.open(&place.path).expect_err("the log is gone");
+    assert!(refused.to_string().contains("the pool has a log"), "{refused}");
+    let db = process.clone().read_only(true).open(&place.path)?;
+    assert_eq!(crate::entries(&db, "m"), [(b"key".to_vec(), b"value".to_vec())]);
+    Ok(())
+}
+
+/// What belongs to another pool is not removed as if it were left over.
+#[test]
+fn the_log_of_another_pool_is_kept() -> Result<(), Error> {
+    let (place, other) = (Place::new(), Place::new());
+    drop(other.open()?);
+    let process = Options::new().max_size(1 << 30);
+    drop(process.open(&place.path)?);
+    crate::copy(&other.files(), &place.files());
+    let foreign = process.open(&place.path).expect_err("another pool's");
+    assert!(foreign.to_string().contains("belong"), "{foreign}");
+    assert!(place.files().join("manifest").exists());
+    Ok(())
+}
+
 /// An opening that may not create makes nothing.
 #[test]
 fn nothing_is_made_unasked() {
