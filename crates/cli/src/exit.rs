@@ -76,7 +76,7 @@ impl Failure {
 
 fn database_code(error: &Error) -> u8 {
     match error {
-        Error::MapName(_) | Error::OtherIndex { .. } => 2,
+        Error::MapName(_) | Error::OtherIndex { .. } | Error::Index(IndexError::Unordered) => 2,
         Error::Index(IndexError::KeyTooLong(_) | IndexError::ValueTooLong(_))
         | Error::Backup(_)
         | Error::NotBackup(_) => 5,

@@ -161,6 +161,15 @@ fn a_full_pool_is_an_error() {
     let lines: String = (0..50_000)
         .map(|i| format!("{i:06}\t{}\n", "x".repeat(200)))
         .collect();
+    // A map that is not there is built as a whole.
+    pool.run_with(
+        ["import", "--map", "whole"].iter().chain(&limit),
+        lines.as_bytes(),
+    )
+    .fails(3, &["full", "size limit"]);
+    assert_eq!(pool.run(["get", "--map", "whole", "000000"]).code, 1);
+    pool.check();
+    pool.ok(["put", "000000", "first"].iter().chain(&limit));
     pool.run_with(["import"].iter().chain(&limit), lines.as_bytes())
         .fails(3, &["full", "size limit"]);
     let keys = pool.ok(["scan", "--keys"]);
@@ -181,6 +190,7 @@ fn a_full_device_is_an_error() {
     let pool = Pool::new();
     let lines: String = (0..500_000).map(|i| format!("{i:06}\t{i}\n")).collect();
     fs::write(pool.file("lines.tsv"), lines).expect("written");
+    pool.ok(["put", "000000", "first"]);
     // In blocks of 512 or 1024 bytes, as the shell has it.
     let script = "ulimit -f 8192; exec \"$0\" import lines.tsv";
     let mut shell = std::process::Command::new("sh");

@@ -76,6 +76,8 @@ fn each_index_survives_kill_9() {
     for kind in kinds() {
         let pool = Pool::new();
         let key = |i: usize| format!("{i:07}");
+        // A map that is not there would be built as a whole.
+        pool.ok(["put", "--index", kind.name(), &key(0), "0"]);
         let mut import = pool
             .command(["import", "--index", kind.name()])
             .stdin(Stdio::piped())

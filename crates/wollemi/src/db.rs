@@ -454,7 +454,8 @@ impl<M: Media> Db<M> {
 
     /// What acknowledged operations survive.
     pub fn level(&self) -> Level {
-        match (&self.inner.keeper, self.store().heap.pool().level()) {
+        let pool = self.store().heap.pool();
+        match (pool.log_position(), pool.level()) {
             (_, pmem::Level::Power) => Level::Power,
             (Some(_), _) => Level::Disk,
             (None, _) => Level::Process,

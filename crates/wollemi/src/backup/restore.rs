@@ -80,6 +80,7 @@ impl<M: Media> Db<M> {
             .parse()
             .map_err(|error: crate::UnknownIndex| Error::NotBackup(error.to_string()))?;
         entries.copied.maps += 1;
+        entries.next = 0;
         match self.build_map_with(&name, kind, Parts::new(entries)) {
             Ok(_) => Ok(entries.next),
             Err(Error::Index(index::Error::Stopped)) => Err(entries
@@ -139,7 +140,7 @@ struct Restored<'r, 'p, R, F> {
     input: Summed<'r, R>,
     copied: Copied,
     progress: &'p mut F,
-    /// The record behind the last entry.
+    /// The record behind the map's last entry; 0 before that.
     next: u8,
     failed: Option<Error>,
     key: Vec<u8>,
@@ -149,9 +150,16 @@ struct Restored<'r, 'p, R, F> {
 impl<R: Read, F: FnMut(&Copied)> Restored<'_, '_, R, F> {
     /// Reads the next entry; `false` at another record.
     fn read(&mut self) -> Result<bool, Error> {
+        // Its reader may ask again behind the end.
+        if self.next != 0 {
+            return Ok(false);
+        }
         let input = &mut self.input;
         let [record] = input.take::<1>()?;
         if record != ENTRY {
+            if record == 0 {
+                return Err(damaged("a record of no kind"));
+            }
             self.next = record;
             return Ok(false);
         }

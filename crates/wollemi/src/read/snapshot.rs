@@ -147,7 +147,7 @@ impl<M: Media> std::fmt::Debug for Snapshot<M> {
 #[derive(Clone, Debug)]
 pub struct View {
     map: Map,
-    /// Whether there was no such map: it is empty then, though nobody notes what it held before it was built.
+    /// Whether there was no such map: it is empty then, whatever is noted: it may have been built with content.
     made_since: bool,
     moment: Arc<Moment>,
 }
@@ -165,6 +165,9 @@ impl View {
 
     /// What the key held, copied.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        if self.made_since {
+            return Ok(None);
+        }
         let key = key.as_ref();
         // In this order: see `befores`.
         let guard = heap::pin();
@@ -179,7 +182,7 @@ impl View {
         self.moment.kept.is_whole()?;
         Ok(match noted {
             Some(before) => before.map(|bytes| bytes.to_vec()),
-            None => now.filter(|_| !self.made_since),
+            None => now,
         })
     }
 
