@@ -193,7 +193,7 @@ pub(crate) enum Item<'r> {
 
 /// Reads a stream to its end record and no further.
 #[derive(Debug)]
-pub(crate) struct Reader<R> {
+pub(crate) struct StreamReader<R> {
     input: R,
     /// The present block, unpacked, and how much of it has been returned.
     block: Vec<u8>,
@@ -225,22 +225,22 @@ pub(crate) fn read_start(input: &mut impl Read) -> Result<u32, StreamError> {
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> StreamReader<R> {
     /// Reads the beginning. The input should be buffered.
     ///
     /// # Errors
     ///
     /// [`StreamError::Foreign`] and [`StreamError::Version`] tell what it is not; [`StreamError::Io`].
-    pub fn new(mut input: R) -> Result<Reader<R>, StreamError> {
+    pub fn new(mut input: R) -> Result<StreamReader<R>, StreamError> {
         match read_start(&mut input)? {
-            VERSION => Ok(Reader::behind_start(input)),
+            VERSION => Ok(StreamReader::behind_start(input)),
             other => Err(StreamError::Version(other)),
         }
     }
 
     /// Goes on behind the [start](read_start) of a stream of this version.
-    pub fn behind_start(input: R) -> Reader<R> {
-        Reader {
+    pub fn behind_start(input: R) -> StreamReader<R> {
+        StreamReader {
             input,
             block: Vec::new(),
             at: 0,

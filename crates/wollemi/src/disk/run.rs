@@ -2,7 +2,7 @@
 
 use crate::disk::manifest::Run;
 use crate::files_error::FilesError;
-use crate::stream::{Item, Reader, Totals, Writer};
+use crate::stream::{Item, StreamReader, Totals, Writer};
 use log::{Disk, DiskError, DiskFile};
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ pub(crate) type Entry<'r> = (&'r [u8], Option<&'r [u8]>);
 /// Reads a run.
 pub(crate) struct RunReader<F: DiskFile> {
     file: String,
-    stream: Reader<io::BufReader<Reading<F>>>,
+    stream: StreamReader<io::BufReader<Reading<F>>>,
 }
 
 impl<F: DiskFile> RunReader<F> {
@@ -142,7 +142,7 @@ impl<F: DiskFile> RunReader<F> {
             return Err(FilesError::damaged(file, why));
         }
         let wrong = |error| FilesError::of_stream(&file, error);
-        let mut stream = Reader::new(io::BufReader::with_capacity(BUFFER, reading)).map_err(wrong)?;
+        let mut stream = StreamReader::new(io::BufReader::with_capacity(BUFFER, reading)).map_err(wrong)?;
         match stream.next().map_err(wrong)? {
             Some(Item::Map { name, .. }) if name == map => {}
             _ => {

@@ -19,7 +19,7 @@ fn write(maps: &[(&str, Entries)]) -> Vec<u8> {
 }
 
 fn read(mut bytes: &[u8]) -> Result<Vec<(String, Entries)>, StreamError> {
-    let mut reader = Reader::new(&mut bytes)?;
+    let mut reader = StreamReader::new(&mut bytes)?;
     let mut maps = Vec::<(String, Entries)>::new();
     while let Some(item) = reader.next()? {
         match item {
@@ -82,7 +82,7 @@ fn what_follows_is_left() {
     let len = bytes.len();
     bytes.extend(b"more");
     let mut rest = &bytes[..];
-    let mut reader = Reader::new(&mut rest).expect("sound");
+    let mut reader = StreamReader::new(&mut rest).expect("sound");
     while reader.next().expect("sound").is_some() {}
     assert_eq!(reader.totals.bytes, len as u64);
     assert_eq!(rest, b"more");

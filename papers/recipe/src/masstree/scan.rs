@@ -101,7 +101,8 @@ impl<'g, M: Media> Scan<'g, '_, M> {
 
     /// Begins with a layer, at the bound if its keys begin as that does.
     fn enter(&mut self, root: Link, seeks: bool) -> Result<(), Fault> {
-        if self.frames.iter().any(|frame| frame.border.is(root)) {
+        let below_itself = |frame: &Frame<'_>| frame.root == root || frame.border.is(root);
+        if self.frames.iter().any(below_itself) {
             return Err(damaged("layer below itself", root));
         }
         let depth = self.frames.len();
