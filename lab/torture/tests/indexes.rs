@@ -8,7 +8,7 @@ use wollemi_torture::history::{self, SCENES};
 use wollemi_torture::map::OfIndex;
 
 /// Runs the property for an index and a model, with a seed that can be given (`SEED`): this many histories, and more,
-/// up to twice the scenes, until there were crashes amid all these modifications.
+/// up to four times the scenes, until there were crashes amid all these modifications.
 fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
     let seed = std::env::var("SEED")
         .ok()
@@ -23,7 +23,7 @@ fn property(kind: IndexKind, mode: Mode, histories: usize, all: &[&str]) {
     };
     let mut explorer = Explorer::new(OfIndex::listed(kind), settings).expect("memory");
     let missing = |report: &Report| modifications::missing(all, &report.coverage);
-    for (number, seed) in (seed..).enumerate().take(2 * SCENES) {
+    for (number, seed) in (seed..).enumerate().take(4 * SCENES) {
         if number >= histories && missing(explorer.report()).is_empty() {
             break;
         }
