@@ -147,7 +147,7 @@ impl<M: Media> Db<M> {
     }
 
     /// The map of this name; it is created if it is not there, with the index that the
-    /// [options](Options::index) name.
+    /// [options](crate::Options::index) name.
     ///
     /// # Errors
     ///
@@ -289,7 +289,7 @@ impl<M: Media> Db<M> {
     }
 
     /// Recovers in the calling thread, which holds no reader meanwhile, and returns how it ended: for who opens with
-    /// [no thread for it](Options::recovery_threads) and chooses the time. Where recovery was started before, waits.
+    /// [no thread for it](crate::Options::recovery_threads) and chooses the time. Where recovery was started before, waits.
     pub fn recover(&self) -> Recovery {
         self.store().recover_here();
         self.recovery_progress()

@@ -68,7 +68,7 @@ impl Options {
     }
 
     /// The least durability level wanted. Opening fails where the file cannot give it. A pool that has a log keeps it,
-    /// whatever is asked for ([`Db::set_level`] ends that); one that has none is given one at level `disk`. That takes a
+    /// whatever is asked for ([`Db::end_log`](crate::Db::end_log) ends that); one that has none is given one at level `disk`. That takes a
     /// checkpoint of all that it holds.
     pub fn level(mut self, level: Level) -> Options {
         self.level = level;

@@ -6,7 +6,7 @@
 //!
 //! | operation | condition | the store that commits it | written back and fenced before it | after it |
 //! |---|---|---|---|---|
-//! | insert into a bucket with room | #1 | the bucket's word ([`bucket`]) | nothing: key and value are in its line | its line |
+//! | insert into a bucket with room | #1 | the bucket's word (`bucket`) | nothing: key and value are in its line | its line |
 //! | insert that takes an overflow bucket | #1 | the word of the bucket before it | the new bucket | that word's line |
 //! | update | #1 | the value's word; of a value that changes its form, the bucket's word | the record, if it is one | the line |
 //! | removal | #1 | the bucket's word; of the last pair of an overflow bucket, the word of the one before | nothing | the line |
@@ -17,11 +17,11 @@
 //! first writer of a bucket.
 //!
 //! **One table would be copied as a whole**, and an insert wait for that. So tables are small, and a table that would become
-//! larger than [`segment::LARGEST`] becomes a directory of tables, one for each value of the hash's next four bits: a radix tree
+//! larger than `segment::LARGEST` becomes a directory of tables, one for each value of the hash's next four bits: a radix tree
 //! over hashes, whose leaves are the paper's tables. A write waits for the copy of one table at the most.
 //!
 //! Buckets are numbered by the hash's upper bits, at all sizes alike: so the order by hash, then by key, is that of buckets
-//! from the first to the last, and never changes. [Walks](walk) go in it.
+//! from the first to the last, and never changes. Walks (`walk`) go in it.
 //!
 //! A pair of eight bytes and eight bytes stands in its bucket; any other is a record (`index::codec`), and the bucket has
 //! its key's hash and a link.
