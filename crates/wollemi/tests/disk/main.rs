@@ -6,6 +6,9 @@
 mod levels;
 mod lost;
 
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 use wollemi::{Db, Error, Level, Options};
 
@@ -37,8 +40,21 @@ impl Place {
     /// A place that has what is left of this one when the machine stops now: the files, and no pool.
     fn cut(&self) -> Place {
         let left = Place::new();
-        copy(&self.files(), &left.files());
-        left
+        let files = || {
+            (
+                names(&self.files()),
+                std::fs::read(self.files().join("manifest")).ok(),
+            )
+        };
+        // A checkpoint may end meanwhile, and the log's files get other names: then what was copied is of no one moment.
+        loop {
+            let before = files();
+            let copied = try_copy(&self.files(), &left.files());
+            if copied.is_ok() && files() == before {
+                return left;
+            }
+            std::fs::remove_dir_all(left.files()).expect("removed");
+        }
     }
 
     /// A place that has what is left of this one when the process is killed now: the pool as well.
@@ -54,11 +70,24 @@ fn options() -> Options {
 }
 
 fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).expect("a directory");
-    for entry in std::fs::read_dir(from).expect("a directory") {
-        let entry = entry.expect("an entry");
-        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+    try_copy(from, to).expect("copied");
+}
+
+fn try_copy(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
+    Ok(())
+}
+
+/// The names of a directory's files.
+fn names(directory: &Path) -> BTreeSet<OsString> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
+    entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect()
 }
 
 /// All entries of a map.
