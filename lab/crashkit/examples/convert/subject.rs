@@ -1,6 +1,7 @@
 //! The tree under the kit.
 
 use super::added::Tracer;
+use super::node::ENTRIES;
 use super::step::Step;
 use super::tree::BLink;
 use heap::{Heap, Tracers};
@@ -60,9 +61,29 @@ const FORGIVEN: &[Forgiven] = &[
     },
 ];
 
-/// Histories of a step, by this many threads, until one fails.
-pub fn try_step<S: Step>(subject: OfWordMap<BLink<Crash, S>>, threads: u32) -> Result<Report, Box<Failure>> {
-    torture(subject, operation(20))
+/// Keys of which a history puts so many that nodes split.
+pub const KEYS: u64 = 20;
+
+/// Keys that one node takes.
+pub const FEW_KEYS: u64 = ENTRIES as u64;
+
+/// A step, held to the heap's accounts.
+pub fn accounted<S: Step>() -> OfWordMap<BLink<Crash, S>> {
+    OfWordMap::default()
+}
+
+/// A step, before it retires anything.
+pub fn unaccounted<S: Step>() -> OfWordMap<BLink<Crash, S>> {
+    OfWordMap::without_accounts()
+}
+
+/// Histories of a step, by this many threads on this many keys, until one fails.
+pub fn try_step<S: Step>(
+    subject: OfWordMap<BLink<Crash, S>>,
+    threads: u32,
+    keys: u64,
+) -> Result<Report, Box<Failure>> {
+    torture(subject, operation(keys))
         .seeds(1..=100)
         .operations(30)
         .threads(threads..=threads)
