@@ -8,7 +8,7 @@ mod tests;
 
 use crate::choose::Random;
 use crate::on_heap::{audit, check_accounts, heap, recover};
-use crate::{Crash, Depth, Forgiven, Subject, Verdict};
+use crate::{Crash, Depth, Forgiven, Lacks, Subject, Verdict};
 use heap::{Heap, Tracers};
 use pmem::Pool;
 use std::collections::BTreeMap;
@@ -50,11 +50,18 @@ pub trait WordMap: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Persists that nothing need miss, with their reasons.
+    /// Persists that nothing need miss, with their reasons: [`ROOT_OBJECT`] if not said.
     fn forgiven() -> &'static [Forgiven] {
-        &[]
+        &[ROOT_OBJECT]
     }
 }
+
+/// The fence of a new root's object. `create` names it, by `media.site("words: root object")` right before that fence.
+pub const ROOT_OBJECT: Forgiven = Forgiven {
+    site: "words: root object",
+    lacks: &[Lacks::Fence, Lacks::Order],
+    why: "a new map: the heap fences the entry of its root before the link too, which the tokens cannot show",
+};
 
 /// The root's name: longer than what shares a line with the root's link, so that each of its lines is missed.
 const ROOT: &[u8] = &[b'w'; 100];

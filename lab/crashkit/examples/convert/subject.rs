@@ -6,7 +6,7 @@ use super::step::Step;
 use super::tree::BLink;
 use heap::{Heap, Tracers};
 use std::sync::Arc;
-use wollemi_crashkit::words::{Done, OfWordMap, WordMap, operation};
+use wollemi_crashkit::words::{Done, OfWordMap, ROOT_OBJECT, WordMap, operation};
 use wollemi_crashkit::{Crash, Failure, Forgiven, Lacks, Report, torture};
 
 impl<S: Step> WordMap for BLink<Crash, S> {
@@ -49,11 +49,7 @@ impl<S: Step> WordMap for BLink<Crash, S> {
 
 /// Persists that nothing need miss.
 const FORGIVEN: &[Forgiven] = &[
-    Forgiven {
-        site: "blink: root",
-        lacks: &[Lacks::Fence, Lacks::Order],
-        why: "a new tree: the heap fences the entry of its root before the link too",
-    },
+    ROOT_OBJECT,
     Forgiven {
         site: "blink: state",
         lacks: &[Lacks::Order],

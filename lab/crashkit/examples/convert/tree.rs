@@ -101,7 +101,7 @@ impl<M: Media, S: Step> BLink<M, S> {
             let mut root = heap.draft(root, 0, &batch)?;
             root.adopt(|root| &mut root.top, top, NODE);
             let root = root.flush(&batch);
-            heap.media().site("blink: root");
+            heap.media().site("words: root object");
             let fenced = batch.fence();
             // SAFETY: it is the root of an empty tree, which the tracer of this kind knows by its tag.
             unsafe { heap.create_root(name, KIND, root.persisted(&fenced), ROOT) }
