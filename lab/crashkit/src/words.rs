@@ -91,7 +91,7 @@ impl fmt::Debug for Op {
 }
 
 /// What an operation answers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Answer {
     /// It is done.
     Done,
@@ -101,6 +101,18 @@ pub enum Answer {
     Value(Option<u64>),
     /// What a scan has found.
     Pairs(Vec<(u64, u64)>),
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Answer::Done => f.write_str("done"),
+            Answer::Removed(there) => write!(f, "{there}"),
+            Answer::Value(Some(value)) => write!(f, "{value}"),
+            Answer::Pairs(pairs) if !pairs.is_empty() => write!(f, "{pairs:?}"),
+            Answer::Value(None) | Answer::Pairs(_) => f.write_str("nothing"),
+        }
+    }
 }
 
 /// Any operation on one of `keys` keys: half of them puts.

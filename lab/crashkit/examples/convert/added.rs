@@ -100,15 +100,16 @@ impl<M: Media, S: Step> BLink<M, S> {
         if own != counts(state) {
             match S::MENDS {
                 // A splitter that is at it ends it before the lock is free; what a crash has left is mended with the lock.
-                Mends::LookingAgain => drop(self.lock(at)?),
+                Mends::LookingAgain | Mends::Never => drop(self.lock(at)?),
                 Mends::AsSeenBefore => {
                     let _held = self.lock(at)?;
                     self.store(&node.state, follows(state, own));
                 }
-                _ => match node.lock.try_lock(media, self.heap.generation()) {
-                    Ok(Some(held)) => drop(self.locked(at, held)?),
-                    _ => {}
-                },
+                Mends::PassingBy => {
+                    if let Ok(Some(held)) = node.lock.try_lock(media, self.heap.generation()) {
+                        drop(self.locked(at, held)?);
+                    }
+                }
             }
         }
         self.link_up(next)
