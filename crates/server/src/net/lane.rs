@@ -5,9 +5,12 @@ use crate::net::clients::Clients;
 use crate::net::limits::Limits;
 use crate::net::tls::Encryption;
 use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use wollemi::{Db, PausedTurn};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -55,6 +58,7 @@ pub struct Lane {
     pub net: Arc<Net>,
     /// The worker's.
     pub number: usize,
+    db: Db,
     /// Since when the command that comes next is counted to take time.
     mark: Cell<Instant>,
     /// Turns of connections so far.
@@ -62,13 +66,49 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn new(net: Arc<Net>, number: usize) -> Lane {
+    pub fn new(net: Arc<Net>, number: usize, db: Db) -> Lane {
         Lane {
             net,
             number,
+            db,
             mark: Cell::new(Instant::now()),
             turns: Cell::new(0),
         }
+    }
+
+    /// Runs a connection. What it does and sees becomes durable when it is [settled](Lane::settle), and not before: of the
+    /// thread's connections, each has a turn of the database of its own, which is under way while the connection is
+    /// polled.
+    pub async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
+        let mut connection = pin!(connection);
+        let mut paused = PausedTurn::default();
+        poll_fn(|context| {
+            let turn = self.db.resume(std::mem::take(&mut paused));
+            let polled = connection.as_mut().poll(context);
+            paused = turn.pause();
+            polled
+        })
+        .await
+    }
+
+    /// Whether what the connection has done and seen so far is durable.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.db.is_turn_durable()
+    }
+
+    /// Returns when what the connection has done and seen so far is durable. The other connections of the worker for which
+    /// something has come are served first, so that one sync of the disk does for all of them.
+    ///
+    /// # Errors
+    ///
+    /// The disk has failed: it is not known whether it is durable.
+    pub async fn settle(&self) -> Result<(), wollemi::Error> {
+        if self.is_settled() {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+        self.db.settle_turn()
     }
 
     /// A connection's turn begins; the number of it.

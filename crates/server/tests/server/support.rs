@@ -75,6 +75,11 @@ impl Running {
         Running::over_either(config, &db, Some(pool))
     }
 
+    /// A server over a database of the caller's.
+    pub fn over_db(config: Config, db: &Db) -> Running {
+        Running::over_either(config, db, None)
+    }
+
     fn over_either(config: Config, db: &Db, pool: Option<Pool>) -> Running {
         let reloads = config.reload.is_some();
         let server = Server::bind(config, db).expect("the server starts");
