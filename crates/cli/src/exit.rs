@@ -64,8 +64,10 @@ impl Failure {
             Failure::Server(
                 server::Error::NoAddress
                 | server::Error::NotLoopback(_)
-                | server::Error::MetricsNotLoopback(_),
+                | server::Error::MetricsNotLoopback(_)
+                | server::Error::Sync { .. },
             ) => 2,
+            Failure::Server(server::Error::Sync { .. }) => " (--level, --sync)",
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Server(_) => 3,
             Failure::Damaged(_) => 4,
