@@ -24,9 +24,9 @@ type Begun = Vec<(usize, Arc<Store>, Before)>;
 pub enum NotMade {
     /// Nothing of it is done, nor will be: clients read that the command failed.
     Refused(String),
-    /// The same, since the log takes nothing.
+    /// Nothing of it is done, since the log has refused it.
     NotLogged(String),
-    /// It is done, and it is not known whether it survives a loss of power.
+    /// It is done, and a sync has failed: it is not known whether it survives a loss of power.
     NotDurable(String),
     /// It is committed, and some of it is not done yet: the next opening of the database does it. Nothing can be
     /// written before.

@@ -9,7 +9,7 @@ pub struct Dialect {
     pub name: &'static str,
     /// What a client is told that comes when there are too many.
     pub too_many: &'static [u8],
-    /// What a client is told in place of answers of which it is not known whether they are durable, for this reason.
+    /// The error that a client is sent in place of answers that may not be durable, for this reason.
     pub not_durable: fn(&str) -> Vec<u8>,
     /// What the command of a number is called; numbers begin at 0.
     pub command: fn(usize) -> Option<&'static str>,

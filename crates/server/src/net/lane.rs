@@ -76,9 +76,9 @@ impl Lane {
         }
     }
 
-    /// Runs a connection. What it does and sees becomes durable when it is [settled](Lane::settle), and not before: of the
-    /// thread's connections, each has a turn of the database of its own, which is under way while the connection is
-    /// polled.
+    /// Runs a connection in a turn of the database of its own. The turn is entered at each poll and left after it, since the
+    /// connections of a worker share its thread. Until the connection is [settled](Lane::settle), it does not wait for
+    /// what it has done and seen to become durable.
     pub async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
         let mut connection = pin!(connection);
         let mut paused = PausedTurn::default();
@@ -91,18 +91,18 @@ impl Lane {
         .await
     }
 
-    /// Whether what the connection has done and seen so far is durable.
+    /// Whether all that the connection has done and seen so far is durable.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.db.is_turn_durable()
     }
 
-    /// Returns when what the connection has done and seen so far is durable. The other connections of the worker for which
-    /// something has come are served first, so that one sync of the disk does for all of them.
+    /// Returns when all that the connection has done and seen so far is durable. First the worker serves its other
+    /// connections that have input, so that one sync of the disk covers all of them. The sync blocks the worker.
     ///
     /// # Errors
     ///
-    /// The disk has failed: it is not known whether it is durable.
+    /// The disk has failed, and it is not known what is durable.
     pub async fn settle(&self) -> Result<(), wollemi::Error> {
         if self.is_settled() {
             return Ok(());

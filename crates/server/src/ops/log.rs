@@ -1,18 +1,18 @@
-//! What the log of a pool of level `disk`, and its checkpoints, add to the server's statistics and metrics.
+//! Statistics and metrics of the log and the checkpoints of a pool of level `disk`.
 
 use crate::ops::metric::Metric;
 use wollemi::LogStats;
 
-/// A histogram of what has happened since the start.
+/// A histogram since the start.
 pub struct Histogram {
     pub name: &'static str,
     pub help: &'static str,
-    /// How many were at most so much. The last are all.
+    /// Upper bounds, and how many samples were at most that. The last bound is infinite.
     pub buckets: Vec<(f64, u64)>,
     pub sum: f64,
 }
 
-/// What the protocols' `stats` say.
+/// Lines of `stats` and `INFO`.
 pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("log_bytes", log.kept.to_string()),
@@ -47,7 +47,7 @@ fn on_one_line(text: &str) -> String {
     text.replace(['\r', '\n'], " ")
 }
 
-/// What the metrics say.
+/// Counters and gauges.
 pub fn metrics(log: &LogStats) -> Vec<Metric> {
     let is = |condition: bool| f64::from(u8::from(condition));
     let all = [
@@ -126,13 +126,13 @@ pub fn metrics(log: &LogStats) -> Vec<Metric> {
     all.map(metric).into()
 }
 
-/// The histograms of the metrics.
+/// Histograms.
 pub fn histograms(log: &LogStats) -> [Histogram; 2] {
     [
         Histogram {
             name: "wollemi_log_sync_duration_seconds",
             help: "How long the log's syncs of the disk took.",
-            // Of whole microseconds, those below a power of two.
+            // Whole microseconds are counted, so these are the ones below a power of two.
             buckets: cumulated(&log.sync_micros, |power| (1u64 << power) as f64 / 1e6),
             sum: log.sync_seconds,
         },
@@ -145,7 +145,7 @@ pub fn histograms(log: &LogStats) -> [Histogram; 2] {
     ]
 }
 
-/// Counts of numbers by powers of two, as how many are at most so much.
+/// Cumulates counts by powers of two.
 fn cumulated(counts: &[u64], bound: impl Fn(usize) -> f64) -> Vec<(f64, u64)> {
     let mut sum = 0;
     let last = counts.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! When writes are durable that were answered: Redis's `appendfsync`, of which a pool of level `disk` has the choice.
+//! When an answered write is durable: Redis's `appendfsync`. A pool of level `disk` has the choice.
 
 use crate::Error;
 use crate::ops::shared::Shared;
@@ -9,14 +9,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 use wollemi::{Db, Durability, Level};
 
-/// When a write survives the loss of power.
+/// When a write survives the loss of power. At level `disk` it survives the end of the process when it is answered, in any
+/// case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sync {
     /// When it is answered.
     Always,
-    /// Within a second. It survives the end of the process when it is answered.
+    /// Within a second after it was answered.
     EverySecond,
-    /// When the operating system has written it. It survives the end of the process when it is answered.
+    /// When the operating system has written it.
     No,
 }
 
@@ -40,7 +41,7 @@ impl fmt::Display for Sync {
     }
 }
 
-/// Nothing of this name is known.
+/// No sync policy has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}': there are always, everysec and no")]
 pub struct UnknownSync(pub String);
@@ -57,10 +58,10 @@ impl FromStr for Sync {
 /// The bound of [`Sync::EverySecond`].
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How often the log is looked at.
+/// How often the server looks whether the log has failed.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// When the writes of a database are durable. It may change.
+/// The sync policy of a database, which may change.
 #[derive(Debug)]
 pub struct Syncing {
     db: Db,
@@ -69,7 +70,7 @@ pub struct Syncing {
 }
 
 impl Syncing {
-    /// What the database's level amounts to.
+    /// The policy that the database's level amounts to.
     pub fn new(db: &Db) -> Syncing {
         Syncing {
             db: db.clone(),
@@ -77,12 +78,16 @@ impl Syncing {
         }
     }
 
-    /// What applies.
+    /// The policy now.
     pub fn get(&self) -> Sync {
         Sync::ALL[self.sync.load(Relaxed)]
     }
 
-    /// Refuses what the pool's level does not give.
+    /// Refuses a policy that the pool's level does not give.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Sync`]
     pub fn check(&self, sync: Sync) -> Result<(), Error> {
         let level = self.db.level();
         let given = of_level(level);
@@ -96,12 +101,12 @@ impl Syncing {
         }
     }
 
-    /// Has writes be durable so from now on. Those that were answered before are durable when `Always` is
-    /// [settled](wollemi::Db::settle_turn), in a turn, or when this returns.
+    /// Changes the policy for the writes that follow. A change to `Always` also makes the earlier writes durable: when the
+    /// thread's turn is [settled](wollemi::Db::settle_turn) or, outside of a turn, when this returns.
     ///
     /// # Errors
     ///
-    /// The pool's level gives something else, or the disk has failed.
+    /// [`Error::Sync`] where the pool's level does not give the policy, [`Error::Log`] where the disk has failed.
     pub fn set(&self, sync: Sync) -> Result<(), Error> {
         self.check(sync)?;
         self.db.set_sync_within((sync != Sync::No).then_some(SECOND));
@@ -111,23 +116,23 @@ impl Syncing {
         });
         self.sync.store(sync as usize, Relaxed);
         match sync {
-            // Reads do not wait for what was not waited for when it was written.
+            // Reads do not wait for eventual writes, so these become durable now.
             Sync::Always => self.db.sync().map_err(|error| Error::Log(error.to_string())),
             Sync::EverySecond | Sync::No => Ok(()),
         }
     }
 }
 
-/// What a level amounts to, where nothing is said.
+/// The policy that a level amounts to.
 fn of_level(level: Level) -> Sync {
     match level {
-        // Nothing is synced, and what the operating system has written does not make up a pool.
+        // Nothing is synced.
         Level::Process => Sync::No,
         Level::Disk | Level::Power => Sync::Always,
     }
 }
 
-/// Tells when the log has failed.
+/// Waits until the log fails, and reports it.
 pub async fn watch(shared: Arc<Shared>) {
     let db = shared.databases.db();
     if db.level() != Level::Disk {

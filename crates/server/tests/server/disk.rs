@@ -1,4 +1,4 @@
-//! Over a pool of level `disk`: what was answered survives the loss of power, and answers wait for it together.
+//! Over a pool of level `disk`: answered writes survive the loss of power, and answers wait for the disk together.
 
 mod kept;
 
@@ -66,6 +66,13 @@ fn data(db: &Db, key: &str) -> Option<Vec<u8>> {
     Some(value[24..].to_vec())
 }
 
+/// The metrics as text.
+fn scrape(served: &Served) -> String {
+    let mut client = Client::connect(served.running.metrics.expect("it serves metrics"));
+    client.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    String::from_utf8(client.rest()).expect("UTF-8")
+}
+
 /// Fails if anything has come from the server.
 #[track_caller]
 fn expect_nothing(client: &Client) {
@@ -75,8 +82,8 @@ fn expect_nothing(client: &Client) {
     assert_eq!(looked.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
 }
 
-/// What clients of both protocols were answered, each of whom sends pipelines of writes and reads, is there whenever the
-/// power is lost.
+/// Clients of both protocols send pipelines of writes and reads. Every answered write is there, whenever the power is
+/// lost.
 #[test]
 fn what_was_answered_survives_the_loss_of_power() {
     const CLIENTS: usize = 3;
@@ -144,8 +151,8 @@ fn what_was_answered_survives_the_loss_of_power() {
     assert!(left.check().expect("read").is_clean());
 }
 
-/// While a sync is under way, nobody is answered who waits for it, and what comes meanwhile of many connections needs one
-/// more.
+/// While a sync is under way, no connection is answered that waits for it. The requests that arrive meanwhile on many
+/// connections share the next sync.
 #[test]
 fn one_sync_serves_many_connections() {
     const CLIENTS: usize = 40;
@@ -182,14 +189,14 @@ fn one_sync_serves_many_connections() {
             _ => client.expect(b"+OK\r\n$1\r\nx\r\n"),
         }
     }
-    // The thread that syncs what nobody waits for may have come between.
+    // The thread that syncs each second may have added one.
     let syncs = served.log().syncs - before;
     assert!(syncs <= 4, "{syncs} syncs");
 }
 
-/// A connection that has seen nothing that is not durable is answered while others wait for the disk.
+/// A connection that has read durable items alone is answered while others wait for the disk.
 #[test]
-fn who_has_seen_what_is_durable_does_not_wait() {
+fn reads_of_durable_items_do_not_wait() {
     let served = Served::new(Config {
         threads: 2,
         ..with_redis()
@@ -216,7 +223,7 @@ fn who_has_seen_what_is_durable_does_not_wait() {
     };
     let began = Instant::now();
     while !readers.iter().any(answered) {
-        assert!(began.elapsed() < PATIENCE, "nobody is answered");
+        assert!(began.elapsed() < PATIENCE, "no reader is answered");
         std::thread::yield_now();
     }
     expect_nothing(&setup);
@@ -227,8 +234,8 @@ fn who_has_seen_what_is_durable_does_not_wait() {
     setup.expect(b"+OK\r\n");
 }
 
-/// With `everysec` an answer does not wait for the disk, and what it tells is durable some time later though nobody asks for
-/// it; with `no` who asks has it synced.
+/// With `everysec` and `no` an answer does not wait for the disk. With `everysec` the write becomes durable by itself; with
+/// `no`, `WAITAOF` makes it so, and so does a change to `always`.
 #[test]
 fn eventual_writes_are_answered_at_once() {
     let served = Served::new(one_worker());
@@ -259,7 +266,7 @@ fn eventual_writes_are_answered_at_once() {
     client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
     assert_eq!(data(&served.cut("no"), "b"), Some(b"2".to_vec()));
 
-    // What was not synced is, before anybody hears that all is.
+    // The change of the policy is answered when earlier writes are durable.
     client.ask("set c 3\r\n", "+OK\r\n");
     client.ask("config set appendfsync always\r\n", "+OK\r\n");
     assert_eq!(data(&served.cut("always"), "c"), Some(b"3".to_vec()));
@@ -331,8 +338,8 @@ fn other_levels_have_no_choice() {
     assert!(client.line().starts_with("-ERR a pool of level process"));
 }
 
-/// After a sync has failed nobody is told that a write is done, not even who waited for that sync; what was durable is
-/// read, and the reason is told wherever one looks.
+/// After a failed sync no client is told that a write is done, and the clients that waited for the sync are not either.
+/// Items that were durable are read. Errors, `INFO` and metrics name the reason.
 #[test]
 fn a_failed_sync_ends_writing() {
     let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -392,13 +399,18 @@ fn a_failed_sync_ends_writing() {
         told.contains("aof_last_write_status:err\r\n") && told.contains("pool_level:disk\r\n"),
         "{told}"
     );
+    let told = scrape(&served);
+    assert!(told.contains("\nwollemi_log_ok 0\n"), "{told}");
     assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
 }
 
 /// The level, the log and the checkpoints are told to both protocols; a checkpoint is taken when a client asks for it.
 #[test]
 fn the_log_is_told() {
-    let served = Served::new(with_redis());
+    let served = Served::new(Config {
+        metrics: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        ..with_redis()
+    });
     let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
     redis.ask("set a 1\r\n", "+OK\r\n");
     let before = served.log().checkpoints;
@@ -434,10 +446,21 @@ fn the_log_is_told() {
     ] {
         assert!(told.contains(&format!("{line}\r\n")), "no {line} in {told}");
     }
+    let told = scrape(&served);
+    let log = served.log();
+    for line in [
+        "wollemi_pool_info{level=\"disk\",sync=\"always\"} 1".to_owned(),
+        "wollemi_log_ok 1".to_owned(),
+        format!("wollemi_log_sync_duration_seconds_count {}", log.syncs),
+        format!("wollemi_log_group_records_bucket{{le=\"+Inf\"}} {}", log.syncs),
+        format!("wollemi_log_group_records_sum {}", log.synced),
+    ] {
+        assert!(told.contains(&format!("\n{line}\n")), "no {line} in {told}");
+    }
     assert_eq!(data(&served.cut("checkpointed"), "a"), Some(b"1".to_vec()));
 }
 
-/// What is left of the program's own files, beside the pool, is what a client was told.
+/// The files beside the pool, without it, have all that a client was answered.
 #[test]
 fn the_files_beside_the_pool_are_whole() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -12,7 +12,7 @@ use wollemi::{Durability, Map, Overlay, Visit};
 /// A map, and what is kept back from it.
 pub struct Pending {
     map: Map,
-    /// The same; what it writes does not become durable some time later.
+    /// The same map, for writes that are durable whatever the sync policy is.
     durable: Map,
     index: Arc<dyn Index>,
     /// Whether edits are kept back. Changes only while no other command runs.
@@ -74,7 +74,8 @@ impl Pending {
         }
     }
 
-    /// The same, of what must not be lost with eventual writes that rest on it.
+    /// Carries out an edit whose record becomes durable before anything that is answered after it, also where other writes
+    /// are eventual.
     pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
         if self.is_on() {
             return self.overlay().edit(&self.map, key, edit);

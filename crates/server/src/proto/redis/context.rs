@@ -88,7 +88,7 @@ impl From<crate::Error> for Wrong {
     }
 }
 
-/// What clients are told where the log has refused a change, or has failed.
+/// The error for a change that the log has refused, and for what a failed sync leaves unknown.
 pub fn misconf(why: &str) -> String {
     format!("MISCONF Errors writing to the AOF file: {why}")
 }

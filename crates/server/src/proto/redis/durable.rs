@@ -1,12 +1,12 @@
-//! What Redis calls the append only file: here the log and the checkpoints of a pool of level `disk`.
+//! Commands and fields on what Redis calls the append only file: the log and the checkpoints of a pool of level `disk`.
 
 use super::context::{Context, Done, NOT_INTEGER, Wrong, misconf};
 use super::parse::Args;
 use crate::items::number;
 use wollemi::Level;
 
-/// `WAITAOF numlocal numreplicas timeout`: the reply waits until all that was written before is durable, as replies do that
-/// a connection has not been sent yet. There are no replicas to wait for.
+/// `WAITAOF numlocal numreplicas timeout`. With `numlocal` 1 the connection's turn notes the end of the log, and so the reply
+/// is sent when all earlier writes are durable. There are no replicas, so the reply does not wait for any.
 pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     let number = |i: usize| number::strict(args.get(i)).ok_or(NOT_INTEGER);
     let local = number(1)?;
@@ -28,7 +28,7 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     if local > 0 {
         db.sync().map_err(|error| Wrong(misconf(&error.to_string())))?;
     }
-    // Of what nobody has asked to wait for, it is told whether it is so.
+    // With numlocal 0 the reply tells what is so now.
     let is_durable = local > 0 || (kept && db.log_stats().is_none_or(|log| log.durable >= log.appended));
     context.reply.array(2);
     context.reply.int(i64::from(is_durable));
@@ -36,7 +36,7 @@ pub fn waitaof(context: &mut Context<'_>, args: Args<'_>) -> Done {
     Ok(())
 }
 
-/// Whether what was answered survives the loss of power, now or some time later.
+/// Whether an answered write survives the loss of power, at once or some time later.
 pub fn is_enabled(context: &Context<'_>) -> bool {
     context.shared().databases.db().level() != Level::Process
 }
