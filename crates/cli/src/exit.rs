@@ -67,7 +67,6 @@ impl Failure {
                 | server::Error::MetricsNotLoopback(_)
                 | server::Error::Sync { .. },
             ) => 2,
-            Failure::Server(server::Error::Sync { .. }) => " (--level, --sync)",
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Server(_) => 3,
             Failure::Damaged(_) => 4,
@@ -97,6 +96,7 @@ fn hint(failure: &Failure) -> &'static str {
         },
         Failure::Server(server::Error::NotLoopback(_)) => " (--passwords, --allow-remote)",
         Failure::Server(server::Error::MetricsNotLoopback(_)) => " (--allow-remote)",
+        Failure::Server(server::Error::Sync { .. }) => " (--level, --sync)",
         Failure::Server(server::Error::Listen { .. }) => " (--memcached, --redis, --no-redis)",
         _ => "",
     }
