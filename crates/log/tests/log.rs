@@ -305,5 +305,15 @@ fn groups_share_syncs() {
     while log.durable() < end {
         std::thread::yield_now();
     }
+    // What was appended without a bound is synced once there is one, or when the thread ends.
+    syncer.set_bound(None);
+    let end = log.append(&[put(b"key", b"later")]).expect("an append");
+    syncer.set_bound(Some(Duration::ZERO));
+    while log.durable() < end {
+        std::thread::yield_now();
+    }
+    syncer.set_bound(None);
+    let end = log.append(&[put(b"key", b"last")]).expect("an append");
     drop(syncer);
+    assert!(log.durable() >= end);
 }
