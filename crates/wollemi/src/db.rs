@@ -5,6 +5,7 @@ use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
 use crate::write::journal::{Durability, Turn};
+use crate::write::roots::Unlinked;
 use crate::write::store::Store;
 use crate::write::traffic::{Alive, MapIndex};
 use crate::write::walked::Walked;
@@ -224,27 +225,30 @@ impl<M: Media> Db<M> {
     /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage
     /// comes when the map is gone: what was not given back until then, the next recovery finds.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
-        let kept_away = self.inner.maps.walked.keep_away(name);
-        let unlinked = {
-            let mut held = self.inner.maps.held();
-            if held.building.contains(name) {
-                return Ok(false);
-            }
-            if let Some((_, index)) = held.maps.get(name) {
-                if index.strong_count() > 0 {
-                    return Err(Error::MapInUse(name.to_owned()));
-                }
-                held.maps.remove(name);
-            }
-            self.store().traffic.with_log_room(|| self.store().unlink(name))?
-        };
-        drop(kept_away);
+        let traffic = &self.store().traffic;
+        let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
         let Some((removed, tracer)) = unlinked else {
             return Ok(false);
         };
-        let settled = self.store().traffic.settle_all();
+        let settled = traffic.settle_all();
         removed.retire(&*tracer)?;
         Ok(settled.map(|()| true)?)
+    }
+
+    /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for another try.
+    fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
+        let _kept_away = self.inner.maps.walked.keep_away(name);
+        let mut held = self.inner.maps.held();
+        if held.building.contains(name) {
+            return Ok(None);
+        }
+        if let Some((_, index)) = held.maps.get(name) {
+            if index.strong_count() > 0 {
+                return Err(Error::MapInUse(name.to_owned()));
+            }
+            held.maps.remove(name);
+        }
+        self.store().unlink(name)
     }
 
     /// The index of maps that are made without a word about it.
