@@ -476,9 +476,12 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way: there.
+    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way, and no
+    /// map is being made: there.
     pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
         let Store { heap, traffic, .. } = &self.store;
+        // Whoever makes a map is behind no gate, but holds the table between the record and the root.
+        let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
         let end = log.appended();
         heap.pool().set_log_position(Some(end.0))?;
