@@ -374,3 +374,6 @@ impl Drop for Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
