@@ -10,6 +10,11 @@ use wollemi_dptree::{DpTree, Options};
 /// Keys that are there at a time, in a few leaves.
 const KEPT: u64 = 300;
 
+/// The `n`-th key. They come all over the tree, so that leaves split, and slots that this has freed serve again.
+fn key(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
 /// A read finds a key that was put before it began, whichever merges end meanwhile.
 #[test]
 fn keys_are_found_while_they_are_merged() {
@@ -28,30 +33,30 @@ fn keys_are_found_while_they_are_merged() {
     let (put, done) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let read = || {
-            for back in (1..=40).cycle() {
+            for back in (1..=250).cycle() {
                 if done.load(SeqCst) {
                     break;
                 }
-                let Some(key) = put.load(SeqCst).checked_sub(back) else {
+                let Some(n) = put.load(SeqCst).checked_sub(back) else {
                     continue;
                 };
                 let guard = heap::pin();
-                let is_found = tree.get(&key.to_be_bytes(), &guard).expect("sound").is_some();
-                if !is_found && put.load(SeqCst) < key + KEPT {
-                    return Err(key);
+                let is_found = tree.get(&key(n), &guard).expect("sound").is_some();
+                if !is_found && put.load(SeqCst) < n + KEPT {
+                    return Err(n);
                 }
             }
             Ok(())
         };
         let readers = [scope.spawn(read), scope.spawn(read)];
-        for key in 0..200_000_u64 {
+        for n in 0..200_000 {
             if readers.iter().any(|reader| reader.is_finished()) {
                 break;
             }
-            tree.insert(&key.to_be_bytes(), b"a value.").expect("room");
-            put.store(key + 1, SeqCst);
-            if let Some(last) = key.checked_sub(KEPT) {
-                assert!(tree.remove(&last.to_be_bytes()).expect("room"));
+            tree.insert(&key(n), b"a value.").expect("room");
+            put.store(n + 1, SeqCst);
+            if let Some(last) = n.checked_sub(KEPT) {
+                assert!(tree.remove(&key(last)).expect("room"));
             }
         }
         done.store(true, SeqCst);

@@ -1,10 +1,11 @@
 //! P-CLHT: a crash, a reader, a writer, at every step.
 
 use heap::Heap;
+use index::conformance::Store;
 use index::conformance::steps::{Step, Stepping, Steps, with_hook};
 use index::{Direction, Index, OnHeap};
 use pmem::{Pool, PoolOptions};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Bound, ControlFlow};
 use std::rc::Rc;
 use wollemi_recipe::Clht;
@@ -95,5 +96,37 @@ fn a_slot_that_serves_another_key_misleads_no_reader() {
             loads += 1;
         }
         assert!(loads > 3);
+    }
+}
+
+/// A process is killed amid any step of a write. Once a writer of the next process has had the bucket, be it that it has changed
+/// nothing, reads persist nothing there.
+#[test]
+fn marks_that_a_kill_has_left_are_settled() {
+    let pairs: Vec<_> = pairs_of_one_bucket().take(2).collect();
+    let key = pairs[0].0;
+    let store = Rc::new(Store::<Clht<Stepping>>::create_on(Stepping::machine(Steps)));
+    store.index().upsert(&key, &pairs[0].1).expect("room");
+    let images = Rc::new(RefCell::new(Vec::new()));
+    let (source, copies) = (store.clone(), images.clone());
+    let hook = move |step| {
+        if matches!(step, Step::Store | Step::Unpersisted) {
+            copies.borrow_mut().push(source.image());
+        }
+    };
+    with_hook(hook, || store.index().upsert(&key, &pairs[1].1).expect("room"));
+    let images = images.take();
+    assert!(images.len() > 1, "{}", images.len());
+    for (step, image) in images.into_iter().enumerate() {
+        let store = Store::<Clht<Stepping>>::open_in(image, Stepping::machine(Steps));
+        assert!(!store.index().insert(&key, &pairs[0].1).expect("no error"));
+        let fences = Rc::new(Cell::new(0));
+        let count = fences.clone();
+        let hook = move |step| count.set(count.get() + usize::from(step == Step::Fence));
+        with_hook(hook, || {
+            let guard = heap::pin();
+            assert!(store.index().get(&key, &guard).expect("sound").is_some());
+        });
+        assert_eq!(fences.get(), 0, "after step {step}");
     }
 }
