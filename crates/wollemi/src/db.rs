@@ -5,6 +5,7 @@ mod durable;
 use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
+use crate::write::roots::Unlinked;
 use crate::write::store::Store;
 use crate::write::traffic::{Alive, MapIndex};
 use crate::write::walked::Walked;
@@ -230,27 +231,30 @@ impl<M: Media> Db<M> {
     /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage
     /// comes when the map is gone: what was not given back until then, the next recovery finds.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
-        let kept_away = self.inner.maps.walked.keep_away(name);
-        let unlinked = {
-            let mut held = self.inner.maps.held();
-            if held.building.contains(name) {
-                return Ok(false);
-            }
-            if let Some((_, index)) = held.maps.get(name) {
-                if index.strong_count() > 0 {
-                    return Err(Error::MapInUse(name.to_owned()));
-                }
-                held.maps.remove(name);
-            }
-            self.store().traffic.with_log_room(|| self.store().unlink(name))?
-        };
-        drop(kept_away);
+        let traffic = &self.store().traffic;
+        let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
         let Some((removed, tracer)) = unlinked else {
             return Ok(false);
         };
-        let settled = self.store().traffic.settle_all();
+        let settled = traffic.settle_all();
         removed.retire(&*tracer)?;
         Ok(settled.map(|()| true)?)
+    }
+
+    /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for another try.
+    fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
+        let _kept_away = self.inner.maps.walked.keep_away(name);
+        let mut held = self.inner.maps.held();
+        if held.building.contains(name) {
+            return Ok(None);
+        }
+        if let Some((_, index)) = held.maps.get(name) {
+            if index.strong_count() > 0 {
+                return Err(Error::MapInUse(name.to_owned()));
+            }
+            held.maps.remove(name);
+        }
+        self.store().unlink(name)
     }
 
     /// The index of maps that are made without a word about it.
@@ -387,9 +391,12 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way: there.
+    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way, and no
+    /// map is being made: there.
     pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
         let Store { heap, traffic, .. } = &self.store;
+        // Whoever makes a map is behind no gate, but holds the table between the record and the root.
+        let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
         let end = log.appended();
         heap.pool().set_log_position(Some(end.0))?;

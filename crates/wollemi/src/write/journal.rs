@@ -354,3 +354,6 @@ impl Edit for Logged<'_> {
         self.edit.value()
     }
 }
+
+#[cfg(test)]
+mod tests;
