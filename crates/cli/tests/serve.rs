@@ -117,7 +117,7 @@ fn when_writes_are_durable_is_chosen() {
 #[test]
 fn what_was_told_at_level_disk_survives_the_pool() {
     let pool = Pool::new();
-    let mut told = Vec::new();
+    let mut told: Vec<String> = Vec::new();
     for round in 0..4 {
         let server = Server::start_with(&pool, &["--level", "disk"]);
         let (mut memcached, mut redis) = (server.client(), server.redis_client());
