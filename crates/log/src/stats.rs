@@ -18,6 +18,8 @@ pub struct Stats {
     pub records: u64,
     /// Bytes of the records with their headers.
     pub bytes: u64,
+    /// Records that are durable.
+    pub synced: u64,
     /// Syncs of groups.
     pub syncs: u64,
     /// Time spent in them.

@@ -219,15 +219,18 @@ fn what_is_wrong_with_a_directory_is_told() {
     for name in names(path).iter().filter(|name| name.starts_with("log-")) {
         std::fs::rename(path.join(name), &aside).expect("a rename");
         if *name < format!("log-{:08x}", (end.0 - 1) / 8192 + 1) {
-            // Without the last one, only its caller can know that the log went on.
-            let refusal = open(Needs {
-                reach: end,
-                ..from(begin)
-            });
-            assert!(
-                matches!(refusal, Error::Missing { .. }),
-                "without {name}: {refusal}"
-            );
+            // Without the last one, only its caller can know that the log went on. What is not checked now must be there.
+            for check in [begin, end] {
+                let refusal = open(Needs {
+                    keep: begin,
+                    check,
+                    reach: end,
+                });
+                assert!(
+                    matches!(refusal, Error::Missing { .. }),
+                    "without {name}, from {check}: {refusal}"
+                );
+            }
         }
         std::fs::rename(&aside, path.join(name)).expect("a rename");
     }
@@ -250,6 +253,40 @@ fn what_is_wrong_with_a_directory_is_told() {
     assert!(matches!(open(from(begin)), Error::NotALog { .. }));
     Log::remove(&*disk).expect("a removal");
     assert_eq!(names(path), [""; 0]);
+}
+
+/// A record that was durable and does not check any more is damage, also where nobody knows how far the log went: those behind
+/// it say that it was durable.
+#[test]
+fn damage_is_no_end() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path();
+    let log = Log::create(disk(path), ID, small()).expect("a log");
+    let begin = log.begin();
+    let ends: Vec<_> = (0..20u8)
+        .map(|n| {
+            let end = log.append(&[put(&[n], &[n; 700])]).expect("an append");
+            log.wait_durable(end).expect("a sync");
+            end
+        })
+        .collect();
+    drop(log);
+    // The last one may be what a crash has left.
+    for end in &ends[..19] {
+        let (file, at) = (
+            path.join(format!("log-{:08x}", (end.0 - 1) / 8192)),
+            (end.0 - 100) % 8192,
+        );
+        let mut bytes = std::fs::read(&file).expect("a segment");
+        bytes[at as usize] ^= 1;
+        std::fs::write(&file, &bytes).expect("a segment");
+        let opened = Log::open(disk(path), ID, from(begin), small());
+        assert!(matches!(opened, Err(Error::Damaged { .. })), "{end}: {opened:?}");
+        bytes[at as usize] ^= 1;
+        std::fs::write(&file, &bytes).expect("a segment");
+    }
+    let log = Log::open(disk(path), ID, from(begin), small()).expect("it is whole again");
+    assert_eq!(records(&log, begin).len(), 20);
 }
 
 /// Threads that append and wait each find their records durable, in groups; what no append waits for is durable within
@@ -305,5 +342,15 @@ fn groups_share_syncs() {
     while log.durable() < end {
         std::thread::yield_now();
     }
+    // What was appended without a bound is synced once there is one, or when the thread ends.
+    syncer.set_bound(None);
+    let end = log.append(&[put(b"key", b"later")]).expect("an append");
+    syncer.set_bound(Some(Duration::ZERO));
+    while log.durable() < end {
+        std::thread::yield_now();
+    }
+    syncer.set_bound(None);
+    let end = log.append(&[put(b"key", b"last")]).expect("an append");
     drop(syncer);
+    assert!(log.durable() >= end);
 }

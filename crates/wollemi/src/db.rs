@@ -1,20 +1,21 @@
-//! The database: one pool, its heap, and the maps in it.
+//! The database: one pool, its heap, and the maps in it. When what it was told is durable: `durable`.
 
-use crate::files_error::FilesError;
+mod durable;
+
 use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
-use crate::write::journal::{Durability, Turn};
+use crate::write::roots::Unlinked;
 use crate::write::store::Store;
 use crate::write::traffic::{Alive, MapIndex};
 use crate::write::walked::Walked;
-use crate::{Error, Hardware, IndexKind, Level, MAX_NAME, Map, Media};
+use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
 use index::Faults;
 use log::{Disk, Log, Lsn};
 use pmem::Pool;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A database: a pool of named maps. A clone is another handle to the same database.
 ///
@@ -51,8 +52,14 @@ pub(crate) trait Keeper: Alive {
     /// Takes a checkpoint: of all, or of what is less.
     fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error>;
 
+    /// Has a thread take a checkpoint.
+    fn ask_for_checkpoint(&self);
+
     /// How it stands.
     fn stats(&self) -> LogStats;
+
+    /// Sets within which time all is durable; `None`: whenever the operating system likes.
+    fn set_sync_within(&self, time: Option<Duration>);
 
     /// What removes its files, when it and the pool are closed.
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>>;
@@ -224,27 +231,30 @@ impl<M: Media> Db<M> {
     /// [`Error::MapInUse`] while anybody holds a handle to the map, or any snapshot. An error that tells of damage
     /// comes when the map is gone: what was not given back until then, the next recovery finds.
     pub fn drop_map(&self, name: &str) -> Result<bool, Error> {
-        let kept_away = self.inner.maps.walked.keep_away(name);
-        let unlinked = {
-            let mut held = self.inner.maps.held();
-            if held.building.contains(name) {
-                return Ok(false);
-            }
-            if let Some((_, index)) = held.maps.get(name) {
-                if index.strong_count() > 0 {
-                    return Err(Error::MapInUse(name.to_owned()));
-                }
-                held.maps.remove(name);
-            }
-            self.store().traffic.with_log_room(|| self.store().unlink(name))?
-        };
-        drop(kept_away);
+        let traffic = &self.store().traffic;
+        let unlinked = traffic.with_log_room(|| self.try_unlink(name))?;
         let Some((removed, tracer)) = unlinked else {
             return Ok(false);
         };
-        let settled = self.store().traffic.settle_all();
+        let settled = traffic.settle_all();
         removed.retire(&*tracer)?;
         Ok(settled.map(|()| true)?)
+    }
+
+    /// Unlinks a map that is to be dropped. Holds nothing when it returns, so that a checkpoint may make room for another try.
+    fn try_unlink(&self, name: &str) -> Result<Option<Unlinked<'_, M>>, Error> {
+        let _kept_away = self.inner.maps.walked.keep_away(name);
+        let mut held = self.inner.maps.held();
+        if held.building.contains(name) {
+            return Ok(None);
+        }
+        if let Some((_, index)) = held.maps.get(name) {
+            if index.strong_count() > 0 {
+                return Err(Error::MapInUse(name.to_owned()));
+            }
+            held.maps.remove(name);
+        }
+        self.store().unlink(name)
     }
 
     /// The index of maps that are made without a word about it.
@@ -273,7 +283,7 @@ impl<M: Media> Db<M> {
             .collect();
         Ok(Stats {
             merges,
-            log: self.inner.keeper.as_ref().map(|keeper| keeper.stats()),
+            log: self.log_stats(),
             ..self.store().stats(self.inner.opened_in)?
         })
     }
@@ -370,97 +380,6 @@ impl<M: Media> Db<M> {
         self.inner.maps.held().hold(name, kind, index);
         self.handle((kind, index.clone()))
     }
-
-    /// Returns when all writes are durable that have returned, [eventual](crate::Durability::Eventual) ones, too. At the
-    /// levels `process` and `power` they are already.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Files`] where the disk refuses.
-    pub fn sync(&self) -> Result<(), Error> {
-        if let Some(journal) = self.store().traffic.journal.get() {
-            journal.log().sync().map_err(FilesError::from)?;
-        }
-        Ok(())
-    }
-
-    /// Begins a turn: a number of operations of this thread that do not wait, each by itself, until they are durable, but
-    /// all together when the turn [ends](Turn::end). What they have done and seen must not be told before. (A server does
-    /// so with the requests that came together.) Elsewhere than at level `disk` it does nothing.
-    ///
-    /// ```
-    /// # let db = wollemi::Db::anonymous()?;
-    /// # let map = db.map("letters")?;
-    /// let turn = db.turn();
-    /// map.upsert("a", "alpha")?;
-    /// map.upsert("b", "beta")?;
-    /// turn.end()?; // one sync for both
-    /// # Ok::<(), wollemi::Error>(())
-    /// ```
-    pub fn turn(&self) -> Turn<'_> {
-        Turn::begin(self.store().traffic.journal.get().map(|journal| &**journal))
-    }
-
-    /// When writes are durable that say nothing else, in a database of level `disk`.
-    pub fn durability(&self) -> Durability {
-        let journal = self.store().traffic.journal.get();
-        journal.map_or(Durability::Immediate, |journal| journal.durability())
-    }
-
-    /// Sets when writes are durable that say nothing else, in a database of level `disk`.
-    pub fn set_durability(&self, durability: Durability) {
-        if let Some(journal) = self.store().traffic.journal.get() {
-            journal.set_durability(durability);
-        }
-    }
-
-    /// Takes a checkpoint, of a database of level `disk`, so that the log can forget what was written before: of all maps,
-    /// if `full`, or else of what was changed since the last one, where that is less. `None` at other levels. The database
-    /// takes them by itself when the log has grown.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Files`] where the disk refuses. The last checkpoint counts then, and the log keeps what it has.
-    pub fn checkpoint(&self, full: bool) -> Result<Option<Checkpoint>, Error> {
-        let keeper = self.inner.keeper.as_ref();
-        keeper.map(|keeper| keeper.checkpoint(full)).transpose()
-    }
-
-    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does nothing
-    /// at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a log.)
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
-    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening removes.
-    pub fn end_log(self) -> Result<(), Error> {
-        let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
-            return Err(Error::InUse);
-        };
-        let Some(keeper) = keeper else {
-            return Ok(());
-        };
-        if Arc::strong_count(&keeper) > 1 {
-            return Err(Error::InUse);
-        }
-        let remove = keeper.removal();
-        drop(keeper);
-        let Store { heap, traffic, .. } = maps.store;
-        drop(traffic);
-        heap.pool().set_log_position(None)?;
-        heap.close()?;
-        remove()
-    }
-
-    /// What acknowledged operations survive.
-    pub fn level(&self) -> Level {
-        let pool = self.store().heap.pool();
-        match (pool.log_position(), pool.level()) {
-            (_, pmem::Level::Power) => Level::Power,
-            (Some(_), _) => Level::Disk,
-            (None, _) => Level::Process,
-        }
-    }
 }
 
 impl<M: Media> Maps<M> {
@@ -472,9 +391,12 @@ impl<M: Media> Maps<M> {
         }
     }
 
-    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way: there.
+    /// Notes in the pool that all of the log is in it, up to where it ends at a moment at which no write is under way, and no
+    /// map is being made: there.
     pub fn note_position<D: Disk>(&self, log: &Log<D>) -> Result<Lsn, Error> {
         let Store { heap, traffic, .. } = &self.store;
+        // Whoever makes a map is behind no gate, but holds the table between the record and the root.
+        let _held = self.held();
         let _closed = traffic.gate.close(heap.media())?;
         let end = log.appended();
         heap.pool().set_log_position(Some(end.0))?;

@@ -1,10 +1,11 @@
 //! What published P-Masstrees got wrong, each as a property.
 
+use heap::{Heap, State};
 use index::conformance::steps::{Step, Stepping, Steps, with_hook};
-use index::conformance::{Entries, Store};
+use index::conformance::{Entries, Store, settled};
 use index::{Index, OnHeap};
-use pmem::Hardware;
-use std::cell::RefCell;
+use pmem::{Hardware, Pool};
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use tempfile::TempDir;
@@ -57,7 +58,8 @@ fn decided(store: &Store<Masstree>, model: &Entries, key: &[u8], value: &[u8]) -
 
 /// A half split that is ended after a crash keeps what was acknowledged in the sibling since: wherever the crash came,
 /// values change on both sides first, then keys come on both sides, and after another crash all of it is there. (To
-/// replay the split by copying would take the values of the first crash.) So with a new root, which is there or not.
+/// replay the split by copying would take the values of the first crash.) So with a new root, which is there or not; and
+/// where a key that is above all others comes before anything else, whose writer has no business in the node itself.
 #[test]
 fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
     for count in [13, 37] {
@@ -81,6 +83,61 @@ fn a_split_that_is_ended_later_keeps_what_the_sibling_was_told() {
             store.crashed().compare(&model);
         }
     }
+}
+
+/// A border splits after any load of the trace. What the sibling has taken over is not swept, nor told twice.
+#[test]
+fn a_split_amid_the_trace_takes_nothing_from_it() {
+    const LONG: &[u8] = b"in a leaf of its own";
+    let (store, _) = filled(0..0);
+    let numbers: Vec<_> = (0..26).map(|number| 4 * number).collect();
+    for &number in &numbers {
+        store.index().upsert(&key(number), LONG).expect("room");
+    }
+    let image = store.image();
+    let mut loads = 0;
+    loop {
+        let folder = index::conformance::folder();
+        std::fs::copy(image.path().join("pool"), folder.path().join("pool")).expect("a copy");
+        let options = index::conformance::options();
+        let pool = Pool::open(folder.path().join("pool"), &options, Stepping::machine(Steps));
+        let heap = Heap::new(pool.expect("the pool")).expect("the heap");
+        let opened = Masstree::<Stepping>::open(&heap, b"test").expect("the index");
+        let index = Rc::new(opened.expect("the root"));
+        let (left, splits) = (Rc::new(Cell::new(loads)), index.clone());
+        let count = left.clone();
+        let hook = move |step| {
+            if step == Step::Load && count.get() > 0 {
+                count.set(count.get() - 1);
+                if count.get() == 0 {
+                    // Borders filled in ascending order have room for one.
+                    for number in [21, 22] {
+                        assert!(splits.insert(&key(number), LONG).expect("room"));
+                    }
+                }
+            }
+        };
+        let tracers = vec![Masstree::<Stepping>::tracer()];
+        let state = with_hook(hook, || heap.recover_now(&tracers));
+        assert_eq!(state, State::Done, "load {loads}");
+        for number in &numbers {
+            let guard = heap::pin();
+            let found = index.get(&key(*number), &guard).expect("no error");
+            assert_eq!(found.as_deref(), Some(LONG), "load {loads}: {number}");
+        }
+        let audit = heap.audit(&tracers, 1).expect("an audit");
+        assert!(audit.is_clean(), "load {loads}: {audit:?}");
+        assert_eq!(
+            audit.reachable,
+            settled(&heap).objects,
+            "load {loads}: what is reached is in use"
+        );
+        if left.get() > 0 {
+            break;
+        }
+        loads += 1;
+    }
+    assert!(loads > 100, "{loads}");
 }
 
 /// A crash in a split, and then another in the removal of what it has made or of what is left of that: no key of the right

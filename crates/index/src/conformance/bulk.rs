@@ -227,6 +227,11 @@ fn fail_beside_others<I: Bulk<Media = Hardware>>(heap: &Heap, model: &Entries) {
     let parts = Parts::new(&mut all).and(b"k", first).and(b"l", second);
     let failed = I::build(heap, ROOT, parts).map(drop);
     assert!(matches!(failed, Err(Error::OutOfOrder)), "{failed:?}");
+    // The key at which a part begins is not the last one of the part before.
+    let mut both = [(); 2].map(|()| Sorted::new(std::iter::once((b"k", b"value"))));
+    let [first, second] = &mut both;
+    let failed = I::build(heap, ROOT, Parts::new(first).and(b"k", second)).map(drop);
+    assert!(matches!(failed, Err(Error::OutOfOrder)), "{failed:?}");
 }
 
 /// A build for which the pool has no room, whatever it has come to, leaves nothing behind; where there is room, it is

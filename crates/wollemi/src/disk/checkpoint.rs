@@ -220,27 +220,45 @@ impl<D: Disk> Checkpoints<D> {
         new.from = maps.note_position(&self.log)?.0;
         new.maps.clear();
         for info in store.maps()? {
-            let Some(walk) = maps.walked.begin(&info.name) else {
-                continue;
+            let walked = self.walk_map(maps, &info.name, &mut new.next_run, stop)?;
+            new.maps.extend(walked);
+        }
+        new.until = self.log.appended().0;
+        Ok(())
+    }
+
+    /// Writes a map into new runs. Where the map is dropped meanwhile, the log says so below `until`, and what the runs hold
+    /// of it does not count.
+    fn walk_map<M: Media>(
+        &self,
+        maps: &Maps<M>,
+        name: &str,
+        next: &mut u64,
+        stop: &AtomicBool,
+    ) -> Result<Option<MapRuns>, Error> {
+        let mut runs: Option<Runs<'_, D>> = None;
+        let mut from = Bound::Unbounded;
+        'turns: loop {
+            let walk = maps.walked.begin(name);
+            let Some((kind, map)) = maps.find(name, None)? else {
+                break;
             };
-            let Some((kind, map)) = maps.find(&info.name, None)? else {
-                continue;
-            };
-            let mut runs = Runs::new(self, (map.name(), kind.name()), 0);
-            let mut from = Bound::Unbounded;
-            while let Some(behind) = visit_batch(map.bare(), &from, &mut runs, &mut new.next_run)? {
-                if walk.is_unwanted() {
-                    break;
-                }
+            let runs = runs.get_or_insert_with(|| Runs::new(self, (name, kind.name()), 0));
+            if runs.of.1 != kind.name() {
+                break; // dropped, and made anew in another order
+            }
+            while let Some(behind) = visit_batch(map.bare(), &from, runs, next)? {
                 if stop.load(SeqCst) {
                     return Err(FilesError::Stopped.into());
                 }
                 from = behind;
+                if walk.is_unwanted() {
+                    continue 'turns;
+                }
             }
-            new.maps.push(runs.finish()?);
+            break;
         }
-        new.until = self.log.appended().0;
-        Ok(())
+        Ok(runs.map(Runs::finish).transpose()?)
     }
 
     /// Writes what the log says since the last checkpoint into a new level.

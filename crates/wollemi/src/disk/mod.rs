@@ -33,3 +33,5 @@ pub mod opening;
 pub mod rebuild;
 pub mod replay;
 pub mod run;
+#[cfg(test)]
+mod tests;

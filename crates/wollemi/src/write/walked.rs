@@ -1,6 +1,8 @@
 //! Which map a checkpoint is walking, so that a map that is to be dropped is not held by it for long.
+//!
+//! The walk and the drop take turns: the walk leaves the map after a batch, and goes on when the drop has ended. By then the
+//! map is gone, and the log says so, or the drop was refused, and the map is there to be walked to its end.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Where the walk is, and which maps are to be dropped.
@@ -14,33 +16,45 @@ pub(crate) struct Walked {
 struct State {
     /// The map that a checkpoint holds a handle to.
     held: Option<String>,
-    /// Maps that are being dropped: no checkpoint begins with them.
-    unwanted: HashSet<String>,
+    /// The map that a checkpoint waits for. It comes before later drops, so that their number does not keep it waiting.
+    awaited: Option<String>,
+    /// Maps that are being dropped, once for each thread that does.
+    unwanted: Vec<String>,
 }
 
 impl Walked {
-    /// A checkpoint comes to a map: it may take a handle for as long as the value lives. `None` if it is to be dropped.
-    pub fn begin(self: &Arc<Self>, map: &str) -> Option<Walk> {
+    /// A checkpoint comes to a map: it may take a handle for as long as the value lives. Waits while the map is being
+    /// dropped.
+    pub fn begin(self: &Arc<Self>, map: &str) -> Walk {
         let mut state = self.lock();
-        if state.unwanted.contains(map) {
-            return None;
-        }
-        state.held = Some(map.to_owned());
-        Some(Walk(self.clone()))
+        state.awaited = Some(map.to_owned());
+        let mut state = self.wait_while(state, |state| {
+            state.unwanted.iter().any(|unwanted| unwanted == map)
+        });
+        state.held = state.awaited.take();
+        self.changed.notify_all();
+        Walk(self.clone())
     }
 
-    /// A map is to be dropped: waits until no checkpoint holds it, at most for one batch of a walk, and keeps
+    /// A map is to be dropped: waits until no checkpoint holds it, at most for two batches of a walk, and keeps
     /// checkpoints away for as long as the value lives.
     pub fn keep_away(self: &Arc<Self>, map: &str) -> KeptAway {
-        let mut state = self.lock();
-        state.unwanted.insert(map.to_owned());
-        let held = |state: &mut State| state.held.as_deref() == Some(map);
-        let state = self.changed.wait_while(state, held);
-        drop(state.unwrap_or_else(PoisonError::into_inner));
+        let mut state = self.wait_while(self.lock(), |state| state.awaited.as_deref() == Some(map));
+        state.unwanted.push(map.to_owned());
+        drop(self.wait_while(state, |state| state.held.as_deref() == Some(map)));
         KeptAway {
             walked: self.clone(),
             map: map.to_owned(),
         }
+    }
+
+    fn wait_while<'s>(
+        &self,
+        state: MutexGuard<'s, State>,
+        condition: impl FnMut(&mut State) -> bool,
+    ) -> MutexGuard<'s, State> {
+        let waited = self.changed.wait_while(state, condition);
+        waited.unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -54,7 +68,7 @@ impl Walked {
 pub(crate) struct Walk(Arc<Walked>);
 
 impl Walk {
-    /// Whether the map is to be dropped, and the walk to leave it.
+    /// Whether the map is to be dropped, and the walk to leave it until then.
     pub fn is_unwanted(&self) -> bool {
         let state = self.0.lock();
         state
@@ -80,7 +94,12 @@ pub(crate) struct KeptAway {
 
 impl Drop for KeptAway {
     fn drop(&mut self) {
-        self.walked.lock().unwanted.remove(&self.map);
+        let mut state = self.walked.lock();
+        if let Some(at) = state.unwanted.iter().position(|map| *map == self.map) {
+            state.unwanted.swap_remove(at);
+        }
+        drop(state);
+        self.walked.changed.notify_all();
     }
 }
 
@@ -89,17 +108,22 @@ mod tests {
     use super::*;
     use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-    /// Whoever drops a map waits for the walk to leave it, and the walk is told to.
+    /// Whoever drops a map waits for the walk to leave it, and the walk is told to, and waits for the drop to end.
     #[test]
-    fn a_drop_waits_for_the_walk() {
-        let (walked, left) = (Arc::new(Walked::default()), AtomicBool::new(false));
-        let walk = walked.begin("a").expect("wanted");
+    fn walks_and_drops_take_turns() {
+        let (walked, left, ended) = (
+            Arc::new(Walked::default()),
+            AtomicBool::new(false),
+            AtomicBool::new(false),
+        );
+        let walk = walked.begin("a");
         assert!(!walk.is_unwanted());
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let kept = walked.keep_away("a");
                 assert!(left.load(SeqCst));
-                assert!(walked.begin("a").is_none() && walked.begin("b").is_some());
+                drop(walked.begin("b"));
+                ended.store(true, SeqCst);
                 drop(kept);
             });
             while !walk.is_unwanted() {
@@ -107,7 +131,27 @@ mod tests {
             }
             left.store(true, SeqCst);
             drop(walk);
+            let again = walked.begin("a");
+            assert!(ended.load(SeqCst) && !again.is_unwanted());
         });
-        assert!(walked.begin("a").is_some());
+    }
+
+    /// However many drops of a map are tried, a walk comes to its turn.
+    #[test]
+    fn drops_do_not_starve_walks() {
+        let (walked, done) = (Arc::new(Walked::default()), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !done.load(SeqCst) {
+                        drop(walked.keep_away("a"));
+                    }
+                });
+            }
+            for _ in 0..1000 {
+                drop(walked.begin("a"));
+            }
+            done.store(true, SeqCst);
+        });
     }
 }

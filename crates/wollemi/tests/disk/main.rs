@@ -3,6 +3,7 @@
 //! The power is not cut here: the pool is taken away, as if none of it had reached the medium, and what the log's files hold
 //! is all that is left. What of these a power cut may take is explored by the crash kit.
 
+mod checkpoints;
 mod levels;
 mod lost;
 

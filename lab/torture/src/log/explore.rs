@@ -18,7 +18,7 @@ pub struct Bounds {
     pub steps: usize,
     /// Images of one moment, at most.
     pub images: usize,
-    /// One image in so many goes on and crashes again.
+    /// One image in so many goes on and crashes again, and so does what each process leaves at its end.
     pub again: u64,
     /// No further history begins after this many.
     pub histories: u64,
@@ -162,12 +162,15 @@ impl Explorer<'_> {
                 let ways = medium.choices();
                 for picks in images(&ways, self.bounds.images, random) {
                     let image = medium.image(&picks);
-                    let judged = self.judge(image, &truth, truth.durable, history, depth, random);
+                    let again = random.below(self.bounds.again) == 0;
+                    let judged = self.judge(image, (&truth, truth.durable), history, (depth, again), random);
                     judged.map_err(|trouble| crash("power cut", trouble))?;
                 }
                 let killed = medium.killed(history.events.get(event), random);
                 self.report.kills += 1;
-                let judged = self.judge(killed, &truth, truth.there, history, depth, random);
+                // What a process leaves at its end, be it that its log has failed, always goes on.
+                let again = event == history.events.len() || random.below(self.bounds.again) == 0;
+                let judged = self.judge(killed, (&truth, truth.there), history, (depth, again), random);
                 judged.map_err(|trouble| crash("kill", trouble))?;
             }
             if let Some(event) = history.events.get(event) {
@@ -177,21 +180,20 @@ impl Explorer<'_> {
         Ok(())
     }
 
-    /// Judges what a crash has left, in which this many records must be.
+    /// Judges what a crash has left, in which this many records must be; or goes on with it.
     fn judge(
         &mut self,
         medium: Medium,
-        truth: &Truth,
-        least: usize,
+        (truth, least): (&Truth, usize),
         history: &History,
-        depth: u32,
+        (depth, again): (u32, bool),
         random: &mut Random,
     ) -> Result<(), String> {
         if !self.seen.insert((medium.hash(), least, truth.records.len())) {
             return Ok(());
         }
         self.report.states += 1;
-        let again = depth < DEPTH && random.below(self.bounds.again) == 0;
+        let again = again && depth < DEPTH;
         let say = |trouble: Trouble| trouble.to_string();
         if again {
             self.report.again += 1;

@@ -1,0 +1,325 @@
+//! Checkpoints amid the steps of other threads, reads beside a sync, and writes that fail.
+
+use super::manifest::Manifest;
+use super::opening::{Settings, attach};
+use crate::{Db, Durability, Error, IndexKind, Map, Media};
+use log::disk::{FileMapping, OpenFile};
+use log::{Directory, Disk, DiskError, DiskFile};
+use pmem::watched::{Step, Watch, What};
+use pmem::{Hardware, Pool, PoolOptions, Watched};
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long a thread is waited for that may have to wait for this one.
+const MOMENT: Duration = Duration::from_millis(15);
+
+/// What happens at a step of this thread, and how many come before it.
+type Amid = (usize, Box<dyn FnOnce()>);
+
+thread_local! {
+    static AMID: RefCell<Option<Amid>> = const { RefCell::new(None) };
+}
+
+/// Does what is to happen amid the steps that change the pool, or make it durable.
+#[derive(Debug)]
+struct Changes;
+
+impl Watch for Changes {
+    fn before(&self, step: &Step) {
+        if !matches!(
+            step.what,
+            What::Store | What::Exchange | What::Draft | What::Fence(_)
+        ) {
+            return;
+        }
+        let then = AMID.with_borrow_mut(|amid| match amid {
+            Some((0, _)) => amid.take().map(|(_, then)| then),
+            Some((left, _)) => {
+                *left -= 1;
+                None
+            }
+            None => None,
+        });
+        if let Some(then) = then {
+            then();
+        }
+    }
+}
+
+/// A database in memory, whose log and checkpoints are on a disk: a new one, or what they hold.
+fn open_on<M: Media, D: Disk>(disk: D, media: M, max_size: u64) -> Db<M> {
+    let settings = Settings {
+        pool: PoolOptions {
+            max_size,
+            page_size: 64 << 10,
+            ..PoolOptions::default()
+        },
+        create: true,
+        begins_log: true,
+        recovery_threads: 1,
+        index: IndexKind::default(),
+        log: log::Options {
+            segment_size: 64 << 10,
+            limit: 16 << 20,
+            spares: 2,
+        },
+        durability: Durability::Immediate,
+        sync_within: Duration::from_secs(1),
+        on_rebuild: None,
+    };
+    let disk = Arc::new(disk);
+    let manifest = Manifest::load(&*disk).expect("sound");
+    let pool = Pool::anonymous(&settings.pool, media).expect("memory");
+    attach(pool, disk, manifest, &settings, Instant::now()).expect("it opens")
+}
+
+fn open<M: Media>(path: &Path, media: M) -> Db<M> {
+    open_on(Directory::open(path).expect("a directory"), media, 1 << 30)
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// What is left of the database whose files are here when the machine stops now.
+fn left(files: &Path) -> (TempDir, Db<Hardware>) {
+    let left = folder();
+    for file in std::fs::read_dir(files).expect("a directory") {
+        let file = file.expect("an entry");
+        std::fs::copy(file.path(), left.path().join(file.file_name())).expect("a copy");
+    }
+    let db = open(left.path(), Hardware::detect());
+    (left, db)
+}
+
+/// All that a database holds.
+fn contents<M: Media>(db: &Db<M>) -> Vec<(String, Vec<u8>, Vec<u8>)> {
+    let mut all = Vec::new();
+    for info in db.maps().expect("sound") {
+        let map = db.find_map(&info.name).expect("sound").expect("there");
+        for entry in map.iter() {
+            let (key, value) = entry.expect("sound");
+            all.push((info.name.clone(), key, value));
+        }
+    }
+    all
+}
+
+/// Makes a change, with a checkpoint by another thread in front of each of its steps: what it has done is there after a
+/// loss of power.
+fn checkpoint_amid(change: impl Fn(&Db<Watched<Changes>>)) {
+    let mut steps = 0;
+    loop {
+        let files = folder();
+        let db = open(files.path(), Watched::machine(Changes));
+        for name in ["a", "b"] {
+            let map = db.map(name).expect("room");
+            map.upsert("key", "before").expect("room");
+        }
+        let (other, (come, comes)) = (db.clone(), mpsc::channel());
+        let then = move || {
+            let (ended, end) = mpsc::channel();
+            std::thread::spawn(move || ended.send(other.checkpoint(true)));
+            // If it waits for this thread, it ends later.
+            let at_once = end.recv_timeout(MOMENT);
+            let _ = come.send((at_once, end));
+        };
+        AMID.set(Some((steps, Box::new(then))));
+        change(&db);
+        if AMID.take().is_some() {
+            break;
+        }
+        let (at_once, end) = comes.recv().expect("it came");
+        let taken = at_once.or_else(|_| end.recv()).expect("it ends");
+        taken.expect("a checkpoint");
+        let (_files, db_left) = left(files.path());
+        assert_eq!(contents(&db_left), contents(&db), "at step {steps}");
+        steps += 1;
+    }
+    assert!(steps > 1, "{steps}");
+}
+
+/// The log has the record of the making, or the checkpoint has the map.
+#[test]
+fn a_checkpoint_comes_amid_the_making_of_a_map() {
+    checkpoint_amid(|db| {
+        let map = db.map("map").expect("room");
+        map.upsert("key", "value").expect("room");
+    });
+}
+
+#[test]
+fn a_checkpoint_comes_amid_a_write() {
+    let map = |db: &Db<_>, name: &str| -> Map { db.map(name).expect("there") };
+    checkpoint_amid(|db| map(db, "a").upsert("another key", "value").expect("room"));
+    checkpoint_amid(|db| map(db, "a").upsert("key", "after").expect("room"));
+    checkpoint_amid(|db| assert!(map(db, "a").remove("key").expect("room")));
+    checkpoint_amid(|db| {
+        let mut batch = db.batch();
+        batch
+            .upsert(&map(db, "a"), "key", "after")
+            .remove(&map(db, "b"), "key");
+        assert!(batch.commit().expect("room"));
+    });
+    checkpoint_amid(|db| assert!(db.drop_map("b").expect("room")));
+}
+
+/// Whether files may be synced now.
+#[derive(Clone, Default)]
+struct Held(Arc<(Mutex<bool>, Condvar)>);
+
+impl Held {
+    fn hold(&self, held: bool) {
+        *self.0.0.lock().expect("no panic") = held;
+        self.0.1.notify_all();
+    }
+
+    fn wait(&self) {
+        let held = self.0.0.lock().expect("no panic");
+        drop(self.0.1.wait_while(held, |held| *held).expect("no panic"));
+    }
+}
+
+/// A directory whose files are synced when they may be.
+struct Slow(Directory, Held);
+
+struct SlowFile(OpenFile, Held);
+
+impl Disk for Slow {
+    type File = SlowFile;
+
+    fn create(&self, name: &str) -> Result<SlowFile, DiskError> {
+        Ok(SlowFile(self.0.create(name)?, self.1.clone()))
+    }
+
+    fn open(&self, name: &str) -> Result<SlowFile, DiskError> {
+        Ok(SlowFile(self.0.open(name)?, self.1.clone()))
+    }
+
+    fn list(&self) -> Result<Vec<String>, DiskError> {
+        self.0.list()
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.0.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> Result<(), DiskError> {
+        self.0.remove(name)
+    }
+
+    fn sync_dir(&self) -> Result<(), DiskError> {
+        self.0.sync_dir()
+    }
+}
+
+impl DiskFile for SlowFile {
+    type Mapping = FileMapping;
+
+    fn len(&self) -> Result<u64, DiskError> {
+        self.0.len()
+    }
+
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> Result<(), DiskError> {
+        self.0.read_at(at, bytes)
+    }
+
+    fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), DiskError> {
+        self.0.write_at(at, bytes)
+    }
+
+    fn preallocate(&self, len: u64) -> Result<(), DiskError> {
+        self.0.preallocate(len)
+    }
+
+    fn map(&self, len: u64) -> Result<FileMapping, DiskError> {
+        self.0.map(len)
+    }
+
+    fn sync(&self) -> Result<(), DiskError> {
+        self.1.wait();
+        self.0.sync()
+    }
+}
+
+/// A read that has seen a write returns when that is durable, whichever way it came to it.
+#[test]
+fn nothing_is_read_before_it_is_durable() {
+    type Read = fn(&Db<Hardware>) -> Option<Vec<u8>>;
+    let map = |db: &Db<Hardware>| db.map("map").expect("there");
+    let reads: [Read; 5] = [
+        |db| db.map("map").expect("there").get("key").expect("sound"),
+        |db| {
+            let map = db.map("map").expect("there");
+            map.first().expect("sound").map(|(_, value)| value)
+        },
+        |db| {
+            let map = db.map("map").expect("there");
+            let entry = map.range("a".."z").next_back();
+            entry.map(|entry| entry.expect("sound").1)
+        },
+        |db| {
+            let map = db.map("map").expect("there");
+            let found = map.multi_get(&["other", "key"]).expect("sound").pop();
+            found.expect("two answers")
+        },
+        |db| {
+            let map = db.map("map").expect("there");
+            assert!(!map.insert("key", "not put, as there is one").expect("sound"));
+            Some(b"value".to_vec())
+        },
+    ];
+    let (files, held) = (folder(), Held::default());
+    let directory = Directory::open(files.path()).expect("a directory");
+    let db = open_on(Slow(directory, held.clone()), Hardware::detect(), 1 << 30);
+    drop(map(&db));
+    for (number, read) in reads.into_iter().enumerate() {
+        map(&db).remove("key").expect("room");
+        held.hold(true);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| map(&db).upsert("key", "value"));
+            let index = map(&db).index.clone();
+            while index.bare().get(b"key", &heap::pin()).expect("sound").is_none() {
+                std::thread::yield_now();
+            }
+            let (tell, told) = mpsc::channel();
+            let reader = scope.spawn({
+                let db = &db;
+                move || tell.send(read(db))
+            });
+            let early = told.recv_timeout(MOMENT);
+            held.hold(false);
+            assert!(early.is_err(), "read {number} has told of {early:?}");
+            assert_eq!(told.recv().expect("it ends"), Some(b"value".to_vec()));
+            reader.join().expect("no panic").expect("it was heard");
+            writer.join().expect("no panic").expect("room");
+        });
+    }
+}
+
+/// A write that fails after its record was appended is not made by a replay.
+#[test]
+fn what_fails_is_undone_in_the_log() {
+    let files = folder();
+    let directory = Directory::open(files.path()).expect("a directory");
+    let db = open_on(directory, Hardware::detect(), 1 << 20);
+    let map = db.map("map").expect("room");
+    let mut refused = 0;
+    for i in 0..400u32 {
+        // Of those that are there already each third one is to become longer.
+        let (key, len) = match i % 3 {
+            2 => (i / 2, 9000),
+            _ => (i, 3000),
+        };
+        match map.upsert(key.to_be_bytes(), vec![i as u8; len]) {
+            Ok(()) => {}
+            Err(Error::Index(index::Error::Heap(heap::Error::Full { .. }))) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 100, "{refused}");
+    assert_eq!(contents(&left(files.path()).1), contents(&db));
+}

@@ -1,0 +1,134 @@
+//! Checkpoints beside what changes the maps themselves.
+
+use crate::{Place, entries};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use wollemi::{Error, IndexKind};
+
+/// A map that cannot be dropped, since somebody holds it, is in the checkpoint as a whole, however often it is tried.
+#[test]
+fn a_drop_that_is_refused_takes_nothing_from_a_checkpoint() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    let turn = db.turn();
+    for i in 0..4000u32 {
+        map.upsert(i.to_be_bytes(), [i as u8; 500])?;
+    }
+    turn.end()?;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let dropper = scope.spawn(|| {
+            while !done.load(SeqCst) {
+                let refused = db.drop_map("m");
+                assert!(matches!(refused, Err(Error::MapInUse(_))), "{refused:?}");
+            }
+        });
+        let taken: Vec<_> = (0..5).map(|_| db.checkpoint(true)).collect();
+        done.store(true, SeqCst);
+        dropper.join().expect("it was refused");
+        for checkpoint in taken {
+            assert_eq!(checkpoint?.expect("there is a log").entries, 4000);
+        }
+        Ok::<(), Error>(())
+    })?;
+    assert_eq!(entries(&place.cut().open()?, "m").len(), 4000);
+    Ok(())
+}
+
+/// Maps that are made while a checkpoint begins are there after a loss of power, with what was put into them.
+#[test]
+fn maps_are_made_beside_checkpoints() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    for round in 0..100u32 {
+        let begun = AtomicU32::new(0);
+        let names = |maker: u32| (0..10u32).map(move |i| format!("{maker} {i}"));
+        let make = |maker: u32| {
+            let turn = db.turn();
+            for name in names(maker) {
+                begun.fetch_add(1, SeqCst);
+                db.map(&name)?.upsert("round", round.to_be_bytes())?;
+            }
+            turn.end()
+        };
+        std::thread::scope(|scope| {
+            let makers: Vec<_> = (0..2).map(|maker| scope.spawn(move || make(maker))).collect();
+            while begun.load(SeqCst) <= round % 20 && !makers.iter().all(|maker| maker.is_finished()) {
+                std::hint::spin_loop();
+            }
+            db.checkpoint(true)?;
+            makers
+                .into_iter()
+                .try_for_each(|maker| maker.join().expect("no panic"))
+        })?;
+        let left = place.cut().open()?;
+        for name in (0..2).flat_map(names) {
+            let held = [(b"round".to_vec(), round.to_be_bytes().to_vec())];
+            assert_eq!(entries(&left, &name), held, "{name}");
+            assert!(db.drop_map(&name)?);
+        }
+    }
+    Ok(())
+}
+
+/// Bytes that compression makes no shorter.
+fn noise(mut seed: u64, len: usize) -> Vec<u8> {
+    let mut next = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// After each of several checkpoints of what has changed, a loss of power leaves what was there: keys that were put, put
+/// again, removed and put back, and maps that were made, dropped and made anew.
+#[test]
+fn deltas_have_what_has_changed() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    // Beside it, what has changed is little.
+    let large = db.map("large")?;
+    let turn = db.turn();
+    for i in 1..=320u64 {
+        large.upsert(i.to_be_bytes(), noise(i, 64 << 10))?;
+    }
+    turn.end()?;
+    drop(large);
+    let map = db.map("m")?;
+    let mut held = BTreeMap::new();
+    for i in 0..20u8 {
+        map.upsert([i], "at first")?;
+        held.insert(vec![i], b"at first".to_vec());
+    }
+    assert!(db.checkpoint(true)?.expect("there is a log").full);
+    for round in 0..5u8 {
+        for i in [3 * round, 3 * round + 1, 7, 40 + round, 50] {
+            map.upsert([i], [round])?;
+            held.insert(vec![i], vec![round]);
+        }
+        for i in [3 * round + 1, 3 * round + 2, 50 * (round % 2), 39 + round] {
+            assert_eq!(map.remove([i])?, held.remove(&vec![i]).is_some());
+        }
+        let index = [IndexKind::Roart, IndexKind::DpTree][usize::from(round % 2)];
+        db.drop_map("anew")?;
+        db.map_with("anew", index)?.upsert([round], "anew")?;
+        if round == 3 {
+            assert!(db.drop_map("large")?);
+        }
+        let taken = db.checkpoint(false)?.expect("there is a log");
+        assert_eq!(taken.full, round == 4, "round {round}: {taken:?}");
+        map.upsert("behind", [round])?;
+        held.insert(b"behind".to_vec(), vec![round]);
+        for left in [place.cut(), place.kill()] {
+            let db = left.open()?;
+            assert_eq!(entries(&db, "m"), held.clone().into_iter().collect::<Vec<_>>());
+            assert_eq!(entries(&db, "anew"), [(vec![round], b"anew".to_vec())]);
+            let large = db.find_map("large")?.map(|map| map.count()).transpose()?;
+            assert_eq!(large, (round < 3).then_some(320));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Readers beside merges, by threads of the machine: what a point read looks at one after the other is in no pool, so no
+//! media can stop it there.
+
+use heap::Heap;
+use index::Index;
+use pmem::{Hardware, Pool, PoolOptions};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use wollemi_dptree::{DpTree, Options};
+
+/// Keys that are there at a time, in a few leaves.
+const KEPT: u64 = 300;
+
+/// The `n`-th key. They come all over the tree, so that leaves split, and slots that this has freed serve again.
+fn key(n: u64) -> [u8; 8] {
+    n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+/// A read finds a key that was put before it began, whichever merges end meanwhile.
+#[test]
+fn keys_are_found_while_they_are_merged() {
+    let options = PoolOptions {
+        max_size: 1 << 30,
+        ..PoolOptions::default()
+    };
+    let pool = Pool::anonymous(&options, Hardware::detect()).expect("memory");
+    let heap = Heap::new(pool).expect("a heap");
+    let options = Options {
+        merge_threshold: 0.0,
+        ..Options::SMALL
+    };
+    let tree = DpTree::<Hardware>::create_with(&heap, b"tree", options).expect("room");
+    // Keys below it were put, and those that are by more than `KEPT` below it may be gone.
+    let (put, done) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let read = || {
+            for back in (1..=250).cycle() {
+                if done.load(SeqCst) {
+                    break;
+                }
+                let Some(n) = put.load(SeqCst).checked_sub(back) else {
+                    continue;
+                };
+                let guard = heap::pin();
+                let is_found = tree.get(&key(n), &guard).expect("sound").is_some();
+                if !is_found && put.load(SeqCst) < n + KEPT {
+                    return Err(n);
+                }
+            }
+            Ok(())
+        };
+        let readers = [scope.spawn(read), scope.spawn(read)];
+        for n in 0..200_000 {
+            if readers.iter().any(|reader| reader.is_finished()) {
+                break;
+            }
+            tree.insert(&key(n), b"a value.").expect("room");
+            put.store(n + 1, SeqCst);
+            if let Some(last) = n.checked_sub(KEPT) {
+                assert!(tree.remove(&key(last)).expect("room"));
+            }
+        }
+        done.store(true, SeqCst);
+        for reader in readers {
+            assert_eq!(reader.join().expect("no panic"), Ok(()), "a key that was put");
+        }
+    });
+    let merges = tree.merges().expect("it merges").merges;
+    assert!(merges > 1000, "{merges} merges");
+}
