@@ -7,8 +7,9 @@
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
 //! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
-//! bits (`partial`), how a key is compared with the nodes on its way (`way`), what readers of a radix index do whatever its design (`design`), and how one is built of sorted
-//! pairs (`bulk`). In which order anything becomes durable is each index's own affair; only
+//! bits (`partial`), how a key is compared with the nodes on its way (`way`), what readers of a radix index do
+//! whatever its design (`design`), and how one is built of sorted pairs (`bulk`). In which order anything becomes
+//! durable is each index's own affair; only
 //! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
 //! leaf is hung where it was (`publish`).
 

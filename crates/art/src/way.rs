@@ -1,10 +1,10 @@
 //! The way of a key down from a node, compared with the key once.
 //!
-//! A walk that compares its key, or a scan's bound, with the strings of the nodes that it passes would otherwise look for a
-//! leaf below each of them whose string is too long to stand in it, and compare from the start, so that long keys cost their
-//! length at every level. Instead one descent notes the nodes along the key; one leaf below the last of them tells how many
-//! digits all that were passed share with the key. As long as the walk comes to the nodes that were noted, which stand for one
-//! string each (`design`, R1), nothing is read again.
+//! A writer compares its key, and a scan its bounds, with the strings of the nodes on the way. A node keeps only a few bytes
+//! of its string; the rest stands in a leaf below it. A search for such a leaf at every node would cost the square of the
+//! tree's height, and a comparison from the first digit the height times the key's length. So one descent along the key notes
+//! the nodes, and one leaf below the last of them tells how many digits all of them share with the key. Each node stands for
+//! one string (`design`, R1), so the walk compares nothing again as long as it comes to nodes that were noted.
 
 use crate::{Design, Digit, Kind, LeafRef, Node, Tagged, any_leaf, damaged};
 use heap::Access;
@@ -25,12 +25,11 @@ pub struct Way {
 }
 
 impl Way {
-    /// The way of a key through nodes that were passed in this order, of which a key `below` is below the last: a fault, if
-    /// that one is too short.
+    /// The way of a key through nodes that were passed in this order. The key `below` is below the last of them.
     ///
     /// # Errors
     ///
-    /// As said.
+    /// If `below` is shorter than that node's level.
     pub fn through<G: Digit>(nodes: Vec<(Link, usize)>, below: &[u8], key: &[u8]) -> Result<Way, Fault> {
         let shared = G::shared(below, key);
         if let Some(&(link, level)) = nodes.last()

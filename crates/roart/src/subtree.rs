@@ -60,7 +60,7 @@ impl Member<'_> {
         self.with_key(|key| key.get(level).copied())
     }
 
-    /// How many bytes they share, if they share so many at least.
+    /// How many bytes they share; that they share `known` is known.
     fn shared(&self, other: &Member<'_>, known: usize) -> usize {
         self.with_key(|a| {
             other.with_key(|b| match (a.get(known..), b.get(known..)) {
@@ -71,7 +71,7 @@ impl Member<'_> {
     }
 }
 
-/// How many bytes all members share, who share so many at least.
+/// How many bytes all members share; that they share `known` is known.
 pub(crate) fn shared_by(members: &[Member<'_>], known: usize) -> usize {
     let Some((first, others)) = members.split_first() else {
         return 0;

@@ -23,7 +23,7 @@ impl Deref for Entry {
     }
 }
 
-/// An order as it is to whoever goes in this direction.
+/// The order in which a walk in this direction meets two keys.
 #[inline]
 pub(crate) fn in_direction(order: Ordering, direction: Direction) -> Ordering {
     match direction {

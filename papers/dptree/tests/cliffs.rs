@@ -1,10 +1,9 @@
-//! No operation costs more than its key's length and the way to it, on hostile keys either; and all that is removed takes no
-//! space in the log.
+//! No operation costs more than its key's length and the way to it, on hostile keys either.
 
 use index::conformance::there_are_no_cliffs;
 use wollemi_dptree::{DpTree, Options};
 
-/// Merges by whoever writes, so that what a merge costs is counted.
+/// Writers merge themselves, so that what a merge costs is counted.
 #[test]
 fn merging() {
     let options = Options {

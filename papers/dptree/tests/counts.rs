@@ -75,7 +75,7 @@ fn inserts_cost_what_the_paper_says() {
 }
 
 /// A pair that stands in place costs one write-back and one fence to insert or remove through the log, and to update or
-/// remove in the base tree; one that does not costs its record's lines and a fence besides.
+/// remove in the base tree; one that does not costs its record's lines and a fence besides to insert, and no more to remove.
 #[test]
 fn a_write_costs_one_persist() {
     let rig = rig(Options {
@@ -107,6 +107,8 @@ fn a_write_costs_one_persist() {
     assert_eq!(cost(&rig, &remove(b"8 bytes1")), (1, 1));
     assert_eq!(cost(&rig, &insert(b"8 bytes1", b"8 bytes!")), (1, 1));
     assert_eq!(cost(&rig, &insert(b"short", b"a record of one line")), (2, 2));
+    assert_eq!(cost(&rig, &insert(b"short2", &[7; 100])), (3, 2));
+    assert_eq!(cost(&rig, &remove(b"short2")), (1, 1));
     assert_eq!(cost(&rig, &insert(b"short2", &[7; 100])), (3, 2));
     rig.index.settle().expect("room");
     assert_eq!(rig.index.stats().middle, 0);

@@ -2,6 +2,7 @@
 
 use heap::{Heap, State};
 use index::Index;
+use index::conformance::wait_until;
 use pmem::watched::{Step, Watch, What};
 use pmem::{Hardware, Media, PWord, Pool, PoolOptions, Purpose, Watched, persist_scope};
 use std::path::{Path, PathBuf};
@@ -181,4 +182,56 @@ fn a_merge_in_a_full_pool_does_not_wait_for_the_recovery_that_waits_for_it() {
     drop(index);
     let audit = heap.audit(&tracers(), 1).expect("an audit");
     assert!(audit.is_clean(), "{audit:?}");
+}
+
+/// The log record of a removal leads to the record of the pair that goes, which a leaf or an earlier log record leads to as
+/// well. It is given back once: by a merge, or by the removal of the root while the log is not merged.
+#[test]
+fn the_record_of_a_removed_pair_is_given_back_once() {
+    let long = |i: u64| [&b"not of eight bytes"[..], &key(i)].concat();
+    let few = Options {
+        merge_floor: 1000,
+        ..options(0)
+    };
+    for in_base in [false, true] {
+        for merged in [false, true] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("pool");
+            let heap = open(&path, 1 << 26, Hardware::detect());
+            let before = heap.stats().objects;
+            let index = DpTree::create_with(&heap, b"test", few).expect("room");
+            for i in 0..40 {
+                assert!(index.insert(&long(i), b"value").expect("room"));
+            }
+            if in_base {
+                index.settle().expect("room");
+            }
+            for i in 0..40 {
+                assert!(index.remove(&long(i)).expect("room"));
+            }
+            for i in (0..40).step_by(3) {
+                assert!(index.insert(&long(i), b"other").expect("room"));
+            }
+            drop((index, heap));
+            let heap = open(&path, 1 << 26, Hardware::detect());
+            let index = DpTree::open_with(&heap, b"test", few)
+                .expect("sound")
+                .expect("there");
+            heap.recover(vec![tracer()], 1).expect("a thread");
+            assert_eq!(heap.wait_recovered(), State::Done);
+            if merged {
+                index.settle().expect("room");
+            }
+            assert_eq!(index.check().expect("sound").keys, 14);
+            let audit = heap.audit(&vec![tracer()], 1).expect("an audit");
+            assert!(audit.is_clean(), "{audit:?}");
+            drop(index);
+            // SAFETY: no index is open under the root.
+            let removed = unsafe { heap.remove_root(b"test") }
+                .expect("sound")
+                .expect("there");
+            removed.retire(&*tracer()).expect("one link to each object");
+            wait_until("all is given back", || heap.stats().objects == before);
+        }
+    }
 }

@@ -301,7 +301,7 @@ impl<'g> LeafRef<'g> {
         order
     }
 
-    /// Tells these slots.
+    /// Calls `each` with the slots in that order.
     #[inline]
     pub(crate) fn each_in_order<M: Media>(&self, version: usize, media: &M, mut each: impl FnMut(u8)) {
         let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;

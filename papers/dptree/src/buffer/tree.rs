@@ -362,9 +362,9 @@ impl Cursor<'_> {
         self.at += 1;
     }
 
-    /// The same, if so.
-    pub(crate) fn advance_if(&mut self, so: bool) {
-        self.at += usize::from(so);
+    /// Goes past the entry last peeked at, if `taken`.
+    pub(crate) fn advance_if(&mut self, taken: bool) {
+        self.at += usize::from(taken);
     }
 }
 

@@ -27,7 +27,7 @@ impl Watch for Lines {
         }
         let first = step.start.addr() / LINE;
         let end = (step.start.addr() + step.len).div_ceil(LINE);
-        // A thread that is ending counts for nobody.
+        // A thread that is ending has no count any more.
         let _ = COUNT.try_with(|count| {
             let (lines, last) = count.get();
             if end > first {
