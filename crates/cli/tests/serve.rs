@@ -91,10 +91,8 @@ fn when_writes_are_durable_is_chosen() {
 
     let pool = Pool::new();
     let server = Server::start_with(&pool, &["--level", "disk"]);
-    assert_eq!(
-        (&server.ready["level"], &server.ready["sync"]),
-        (&"disk".into(), &"always".into())
-    );
+    assert_eq!(server.ready["level"], "disk");
+    assert_eq!(server.ready["sync"], "always");
     assert_eq!(server.parameter("appendfsync"), "always");
     assert_eq!(server.terminate(), Some(0));
 
