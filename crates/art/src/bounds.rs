@@ -3,6 +3,8 @@
 //! Along a bound the walk compares strings and leaves out what lies outside; everywhere else it compares
 //! nothing.
 
+use crate::Way;
+use std::cmp::Ordering;
 use std::ops::Bound;
 
 /// How what is to be visited lies to a bound.
@@ -14,6 +16,18 @@ pub enum Edge {
     Along,
     /// Not known: each key must be compared.
     Unknown,
+}
+
+impl Edge {
+    /// Where a node of this level on the bound's way lies; `outside` is the side of the bound that the scan leaves out. `None`:
+    /// outside as a whole.
+    pub fn at_node(way: &Way, level: usize, outside: Ordering) -> Option<Edge> {
+        match way.order(level) {
+            Ordering::Equal => Some(Edge::Along),
+            order if order == outside => None,
+            _ => Some(Edge::Free),
+        }
+    }
 }
 
 /// How it lies to both.

@@ -7,7 +7,7 @@
 //!
 //! Here are leaves (`leaf`), the tags of links (`entry`), bytes in words (`bytes`), the four kinds of inner
 //! node (`kinds`), what nodes under construction link to (`build`), the search among partial keys of several bytes'
-//! bits (`partial`), what readers of a radix index do whatever its design (`design`), and how one is built of sorted
+//! bits (`partial`), how a key is compared with the nodes on its way (`way`), what readers of a radix index do whatever its design (`design`), and how one is built of sorted
 //! pairs (`bulk`). In which order anything becomes durable is each index's own affair; only
 //! what concerns one leaf has one order for all: its eight-byte value changes in place (`leaf`), or a new
 //! leaf is hung where it was (`publish`).
@@ -32,6 +32,7 @@ mod scan;
 mod shrink;
 mod trace;
 mod tries;
+mod way;
 
 pub use build::{Child, Children};
 pub use bulk::{Group, Grown, Layout, Spot, build};
@@ -51,3 +52,4 @@ pub use publish::{publish_leaf, replace_value, retire};
 pub use read::any_leaf;
 pub use shrink::{no_memory, shrink_at};
 pub use tries::{Missed, Tries};
+pub use way::Way;

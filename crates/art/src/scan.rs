@@ -5,8 +5,7 @@
 //! the misses of a scan overlap. The walk stops at an inner node until the queue has come to it.
 
 use crate::bounds::{Bounds, Edge, Edges, key_of};
-use crate::read::any_leaf;
-use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, damaged, prefetch};
+use crate::{Design, Digit, Kind, LeafRef, Node, Radix, Tagged, Way, damaged, prefetch};
 use index::{Direction, Visit};
 use pmem::{Fault, Link, Media, Offset};
 use std::cmp::{Ordering, Reverse};
@@ -41,28 +40,12 @@ struct Frame<N> {
     next: usize,
 }
 
-/// Where a subtree lies whose keys begin with the first `level` digits of `key`, the digits before having
-/// been those of the bound; `outside` is the side of the bound that the scan leaves out. `None`: outside as a
-/// whole.
-fn narrow<D: Design>(edge: Edge, bound: &[u8], key: &[u8], level: usize, outside: Ordering) -> Option<Edge> {
-    if edge != Edge::Along {
-        return Some(edge);
-    }
-    let shared = D::Digit::shared(key, bound);
-    if shared >= level {
-        return Some(Edge::Along);
-    }
-    if D::Digit::at(key, shared).cmp(&D::Digit::at(bound, shared)) == outside {
-        None
-    } else {
-        Some(Edge::Free)
-    }
-}
-
 /// The state of one scan.
 struct Walk<'a, N> {
     bounds: Bounds<'a>,
     direction: Direction,
+    /// The ways of the lower and the upper bound, once they were needed.
+    ways: [Option<Way>; 2],
     path: Vec<Frame<N>>,
     /// What was gathered from the nodes on the path, of the deepest last.
     gathered: Vec<Item>,
@@ -92,6 +75,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         let mut walk = Walk {
             bounds,
             direction,
+            ways: [None, None],
             path: Vec::with_capacity(16),
             gathered: Vec::new(),
             queue: VecDeque::with_capacity(AHEAD),
@@ -218,7 +202,7 @@ impl<D: Design, M: Media> Radix<D, M> {
         let heap = self.access();
         let node = D::Node::at(heap, item.link)?;
         let level = node.own_level(heap, item.link, item.depth as usize)?;
-        if !self.narrow_to_node(&mut item, level, &walk.bounds)? {
+        if !self.narrow_to_node(&mut item, level, walk)? {
             return Ok(());
         }
         let Edges { low, high } = item.edges;
@@ -253,28 +237,47 @@ impl<D: Design, M: Media> Radix<D, M> {
     }
 
     /// Compares the digits that lead to a node's level with the bounds; `false` if the node lies outside.
-    fn narrow_to_node(&self, item: &mut Item, level: usize, bounds: &Bounds<'_>) -> Result<bool, Fault> {
-        let edges = item.edges;
-        let depth = item.depth as usize;
-        if level == depth || (edges.low != Edge::Along && edges.high != Edge::Along) {
+    fn narrow_to_node<N>(
+        &self,
+        item: &mut Item,
+        level: usize,
+        walk: &mut Walk<'_, N>,
+    ) -> Result<bool, Fault> {
+        if level == item.depth as usize {
             return Ok(true);
         }
-        let leaf = any_leaf::<D, M>(self.access(), item.link, depth)?;
-        let Some(key) = leaf
-            .map(|leaf| leaf.key())
-            .filter(|key| D::Digit::count(key) >= level)
-        else {
-            // Emptied meanwhile, or damaged: what is left is compared key by key.
-            item.edges = edges.unknown();
-            return Ok(true);
-        };
-        let low = narrow::<D>(edges.low, key_of(bounds.lower), key, level, Ordering::Less);
-        let high = narrow::<D>(edges.high, key_of(bounds.upper), key, level, Ordering::Greater);
+        let Walk { bounds, ways, .. } = walk;
+        let [low_way, high_way] = ways;
+        let at = (item.link, item.depth as usize, level);
+        let low = self.narrow(item.edges.low, (bounds.lower, low_way), at, Ordering::Less)?;
+        let high = self.narrow(item.edges.high, (bounds.upper, high_way), at, Ordering::Greater)?;
         let (Some(low), Some(high)) = (low, high) else {
             return Ok(false);
         };
         (item.edges.low, item.edges.high) = (low, high);
         Ok(true)
+    }
+
+    /// Where the node at a link, reached after some digits and of some level, lies to a bound; `outside` is the side of the
+    /// bound that the scan leaves out. `None`: outside as a whole.
+    fn narrow(
+        &self,
+        edge: Edge,
+        (bound, way): (Bound<&[u8]>, &mut Option<Way>),
+        (link, depth, level): (Link, usize, usize),
+        outside: Ordering,
+    ) -> Result<Option<Edge>, Fault> {
+        if edge != Edge::Along {
+            return Ok(Some(edge));
+        }
+        if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
+            *way = Way::along::<D, M>(self.access(), (link, depth), key_of(bound))?;
+        }
+        Ok(match way {
+            Some(way) => Edge::at_node(way, level, outside),
+            // Emptied meanwhile: what is left is compared key by key.
+            None => Some(Edge::Unknown),
+        })
     }
 }
 

@@ -64,7 +64,8 @@ impl Failure {
             Failure::Server(
                 server::Error::NoAddress
                 | server::Error::NotLoopback(_)
-                | server::Error::MetricsNotLoopback(_),
+                | server::Error::MetricsNotLoopback(_)
+                | server::Error::Sync { .. },
             ) => 2,
             Failure::Server(server::Error::Listen { .. } | server::Error::Threads(_)) => 6,
             Failure::Server(_) => 3,
@@ -95,6 +96,7 @@ fn hint(failure: &Failure) -> &'static str {
         },
         Failure::Server(server::Error::NotLoopback(_)) => " (--passwords, --allow-remote)",
         Failure::Server(server::Error::MetricsNotLoopback(_)) => " (--allow-remote)",
+        Failure::Server(server::Error::Sync { .. }) => " (--level, --sync)",
         Failure::Server(server::Error::Listen { .. }) => " (--memcached, --redis, --no-redis)",
         _ => "",
     }

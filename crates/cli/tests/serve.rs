@@ -2,12 +2,14 @@
 
 mod common;
 
-use common::server::{Client, Server};
+use common::server::{Client, PATIENCE, Server};
 use common::{Pool, Random};
+use rustix::process::Signal;
 use std::collections::HashMap;
 use std::io::BufReader;
 use std::net::TcpStream;
 use std::process::Stdio;
+use std::time::Instant;
 
 /// SIGTERM ends a server in order; what was stored is there for the next, and counted in its first line.
 #[test]
@@ -68,6 +70,87 @@ fn a_killed_server_has_kept_what_it_acknowledged() {
         }
         killer.join().expect("no panic");
     }
+    pool.check();
+}
+
+/// When writes are durable is a setting of a pool of level `disk`, told in the first line, and changed by a reload; another
+/// level refuses it.
+#[test]
+fn when_writes_are_durable_is_chosen() {
+    let pool = Pool::new();
+    let refused = [
+        "serve",
+        "--sync",
+        "everysec",
+        "--memcached",
+        "127.0.0.1:0",
+        "--no-redis",
+    ];
+    pool.run(refused)
+        .fails(2, &["sync 'everysec'", "level process", "--level"]);
+
+    let pool = Pool::new();
+    let server = Server::start_with(&pool, &["--level", "disk"]);
+    assert_eq!(
+        (&server.ready["level"], &server.ready["sync"]),
+        (&"disk".into(), &"always".into())
+    );
+    assert_eq!(server.parameter("appendfsync"), "always");
+    assert_eq!(server.terminate(), Some(0));
+
+    let settings = pool.file("settings.toml");
+    std::fs::write(&settings, "sync = \"everysec\"\n").expect("written");
+    let server = Server::start_with(&pool, &["--level", "disk", "--config", "settings.toml"]);
+    assert_eq!(server.ready["sync"], "everysec");
+    std::fs::write(&settings, "sync = \"no\"\n").expect("written");
+    server.signal(Signal::HUP);
+    let started = Instant::now();
+    while server.parameter("appendfsync") != "no" {
+        assert!(started.elapsed() < PATIENCE, "the settings are not taken over");
+    }
+    assert_eq!(server.terminate(), Some(0));
+    pool.check();
+}
+
+/// What clients of both protocols were told by pipelines is there when the server was killed, and when the pool is lost
+/// besides, as by a loss of power: from what stands beside it.
+#[test]
+fn what_was_told_at_level_disk_survives_the_pool() {
+    let pool = Pool::new();
+    let mut told = Vec::new();
+    for round in 0..4 {
+        let server = Server::start_with(&pool, &["--level", "disk"]);
+        let (mut memcached, mut redis) = (server.client(), server.redis_client());
+        for key in &told {
+            assert_eq!(memcached.get(key).as_ref(), Some(key));
+        }
+        let keys = |of: &str| (0..30).map(|i| format!("{of}-{round}-{i}")).collect::<Vec<_>>();
+        let (ours, theirs) = (keys("memcached"), keys("redis"));
+        let sets = ours
+            .iter()
+            .map(|key| format!("set {key} 0 0 {}\r\n{key}\r\n", key.len()));
+        assert_eq!(
+            memcached.ask(&sets.collect::<String>()).as_deref(),
+            Some("STORED")
+        );
+        let sets = theirs.iter().map(|key| format!("set {key} {key}\r\n"));
+        assert_eq!(redis.ask(&sets.collect::<String>()).as_deref(), Some("+OK"));
+        for _ in 1..30 {
+            assert_eq!(memcached.line().as_deref(), Some("STORED"));
+            assert_eq!(redis.line().as_deref(), Some("+OK"));
+        }
+        server.kill();
+        told.extend(ours.into_iter().chain(theirs));
+        if round % 2 == 1 {
+            std::fs::remove_file(pool.path()).expect("removed");
+        }
+    }
+    let server = Server::start_with(&pool, &["--level", "disk"]);
+    let mut client = server.client();
+    for key in &told {
+        assert_eq!(client.get(key).as_ref(), Some(key));
+    }
+    assert_eq!(server.terminate(), Some(0));
     pool.check();
 }
 

@@ -24,7 +24,7 @@ struct State {
     syncing: Option<Lsn>,
     /// Which of the condition variables the leader's group waits on.
     turn: usize,
-    /// Records that had been appended when the last leader began.
+    /// Records that had been appended when the last leader began whose sync has succeeded.
     records: u64,
     waits: u64,
     syncs: u64,
@@ -37,6 +37,7 @@ impl Group {
     pub(crate) fn count(&self, stats: &mut Stats) {
         let state = lock(&self.state);
         stats.waits = state.waits;
+        stats.synced = state.records;
         stats.syncs = state.syncs;
         stats.sync_time = state.sync_time;
         stats.sync_micros = state.sync_micros;

@@ -18,6 +18,8 @@ pub struct Stats {
     pub records: u64,
     /// Bytes of the records with their headers.
     pub bytes: u64,
+    /// Records that are durable.
+    pub synced: u64,
     /// Syncs of groups.
     pub syncs: u64,
     /// Time spent in them.
@@ -32,7 +34,7 @@ pub struct Stats {
     pub segments_prepared: u64,
     /// Of these, the segments that are older ones, used again.
     pub segments_recycled: u64,
-    /// Segments that an append had to make ready itself, since nobody had done it ahead.
+    /// Segments that an append had to make ready itself, since none was ready.
     pub segments_late: u64,
     /// Appends refused since the log had reached its limit.
     pub refused_at_limit: u64,

@@ -1,4 +1,4 @@
-//! A thread that syncs what nobody waits for.
+//! The thread that syncs the records that no append waits for.
 
 use crate::log::lock;
 use crate::{Disk, Log};
@@ -6,11 +6,24 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A thread that syncs what nobody waits for, within a bounded time.
+/// The thread that syncs, within a bounded time, the records that no append waits for.
 #[derive(Debug)]
 pub struct Syncer {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    is_stopped: bool,
+    /// `None`: nothing is synced.
+    bound: Option<Duration>,
 }
 
 impl Syncer {
@@ -21,13 +34,20 @@ impl Syncer {
     ///
     /// If the system starts no thread.
     pub fn start<D: Disk>(log: Arc<Log<D>>, bound: Duration) -> std::io::Result<Syncer> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let stopped = stop.clone();
+        let state = State {
+            is_stopped: false,
+            bound: Some(bound),
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let own = shared.clone();
         let thread = std::thread::Builder::new().name("log-syncer".into());
         let thread = thread.spawn(move || {
-            let mut due = Instant::now() + bound;
-            while !sleep_until(&stopped, due) {
-                due = Instant::now() + bound;
+            let mut last = Instant::now();
+            while !own.sleep_after(last) {
+                last = Instant::now();
                 if log.sync().is_err() {
                     // The log has failed, and says so to all that use it.
                     return;
@@ -36,29 +56,38 @@ impl Syncer {
             let _ = log.sync();
         })?;
         Ok(Syncer {
-            stop,
+            shared,
             thread: Some(thread),
         })
     }
+
+    /// Changes the bound, also for what has been appended already; `None`: nothing is synced by this thread before it ends.
+    pub fn set_bound(&self, bound: Option<Duration>) {
+        lock(&self.shared.state).bound = bound;
+        self.shared.changed.notify_all();
+    }
 }
 
-/// Sleeps; whether the thread shall end.
-fn sleep_until((stop, changed): &(Mutex<bool>, Condvar), due: Instant) -> bool {
-    let mut stopped = lock(stop);
-    loop {
-        let left = due.saturating_duration_since(Instant::now());
-        if *stopped || left.is_zero() {
-            return *stopped;
+impl Shared {
+    /// Sleeps until a sync is due, the last of which has begun then; whether the thread shall end instead.
+    fn sleep_after(&self, last: Instant) -> bool {
+        let mut state = lock(&self.state);
+        loop {
+            let left = state.bound.map(|bound| bound.saturating_sub(last.elapsed()));
+            if state.is_stopped || left == Some(Duration::ZERO) {
+                return state.is_stopped;
+            }
+            // Without a bound it sleeps until it is told of one.
+            let waited = self.changed.wait_timeout(state, left.unwrap_or(Duration::MAX));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let waited = changed.wait_timeout(stopped, left);
-        stopped = waited.unwrap_or_else(PoisonError::into_inner).0;
     }
 }
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        *lock(&self.stop.0) = true;
-        self.stop.1.notify_all();
+        lock(&self.shared.state).is_stopped = true;
+        self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

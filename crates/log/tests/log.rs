@@ -289,8 +289,8 @@ fn damage_is_no_end() {
     assert_eq!(records(&log, begin).len(), 20);
 }
 
-/// Threads that append and wait each find their records durable, in groups; what nobody waits for is durable within the
-/// bound.
+/// Threads that append and wait each find their records durable, in groups; what no append waits for is durable within
+/// the bound.
 #[test]
 fn groups_share_syncs() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -342,5 +342,15 @@ fn groups_share_syncs() {
     while log.durable() < end {
         std::thread::yield_now();
     }
+    // What was appended without a bound is synced once there is one, or when the thread ends.
+    syncer.set_bound(None);
+    let end = log.append(&[put(b"key", b"later")]).expect("an append");
+    syncer.set_bound(Some(Duration::ZERO));
+    while log.durable() < end {
+        std::thread::yield_now();
+    }
+    syncer.set_bound(None);
+    let end = log.append(&[put(b"key", b"last")]).expect("an append");
     drop(syncer);
+    assert!(log.durable() >= end);
 }

@@ -28,6 +28,10 @@ pub(crate) const CAPACITIES: [usize; 6] = [2, 6, 14, 30, 46, 64];
 /// The most leaves of an array: the paper's m.
 pub(crate) const MOST: usize = CAPACITIES[CAPACITIES.len() - 1];
 
+/// The most leaves of an array where splits follow one another, so that many inserts pass until the next: of a chain, in which
+/// each key is a prefix of the next, one key at a time parts from all others.
+pub(crate) const ROOM: usize = CAPACITIES[CAPACITIES.len() - 2];
+
 persistent! {
     struct Head [size: 16] {
         lock: GenerationLock,
@@ -201,7 +205,7 @@ pub(crate) enum DraftEntry<'e, 'h> {
     New(Flushed<'e, 'h, Leaf>, u16),
 }
 
-/// Where something new is, and how long it is: for who must give it back.
+/// Where a new object is, and its length: the caller gives it back if it does not link it.
 pub(crate) type Extent = (Offset, usize);
 
 /// Builds the smallest array that holds `entries`.

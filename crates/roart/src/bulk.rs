@@ -43,7 +43,7 @@ impl<V: Variant> Layout for Leaves<V> {
             .map(|(key, value)| Member::New(key, value))
             .collect();
         let mut built = Built::default();
-        let top = Subtrees::<M, V>::new(heap).draft_subtree(batch, depth, members, &mut built);
+        let top = Subtrees::<M, V>::new(heap, MOST).draft_subtree(batch, depth, members, &mut built);
         match top {
             Ok(top) => Ok(top.child),
             Err(error) => {

@@ -147,7 +147,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                 .map(|(word, value)| Member::Pair(first, word, value)),
         );
         members.push(Member::New(self.key, value));
-        let level = shared_by(&members);
+        let level = shared_by(&members, 0);
         let stays = replaced.is_none() && others > 0 && level < usize::from(shape.from);
         let parent = self.lock_parent(place.link)?;
         let depth = parent.level + 1;

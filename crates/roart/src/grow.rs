@@ -6,13 +6,13 @@
 //! by way of the node sees from the node's flag whether the child may have moved down since.
 
 use crate::Variant;
-use crate::array::{ArrayRef, DraftEntry, MOST, draft_array};
+use crate::array::{ArrayRef, DraftEntry, MOST, ROOM, draft_array};
 use crate::fingerprint::fingerprint;
 use crate::locate::{Parent, Place};
 use crate::node::{children_of, draft_node};
-use crate::subtree::{Built, Member, shared_by};
+use crate::subtree::{Built, Member, Subtrees, shared_by};
 use crate::writer::{Writer, skip_between};
-use art::{Child, Children, Kind, Tagged, child_tag, draft_leaf};
+use art::{Child, Children, Kind, Tagged, child_tag, damaged, draft_leaf};
 use heap::Error;
 use pmem::{Batch, Erased, Link, Locked, Media, PSlot, Persisted, Purpose, persist_scope};
 
@@ -141,7 +141,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// Splits a full leaf array (§3.2, Fig. 8(e) and 9) at the first byte where its keys, the new one
-    /// included, diverge. 2 fences, and as many write-backs as the new objects have lines, and the slot's.
+    /// included, diverge; where nearly all go on together there, again below (`ROOM`). 2 fences, and as many write-backs as the
+    /// new objects have lines, and the slot's.
     fn split_array(
         &self,
         parent: Parent<'_, M>,
@@ -152,17 +153,25 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     ) -> Result<(), Error> {
         let media = self.heap.media();
         array.prefetch_leaves(self.heap);
-        let subtrees = self.subtrees();
+        // Below a small node, which such a split may have made, nearly all keys may go on together again and again.
+        let most = match parent.at.kind() {
+            Kind::N4 | Kind::N16 => ROOM,
+            _ => MOST - 1,
+        };
+        let subtrees = Subtrees::<M, V>::new(self.heap, most);
         let mut members = Vec::with_capacity(MOST + 1);
         for leaf in array.leaves(media) {
-            members.push(subtrees.leaf_member(leaf)?);
+            members.push(subtrees.entry_member(leaf)?);
         }
-        let among = shared_by(&members);
+        let among = shared_by(&members, 0);
         members.push(Member::New(self.key, value));
-        let level = shared_by(&members);
+        let level = shared_by(&members, 0);
         // All old keys go on together: their array stays as it is.
         let stays = level < among;
         let depth = parent.level + 1;
+        if level < depth {
+            return Err(damaged("leaf's key", link).into());
+        }
         let mut built = Built::default();
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = if stays {

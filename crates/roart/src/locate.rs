@@ -17,7 +17,7 @@ use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::writer::Writer;
 use crate::{Roart, Variant};
-use art::{Kind, LeafRef, Missed, Shared, Tagged, Tries, damaged, prefetch, same_object};
+use art::{Byte, Kind, LeafRef, Missed, Shared, Tagged, Tries, Way, damaged, prefetch, same_object};
 use pmem::{Fault, Link, Media};
 
 pub(crate) type Place<'g> = art::Place<Node<'g>>;
@@ -28,6 +28,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     pub(crate) fn locate(&self) -> Result<Option<Place<'g>>, Fault> {
         self.passed.set(None);
         let (mut at, mut node, mut level) = self.top()?;
+        let mut way = None;
         loop {
             let (_, link) = node.slot::<V, M>(self.heap, self.key.get(level).copied());
             if level == self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
@@ -51,7 +52,7 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             let child_level = self.index.level_after(link, &child, level + 1);
             if child_level > level + 1 {
                 check_level(&child, link, child_level, self.heap.media())?;
-                let Some(shared) = self.shared(child, child_level, level + 1)? else {
+                let Some(shared) = self.shared((link, child), child_level, level + 1, &mut way)? else {
                     return Ok(None);
                 };
                 if let Shared::Until(until, byte) = shared {
@@ -84,7 +85,13 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     }
 
     /// Compares `key` with the string of `node` from byte `from` to the node's level, unless that is to be done later.
-    fn shared(&self, node: Node<'g>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
+    fn shared(
+        &self,
+        (link, node): (Link, Node<'g>),
+        level: usize,
+        from: usize,
+        way: &mut Option<Way>,
+    ) -> Result<Option<Shared>, Fault> {
         let prefix = node.header().prefix(self.heap.media());
         if level - from <= Prefix::MAX {
             let string = prefix.last(level - from).ok_or(UNFIT_PREFIX)?;
@@ -94,20 +101,13 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
             self.passed.set(Some((node, level)));
             return Ok(Some(Shared::All));
         }
-        self.shared_by_leaf(node, level, from)
-    }
-
-    fn shared_by_leaf(&self, node: Node<'g>, level: usize, from: usize) -> Result<Option<Shared>, Fault> {
-        let Some(leaf) = self.index.any_leaf(node)? else {
-            return Ok(None);
-        };
-        let Some(string) = leaf.key().get(from..level) else {
-            return Err(Fault {
-                what: "leaf's key",
-                offset: 0,
-            });
-        };
-        Ok(Some(Shared::of(string, self.key, from)))
+        if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
+            *way = self.index.way_along((link, from), self.key)?;
+        }
+        Ok(way.as_ref().map(|way| match way.parting(level) {
+            None => Shared::All,
+            Some((at, byte)) => Shared::Until(at, byte),
+        }))
     }
 
     /// Whether the key has the bytes that the walk has passed, if it has passed any. If not, or if that cannot be said,
@@ -119,7 +119,10 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
         let Some((node, level)) = self.passed.take() else {
             return Ok(true);
         };
-        let rightly = self.shared_by_leaf(node, level, 0)? == Some(Shared::All);
+        let leaf = self.index.any_leaf(node)?;
+        let string = leaf.map(|leaf| leaf.key().get(..level).ok_or(UNFIT_LEAF));
+        let string = string.transpose()?;
+        let rightly = string.is_some_and(|string| self.key.starts_with(string));
         self.looks.set(!rightly);
         Ok(rightly)
     }
@@ -186,6 +189,33 @@ impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
 }
 
 impl<M: Media, V: Variant> Roart<M, V> {
+    /// The way of `key` from the node at `link`, to which `depth` bytes lead, on; `None` where there is no leaf, as in
+    /// [`any_leaf`](Self::any_leaf).
+    pub(crate) fn way_along(
+        &self,
+        (mut link, mut depth): (Link, usize),
+        key: &[u8],
+    ) -> Result<Option<Way>, Fault> {
+        let mut nodes = Vec::new();
+        let last = loop {
+            let node = Node::at(&self.heap, link)?;
+            let level = self.level_after(link, &node, depth);
+            check_level(&node, link, level, self.heap.media())?;
+            nodes.push((link, level));
+            let child = match key.get(level) {
+                Some(&byte) => node.slot::<V, M>(&self.heap, Some(byte)).1,
+                None => Link::NULL,
+            };
+            if !child.is_inner() {
+                break node;
+            }
+            (link, depth) = (child, level + 1);
+        };
+        let leaf = self.any_leaf(last)?;
+        let way = leaf.map(|leaf| Way::through::<Byte>(nodes, leaf.key(), key));
+        way.transpose()
+    }
+
     /// Some leaf below `node`; `None` if a concurrent change emptied what was looked at, or pairs stand
     /// there. The leaf is there for the bytes that all keys below the node share: nobody depends on its being
     /// reachable, so no link is persisted.
@@ -232,6 +262,12 @@ impl<M: Media, V: Variant> Roart<M, V> {
 /// A node whose own level is below what the link to it says.
 pub(crate) const UNFIT_PREFIX: Fault = Fault {
     what: "node's prefix",
+    offset: 0,
+};
+
+/// A leaf whose key is shorter than the string of a node above it.
+const UNFIT_LEAF: Fault = Fault {
+    what: "leaf's key",
     offset: 0,
 };
 

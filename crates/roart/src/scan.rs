@@ -23,7 +23,7 @@ use crate::node::Node;
 use crate::prefix::Prefix;
 use crate::{Roart, Variant};
 use art::bounds::{Bounds, Edge, Edges, key_of};
-use art::{InnerRef, Kind, Tagged, damaged};
+use art::{InnerRef, Kind, Tagged, Way, damaged};
 use bounds::{narrow, words_between};
 use heap::Guard;
 use index::{Direction, Visit};
@@ -53,6 +53,8 @@ struct Frame<'g> {
 struct Walk<'a, 'g> {
     bounds: Bounds<'a>,
     direction: Direction,
+    /// The ways of the lower and the upper bound, once they were needed.
+    ways: [Option<Way>; 2],
     path: Vec<Frame<'g>>,
     /// Links of the nodes on the path that are not N256s, those of the deepest last.
     gathered: Vec<Link>,
@@ -83,6 +85,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let mut walk = Walk {
             bounds,
             direction,
+            ways: [None, None],
             path: Vec::with_capacity(8),
             gathered: Vec::new(),
             queue: Queue::of(root),
@@ -145,7 +148,7 @@ impl<M: Media, V: Variant> Roart<M, V> {
         let level = self.level_after(item.link, &node, item.depth as usize);
         // Levels ascend on every way down, so no damage makes the walk endless.
         check_level(&node, item.link, level, media)?;
-        if !self.narrow_to_node(&mut item, &node, level, &walk.bounds)? {
+        if !self.narrow_to_node(&mut item, &node, level, walk)? {
             return Ok(());
         }
         let Edges { low, high } = item.edges;
@@ -218,49 +221,58 @@ impl<M: Media, V: Variant> Roart<M, V> {
         item: &mut Item,
         node: &Node<'_>,
         level: usize,
-        bounds: &Bounds<'_>,
+        walk: &mut Walk<'_, '_>,
     ) -> Result<bool, Fault> {
-        let depth = item.depth as usize;
-        let skipped = level - depth;
-        if skipped == 0 || (item.edges.low != Edge::Along && item.edges.high != Edge::Along) {
+        if level == item.depth as usize {
             return Ok(true);
         }
-        let prefix = node.header().prefix(self.heap.media());
-        let leaf;
-        let string = if skipped <= Prefix::MAX {
-            prefix.last(skipped).ok_or(UNFIT_PREFIX)?
-        } else {
-            leaf = self.any_leaf(*node)?;
-            match leaf.as_ref().and_then(|leaf| leaf.key().get(depth..level)) {
-                Some(string) => string,
-                None => {
-                    // Emptied meanwhile, or damaged: what is left is compared key by key.
-                    item.edges = item.edges.unknown();
-                    return Ok(true);
-                }
-            }
-        };
-        let low = narrow(
-            item.edges.low,
-            key_of(bounds.lower),
-            depth,
-            string,
-            Ordering::Less,
-        );
-        let high = narrow(
-            item.edges.high,
-            key_of(bounds.upper),
-            depth,
-            string,
+        let Walk { bounds, ways, .. } = walk;
+        let [low_way, high_way] = ways;
+        let (edges, lower, upper) = (item.edges, key_of(bounds.lower), key_of(bounds.upper));
+        let low = self.narrow(edges.low, (lower, low_way), item, node, level, Ordering::Less)?;
+        let high = self.narrow(
+            edges.high,
+            (upper, high_way),
+            item,
+            node,
+            level,
             Ordering::Greater,
-        );
-        match (low, high) {
-            (Some(low), Some(high)) => {
-                (item.edges.low, item.edges.high) = (low, high);
-                Ok(true)
-            }
-            _ => Ok(false),
+        )?;
+        let (Some(low), Some(high)) = (low, high) else {
+            return Ok(false);
+        };
+        (item.edges.low, item.edges.high) = (low, high);
+        Ok(true)
+    }
+
+    /// Where the node of this level at `item` lies to a bound; `outside` is the side of the bound that the scan leaves out.
+    /// `None`: outside as a whole.
+    fn narrow(
+        &self,
+        edge: Edge,
+        (bound, way): (&[u8], &mut Option<Way>),
+        item: &Item,
+        node: &Node<'_>,
+        level: usize,
+        outside: Ordering,
+    ) -> Result<Option<Edge>, Fault> {
+        let depth = item.depth as usize;
+        if edge != Edge::Along {
+            return Ok(Some(edge));
         }
+        if level - depth <= Prefix::MAX {
+            let prefix = node.header().prefix(self.heap.media());
+            let string = prefix.last(level - depth).ok_or(UNFIT_PREFIX)?;
+            return Ok(narrow(bound, depth, string, outside));
+        }
+        if !way.as_mut().is_some_and(|way| way.leads_to(item.link, level)) {
+            *way = self.way_along((item.link, depth), bound)?;
+        }
+        Ok(match way {
+            Some(way) => Edge::at_node(way, level, outside),
+            // Emptied meanwhile: what is left is compared key by key.
+            None => Some(Edge::Unknown),
+        })
     }
 }
 

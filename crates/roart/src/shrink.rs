@@ -6,7 +6,7 @@
 //! slot is just emptied. What follows the commit is optional, too: no failure there is an error of the remove.
 
 use crate::Variant;
-use crate::array::{ArrayRef, CAPACITIES, DraftEntry, draft_array};
+use crate::array::{ArrayRef, CAPACITIES, DraftEntry, MOST, draft_array};
 use crate::inline::{Fill, Image, InlineRef};
 use crate::locate::{Parent, Place};
 use crate::node::{Layouts, Node, children_of, draft_node};
@@ -141,8 +141,12 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let Some(child) = remaining(&place.node, media, without).next() else {
             return Ok(Some(locked));
         };
-        if matches!(child.kind(), Kind::Array | Kind::Inline) {
-            return self.replace_by_array(place, locked, None, without);
+        match child.kind() {
+            Kind::Array if ArrayRef::at(self.heap, child)?.leaves(media).count() < MOST => {
+                return self.replace_by_copy(place, locked, child);
+            }
+            Kind::Array | Kind::Inline => return self.replace_by_array(place, locked, None, without),
+            _ => {}
         }
         let parent = self.lock_parent(place.at)?;
         let aux = if child.is_inner() {
@@ -153,6 +157,38 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         };
         self.hang(&parent, child, aux);
         drop(parent);
+        locked.retire();
+        self.retire(place.at, place.node.size());
+        Ok(None)
+    }
+
+    /// Replaces the node by a copy of a leaf array, its only child. No leaf is looked at. Gives the lock back if the array's
+    /// is taken or there is no memory.
+    fn replace_by_copy<'g>(
+        &self,
+        place: &Place<'g>,
+        locked: Locked<'g, M>,
+        child: Link,
+    ) -> Result<Option<Locked<'g, M>>, Error> {
+        let media = self.heap.media();
+        let array = ArrayRef::at(self.heap, child)?;
+        let Some(array_locked) = array.try_lock(self.heap) else {
+            return Ok(Some(locked));
+        };
+        let parent = self.lock_parent(place.at)?;
+        let done = persist_scope(media, Purpose::Node, |batch| {
+            let entries = array.leaves(media).map(DraftEntry::Reachable).collect();
+            let (copy, class, _) = draft_array::<M, V>(self.heap, &batch, entries)?;
+            let fenced = batch.fence();
+            self.replace(&parent, copy.persisted(&fenced), Kind::Array, class);
+            Ok(())
+        });
+        drop(parent);
+        if no_memory(done)? {
+            return Ok(Some(locked));
+        }
+        array_locked.retire();
+        self.retire(child, array.size());
         locked.retire();
         self.retire(place.at, place.node.size());
         Ok(None)
@@ -229,7 +265,8 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
     }
 
     /// Replaces a node that has only leaves and arrays by one array, unless it would have more than `most`
-    /// keys; `None`: there is one child, an array, of which this is a copy.
+    /// keys; `None`: there is one child, an array, of which this is a copy, or where a copy would have to be split at the
+    /// next insert, what a split would make of it.
     fn replace_by_array<'g>(
         &self,
         place: &Place<'g>,
@@ -255,7 +292,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
                         return Ok(Some(locked));
                     };
                     for leaf in array.leaves(media) {
-                        members.push(subtrees.leaf_member(leaf)?);
+                        members.push(subtrees.entry_member(leaf)?);
                     }
                     arrays.push((child, array.size(), array_locked));
                 }
@@ -294,7 +331,7 @@ impl<M: Media, V: Variant> Writer<'_, M, V> {
         let done = persist_scope(media, Purpose::Node, |batch| {
             let top = match &image {
                 Some(image) => subtrees.draft_image(&batch, image, &members, &mut built)?,
-                None => subtrees.draft_leaves(&batch, members, &mut built)?,
+                None => subtrees.draft_subtree(&batch, parent.level + 1, members, &mut built)?,
             };
             self.publish_top(&parent, top, batch);
             Ok(())

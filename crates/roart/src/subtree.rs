@@ -8,7 +8,7 @@
 //! and what had become part of something larger is retired.
 
 use crate::Variant;
-use crate::array::{DraftEntry, Extent, MOST, draft_array};
+use crate::array::{DraftEntry, Extent, ROOM, draft_array};
 use crate::fingerprint::{fingerprint, leaf_tag};
 use crate::inline::word::KeyWord;
 use crate::inline::{Fill, Image, draft_inline};
@@ -24,7 +24,7 @@ use std::marker::PhantomData;
 pub(crate) enum Member<'a> {
     /// A pair of an inline leaf array, and its key's first byte.
     Pair(u8, KeyWord, u64),
-    /// A leaf that is reachable; the pair that it holds, if it is a short one.
+    /// A leaf that is reachable, by a link tagged as in a leaf array; the pair that it holds, if it is a short one.
     Leaf(LeafRef<'a>, Link, Option<(KeyWord, u64)>),
     /// What a write adds.
     New(&'a [u8], &'a [u8]),
@@ -60,17 +60,23 @@ impl Member<'_> {
         self.with_key(|key| key.get(level).copied())
     }
 
-    fn shared(&self, other: &Member<'_>) -> usize {
-        self.with_key(|a| other.with_key(|b| common_prefix(a, b)))
+    /// How many bytes they share, if they share so many at least.
+    fn shared(&self, other: &Member<'_>, known: usize) -> usize {
+        self.with_key(|a| {
+            other.with_key(|b| match (a.get(known..), b.get(known..)) {
+                (Some(a), Some(b)) => known + common_prefix(a, b),
+                _ => common_prefix(a, b),
+            })
+        })
     }
 }
 
-/// How many bytes all members share.
-pub(crate) fn shared_by(members: &[Member<'_>]) -> usize {
+/// How many bytes all members share, who share so many at least.
+pub(crate) fn shared_by(members: &[Member<'_>], known: usize) -> usize {
     let Some((first, others)) = members.split_first() else {
         return 0;
     };
-    let least = others.iter().map(|other| first.shared(other)).min();
+    let least = others.iter().map(|other| first.shared(other, known)).min();
     least.unwrap_or_else(|| first.with_key(<[u8]>::len))
 }
 
@@ -108,24 +114,37 @@ impl Built {
 /// What builds subtrees.
 pub(crate) struct Subtrees<'h, M: Media, V> {
     heap: &'h Access<M>,
+    /// The most leaves of an array.
+    most: usize,
     variant: PhantomData<V>,
 }
 
 impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
-    pub(crate) fn new(heap: &'h Access<M>) -> Self {
+    /// Arrays get at most `most` leaves.
+    pub(crate) fn new(heap: &'h Access<M>, most: usize) -> Self {
         let variant = PhantomData;
-        Subtrees { heap, variant }
+        Subtrees { heap, most, variant }
     }
 
-    /// The member that a leaf is. The caller holds the lock on it.
+    /// The member that a leaf of a node is. The caller holds the lock on it.
     pub(crate) fn leaf_member(&self, link: Link) -> Result<Member<'h>, Fault> {
         let leaf = LeafRef::at(self.heap, link)?;
+        let print = fingerprint(leaf.key());
+        Ok(Self::member(self.heap, leaf, link.with_tag(leaf_tag(print))))
+    }
+
+    /// The member that a leaf of an array is, whose fingerprint stands in the link. The caller holds the lock on it.
+    pub(crate) fn entry_member(&self, link: Link) -> Result<Member<'h>, Fault> {
+        Ok(Self::member(self.heap, LeafRef::at(self.heap, link)?, link))
+    }
+
+    fn member(heap: &'h Access<M>, leaf: LeafRef<'h>, link: Link) -> Member<'h> {
         let pair = if V::INLINE {
-            pair_of(leaf.key(), &leaf.value(self.heap))
+            pair_of(leaf.key(), &leaf.value(heap))
         } else {
             None
         };
-        Ok(Member::Leaf(leaf, link, pair))
+        Member::Leaf(leaf, link, pair)
     }
 
     /// The pairs of the members, ascending, if all are pairs and there may be inline leaf arrays.
@@ -153,10 +172,10 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
             if let Some(image) = Image::of(&pairs, 0, Fill::Tight) {
                 return self.draft_image(batch, &image, &members, built);
             }
-        } else if members.len() <= MOST {
+        } else if members.len() <= self.most {
             return self.draft_leaves(batch, members, built);
         }
-        let level = shared_by(&members);
+        let level = shared_by(&members, depth);
         self.draft_over(batch, depth, level, members, built)
     }
 
@@ -231,10 +250,10 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
         let mut entries = Vec::with_capacity(members.len());
         let mut leaves = Vec::new();
         for member in members {
-            let print = member.with_key(fingerprint);
             entries.push(match member {
-                Member::Leaf(_, link, _) => DraftEntry::Reachable(link.with_tag(leaf_tag(print))),
+                Member::Leaf(_, link, _) => DraftEntry::Reachable(link),
                 _ => {
+                    let print = member.with_key(fingerprint);
                     let (leaf, place) = self.draft_member(batch, &member)?;
                     leaves.push(place);
                     DraftEntry::New(leaf, print)
@@ -342,7 +361,7 @@ impl<'h, M: Media, V: Variant> Subtrees<'h, M, V> {
 impl<'g, M: Media, V: Variant> Writer<'g, M, V> {
     /// What builds subtrees.
     pub(crate) fn subtrees(&self) -> Subtrees<'g, M, V> {
-        Subtrees::new(self.heap)
+        Subtrees::new(self.heap, ROOM)
     }
 
     /// Swings the parent's slot to a subtree, whose batch this ends: the commit point.

@@ -59,6 +59,21 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// Answers cannot be durable in this way at the pool's level.
+    #[error(
+        "sync '{sync}': the pool is of level {level}, which amounts to '{given}': serve it at level disk to choose"
+    )]
+    Sync {
+        /// What was asked for.
+        sync: &'static str,
+        /// The pool's level.
+        level: wollemi::Level,
+        /// What that level amounts to.
+        given: &'static str,
+    },
+    /// The log has failed.
+    #[error("{0}")]
+    Log(String),
     /// The map of a database cannot be had.
     #[error("{0}")]
     Map(String),

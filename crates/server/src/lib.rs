@@ -45,4 +45,5 @@ pub use net::shutdown::Shutdown;
 pub use net::tls::Tls;
 pub use ops::config::{Config, LARGEST_VALUE, MAX_THREADS, Reload};
 pub use ops::copying::{Backup, BackupTo, Copying, Moment};
+pub use ops::sync::{Sync, UnknownSync};
 pub use serve::{Protocol, Report, Server, run};

@@ -9,6 +9,7 @@ use crate::net::tls::Encryption;
 use crate::net::worker::{Thread, runtime};
 use crate::ops::config::Config;
 use crate::ops::shared::{Shared, Worker};
+use crate::ops::sync::{self, Sync};
 use crate::ops::{metrics, sweep};
 use crate::proto::{self, Session, memcached, redis};
 use crate::{Error, freed};
@@ -116,13 +117,18 @@ impl Server {
             .collect()
     }
 
+    /// When its writes are durable, now.
+    pub fn sync(&self) -> Sync {
+        self.shared.syncing.get()
+    }
+
     /// Where it tells metrics, if it does.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(address, _)| *address)
     }
 
     /// Hears the signals of `shutdown` from now on, so that one that comes before [`run`](Server::run) is not lost and
-    /// does not end the process: for who tells others that the server is there before it runs.
+    /// does not end the process: for callers that announce the server before it runs.
     ///
     /// # Errors
     ///
@@ -209,6 +215,7 @@ async fn wait(
 ) {
     let mut tasks = JoinSet::new();
     tasks.spawn_local(sweep::count(shared.clone()));
+    tasks.spawn_local(sync::watch(shared.clone()));
     if let Some(pause) = shared.config.sweep_pause {
         tasks.spawn_local(sweep::run(shared.clone(), pause));
     }

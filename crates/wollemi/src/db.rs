@@ -1,21 +1,21 @@
-//! The database: one pool, its heap, and the maps in it.
+//! The database: one pool, its heap, and the maps in it. When what it was told is durable: `durable`.
 
-use crate::files_error::FilesError;
+mod durable;
+
 use crate::report::{
     Check, Checkpoint, HeapCheck, LogStats, MapCheck, MapInfo, Recovery, RecoveryState, Stats,
 };
-use crate::write::journal::{Durability, Turn};
 use crate::write::roots::Unlinked;
 use crate::write::store::Store;
 use crate::write::traffic::{Alive, MapIndex};
 use crate::write::walked::Walked;
-use crate::{Error, Hardware, IndexKind, Level, MAX_NAME, Map, Media};
+use crate::{Error, Hardware, IndexKind, MAX_NAME, Map, Media};
 use index::Faults;
 use log::{Disk, Log, Lsn};
 use pmem::Pool;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A database: a pool of named maps. A clone is another handle to the same database.
 ///
@@ -52,8 +52,14 @@ pub(crate) trait Keeper: Alive {
     /// Takes a checkpoint: of all, or of what is less.
     fn checkpoint(&self, full: bool) -> Result<Checkpoint, Error>;
 
+    /// Has a thread take a checkpoint.
+    fn ask_for_checkpoint(&self);
+
     /// How it stands.
     fn stats(&self) -> LogStats;
+
+    /// Sets within which time all is durable; `None`: whenever the operating system likes.
+    fn set_sync_within(&self, time: Option<Duration>);
 
     /// What removes its files, when it and the pool are closed.
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>>;
@@ -76,7 +82,7 @@ impl<M: Media> Clone for Maps<M> {
     }
 }
 
-/// The maps that somebody holds, or builds.
+/// The maps that are open, or being built.
 #[derive(Default)]
 pub(crate) struct Held {
     /// Two handles to one map share its index.
@@ -86,7 +92,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// A map that nobody held before.
+    /// A map that was not open before.
     pub fn hold(&mut self, name: &str, kind: IndexKind, index: &Arc<dyn MapIndex>) {
         self.maps.insert(name.to_owned(), (kind, Arc::downgrade(index)));
     }
@@ -277,7 +283,7 @@ impl<M: Media> Db<M> {
             .collect();
         Ok(Stats {
             merges,
-            log: self.inner.keeper.as_ref().map(|keeper| keeper.stats()),
+            log: self.log_stats(),
             ..self.store().stats(self.inner.opened_in)?
         })
     }
@@ -373,97 +379,6 @@ impl<M: Media> Db<M> {
         let kind = self.inner.index;
         self.inner.maps.held().hold(name, kind, index);
         self.handle((kind, index.clone()))
-    }
-
-    /// Returns when all writes are durable that have returned, [eventual](crate::Durability::Eventual) ones, too. At the
-    /// levels `process` and `power` they are already.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Files`] where the disk refuses.
-    pub fn sync(&self) -> Result<(), Error> {
-        if let Some(journal) = self.store().traffic.journal.get() {
-            journal.log().sync().map_err(FilesError::from)?;
-        }
-        Ok(())
-    }
-
-    /// Begins a turn: a number of operations of this thread that do not wait, each by itself, until they are durable, but
-    /// all together when the turn [ends](Turn::end). What they have done and seen must not be told before. (A server does
-    /// so with the requests that came together.) Elsewhere than at level `disk` it does nothing.
-    ///
-    /// ```
-    /// # let db = wollemi::Db::anonymous()?;
-    /// # let map = db.map("letters")?;
-    /// let turn = db.turn();
-    /// map.upsert("a", "alpha")?;
-    /// map.upsert("b", "beta")?;
-    /// turn.end()?; // one sync for both
-    /// # Ok::<(), wollemi::Error>(())
-    /// ```
-    pub fn turn(&self) -> Turn<'_> {
-        Turn::begin(self.store().traffic.journal.get().map(|journal| &**journal))
-    }
-
-    /// When writes are durable that say nothing else, in a database of level `disk`.
-    pub fn durability(&self) -> Durability {
-        let journal = self.store().traffic.journal.get();
-        journal.map_or(Durability::Immediate, |journal| journal.durability())
-    }
-
-    /// Sets when writes are durable that say nothing else, in a database of level `disk`.
-    pub fn set_durability(&self, durability: Durability) {
-        if let Some(journal) = self.store().traffic.journal.get() {
-            journal.set_durability(durability);
-        }
-    }
-
-    /// Takes a checkpoint, of a database of level `disk`, so that the log can forget what was written before: of all maps,
-    /// if `full`, or else of what was changed since the last one, where that is less. `None` at other levels. The database
-    /// takes them by itself when the log has grown.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Files`] where the disk refuses. The last checkpoint counts then, and the log keeps what it has.
-    pub fn checkpoint(&self, full: bool) -> Result<Option<Checkpoint>, Error> {
-        let keeper = self.inner.keeper.as_ref();
-        keeper.map(|keeper| keeper.checkpoint(full)).transpose()
-    }
-
-    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does nothing
-    /// at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a log.)
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
-    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening removes.
-    pub fn end_log(self) -> Result<(), Error> {
-        let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
-            return Err(Error::InUse);
-        };
-        let Some(keeper) = keeper else {
-            return Ok(());
-        };
-        if Arc::strong_count(&keeper) > 1 {
-            return Err(Error::InUse);
-        }
-        let remove = keeper.removal();
-        drop(keeper);
-        let Store { heap, traffic, .. } = maps.store;
-        drop(traffic);
-        heap.pool().set_log_position(None)?;
-        heap.close()?;
-        remove()
-    }
-
-    /// What acknowledged operations survive.
-    pub fn level(&self) -> Level {
-        let pool = self.store().heap.pool();
-        match (pool.log_position(), pool.level()) {
-            (_, pmem::Level::Power) => Level::Power,
-            (Some(_), _) => Level::Disk,
-            (None, _) => Level::Process,
-        }
     }
 }
 

@@ -119,8 +119,9 @@ pub use txn::transaction::Transaction;
 pub use typed::{Key, KeyBytes, TypedIter, TypedMap, TypedView, TypedViewIter, TypedWatch};
 #[cfg(feature = "derive")]
 pub use wollemi_derive::Key;
-pub use write::journal::{Durability, Turn};
+pub use write::journal::Durability;
 pub use write::retry::Retry;
+pub use write::turn::{PausedTurn, Turn};
 pub use write::watch::{Event, Watch};
 
 /// The README's example compiles.

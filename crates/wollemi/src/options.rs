@@ -230,7 +230,7 @@ impl Options {
         Db::start(pool, self.index, self.recovery_threads, started)
     }
 
-    fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> Settings {
         Settings {
             pool: self.pool.clone(),
             create: self.create,

@@ -74,6 +74,8 @@ pub struct LogStats {
     pub records: u64,
     /// Bytes of these.
     pub bytes: u64,
+    /// Of these records, those that the syncs below have made durable.
+    pub synced: u64,
     /// Syncs of the disk since the opening.
     pub syncs: u64,
     /// Seconds spent in them.
@@ -86,6 +88,10 @@ pub struct LogStats {
     pub waits: u64,
     /// Writes refused since the log had reached its limit.
     pub refused_at_limit: u64,
+    /// Times that a write has waited for a checkpoint, since the log had reached its limit.
+    pub room_waits: u64,
+    /// Seconds that writes have waited so.
+    pub room_wait_seconds: f64,
     /// Why the log takes no more records, if it does not: nothing can be written until the database is opened again.
     pub failure: Option<String>,
     /// Where replaying begins after a loss of power.
@@ -96,6 +102,12 @@ pub struct LogStats {
     pub checkpoint_bytes: u64,
     /// The last of them.
     pub last_checkpoint: Option<Checkpoint>,
+    /// Seconds that it took.
+    pub last_checkpoint_seconds: Option<f64>,
+    /// Whether one is being taken.
+    pub is_checkpointing: bool,
+    /// Seconds since the last was taken, or else since the opening.
+    pub seconds_since_checkpoint: f64,
     /// Why the last one failed, if it did.
     pub checkpoint_failure: Option<String>,
 }
@@ -108,12 +120,15 @@ impl LogStats {
             kept: log.appended.0 - log.begin.0,
             records: log.records,
             bytes: log.bytes,
+            synced: log.synced,
             syncs: log.syncs,
             sync_seconds: log.sync_time.as_secs_f64(),
             sync_micros: log.sync_micros.0.to_vec(),
             group_sizes: log.group_sizes.0.to_vec(),
             waits: log.waits,
             refused_at_limit: log.refused_at_limit,
+            room_waits: log.room_waits,
+            room_wait_seconds: log.room_wait_time.as_secs_f64(),
             failure: log.failure.clone(),
             ..LogStats::default()
         }

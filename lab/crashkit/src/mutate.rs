@@ -71,7 +71,7 @@ impl fmt::Display for Hunted {
     }
 }
 
-/// Who is hunted.
+/// The mutants that are hunted.
 #[derive(Default)]
 struct Quarry {
     all: BTreeMap<Persist, Hunted>,
@@ -111,6 +111,7 @@ impl<S: Subject> Explorer<S> {
         all.retain(|persist, hunted| {
             persist.3 != Lacks::Order || !matches!(hunted.fate, Fate::Untried) || moving.contains(persist)
         });
+        all.retain(|_, hunted| (self.settings().hunted)(&hunted.mutant));
         for (persist, hunted) in &mut all {
             hunted.reason = self.report().reasons.get(persist).copied();
         }
@@ -133,6 +134,7 @@ impl<S: Subject> Explorer<S> {
         let living = quarry
             .all
             .iter_mut()
+            .filter(|(_, hunted)| (self.settings().hunted)(&hunted.mutant))
             .filter(|(persist, hunted)| !hunted.is_killed() && !forgiven(persist));
         let living: Vec<_> = living
             .map(|(persist, hunted)| (hunted.mutant.lacking(&run.log), *persist, hunted))

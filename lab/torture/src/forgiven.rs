@@ -126,6 +126,12 @@ pub const TABLE: &[Forgiven] = &[
               threads build, each must fence what it wrote",
     },
     Forgiven {
+        site: "art: build given up",
+        lacks: &[Fence],
+        why: "what a build that failed has made: no link led to it, and it is retired. Only the types ask for a fence, \
+              which give links to durable objects alone; a build that fails pays for it once",
+    },
+    Forgiven {
         site: "art: index built of pairs",
         lacks: &[Fence],
         why: "an index built of pairs: the heap fences its root entry before the link too, which the tokens cannot show",

@@ -2,7 +2,9 @@
 
 pub(crate) use index::codec::{Key, in_place};
 
+use index::Direction;
 use index::codec::PairWords;
+use std::cmp::Ordering;
 use std::ops::Deref;
 
 /// A key with its value, or with the mark that it was removed.
@@ -18,5 +20,14 @@ impl Deref for Entry {
     #[inline]
     fn deref(&self) -> &PairWords {
         &self.pair
+    }
+}
+
+/// An order as it is to whoever goes in this direction.
+#[inline]
+pub(crate) fn in_direction(order: Ordering, direction: Direction) -> Ordering {
+    match direction {
+        Direction::Forward => order,
+        Direction::Reverse => order.reverse(),
     }
 }

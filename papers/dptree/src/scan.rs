@@ -1,27 +1,51 @@
 //! Scans: the three trees' entries merged in order, in either direction (the paper's range queries, §2).
 //!
-//! A scan goes forward in steps: a bounded number of pairs of one leaf of the base tree, and what the front and the
-//! middle have between the step's ends. Each step loads the trees anew, so merges go on beside it; within a step they are
-//! one value, in which a key that is present is in at least one of the three.
+//! A scan takes the trees as they are when it begins, and a cursor of each. It reads a few entries at a time, looks whether
+//! what it read of the base tree was what that held, and visits them. Merges go on beside it; only when the second one since
+//! begins, and reuses what the base tree holds, does the scan take the trees anew, behind the last key that it has come to.
+//!
+//! I1 A key that is present all the while is in at least one of the trees taken, and what they hold of it was put there
+//!    before the scan began or amid it. The cursors of the front and the middle read after the scan has begun, so a removal
+//!    before it is seen.
+//! I2 What is visited was read while the base tree was valid, and is durable.
 
-use crate::base::slots::has;
-use crate::buffer::Cursor;
-use crate::key::Entry;
+use crate::base::Cursor as BaseCursor;
+use crate::buffer::Cursor as BufferCursor;
+use crate::key::{Entry, Key, in_direction};
 use crate::tree::{Shared, Trees};
-use heap::{Error, Guard, keep};
+use heap::{Access, Error, Guard, keep};
 use index::{Direction, Visit, codec};
 use pmem::{Fault, Media};
 use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 
-/// Pairs of the first step; each further one has twice as many, up to a whole leaf.
-const FIRST_STEP: usize = 32;
-const LARGEST_STEP: usize = 256;
+/// Entries that are read before they are visited.
+const STEP: usize = 32;
 
-/// One step: its entries, and where the next one begins.
-struct Step {
-    entries: Vec<Entry>,
-    next: Option<Bound<Vec<u8>>>,
+/// How a scan of some trees ended.
+enum Ended {
+    /// All was visited, or the visitor broke.
+    Done,
+    /// The base tree is not valid any more; the last entry of those visited, and removals between them.
+    Stale(Option<Entry>),
+}
+
+/// Where a scan ends.
+#[derive(Clone, Copy)]
+struct Far<'k> {
+    key: Option<Key<'k>>,
+    included: bool,
+    direction: Direction,
+}
+
+/// Entries of the trees in order, of each key the newest one.
+struct Merged<'t, 'g> {
+    base: BaseCursor<'t, 'g>,
+    front: BufferCursor<'t>,
+    middle: Option<BufferCursor<'t>>,
+    /// The next one of front and middle, once it was looked for; `Some(None)` if there is none.
+    buffered: Option<Option<Entry>>,
+    direction: Direction,
 }
 
 impl<M: Media> Shared<M> {
@@ -38,224 +62,48 @@ impl<M: Media> Shared<M> {
             Direction::Forward => (lower, upper),
             Direction::Reverse => (upper, lower),
         };
+        let far = Far::new(far, direction);
         let mut from = near.map(<[u8]>::to_vec);
-        let mut size = FIRST_STEP;
         loop {
             let trees = self.current.load(guard);
-            let step = self.step(trees, &from, far, direction, size);
-            if !self.is_valid(&trees.base) {
-                continue;
+            match self.visit_trees(trees, &from, far, guard, visit)? {
+                Ended::Done => return Ok(()),
+                Ended::Stale(None) => {}
+                Ended::Stale(Some(reached)) => from = Bound::Excluded(reached.key_bytes(&self.heap)?),
             }
-            let Step { entries, next } = step?;
-            if self.visit_step(&entries, guard, visit)?.is_break() {
-                return Ok(());
-            }
-            match next {
-                None => return Ok(()),
-                Some(next) if is_ahead(&from, &next, direction) => from = next,
-                // In a damaged pool a key may stand in any leaf.
-                Some(_) => {
-                    return Err(Fault {
-                        what: "a key out of order",
-                        offset: 0,
-                    }
-                    .into());
-                }
-            }
-            size = (size * 2).min(LARGEST_STEP);
         }
     }
 
-    /// The next entries after `from`, none beyond `far`.
-    fn step(
-        &self,
+    /// Visits what these trees hold behind `from`, as long as they can be read.
+    fn visit_trees<'g>(
+        &'g self,
         trees: &Trees,
         from: &Bound<Vec<u8>>,
-        far: Bound<&[u8]>,
-        direction: Direction,
-        size: usize,
-    ) -> Result<Step, Error> {
-        let heap = &self.heap;
-        let (base, end) = self.base_step(trees, from, direction, size)?;
-        let mut base = base.into_iter().peekable();
-        let mut front = trees.front.tree.cursor(from.clone(), direction);
-        let middle = trees.middle.as_ref();
-        let mut middle = middle.map(|middle| middle.tree.cursor(from.clone(), direction));
-        let mut entries = Vec::new();
+        far: Far<'_>,
+        guard: &'g Guard,
+        visit: &mut Visit<'_, 'g>,
+    ) -> Result<Ended, Error> {
+        let mut merged = match Merged::new(&self.heap, trees, from, far.direction) {
+            Err(_) if !self.is_valid(&trees.base) => return Ok(Ended::Stale(None)),
+            merged => merged?,
+        };
+        let mut entries = Vec::with_capacity(STEP);
         let mut reached = None;
         loop {
-            let peeks = [
-                self.peek(&mut front, &end, direction)?,
-                match &mut middle {
-                    Some(middle) => self.peek(middle, &end, direction)?,
-                    None => None,
-                },
-                base.peek().copied(),
-            ];
-            // The first of all; of those with one key, the newest tree's.
-            let mut first: Option<Entry> = None;
-            let mut same = [false; 3];
-            for (i, peek) in peeks.iter().enumerate() {
-                let Some(entry) = peek else { continue };
-                let order = match first {
-                    None => Ordering::Less,
-                    Some(first) => in_direction(entry.compare(heap, &first)?, direction),
-                };
-                match order {
-                    Ordering::Less => {
-                        first = Some(*entry);
-                        same = [false; 3];
-                        same[i] = true;
-                    }
-                    Ordering::Equal => same[i] = true,
-                    Ordering::Greater => {}
-                }
+            entries.clear();
+            let read = merged.read(&self.heap, far, &mut entries);
+            if !self.is_valid(&trees.base) {
+                merged.base.disregard(self.heap.media());
+                return Ok(Ended::Stale(reached));
             }
-            let Some(entry) = first else {
-                // Where the base's step ends, so does this one.
-                let next = match end {
-                    Bound::Unbounded => None,
-                    Bound::Included(key) => Some(Bound::Excluded(key)),
-                    Bound::Excluded(key) => Some(Bound::Included(key)),
-                };
-                return Ok(Step { entries, next });
-            };
-            let mut buffer = [0; 8];
-            let key = entry.key(heap, &mut buffer)?.bytes;
-            if is_beyond(key, far, direction) {
-                return Ok(Step { entries, next: None });
-            }
-            if entries.len() >= size {
-                let next = reached.map(|entry: Entry| entry.key_bytes(heap)).transpose()?;
-                return Ok(Step {
-                    entries,
-                    next: next.map(Bound::Excluded),
-                });
-            }
-            if same[0] {
-                front.advance();
-            }
-            if same[1]
-                && let Some(middle) = &mut middle
-            {
-                middle.advance();
-            }
-            if same[2] {
-                base.next();
-            }
-            reached = Some(entry);
-            if !entry.removed {
-                entries.push(entry);
+            let goes_on = read?;
+            merged.base.confirm();
+            reached = entries.last().copied().or(reached);
+            entries.retain(|entry| !entry.removed);
+            if self.visit_step(&entries, guard, visit)?.is_break() || !goes_on {
+                return Ok(Ended::Done);
             }
         }
-    }
-
-    fn peek(
-        &self,
-        cursor: &mut Cursor<'_>,
-        end: &Bound<Vec<u8>>,
-        direction: Direction,
-    ) -> Result<Option<Entry>, Error> {
-        let Some(entry) = cursor.peek(&self.heap)? else {
-            return Ok(None);
-        };
-        let mut buffer = [0; 8];
-        let key = entry.key(&self.heap, &mut buffer)?.bytes;
-        let beyond = is_beyond(key, end.as_ref().map(Vec::as_slice), direction);
-        Ok((!beyond).then_some(entry))
-    }
-
-    /// At most `size` pairs of the base tree after `from`, all of one leaf, and up to where there is no other one.
-    fn base_step(
-        &self,
-        trees: &Trees,
-        from: &Bound<Vec<u8>>,
-        direction: Direction,
-        size: usize,
-    ) -> Result<(Vec<Entry>, Bound<Vec<u8>>), Error> {
-        let heap = &self.heap;
-        let (base, media) = (&trees.base, heap.media());
-        let version = base.state.version;
-        let from = from.as_ref().map(Vec::as_slice);
-        let mut i = match (from, direction) {
-            (Bound::Included(key) | Bound::Excluded(key), _) => base.router.rank(key),
-            (Bound::Unbounded, Direction::Forward) => 0,
-            (Bound::Unbounded, Direction::Reverse) => base.leaves.len().saturating_sub(1),
-        };
-        loop {
-            let Some(leaf) = base.leaf(heap, i)? else {
-                return Ok((Vec::new(), Bound::Unbounded));
-            };
-            let end = match direction {
-                Direction::Forward => base.end(i),
-                Direction::Reverse => base.start(i),
-            };
-            let order = leaf.order(version, media);
-            let live = leaf.bitmap(version, media);
-            let mut ahead: Vec<u8> = order
-                .into_iter()
-                .filter(|&slot| has(&live, slot.into()))
-                .collect();
-            if direction == Direction::Reverse {
-                ahead.reverse();
-            }
-            let Some(passed) = self.count_before(&leaf, version, &ahead, from, direction)? else {
-                continue;
-            };
-            let step = &ahead[passed..ahead.len().min(passed + size)];
-            let entries = step
-                .iter()
-                .map(|&slot| leaf.live_entry(version, slot.into(), media));
-            let Some(entries) = entries.collect::<Option<Vec<Entry>>>() else {
-                continue;
-            };
-            let end = match entries.last() {
-                Some(last) if passed + size < ahead.len() => Bound::Included(last.key_bytes(heap)?),
-                _ => end.map(<[u8]>::to_vec),
-            };
-            leaf.settle(heap, version, step);
-            let next = match direction {
-                Direction::Forward => Some(i + 1),
-                Direction::Reverse => i.checked_sub(1),
-            };
-            match next {
-                Some(next) if entries.is_empty() && passed == ahead.len() && end != Bound::Unbounded => {
-                    i = next
-                }
-                _ => return Ok((entries, end)),
-            }
-        }
-    }
-
-    /// How many of the slots, in the scan's order, come before `from`; `None` if one of them does not count any more.
-    fn count_before(
-        &self,
-        leaf: &crate::base::leaf::LeafRef<'_>,
-        version: usize,
-        slots: &[u8],
-        from: Bound<&[u8]>,
-        direction: Direction,
-    ) -> Result<Option<usize>, Error> {
-        let (key, included) = match from {
-            Bound::Unbounded => return Ok(Some(0)),
-            Bound::Included(key) => (crate::key::Key::new(key), true),
-            Bound::Excluded(key) => (crate::key::Key::new(key), false),
-        };
-        let (mut low, mut high) = (0, slots.len());
-        while low < high {
-            let middle = (low + high) / 2;
-            let Some(entry) = leaf.live_entry(version, slots[middle].into(), self.heap.media()) else {
-                return Ok(None);
-            };
-            // The order of the bound and the entry, as the scan goes.
-            let order = in_direction(key.compare(&self.heap, entry.prefix, entry.link)?, direction);
-            if order == Ordering::Greater || (order == Ordering::Equal && !included) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(Some(low))
     }
 
     /// Visits entries. Keys that stand in place are copied, since a later merge may use their slots.
@@ -265,8 +113,10 @@ impl<M: Media> Shared<M> {
         guard: &'g Guard,
         visit: &mut Visit<'_, 'g>,
     ) -> Result<ControlFlow<()>, Error> {
-        let in_place = entries.iter().filter(|entry| entry.link.is_null());
-        let bytes: Vec<u8> = in_place.flat_map(|entry| entry.prefix.to_be_bytes()).collect();
+        let mut bytes = Vec::with_capacity(entries.len() * size_of::<u64>());
+        for entry in entries.iter().filter(|entry| entry.link.is_null()) {
+            bytes.extend_from_slice(&entry.prefix.to_be_bytes());
+        }
         let mut copies: &[u8] = if bytes.is_empty() {
             &[]
         } else {
@@ -288,34 +138,135 @@ impl<M: Media> Shared<M> {
     }
 }
 
-fn in_direction(order: Ordering, direction: Direction) -> Ordering {
-    match direction {
-        Direction::Forward => order,
-        Direction::Reverse => order.reverse(),
+impl<'t, 'g> Merged<'t, 'g> {
+    fn new<M: Media>(
+        heap: &'g Access<M>,
+        trees: &'t Trees,
+        from: &Bound<Vec<u8>>,
+        direction: Direction,
+    ) -> Result<Merged<'t, 'g>, Error> {
+        let base = BaseCursor::new(heap, &trees.base, from.as_ref().map(Vec::as_slice), direction)?;
+        let middle = trees.middle.as_ref();
+        Ok(Merged {
+            base,
+            front: trees.front.tree.cursor(from.clone(), direction),
+            middle: middle.map(|middle| middle.tree.cursor(from.clone(), direction)),
+            buffered: None,
+            direction,
+        })
     }
-}
 
-/// Whether a scan that goes on at `next` leaves something behind since `from`.
-fn is_ahead(from: &Bound<Vec<u8>>, next: &Bound<Vec<u8>>, direction: Direction) -> bool {
-    let (from_key, next_key) = match (from, next) {
-        (Bound::Unbounded, _) => return true,
-        (_, Bound::Unbounded) => return false,
-        (Bound::Included(from) | Bound::Excluded(from), Bound::Included(next) | Bound::Excluded(next)) => {
-            (from, next)
+    /// The next entries, removals included; `false` if no more come.
+    fn read<M: Media>(
+        &mut self,
+        heap: &'g Access<M>,
+        far: Far<'_>,
+        entries: &mut Vec<Entry>,
+    ) -> Result<bool, Error> {
+        while entries.len() < STEP {
+            // Pairs of the base tree alone, which is what most are.
+            let buffered = self.buffered(heap)?.map(|entry| entry.prefix);
+            let limit = nearer(buffered, far.key.map(|key| key.prefix), self.direction);
+            self.base.take_before(limit, STEP - entries.len(), entries);
+            if entries.len() == STEP {
+                break;
+            }
+            let Some(entry) = self.next(heap)? else {
+                return Ok(false);
+            };
+            if far.is_before(heap, &entry)? {
+                return Ok(false);
+            }
+            entries.push(entry);
         }
-    };
-    match in_direction(next_key.cmp(from_key), direction) {
-        Ordering::Greater => true,
-        Ordering::Equal => matches!((from, next), (Bound::Included(_), Bound::Excluded(_))),
-        Ordering::Less => false,
+        Ok(true)
+    }
+
+    /// The next entry.
+    #[inline]
+    fn next<M: Media>(&mut self, heap: &'g Access<M>) -> Result<Option<Entry>, Error> {
+        let buffered = self.buffered(heap)?;
+        let base = self.base.peek(heap)?;
+        let order = match (&base, &buffered) {
+            (Some(base), Some(buffered)) => in_direction(base.compare(heap, buffered)?, self.direction),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        if order != Ordering::Greater {
+            self.base.advance();
+        }
+        if order == Ordering::Less {
+            return Ok(base);
+        }
+        self.buffered = None;
+        Ok(buffered)
+    }
+
+    /// The next entry of front and middle, which stays the next one until [`next`](Self::next) has taken it.
+    #[inline]
+    fn buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<Entry>, Fault> {
+        if let Some(buffered) = self.buffered {
+            return Ok(buffered);
+        }
+        let found = self.next_buffered(heap)?;
+        self.buffered = Some(found);
+        Ok(found)
+    }
+
+    /// Takes the next entry of front and middle out of them; of those with one key, the front's.
+    fn next_buffered<M: Media>(&mut self, heap: &Access<M>) -> Result<Option<Entry>, Fault> {
+        let front = self.front.peek(heap)?;
+        let Some(middle) = &mut self.middle else {
+            self.front.advance_if(front.is_some());
+            return Ok(front);
+        };
+        let other = middle.peek(heap)?;
+        let order = match (&front, &other) {
+            (Some(front), Some(other)) => in_direction(front.compare(heap, other)?, self.direction),
+            (Some(_), None) => Ordering::Less,
+            (None, _) => Ordering::Greater,
+        };
+        self.front
+            .advance_if(front.is_some() && order != Ordering::Greater);
+        middle.advance_if(other.is_some() && order != Ordering::Less);
+        Ok(if order == Ordering::Greater { other } else { front })
     }
 }
 
-/// Whether a key lies behind the bound at which a scan ends.
-fn is_beyond(key: &[u8], far: Bound<&[u8]>, direction: Direction) -> bool {
-    match far {
-        Bound::Unbounded => false,
-        Bound::Included(bound) => in_direction(key.cmp(bound), direction) == Ordering::Greater,
-        Bound::Excluded(bound) => in_direction(key.cmp(bound), direction) != Ordering::Less,
+/// The first of two prefixes, as a scan in this direction comes to them.
+fn nearer(a: Option<u64>, b: Option<u64>, direction: Direction) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(match direction {
+            Direction::Forward => a.min(b),
+            Direction::Reverse => a.max(b),
+        }),
+        (a, b) => a.or(b),
+    }
+}
+
+impl<'k> Far<'k> {
+    fn new(bound: Bound<&'k [u8]>, direction: Direction) -> Far<'k> {
+        let (key, included) = match bound {
+            Bound::Unbounded => (None, true),
+            Bound::Included(key) => (Some(Key::new(key)), true),
+            Bound::Excluded(key) => (Some(Key::new(key)), false),
+        };
+        Far {
+            key,
+            included,
+            direction,
+        }
+    }
+
+    /// Whether an entry lies behind it.
+    #[inline]
+    fn is_before<M: Media>(&self, heap: &Access<M>, entry: &Entry) -> Result<bool, Fault> {
+        let Some(key) = self.key else { return Ok(false) };
+        let order = key.compare(heap, entry.prefix, entry.link)?;
+        Ok(match in_direction(order, self.direction) {
+            Ordering::Less => true,
+            Ordering::Equal => !self.included,
+            Ordering::Greater => false,
+        })
     }
 }

@@ -36,7 +36,9 @@ unsafe impl<M: Media> Trace<M> for Tracer {
                 let number = head.number.load(media);
                 let (records, sense) = page::records(heap, link)?;
                 for record in records {
-                    if let Some(entry) = record.load(number, sense, media)? {
+                    if let Some(entry) = record.load(number, sense, media)?
+                        && !record.is_shared(media)
+                    {
                         children.push(entry.link);
                     }
                 }

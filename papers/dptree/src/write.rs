@@ -52,7 +52,10 @@ impl<M: Media> Shared<M> {
         {
             return Ok(action);
         }
-        let entry = self.entry(key, new)?;
+        let entry = match new {
+            Some(value) => self.pair(key, value)?,
+            None => removal(key, present.as_ref()),
+        };
         match trees
             .front
             .log
@@ -64,8 +67,10 @@ impl<M: Media> Shared<M> {
                 Ok(action)
             }
             Err(error) => {
-                // SAFETY: the log has not taken it, so nothing leads to it.
-                unsafe { codec::retire(heap, guard, entry.link) }?;
+                if !entry.removed {
+                    // SAFETY: the log has not taken it, so nothing leads to it.
+                    unsafe { codec::retire(heap, guard, entry.link) }?;
+                }
                 Err(error)
             }
         }
@@ -96,17 +101,13 @@ impl<M: Media> Shared<M> {
         }
     }
 
-    /// The entry of a key and its new value, or its removal. What does not stand in place is durable.
-    fn entry(&self, key: &Key<'_>, new: Option<&[u8]>) -> Result<Entry, Error> {
-        let removed = new.is_none();
-        let word = match new {
-            Some(value) => in_place(key.bytes, value),
-            None => (key.bytes.len() == 8).then_some(0),
-        };
+    /// The entry of a key and its new value. What does not stand in place is durable.
+    fn pair(&self, key: &Key<'_>, value: &[u8]) -> Result<Entry, Error> {
+        let word = in_place(key.bytes, value);
         let link = match word {
             Some(_) => Link::NULL,
             None => persist_scope(self.heap.media(), Purpose::Node, |batch| {
-                let flushed = codec::draft(&self.heap, key.bytes, new.unwrap_or_default(), &batch)?;
+                let flushed = codec::draft(&self.heap, key.bytes, value, &batch)?;
                 Ok::<_, Error>(flushed.persisted(&batch.fence()).into_link(tag::RECORD))
             })?,
         };
@@ -116,7 +117,24 @@ impl<M: Media> Shared<M> {
                 link,
                 word: word.unwrap_or_default(),
             },
-            removed,
+            removed: false,
         })
+    }
+}
+
+/// The removal of a key that is present. It is not copied: the record of the pair that goes has it, and lives until the merge
+/// that takes this entry in, since a leaf, or a log that is not merged earlier, leads to it.
+fn removal(key: &Key<'_>, present: Option<&Entry>) -> Entry {
+    let link = match (key.bytes.len(), present) {
+        (8, _) | (_, None) => Link::NULL,
+        (_, Some(present)) => present.link,
+    };
+    Entry {
+        pair: PairWords {
+            prefix: key.prefix,
+            link,
+            word: 0,
+        },
+        removed: true,
     }
 }

@@ -9,7 +9,7 @@
 //! Readers need no prefix, and store nothing: only the writer does, under its lock.
 
 use crate::header::Header;
-use art::{Design, Digit, any_leaf, damaged};
+use art::{Design, Digit, Way, any_leaf, damaged};
 use heap::Access;
 use pmem::{Fault, Link, Media};
 
@@ -37,7 +37,7 @@ pub(crate) fn right_header<D: Design, M: Media>(
 
 /// Some key below the node at `link`, of this level, to which `arrival` digits lead. The writer is alone, so
 /// there is one.
-pub(crate) fn key_below<D: Design, M: Media>(
+fn key_below<D: Design, M: Media>(
     heap: &Access<M>,
     (link, arrival): (Link, usize),
     level: usize,
@@ -46,4 +46,19 @@ pub(crate) fn key_below<D: Design, M: Media>(
     leaf.map(|leaf| leaf.key())
         .filter(|key| D::Digit::count(key) >= level)
         .ok_or_else(|| damaged("leaf below a node", link))
+}
+
+/// The way of a key on which the node at `link` is, of this level, to which `depth` digits lead: `way`, if that leads there,
+/// else a new one. The writer is alone, so there is a leaf below.
+pub(crate) fn way_through<'w, D: Design, M: Media>(
+    heap: &Access<M>,
+    (link, depth): (Link, usize),
+    level: usize,
+    key: &[u8],
+    way: &'w mut Option<Way>,
+) -> Result<&'w Way, Fault> {
+    if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
+        *way = Way::along::<D, M>(heap, (link, depth), key)?;
+    }
+    way.as_ref().ok_or_else(|| damaged("leaf below a node", link))
 }

@@ -163,6 +163,7 @@ unsafe fn build_top<L: Layout, M: Media>(
             Ok(root) => root,
             Err(error) => {
                 let rest = builder.abandon();
+                heap.media().site("art: build given up");
                 let fenced = batch.fence();
                 let mut links: Vec<_> = rest.into_iter().map(|child| child.into_link(&fenced)).collect();
                 links.extend(left.flat_map(|item: Item<Link>| item.links()));

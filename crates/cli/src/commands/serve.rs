@@ -13,13 +13,14 @@ use crate::exit::{Failure, Outcome};
 use crate::log;
 use clap::builder::RangedU64ValueParser;
 use ready::{Ready, announce, count, heard_or_not, say_goodbye};
-use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Tls};
+use server::{Address, BackupTo, Config, Protocol, Server, Shutdown, Sync, Tls};
 use settings::Settings;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
+use wollemi::Level;
 
 /// The arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ use std::time::Duration;
 Redis's database 0 is that map, database N the map `memcached-N`. \
 SIGTERM and SIGINT stop the server when it has answered what has arrived; a second one stops it at once. \
 SIGHUP reads the settings again and takes the limits over: --max-connections, --max-value, --max-bulk, --idle-timeout, \
---slow-log, --slow-log-length, --memory-limit, --no-evict; and --backup, --backup-memory. It reads the files of --passwords, --tls-cert \
+--slow-log, --slow-log-length, --memory-limit, --no-evict; and --sync, --backup, --backup-memory. It reads the files of --passwords, --tls-cert \
 and --tls-key again.
 
 Every option but --config, --print-config and --after-power-loss can also be set in the environment, \
@@ -67,6 +68,10 @@ pub struct Args {
     /// The largest argument of a Redis client's command; at most as much
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = size)]
     max_bulk: u64,
+    /// When writes survive the loss of power, in a pool of level disk; they survive the end of the process when they are
+    /// answered, in any case [default: always at the levels disk and power, no at the level process]
+    #[arg(long, value_name = "WHEN", value_enum)]
+    sync: Option<SyncArg>,
     /// Close connections that are idle for this many seconds; 0: never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_timeout: u64,
@@ -119,6 +124,27 @@ pub struct Args {
     print_config: bool,
     #[command(flatten)]
     new: NewMap,
+}
+
+/// When writes are durable, on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum SyncArg {
+    /// When they are answered: answers that are made together wait for one sync of the disk
+    Always,
+    /// Within a second: a loss of power takes what was answered since
+    Everysec,
+    /// When the operating system has written them: a loss of power takes the last half a minute, or more
+    No,
+}
+
+impl From<SyncArg> for Sync {
+    fn from(sync: SyncArg) -> Sync {
+        match sync {
+            SyncArg::Always => Sync::Always,
+            SyncArg::Everysec => Sync::EverySecond,
+            SyncArg::No => Sync::No,
+        }
+    }
 }
 
 /// The addresses of one name.
@@ -181,6 +207,7 @@ impl Args {
             slow_length: self.slow_log_length,
             memory_limit: self.memory_limit,
             evicts: !self.no_evict,
+            sync: self.sync.map(Sync::from),
             backup_to: self.backup.clone().map(|file| BackupTo {
                 file,
                 memory: self.backup_memory,
@@ -232,6 +259,7 @@ impl Args {
         let (entries, entries_exact) = count(&map)?;
         let ready = Ready {
             pool: &path,
+            sync: (db.level() == Level::Disk).then(|| server.sync().name()),
             level: stats.level,
             map: name,
             index: map.index_kind().name(),
@@ -243,7 +271,7 @@ impl Args {
             redis: in_text(&server.addresses(Protocol::Redis)),
             metrics: server.metrics_address(),
         };
-        // Who reads that the server is there may stop it at once.
+        // A program that reads that the server is there may stop it at once.
         let shutdown = Shutdown::on_signals();
         server.hear(&shutdown)?;
         heard_or_not(announce(&ready, context.json))?;

@@ -39,6 +39,7 @@
 
 mod bulk;
 mod churn;
+mod cliffs;
 mod costs;
 mod crew;
 mod damage;
@@ -63,6 +64,7 @@ pub use bulk::{
     an_index_is_built_of_nothing, an_index_is_built_of_sorted_pairs,
 };
 pub use churn::{borrowed_values_stay, scans_see_stable_keys};
+pub use cliffs::{Counted, Lines, there_are_no_cliffs};
 pub use costs::{Cost, Costs};
 pub use damage::{checks_find_damage, clear, damaged_pools_are_survived, every_kind_of_object, finds_damage};
 pub use full::{

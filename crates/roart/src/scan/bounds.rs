@@ -32,18 +32,9 @@ fn word_of(key: &[u8]) -> Option<(KeyWord, bool)> {
     Some((word, key.len() <= LONGEST))
 }
 
-/// Where a subtree lies, given the bytes `string` that lead to it from byte `from` on; `outside` is the side
-/// of the bound that the scan leaves out. `None`: outside as a whole.
-pub(super) fn narrow(
-    edge: Edge,
-    bound: &[u8],
-    from: usize,
-    string: &[u8],
-    outside: Ordering,
-) -> Option<Edge> {
-    if edge != Edge::Along {
-        return Some(edge);
-    }
+/// Where a subtree lies to a bound, the bytes in front of which have led to it and then the bytes `string`, from byte `from` on;
+/// `outside` is the side of the bound that the scan leaves out. `None`: outside as a whole.
+pub(super) fn narrow(bound: &[u8], from: usize, string: &[u8], outside: Ordering) -> Option<Edge> {
     let rest = bound.get(from..).unwrap_or_default();
     if rest.starts_with(string) {
         return Some(Edge::Along);

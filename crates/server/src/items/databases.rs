@@ -24,6 +24,10 @@ type Begun = Vec<(usize, Arc<Store>, Before)>;
 pub enum NotMade {
     /// Nothing of it is done, nor will be: clients read that the command failed.
     Refused(String),
+    /// Nothing of it is done, since the log has refused it.
+    NotLogged(String),
+    /// It is done, and a sync has failed: it is not known whether it survives a loss of power.
+    NotDurable(String),
     /// It is committed, and some of it is not done yet: the next opening of the database does it. Nothing can be
     /// written before.
     Unfinished(String),
@@ -33,6 +37,10 @@ impl From<wollemi::Error> for NotMade {
     fn from(error: wollemi::Error) -> NotMade {
         match error {
             wollemi::Error::Unfinished(_) => NotMade::Unfinished(error.to_string()),
+            wollemi::Error::Index(index::Error::NotDurable(_)) => NotMade::NotDurable(error.to_string()),
+            wollemi::Error::Index(index::Error::Refused(_)) | wollemi::Error::Files(_) => {
+                NotMade::NotLogged(error.to_string())
+            }
             error => NotMade::Refused(error.to_string()),
         }
     }
@@ -278,7 +286,7 @@ impl Transaction<'_> {
             true => Ok(()),
             false => self.databases.db.commit(overlay).map_err(NotMade::from),
         };
-        if !matches!(committed, Err(NotMade::Refused(_))) {
+        if !matches!(committed, Err(NotMade::Refused(_) | NotMade::NotLogged(_))) {
             self.databases.end(true);
         }
         committed

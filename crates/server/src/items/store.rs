@@ -127,6 +127,7 @@ impl Store {
             }
         };
         let next = record.reserved;
+        let count = Count::new(usage.clone(), items.index().order());
         let store = Store {
             items,
             largest,
@@ -136,7 +137,7 @@ impl Store {
             flushed: AtomicU64::new(record.flushed),
             flush_at: AtomicU64::new(record.flush_at),
             record: Mutex::new(record),
-            count: Count::new(usage.clone()),
+            count,
             usage,
             removed: Removed::new(),
         };

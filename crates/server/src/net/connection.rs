@@ -2,7 +2,9 @@
 //!
 //! I1 Bounded: the input never grows beyond the longest request, the output not beyond [`ENOUGH`] and one value. While
 //!    answers wait to be taken nothing is read, so that a client which only sends fills its own socket.
-//! I2 A request is carried out once it is whole, in order; its answer comes after its effect is durable.
+//! I2 A request is carried out once it is whole, in order; its answer is sent after its effect, and what it has seen, is
+//!    durable. Requests do not wait for that one by one: the answers do, when they are to be sent, with those of the
+//!    worker's other connections ([`Lane::settle`]).
 //! I3 When the server stops, what has arrived whole is still answered.
 //!
 //! Not here: what the bytes mean (`memcached`, `redis`).
@@ -143,7 +145,8 @@ pub async fn serve(
         let crowded = turn - std::mem::replace(&mut last, turn) >= CROWD;
         let answered = protocol.answer_all(input.unread(), &mut sink).await?;
         let waits = (1..KEPT).contains(&sink.out.len());
-        if crowded && waits && answered.used >= PIPELINE {
+        // What is not durable yet waits for the others in any case.
+        if crowded && waits && answered.used >= PIPELINE && lane.is_settled() {
             tokio::task::yield_now().await;
         }
         sink.send().await?;
@@ -224,7 +227,22 @@ impl Sink<'_> {
         Ok(done)
     }
 
+    /// Sends the answers when all that they tell is durable. Where a sync has failed, sends the error in their place and
+    /// ends the connection.
     async fn send(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return self.write().await;
+        }
+        let Err(why) = self.lane.settle().await else {
+            return self.write().await;
+        };
+        self.out = (self.client.protocol.not_durable)(&why.to_string());
+        self.write().await?;
+        part(self.stream).await?;
+        Err(why.into())
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
         let mut sent = 0;
         self.client.note_state(State::Writing);
         while sent < self.out.len() {

@@ -5,9 +5,12 @@ use crate::net::clients::Clients;
 use crate::net::limits::Limits;
 use crate::net::tls::Encryption;
 use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use wollemi::{Db, PausedTurn};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -55,6 +58,7 @@ pub struct Lane {
     pub net: Arc<Net>,
     /// The worker's.
     pub number: usize,
+    db: Db,
     /// Since when the command that comes next is counted to take time.
     mark: Cell<Instant>,
     /// Turns of connections so far.
@@ -62,13 +66,49 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub fn new(net: Arc<Net>, number: usize) -> Lane {
+    pub fn new(net: Arc<Net>, number: usize, db: Db) -> Lane {
         Lane {
             net,
             number,
+            db,
             mark: Cell::new(Instant::now()),
             turns: Cell::new(0),
         }
+    }
+
+    /// Runs a connection in a turn of the database of its own. The turn is entered at each poll and left after it, since the
+    /// connections of a worker share its thread. Until the connection is [settled](Lane::settle), it does not wait for
+    /// what it has done and seen to become durable.
+    pub async fn unsettled<T>(&self, connection: impl Future<Output = T>) -> T {
+        let mut connection = pin!(connection);
+        let mut paused = PausedTurn::default();
+        poll_fn(|context| {
+            let turn = self.db.resume(std::mem::take(&mut paused));
+            let polled = connection.as_mut().poll(context);
+            paused = turn.pause();
+            polled
+        })
+        .await
+    }
+
+    /// Whether all that the connection has done and seen so far is durable.
+    #[inline]
+    pub fn is_settled(&self) -> bool {
+        self.db.is_turn_durable()
+    }
+
+    /// Returns when all that the connection has done and seen so far is durable. First the worker serves its other
+    /// connections that have input, so that one sync of the disk covers all of them. The sync blocks the worker.
+    ///
+    /// # Errors
+    ///
+    /// The disk has failed, and it is not known what is durable.
+    pub async fn settle(&self) -> Result<(), wollemi::Error> {
+        if self.is_settled() {
+            return Ok(());
+        }
+        tokio::task::yield_now().await;
+        self.db.settle_turn()
     }
 
     /// A connection's turn begins; the number of it.

@@ -159,7 +159,8 @@ impl<P: Protocol> Connection<P> {
         let (id, protocol) = (client.id, client.protocol.name);
         tracing::debug!(id, protocol, client = client.peer, "connected");
         let mut protocol = P::begin(&worker, client.clone());
-        let ended = connection::serve(stream, &mut protocol, client, &worker, stop).await;
+        let serving = connection::serve(stream, &mut protocol, client, &worker, stop);
+        let ended = worker.unsettled(serving).await;
         match ended {
             Ok(()) => tracing::debug!(id, "disconnected"),
             // The client's end of the connection.

@@ -6,6 +6,7 @@ use crate::items::store::{BATCH, ENOUGH};
 use crate::net::listen::Address;
 use crate::net::tls::Tls;
 use crate::ops::copying::{Backup, BackupTo};
+use crate::ops::sync::Sync;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,6 +40,8 @@ pub struct Config {
     pub backup: Option<Backup>,
     /// Where they go; without it there are none either. A reload may change it.
     pub backup_to: Option<BackupTo>,
+    /// When writes are durable, in a pool of level `disk`; `None`: what the pool's level amounts to. A reload may change it.
+    pub sync: Option<Sync>,
     /// A file of `user:password` lines. With it, clients must say who they are.
     pub passwords: Option<PathBuf>,
     /// With it, connections from the internet are encrypted; unix sockets and metrics are not.
@@ -87,6 +90,7 @@ impl Default for Config {
             index: None,
             backup: None,
             backup_to: None,
+            sync: None,
             passwords: None,
             tls: None,
             allow_remote: false,
@@ -142,6 +146,7 @@ impl std::fmt::Debug for Config {
             .field("memcached", &self.memcached)
             .field("redis", &self.redis)
             .field("backup_to", &self.backup_to)
+            .field("sync", &self.sync)
             .field("passwords", &self.passwords)
             .field("tls", &self.tls)
             .field("allow_remote", &self.allow_remote)

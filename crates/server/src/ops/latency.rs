@@ -185,6 +185,7 @@ mod tests {
         place: 0,
         name: "one",
         too_many: b"",
+        not_durable: |why| why.into(),
         command: |number| (number == 0).then_some("get"),
     };
 

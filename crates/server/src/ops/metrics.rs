@@ -10,8 +10,8 @@ use crate::clock::now;
 use crate::counters;
 use crate::ops::latency::{Command, Distribution};
 use crate::ops::metric::Metric;
-use crate::ops::pool;
 use crate::ops::shared::Shared;
+use crate::ops::{log, pool};
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
@@ -22,7 +22,7 @@ const BOUNDS: std::ops::RangeInclusive<u32> = 10..=34;
 pub fn text(shared: &Shared) -> String {
     let mut text = String::new();
     let mut metrics = own(shared);
-    metrics.extend(pool::metrics(shared.databases.db()));
+    metrics.extend(pool::metrics(shared));
     let mut last = "";
     for metric in &metrics {
         if metric.name != last {
@@ -37,6 +37,12 @@ pub fn text(shared: &Shared) -> String {
         sample(&mut text, metric.name, &metric.labels, metric.value);
     }
     durations(&mut text, shared);
+    if let Some(log) = shared.databases.db().log_stats() {
+        log::histograms(&log).iter().for_each(|histogram| {
+            head(&mut text, histogram.name, histogram.help, "histogram");
+            whole(&mut text, histogram.name, &[], &histogram.buckets, histogram.sum);
+        });
+    }
     text
 }
 
@@ -207,18 +213,27 @@ fn durations(text: &mut String, shared: &Shared) {
             ("protocol", command.protocol.name.to_owned()),
             ("command", command.name().to_owned()),
         ];
-        let bounded = |bound: String| [&labels[..], &[("le", bound)]].concat();
-        let bucket = format!("{NAME}_bucket");
-        for bound in BOUNDS {
-            let nanos = 1 << bound;
-            let labels = bounded(format!("{}", nanos as f64 / 1e9));
-            sample(text, &bucket, &labels, taken.within(nanos) as f64);
-        }
-        let count = taken.count() as f64;
-        sample(text, &bucket, &bounded("+Inf".to_owned()), count);
-        sample(text, &format!("{NAME}_sum"), &labels, taken.sum().as_secs_f64());
-        sample(text, &format!("{NAME}_count"), &labels, count);
+        let within = |bound: u32| ((1u64 << bound) as f64 / 1e9, taken.within(1 << bound));
+        let mut buckets: Vec<_> = BOUNDS.map(within).collect();
+        buckets.push((f64::INFINITY, taken.count()));
+        whole(text, NAME, &labels, &buckets, taken.sum().as_secs_f64());
     }
+}
+
+/// The samples of one histogram: of its buckets, with how many were at most so much, the last of them all; and of their
+/// sum.
+fn whole(text: &mut String, name: &str, labels: &[(&'static str, String)], buckets: &[(f64, u64)], sum: f64) {
+    for (bound, within) in buckets {
+        let bound = match bound.is_infinite() {
+            true => "+Inf".to_owned(),
+            false => bound.to_string(),
+        };
+        let labels = [labels, &[("le", bound)]].concat();
+        sample(text, &format!("{name}_bucket"), &labels, *within as f64);
+    }
+    let count = buckets.last().map_or(0, |&(_, all)| all);
+    sample(text, &format!("{name}_sum"), labels, sum);
+    sample(text, &format!("{name}_count"), labels, count as f64);
 }
 
 fn head(text: &mut String, name: &str, help: &str, kind: &str) {

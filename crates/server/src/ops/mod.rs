@@ -11,6 +11,8 @@
 //! | `metric`    | one measurement                             |
 //! | `metrics`   | what is told to Prometheus, and how         |
 //! | `pool`      | what is told of the pool                    |
+//! | `log`       | what is told of its log                     |
+//! | `sync`      | when writes are durable                     |
 //! | `copying`   | where backups go, and how far one is        |
 //! | `backup`    | backups while clients are served            |
 //! | `sweep`     | counting items, and removing dead ones      |
@@ -19,6 +21,7 @@ pub mod backup;
 pub mod config;
 pub mod copying;
 pub mod latency;
+pub mod log;
 pub mod metric;
 pub mod metrics;
 pub mod passwords;
@@ -27,3 +30,4 @@ pub mod seldom;
 pub mod shared;
 pub mod slow;
 pub mod sweep;
+pub mod sync;

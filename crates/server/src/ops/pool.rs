@@ -1,15 +1,18 @@
 //! What the pool under the database adds to the server's statistics and metrics.
 
+use crate::ops::log;
 use crate::ops::metric::Metric;
-use wollemi::{Db, RecoveryState};
+use crate::ops::shared::Shared;
+use wollemi::RecoveryState;
 
 /// What the protocols' `stats` say of the pool.
-pub fn lines(db: &Db) -> Vec<(String, String)> {
-    let Ok(stats) = db.stats() else {
+pub fn lines(shared: &Shared) -> Vec<(String, String)> {
+    let Ok(stats) = shared.databases.db().stats() else {
         return Vec::new();
     };
     let lines = [
         ("pool_level", stats.level),
+        ("pool_sync", shared.syncing.get().to_string()),
         ("pool_generation", stats.generation.to_string()),
         ("pool_bytes", stats.space.reserved.to_string()),
         ("pool_used_bytes", stats.space.used.to_string()),
@@ -18,12 +21,13 @@ pub fn lines(db: &Db) -> Vec<(String, String)> {
         ("pool_unswept_bytes", stats.space.unswept.to_string()),
         ("pool_recovery", stats.recovery.state.to_string()),
     ];
-    lines.map(|(name, value)| (name.to_owned(), value)).into()
+    let lines = lines.into_iter().chain(stats.log.iter().flat_map(log::lines));
+    lines.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// What the metrics say of the pool.
-pub fn metrics(db: &Db) -> Vec<Metric> {
-    let Ok(stats) = db.stats() else {
+pub fn metrics(shared: &Shared) -> Vec<Metric> {
+    let Ok(stats) = shared.databases.db().stats() else {
         return Vec::new();
     };
     let one = |name, help, value: f64| Metric {
@@ -37,6 +41,17 @@ pub fn metrics(db: &Db) -> Vec<Metric> {
         ..one(name, help, value)
     };
     let (space, recovery, merges) = (stats.space, stats.recovery, stats.merges);
+    let info = Metric {
+        labels: vec![
+            ("level", stats.level.clone()),
+            ("sync", shared.syncing.get().to_string()),
+        ],
+        ..one(
+            "wollemi_pool_info",
+            "What acknowledged operations survive, and when writes are durable.",
+            1.0,
+        )
+    };
     let bytes = [
         ("used", space.used as f64),
         ("free", space.free.saturating_sub(space.given_back) as f64),
@@ -106,6 +121,8 @@ pub fn metrics(db: &Db) -> Vec<Metric> {
             recovery.seconds,
         ),
     ]);
+    all.push(info);
+    all.extend(stats.log.iter().flat_map(log::metrics));
     for (map, merges) in merges {
         let gauges = [
             (

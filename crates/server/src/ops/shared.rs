@@ -15,6 +15,7 @@ use crate::ops::config::{Config, LARGEST_VALUE};
 use crate::ops::latency::{Command, Latencies};
 use crate::ops::passwords::Passwords;
 use crate::ops::slow::SlowLog;
+use crate::ops::sync::Syncing;
 use std::cell::RefCell;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub struct Shared {
     pub cursors: Cursors,
     pub access: Access,
     pub backups: Arc<Backups>,
+    pub syncing: Syncing,
     pub config: Config,
     /// How long commands took, for each worker.
     pub latencies: Vec<Latencies>,
@@ -60,7 +62,7 @@ impl Deref for Worker {
 impl Worker {
     pub fn new(shared: Arc<Shared>, number: usize) -> Worker {
         Worker {
-            lane: Lane::new(shared.net.clone(), number),
+            lane: Lane::new(shared.net.clone(), number, shared.databases.db().clone()),
             shared,
             scratch: RefCell::default(),
         }
@@ -102,8 +104,13 @@ impl Shared {
         let encryption = config.tls.clone().map(Encryption::read).transpose()?;
         let net = Net::new(limits, encryption, workers, config.drain_timeout);
         let backups = Backups::new(databases.clone(), config.backup.clone(), config.backup_to.clone());
+        let syncing = Syncing::new(db);
+        if let Some(sync) = config.sync {
+            syncing.set(sync)?;
+        }
         Ok(Shared {
             databases,
+            syncing,
             net: Arc::new(net),
             dialects,
             slow: SlowLog::new(&config),
@@ -125,6 +132,10 @@ impl Shared {
         let memory = self.databases.memory();
         memory.take_over(config.memory_limit.unwrap_or(0), config.evicts);
         self.backups.take(config.backup_to.clone());
+        // Where the settings say nothing, what applies stays.
+        if let Some(Err(why)) = config.sync.map(|sync| self.syncing.set(sync)) {
+            tracing::error!(%why, "sync stays what it was");
+        }
     }
 
     /// Begins to count anew.

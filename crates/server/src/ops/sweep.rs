@@ -45,7 +45,11 @@ pub async fn run(shared: Arc<Shared>, pause: Duration) {
         let mut pauses = ROUND;
         for (number, store) in shared.databases.all() {
             let _shared = shared.databases.shared();
-            pauses = pauses.min(match store.sweep(&mut cursors[number], STEP, now()) {
+            // No client is told of the removals, so the sweep does not wait until they are durable.
+            let turn = shared.databases.db().turn();
+            let swept = store.sweep(&mut cursors[number], STEP, now());
+            let _untold = turn.pause();
+            pauses = pauses.min(match swept {
                 Ok(swept) => {
                     shared.swept.fetch_add(swept.removed as u64, Ordering::Relaxed);
                     match swept.seen {

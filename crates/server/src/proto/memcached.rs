@@ -23,6 +23,11 @@ pub static DIALECT: Dialect = Dialect {
     place: 0,
     name: "memcached",
     too_many: b"ERROR Too many open connections\r\n",
+    not_durable: |why| {
+        let mut out = Vec::new();
+        session::server_error(why, &mut out);
+        out
+    },
     command: |number| NAMES.get(number).copied(),
 };
 

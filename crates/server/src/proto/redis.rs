@@ -11,6 +11,7 @@ mod config;
 mod context;
 mod decimal;
 mod describe;
+mod durable;
 mod expiry;
 mod glob;
 mod help;
@@ -56,6 +57,12 @@ pub static DIALECT: Dialect = Dialect {
     place: 1,
     name: "redis",
     too_many: b"-ERR max number of clients reached\r\n",
+    not_durable: |why| {
+        let mut out = Vec::new();
+        let three = false; // An error is the same in both versions.
+        Reply { out: &mut out, three }.error(&context::misconf(why));
+        out
+    },
     command: |number| COMMANDS.get(number).map(|command| command.name),
 };
 

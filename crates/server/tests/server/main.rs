@@ -11,6 +11,7 @@ mod counted;
 mod crowds;
 mod damaged;
 mod dialogues;
+mod disk;
 mod http;
 mod items;
 mod limits;

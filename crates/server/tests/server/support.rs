@@ -18,6 +18,8 @@ pub struct Running {
     pub address: SocketAddr,
     /// Where it serves Redis clients, if it does.
     pub redis: Option<SocketAddr>,
+    /// Where it serves its metrics, if it does.
+    pub metrics: Option<SocketAddr>,
     shutdown: Shutdown,
     thread: Option<JoinHandle<Report>>,
     /// What it is over, if that is a pool.
@@ -75,6 +77,11 @@ impl Running {
         Running::over_either(config, &db, Some(pool))
     }
 
+    /// A server over a database of the caller's.
+    pub fn over_db(config: Config, db: &Db) -> Running {
+        Running::over_either(config, db, None)
+    }
+
     fn over_either(config: Config, db: &Db, pool: Option<Pool>) -> Running {
         let reloads = config.reload.is_some();
         let server = Server::bind(config, db).expect("the server starts");
@@ -83,6 +90,7 @@ impl Running {
             [Address::Tcp(address), ..] => Some(address),
             _ => None,
         };
+        let metrics = server.metrics_address();
         // Signals are the process's: tests that use them hold `SIGNALS`.
         let shutdown = match reloads {
             true => Shutdown::on_signals(),
@@ -93,6 +101,7 @@ impl Running {
         Running {
             address,
             redis,
+            metrics,
             shutdown,
             thread: Some(thread),
             pool,

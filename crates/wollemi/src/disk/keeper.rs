@@ -14,12 +14,12 @@ use log::{Disk, Log, Syncer};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How much log an opening after a killed process replays at most, beside what came while the position was noted.
 const REPLAYED: u64 = 4 << 20;
 
-/// How often the thread looks, if nobody calls it.
+/// How often the thread looks by itself.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A checkpoint is due when the log has grown by so much since the last one, or by as much as the last full one has, if that
@@ -40,11 +40,17 @@ pub(crate) struct Shared<D: Disk, M: Media> {
 }
 
 /// What became of the last checkpoints.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Last {
     taken: u64,
     bytes: u64,
     done: Option<Checkpoint>,
+    /// How long that took.
+    took: Option<Duration>,
+    /// When it was taken; or else when the database was opened.
+    at: Instant,
+    /// Those under way.
+    running: usize,
     failure: Option<String>,
 }
 
@@ -87,8 +93,8 @@ impl Bell {
 pub(crate) struct Thread<D: Disk, M: Media> {
     shared: Arc<Shared<D, M>>,
     thread: Option<JoinHandle<()>>,
-    /// Makes durable what nobody waits for.
-    _syncer: Syncer,
+    /// Makes durable the records that no write waits for.
+    syncer: Syncer,
 }
 
 impl<D: Disk, M: Media> Shared<D, M> {
@@ -105,28 +111,44 @@ impl<D: Disk, M: Media> Shared<D, M> {
             maps,
             limit,
             bell,
-            last: Mutex::default(),
+            last: Mutex::new(Last {
+                taken: 0,
+                bytes: 0,
+                done: None,
+                took: None,
+                at: Instant::now(),
+                running: 0,
+                failure: None,
+            }),
         })
     }
 
     /// Takes a checkpoint.
     pub fn take(&self, full: bool) -> Result<Checkpoint, Error> {
-        let stop = &self.bell.stop;
+        let (stop, started) = (&self.bell.stop, Instant::now());
+        self.last().running += 1;
         let taken = match full {
             true => self.checkpoints.take_full(&self.maps, stop),
             false => self.checkpoints.take(&self.maps, stop),
         };
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last();
+        last.running -= 1;
         match &taken {
             Ok(done) => {
                 last.taken += 1;
                 last.bytes += done.bytes;
                 last.done = Some(*done);
+                last.took = Some(started.elapsed());
+                last.at = Instant::now();
                 last.failure = None;
             }
             Err(error) => last.failure = Some(error.to_string()),
         }
         taken
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_due(&self) -> bool {
@@ -154,7 +176,7 @@ impl<D: Disk, M: Media> Shared<D, M> {
 }
 
 impl<D: Disk, M: Media> Thread<D, M> {
-    /// Starts the thread. What nobody waits for is durable within `sync_within`.
+    /// Starts the thread. A record that no write waits for is durable within `sync_within`.
     pub fn start(shared: Arc<Shared<D, M>>, sync_within: Duration) -> Result<Thread<D, M>, Error> {
         let syncer = Syncer::start(shared.log.clone(), sync_within).map_err(Error::Thread)?;
         let thread = std::thread::Builder::new().name("wollemi-keeper".into());
@@ -163,7 +185,7 @@ impl<D: Disk, M: Media> Thread<D, M> {
         Ok(Thread {
             shared,
             thread: Some(thread),
-            _syncer: syncer,
+            syncer,
         })
     }
 }
@@ -190,18 +212,29 @@ impl<D: Disk, M: Media> Keeper for Thread<D, M> {
         self.shared.take(full)
     }
 
+    fn ask_for_checkpoint(&self) {
+        self.shared.bell.ring();
+    }
+
+    fn set_sync_within(&self, time: Option<Duration>) {
+        self.syncer.set_bound(time);
+    }
+
     fn removal(&self) -> Box<dyn FnOnce() -> Result<(), Error>> {
         let disk = self.shared.checkpoints.disk();
         Box::new(move || Ok(opening::clear(&*disk, None)?))
     }
 
     fn stats(&self) -> LogStats {
-        let last = self.shared.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = self.shared.last();
         LogStats {
             limit: self.shared.limit,
             checkpoints: last.taken,
             checkpoint_bytes: last.bytes,
             last_checkpoint: last.done,
+            last_checkpoint_seconds: last.took.map(|took| took.as_secs_f64()),
+            is_checkpointing: last.running > 0,
+            seconds_since_checkpoint: last.at.elapsed().as_secs_f64(),
             checkpoint_failure: last.failure.clone(),
             replayed_from: self.shared.checkpoints.from(),
             ..LogStats::of(&self.shared.log.stats())

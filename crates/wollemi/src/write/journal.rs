@@ -11,14 +11,14 @@
 //! I2 A reader asks for the notes after it has read the index. So it knows of a record at least as late as that of what it
 //!    has seen, and waits until that is durable. For a key it asks its stripe, for a range, whose gaps have no stripe, the
 //!    newest of all.
-//! I3 [Eventual](Durability::Eventual) writes are not noted: who reads what they have put may see it lost.
+//! I3 [Eventual](Durability::Eventual) writes are not noted: a reader of what they have put may see it lost.
 
 use crate::files_error::FilesError;
 use crate::write::stripes::{STRIPES, StripeId};
+use crate::write::turn;
 use crossbeam_utils::CachePadded;
 use index::{Action, Edit, Error};
 use log::{Change, Disk, Log, Lsn};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub enum Durability {
     Immediate,
     /// Within a bounded time ([`Options::sync_within`](crate::Options::sync_within)), and when a later
     /// [`Db::sync`](crate::Db::sync) or immediate write returns. It survives the end of the process at once, as at level
-    /// `process`. Until it is durable, a loss of power takes it back, also from who has read it.
+    /// `process`. Until it is durable, a loss of power takes it back, also from those that have read it.
     Eventual,
 }
 
@@ -42,10 +42,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) trait AnyLog: Send + Sync {
     fn append(&self, changes: &[Change<'_>]) -> Result<Lsn, log::Error>;
     fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error>;
+    fn appended(&self) -> Lsn;
     fn durable(&self) -> Lsn;
+    /// Why it takes no more records, if it does not.
+    fn failure(&self) -> Option<Arc<str>>;
     fn is_settled(&self) -> bool;
     fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error>;
-    fn sync(&self) -> Result<Lsn, log::Error>;
 }
 
 impl<D: Disk> AnyLog for Log<D> {
@@ -55,17 +57,20 @@ impl<D: Disk> AnyLog for Log<D> {
     fn wait_durable(&self, lsn: Lsn) -> Result<(), log::Error> {
         Log::wait_durable(self, lsn)
     }
+    fn appended(&self) -> Lsn {
+        Log::appended(self)
+    }
     fn durable(&self) -> Lsn {
         Log::durable(self)
+    }
+    fn failure(&self) -> Option<Arc<str>> {
+        Log::failure(self)
     }
     fn is_settled(&self) -> bool {
         Log::is_settled(self)
     }
     fn wait_for_room(&self, bytes: u64, timeout: Duration) -> Result<bool, log::Error> {
         Log::wait_for_room(self, bytes, timeout)
-    }
-    fn sync(&self) -> Result<Lsn, log::Error> {
-        Log::sync(self)
     }
 }
 
@@ -80,11 +85,6 @@ pub(crate) struct Journal {
     is_eventual: AtomicBool,
     /// Asked for a checkpoint, where the log has reached its limit.
     wants_room: Box<dyn Fn() + Send + Sync>,
-}
-
-thread_local! {
-    /// In a turn: the position that must be durable before what the thread has done and seen may be told.
-    static TURN: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
 impl Journal {
@@ -166,7 +166,7 @@ impl Journal {
         Lsn(self.newest.load(Acquire))
     }
 
-    /// Returns when everything below the position is durable; in a [turn](Turn) at once.
+    /// Returns when everything below the position is durable; in a [turn] at once.
     ///
     /// # Errors
     ///
@@ -181,11 +181,37 @@ impl Journal {
 
     #[cold]
     fn settle_later(&self, end: Lsn) -> Result<(), Error> {
-        if let Some(turn) = TURN.get() {
-            TURN.set(Some(turn.max(end.0)));
-            return Ok(());
+        if !turn::is_under_way() {
+            return self.wait(end);
         }
+        // What cannot become durable any more is told by the operation, rather than by the turn's end.
+        if let Some(why) = self.log.failure() {
+            return Err(not_durable(log::Error::Failed(why)));
+        }
+        turn::note(end);
+        Ok(())
+    }
+
+    fn wait(&self, end: Lsn) -> Result<(), Error> {
         self.log.wait_durable(end).map_err(not_durable)
+    }
+
+    /// Whether all is durable that this thread's turn has done and seen; without a turn it always is.
+    #[inline]
+    pub fn is_turn_durable(&self) -> bool {
+        turn::end() <= self.log.durable()
+    }
+
+    /// Returns when all is durable that this thread's turn has done and seen. The turn goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotDurable`]
+    pub fn settle_turn(&self) -> Result<(), Error> {
+        match self.is_turn_durable() {
+            true => Ok(()),
+            false => self.wait(turn::end()),
+        }
     }
 
     /// Runs what may be refused since the log has reached its limit, and again when a checkpoint has made room. It holds
@@ -326,52 +352,6 @@ impl Edit for Logged<'_> {
 
     fn value(&self) -> &[u8] {
         self.edit.value()
-    }
-}
-
-/// A number of operations of this thread that are to be durable together: see [`Db::turn`](crate::Db::turn).
-#[derive(Debug)]
-#[must_use = "nothing of it may be told before it has ended"]
-pub struct Turn<'d> {
-    journal: Option<&'d Journal>,
-    /// Of the turn around it.
-    outer: Option<u64>,
-    /// It ends on the thread on which it began.
-    _here: std::marker::PhantomData<*const ()>,
-}
-
-impl<'d> Turn<'d> {
-    pub(crate) fn begin(journal: Option<&'d Journal>) -> Turn<'d> {
-        Turn {
-            journal,
-            outer: TURN.replace(Some(0)),
-            _here: std::marker::PhantomData,
-        }
-    }
-
-    /// Returns when all that the thread has done and seen since the turn began is durable.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Index`](crate::Error::Index), where it is not known whether it is.
-    pub fn end(self) -> Result<(), crate::Error> {
-        let (journal, outer) = (self.journal, self.outer);
-        let end = TURN.replace(outer).unwrap_or(0);
-        std::mem::forget(self);
-        match journal {
-            Some(journal) => Ok(journal.settle(Lsn(end))?),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Drop for Turn<'_> {
-    /// A turn that is given up waits as one that ends, and has no way to tell of an error.
-    fn drop(&mut self) {
-        let end = TURN.replace(self.outer).unwrap_or(0);
-        if let Some(journal) = self.journal {
-            let _ = journal.settle(Lsn(end));
-        }
     }
 }
 

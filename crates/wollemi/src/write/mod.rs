@@ -17,6 +17,7 @@
 //! | `active`    | commits under way, as others must know of them                                    |
 //! | `befores`   | what keys held before they changed, for snapshots                                 |
 //! | `journal`   | the log of a database of level `disk`, as writers and readers meet it              |
+//! | `turn`      | operations of a thread that wait together until they are durable                  |
 //! | `walked`    | which map a checkpoint walks                                                      |
 //! | `watch`     | events, for those who watch                                                       |
 
@@ -36,5 +37,6 @@ pub mod slots;
 pub mod store;
 pub mod stripes;
 pub mod traffic;
+pub mod turn;
 pub mod walked;
 pub mod watch;

@@ -2,6 +2,7 @@
 
 use crate::{Place, entries};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use wollemi::{Db, Durability, Error, IndexKind};
 
 type Truth = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -185,5 +186,62 @@ fn a_turn_waits_once() -> Result<(), Error> {
     assert_eq!(log.durable, log.appended);
     let left = place.cut().open()?;
     assert_eq!(left.map("m")?.count()?, 100);
+    Ok(())
+}
+
+/// A turn that is paused goes on with what it had to wait for; others of the thread have their own.
+#[test]
+fn turns_of_a_thread_take_turns() -> Result<(), Error> {
+    let place = Place::new();
+    let db = place.open()?;
+    let map = db.map("m")?;
+    let (writes, reads) = (db.turn(), db.turn());
+    map.get("absent")?;
+    let reads = reads.pause();
+    map.upsert("key", "value")?;
+    assert!(!db.is_turn_durable());
+    let writes = writes.pause();
+
+    let reads = db.resume(reads);
+    assert!(db.is_turn_durable());
+    // It has seen what the other has done.
+    assert_eq!(map.get("key")?, Some(b"value".to_vec()));
+    assert!(!db.is_turn_durable());
+    reads.end()?;
+    let log = db.log_stats().expect("a log");
+    assert_eq!(log.durable, log.appended);
+
+    let writes = db.resume(writes);
+    assert!(db.is_turn_durable());
+    map.upsert("key", "other")?;
+    db.settle_turn()?;
+    assert!(db.is_turn_durable());
+    writes.end()?;
+    assert_eq!(place.cut().open()?.map("m")?.get("key")?, Some(b"other".to_vec()));
+    Ok(())
+}
+
+/// `Db::sync` makes eventual writes durable; in a turn, the turn's end does.
+#[test]
+fn a_turn_waits_for_eventual_writes_if_it_is_told_to() -> Result<(), Error> {
+    let place = Place::new();
+    let never = Duration::from_secs(1 << 20);
+    let options = crate::options().durability(Durability::Eventual);
+    let db = options.sync_within(never).open(&place.path)?;
+    let map = db.map("m")?;
+    let turn = db.turn();
+    map.upsert("key", "value")?;
+    assert!(db.is_turn_durable());
+    db.sync()?;
+    assert!(!db.is_turn_durable());
+    turn.end()?;
+    let log = db.log_stats().expect("a log");
+    assert_eq!(log.durable, log.appended);
+    map.upsert("key", "other")?;
+    let log = db.log_stats().expect("a log");
+    assert!(log.durable < log.appended);
+    db.sync()?;
+    let log = db.log_stats().expect("a log");
+    assert_eq!(log.durable, log.appended);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! How to explore.
 
+use crate::Mutant;
 use crate::model::Model;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub shrink_for: Duration,
     /// Whether a hunt goes on looking for what misses a persist that it may forgive.
     pub hunt_forgiven: bool,
+    /// Which mutants a hunt puts to its histories, and tells of.
+    pub hunted: fn(&Mutant) -> bool,
     /// How many crashes may follow on each other.
     pub crashes: u32,
 }
@@ -51,6 +54,7 @@ impl Default for Settings {
             aimed: 2,
             shrink_for: Duration::from_secs(60),
             hunt_forgiven: true,
+            hunted: |_| true,
             crashes: 3,
         }
     }

@@ -209,6 +209,17 @@ impl<'g> LeafRef<'g> {
         None
     }
 
+    /// Says that nothing depends on what the caller has loaded of the bitmap of `version` and of pairs.
+    pub(crate) fn disregard<M: Media>(&self, version: usize, media: &M) {
+        for word in self.meta(version).bitmap.iter().take(self.groups()) {
+            word.disregard(media);
+        }
+        for pair in self.slots {
+            pair.prefix.disregard(media);
+            pair.value.disregard(media);
+        }
+    }
+
     /// The slot of the key, among those that count in `version`, and what stands in it. The leaf is current.
     pub(crate) fn find<M: Media>(
         &self,
@@ -285,15 +296,23 @@ impl<'g> LeafRef<'g> {
 
     /// The slots in the order of their keys, some of which may have been removed in place since.
     pub(crate) fn order<M: Media>(&self, version: usize, media: &M) -> Vec<u8> {
-        let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
         let mut order = Vec::with_capacity(self.capacity());
-        for word in self.orders[version].iter().take(len.div_ceil(8)) {
-            order.extend(word.load(media).to_le_bytes());
-        }
-        order.truncate(len);
-        // Whatever it holds, it names slots.
-        order.retain(|&slot| usize::from(slot) < self.capacity());
+        self.each_in_order(version, media, |slot| order.push(slot));
         order
+    }
+
+    /// Tells these slots.
+    #[inline]
+    pub(crate) fn each_in_order<M: Media>(&self, version: usize, media: &M, mut each: impl FnMut(u8)) {
+        let len = (self.head.lengths.load(media) >> (16 * version)) as usize & 0xffff;
+        for (i, word) in self.orders[version].iter().take(len.div_ceil(8)).enumerate() {
+            let slots = word.load(media).to_le_bytes();
+            // Whatever it holds, it names slots.
+            let slots = slots.into_iter().take(len - i * 8);
+            slots
+                .filter(|&slot| usize::from(slot) < self.capacity())
+                .for_each(&mut each);
+        }
     }
 
     pub(crate) fn set_order<M: Media>(&self, version: usize, order: &[u8], media: &M) {

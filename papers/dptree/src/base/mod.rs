@@ -4,6 +4,7 @@
 //! I2 A base tree can be read until the merge after the next one begins, which reuses what its version holds. A
 //!    reader looks afterwards whether that has happened.
 
+mod cursor;
 pub(crate) mod leaf;
 pub(crate) mod new_leaf;
 mod router;
@@ -12,6 +13,7 @@ pub(crate) mod slots;
 use crate::key::{Entry, Key};
 use crate::options::Probing;
 use crate::root::{Root, State, tag};
+pub(crate) use cursor::Cursor;
 use heap::{Access, Error};
 use leaf::LeafRef;
 use pmem::{Fault, Link, Media};

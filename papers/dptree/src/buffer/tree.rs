@@ -361,6 +361,11 @@ impl Cursor<'_> {
     pub(crate) fn advance(&mut self) {
         self.at += 1;
     }
+
+    /// The same, if so.
+    pub(crate) fn advance_if(&mut self, so: bool) {
+        self.at += usize::from(so);
+    }
 }
 
 fn still(unchanged: bool) -> Result<(), Miss> {

@@ -6,7 +6,7 @@
 //!  16   first    first record that counts:32 | sense:1
 //!  24   records  that the page has room for
 //!  64   records of 32 bytes, two a line:
-//!         0   valid:1 | 0 | number:32 | 0:4 | high bit of value, of prefix:2 | kind:2
+//!         0   valid:1 | 0 | number:32 | 0:3 | shared:1 | high bit of value, of prefix:2 | kind:2
 //!         8   valid:1 | prefix, but its high bit
 //!        16   valid:1 | value, but its high bit; or a link to the record of the pair
 //!        24   valid:1 | check over the others
@@ -17,6 +17,8 @@
 //! I2 Before a page serves, every word from `first` on has the other sense, durably. So a page that was filled serves
 //!    again without being cleared, with the other sense; one that was filled in part, behind what it holds.
 //! I3 Between records that count there may be some that do not: their writers were stopped by a crash.
+//! I4 A record of a removal shares the record of its key with the pair that goes (`shared`), which keeps it alive. (Removals of
+//!    earlier versions had one of their own.)
 
 use crate::key::Entry;
 use crate::root::tag;
@@ -57,6 +59,7 @@ const HIGH_PREFIX: u64 = 1 << 2;
 const HIGH_VALUE: u64 = 1 << 3;
 const KIND_REMOVED: u64 = 1;
 const KIND_RECORD: u64 = 2;
+const SHARED: u64 = 1 << 4;
 
 /// Records of a page of this many bytes.
 pub(crate) fn capacity(page: usize) -> usize {
@@ -173,6 +176,7 @@ impl LogRecord {
             entry.word
         } else {
             head |= KIND_RECORD;
+            head |= if entry.removed { SHARED } else { 0 };
             link_of(entry.link, sense).bits()
         };
         self.head.store(valid(head), batch);
@@ -183,6 +187,11 @@ impl LogRecord {
             self.value.store_link(link_of(entry.link, sense), batch);
         }
         self.check.store(valid(check(head, entry.prefix, value)), batch);
+    }
+
+    /// Whether what its link leads to, if it counts, is kept alive by another link.
+    pub(crate) fn is_shared<M: Media>(&self, media: &M) -> bool {
+        self.head.load(media) & SHARED != 0
     }
 
     /// Writes back a record that was seen. One line.

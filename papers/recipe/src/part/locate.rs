@@ -6,7 +6,7 @@
 
 use super::node::Node;
 use super::{AppendOnly, Writer};
-use art::{Kind, Missed, Shared, Tagged, any_leaf, damaged, prefetch};
+use art::{Kind, Missed, Shared, Tagged, Way, damaged, prefetch};
 use heap::{Access, Error};
 use pmem::{Fault, Link, Media};
 
@@ -29,6 +29,7 @@ impl<'a, M: Media> Writer<'a, M> {
         let mut at = self.index.root();
         let mut level = 0;
         let mut node = node_below(self.heap, at, &mut level)?;
+        let mut way = None;
         loop {
             let (_, link) = node.slot(self.media(), self.key.get(level).copied());
             if level >= self.key.len() && link.kind() != Kind::Leaf && !link.is_null() {
@@ -52,7 +53,7 @@ impl<'a, M: Media> Writer<'a, M> {
             if !child.prefix(self.media()).fits(depth, below) {
                 return Ok(Err(self.finish_interrupted(child, link)?));
             }
-            match self.compare(child, link, depth, below)? {
+            match self.compare(child, link, (depth, below), &mut way)? {
                 None => return Ok(Err(Missed::Lost)),
                 Some(Shared::All) => (at, node, level) = (link, child, below),
                 Some(Shared::Until(until, byte)) => {
@@ -71,8 +72,8 @@ impl<'a, M: Media> Writer<'a, M> {
         &self,
         node: Node<'_>,
         link: Link,
-        depth: usize,
-        level: usize,
+        (depth, level): (usize, usize),
+        way: &mut Option<Way>,
     ) -> Result<Option<Shared>, Fault> {
         let prefix = node.prefix(self.media());
         if !prefix.fits(depth, level) {
@@ -84,12 +85,16 @@ impl<'a, M: Media> Writer<'a, M> {
             return Ok(Some(shared));
         }
         // The rest is in any key below.
-        let Some(leaf) = any_leaf::<AppendOnly, M>(self.heap, link, depth)? else {
+        if !way.as_mut().is_some_and(|way| way.leads_to(link, level)) {
+            *way = Way::along::<AppendOnly, M>(self.heap, (link, depth), self.key)?;
+        }
+        let Some(way) = way else {
             return Ok(None);
         };
-        match leaf.key().get(depth..level) {
-            Some(string) => Ok(Some(Shared::of(string, self.key, depth))),
-            None => Err(damaged("key of a leaf", link)),
+        match way.parting(level) {
+            None => Ok(Some(Shared::All)),
+            Some((at, byte)) if at >= depth => Ok(Some(Shared::Until(at, byte))),
+            Some(_) => Err(damaged("key of a leaf", link)),
         }
     }
 }

@@ -6,9 +6,9 @@
 use super::node::Node;
 use super::write::Writer;
 use super::{Adaptive, Prefix, Scheme};
-use crate::recover::{key_below, right_header};
+use crate::recover::{right_header, way_through};
 use crate::root::Root;
-use art::{Kind, LeafRef, Node as _, Tagged, common_prefix, damaged};
+use art::{Kind, LeafRef, Node as _, Tagged, Way, damaged};
 use heap::Access;
 use pmem::{Fault, Link, Media, PSlot};
 
@@ -78,6 +78,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         let heap = self.heap;
         let mut place = Place::settled(heap, &root.top, 0, 0);
         let mut above: Option<Passed<'g, S>> = None;
+        let mut way = None;
         loop {
             match place.link.kind() {
                 Kind::Null if place.link.is_null() => return Ok(Found::Empty { place }),
@@ -99,7 +100,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
                 return Err(damaged("node that was replaced", place.link));
             }
             if level > place.depth
-                && let Some(parting) = self.compare(&place, node, level)?
+                && let Some(parting) = self.compare(&place, node, level, &mut way)?
             {
                 return Ok(Found::Parting { place, node, parting });
             }
@@ -135,6 +136,7 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
         place: &Place<'_>,
         node: Node<'_, S>,
         level: usize,
+        way: &mut Option<Way>,
     ) -> Result<Option<(usize, u8)>, Fault> {
         let mut header = node.header(self.heap.media());
         if header.depth() != place.depth {
@@ -149,10 +151,12 @@ impl<'g, S: Scheme, M: Media> Writer<'g, S, M> {
                 .find(|(_, byte)| rest.next() != Some(byte));
             return Ok(parts.map(|(i, byte)| (place.depth + i, byte)));
         }
-        let below = key_below::<Adaptive<S>, M>(self.heap, (place.link, place.depth), level)?;
-        let prefix = &below[place.depth..level];
-        let same = common_prefix(prefix, rest);
-        Ok(prefix.get(same).map(|&byte| (place.depth + same, byte)))
+        let at = (place.link, place.depth);
+        let way = way_through::<Adaptive<S>, M>(self.heap, at, level, self.key, way)?;
+        match way.parting(level) {
+            Some((shared, _)) if shared < place.depth => Err(damaged("prefix of a node", place.link)),
+            parting => Ok(parting),
+        }
     }
 }
 

@@ -13,9 +13,11 @@
 
 use super::node::{Header, LEAF, NODE, Node};
 use super::{Wort, WriteOptimal};
-use crate::recover::{key_below, right_header};
+use crate::recover::right_header;
 use crate::root::Root;
-use art::{Digit, HalfByte, Kind, LeafRef, Tagged, damaged, draft_leaf, publish_leaf, replace_value, same};
+use art::{
+    Digit, HalfByte, Kind, LeafRef, Tagged, Way, damaged, draft_leaf, publish_leaf, replace_value, same,
+};
 use heap::{Access, Error, Guard};
 use index::{Action, Edit};
 use pmem::{Fault, Link, LinkAndPersist, Media, PSlot, Purpose, persist_scope};
@@ -72,6 +74,7 @@ impl<'g, M: Media> Writer<'g, M> {
             parting: None,
             above: None,
         };
+        let mut way = None;
         while place.link.is_inner() {
             if let Some(digit) = HalfByte::at(self.key, place.depth) {
                 // Where nothing is skipped, the child's line comes together with the header's.
@@ -79,7 +82,7 @@ impl<'g, M: Media> Writer<'g, M> {
             }
             let node = Node::at(self.heap, place.link)?;
             let header = self.header(node, &place)?;
-            place.parting = self.parting(header, place.link)?;
+            place.parting = self.parting(header, place.link, &mut way)?;
             if place.parting.is_some() {
                 break;
             }
@@ -119,8 +122,13 @@ impl<'g, M: Media> Writer<'g, M> {
     }
 
     /// Where the key parts from a node's prefix, if it does, and the prefix's digit there. The digits that
-    /// the header does not keep are those of any leaf below.
-    fn parting(&self, header: Header, link: Link) -> Result<Option<(usize, u8)>, Fault> {
+    /// the header does not keep are those of any leaf below: `way` has compared them, for all nodes on the key's way.
+    fn parting(
+        &self,
+        header: Header,
+        link: Link,
+        way: &mut Option<Way>,
+    ) -> Result<Option<(usize, u8)>, Fault> {
         for (i, digit) in (header.depth()..).zip(header.prefix()) {
             if HalfByte::at(self.key, i) != Some(digit) {
                 return Ok(Some((i, digit)));
@@ -129,12 +137,12 @@ impl<'g, M: Media> Writer<'g, M> {
         if header.is_whole() {
             return Ok(None);
         }
-        let key = key_below::<WriteOptimal, M>(self.heap, (link, header.depth()), header.level())?;
-        let shared = HalfByte::shared(key, self.key);
-        match HalfByte::at(key, shared) {
-            _ if shared >= header.level() => Ok(None),
-            Some(digit) if shared >= header.depth() => Ok(Some((shared, digit))),
-            _ => Err(damaged("prefix of a node", link)),
+        let (depth, level) = (header.depth(), header.level());
+        let way =
+            crate::recover::way_through::<WriteOptimal, M>(self.heap, (link, depth), level, self.key, way)?;
+        match way.parting(level) {
+            Some((shared, _)) if shared < depth => Err(damaged("prefix of a node", link)),
+            parting => Ok(parting),
         }
     }
 

@@ -20,6 +20,9 @@ const COUNTING: Duration = Duration::from_millis(20);
 pub struct Ready<'a> {
     pub pool: &'a Path,
     pub level: String,
+    /// When writes are durable, in a pool of level `disk`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sync: Option<&'static str>,
     pub map: &'a str,
     pub index: &'static str,
     pub entries: u64,
@@ -61,9 +64,13 @@ pub fn announce(ready: &Ready<'_>, json: bool) -> io::Result<()> {
     } else {
         writeln!(
             out,
-            "pool {}, level {}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}{}",
+            "pool {}, level {}{}, {}{}, opened in {:.1} ms, recovery {}; memcached on {}{}{}",
             ready.pool.display(),
             ready.level,
+            ready
+                .sync
+                .map(|sync| format!(", sync {sync}"))
+                .unwrap_or_default(),
             if ready.entries_exact { "" } else { "more than " },
             in_words(ready.entries),
             ready.opened_in * 1e3,

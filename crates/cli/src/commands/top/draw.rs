@@ -51,9 +51,10 @@ fn footer(frame: &mut Frame<'_>, area: Rect, history: &History) {
 }
 
 fn look_at(frame: &mut Frame<'_>, area: Rect, look: &Look, history: &History) {
-    let [rates, state, commands] = Layout::vertical([
+    let [rates, state, log, commands] = Layout::vertical([
         Constraint::Length(if area.height >= 20 { 7 } else { 4 }),
         Constraint::Length(7),
+        Constraint::Length(if look.log.is_some() { 3 } else { 0 }),
         Constraint::Min(0),
     ])
     .areas(area);
@@ -61,6 +62,14 @@ fn look_at(frame: &mut Frame<'_>, area: Rect, look: &Look, history: &History) {
     let [traffic, memory] = Layout::horizontal([Constraint::Percentage(42), Constraint::Min(0)]).areas(state);
     clients(frame, traffic, look);
     pool(frame, memory, look);
+    if let Some(told) = &look.log {
+        let style = match told.ok && told.checkpoint_ok && told.room_waits == 0.0 {
+            true => Style::new(),
+            false => Style::new().red(),
+        };
+        let line = Line::from(Span::styled(print::log(told), style));
+        frame.render_widget(Paragraph::new(line).block(boxed("log")), log);
+    }
     table(frame, commands, look);
 }
 
@@ -228,6 +237,7 @@ mod tests {
             "2 MiB of 4 MiB, 5 evicted",
             "5 MiB of the process",
             "25.0 %",
+            "3 MiB of 6 MiB, always 1/s of 90, 500 µs",
             "556 µs",
             "q quit",
         ] {

@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 
 /// The histograms of the commands.
 const DURATION: &str = "wollemi_command_duration_seconds";
+/// The histograms of the log.
+const SYNC: &str = "wollemi_log_sync_duration_seconds";
+const GROUP: &str = "wollemi_log_group_records";
 /// How many looks are remembered for the curve.
 const REMEMBERED: usize = 512;
 
@@ -32,6 +35,8 @@ pub struct Look {
     pub pool: Pool,
     pub recovery: Recovery,
     pub backup: Backup,
+    /// Of a pool of level `disk`.
+    pub log: Option<Log>,
     /// Those that have ever come, those that came most in the interval first.
     pub commands: Vec<Row>,
 }
@@ -77,6 +82,30 @@ pub struct Backup {
     pub ok: bool,
     /// Seconds since the last that was made; nothing where none was.
     pub age: Option<f64>,
+}
+
+/// What there is to say of the log.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Log {
+    /// When writes are durable: `always`, `everysec` or `no`.
+    pub sync: String,
+    pub bytes: f64,
+    pub limit: f64,
+    pub unsynced_bytes: f64,
+    pub syncs_per_second: f64,
+    /// Records that a sync has made durable, in the mean; nothing where there was none in the interval.
+    pub records_per_sync: Option<f64>,
+    /// Seconds that syncs took in the interval.
+    pub sync_p50: Option<f64>,
+    pub sync_p99: Option<f64>,
+    /// Times in the interval that a write has waited for a checkpoint.
+    pub room_waits: f64,
+    /// Seconds since the last checkpoint.
+    pub checkpoint_age: f64,
+    pub checkpointing: bool,
+    pub checkpoint_ok: bool,
+    /// Whether it takes records.
+    pub ok: bool,
 }
 
 /// A command. Times are in seconds; nothing where it did not come in the interval.
@@ -166,6 +195,26 @@ impl Look {
                     (now - one("wollemi_last_backup_timestamp_seconds")).max(0.0)
                 }),
             },
+            log: now.one("wollemi_log_bytes").map(|bytes| {
+                let syncs = grown(&format!("{SYNC}_count"));
+                let times = buckets(before, now, SYNC, |_| true);
+                let info = now.all("wollemi_pool_info").first();
+                Log {
+                    sync: info.map_or("", |info| info.label("sync")).to_owned(),
+                    bytes,
+                    limit: one("wollemi_log_limit_bytes"),
+                    unsynced_bytes: one("wollemi_log_unsynced_bytes"),
+                    syncs_per_second: syncs / interval,
+                    records_per_sync: (syncs > 0.0).then(|| grown(&format!("{GROUP}_sum")) / syncs),
+                    sync_p50: quantile(&times, 0.5),
+                    sync_p99: quantile(&times, 0.99),
+                    room_waits: grown("wollemi_log_room_waits_total"),
+                    checkpoint_age: one("wollemi_checkpoint_age_seconds"),
+                    checkpointing: one("wollemi_checkpoint_running") > 0.0,
+                    checkpoint_ok: now.one("wollemi_last_checkpoint_ok") != Some(0.0),
+                    ok: now.one("wollemi_log_ok") != Some(0.0),
+                }
+            }),
             commands,
         }
     }
@@ -182,7 +231,7 @@ fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
     let row = |count: &Sample| {
         let earlier = before.and_then(|before| before.all(&counts).iter().find(|sample| same(sample, count)));
         let came = (count.value - earlier.map_or(0.0, |sample| sample.value)).max(0.0);
-        let buckets = buckets(before, now, count);
+        let buckets = buckets(before, now, DURATION, |bucket| same(bucket, count));
         Row {
             protocol: count.label("protocol").to_owned(),
             command: count.label("command").to_owned(),
@@ -196,15 +245,20 @@ fn rows(before: Option<&Scrape>, now: &Scrape, interval: f64) -> Vec<Row> {
     now.all(&counts).iter().map(row).collect()
 }
 
-/// A command's buckets: how often it took at most each number of seconds, the shortest first.
-fn buckets(before: Option<&Scrape>, now: &Scrape, of: &Sample) -> Vec<(f64, f64)> {
-    let name = format!("{DURATION}_bucket");
+/// The buckets of a histogram, those that are of it: how often it was at most each number, the smallest first.
+fn buckets(
+    before: Option<&Scrape>,
+    now: &Scrape,
+    name: &str,
+    is_of: impl Fn(&Sample) -> bool,
+) -> Vec<(f64, f64)> {
+    let name = format!("{name}_bucket");
     let earlier = |bucket: &Sample| {
         let mut all = before.map_or(&[][..], |before| before.all(&name)).iter();
         let found = all.find(|sample| sample.labels == bucket.labels);
         found.map_or(0.0, |sample| sample.value)
     };
-    let own = now.all(&name).iter().filter(|bucket| same(bucket, of));
+    let own = now.all(&name).iter().filter(|bucket| is_of(bucket));
     let bucket = |bucket: &Sample| {
         let bound = bucket.label("le").parse().unwrap_or(f64::INFINITY);
         (bound, (bucket.value - earlier(bucket)).max(0.0))
@@ -280,6 +334,12 @@ pub mod tests {
                  wollemi_recovery_state{{state=\"running\"}} 1\nwollemi_recovery_state{{state=\"done\"}} 0\n\
                  process_start_time_seconds 1000\nwollemi_backup_running 1\nwollemi_backup_items 6\n\
                  wollemi_backups_total 2\nwollemi_last_backup_ok 1\nwollemi_last_backup_timestamp_seconds 1040\n\
+                 wollemi_pool_info{{level=\"disk\",sync=\"always\"}} 1\nwollemi_log_bytes 3145728\n\
+                 wollemi_log_limit_bytes 6291456\nwollemi_log_unsynced_bytes 0\nwollemi_log_ok 1\n\
+                 wollemi_log_room_waits_total 0\nwollemi_checkpoint_age_seconds 61\n\
+                 wollemi_checkpoint_running 0\nwollemi_last_checkpoint_ok 1\n\
+                 {SYNC}_bucket{{le=\"0.001\"}} {seconds}\n{SYNC}_bucket{{le=\"+Inf\"}} {seconds}\n\
+                 {SYNC}_sum 1\n{SYNC}_count {seconds}\n{GROUP}_sum {gets}\n{GROUP}_count {seconds}\n\
                  wollemi_recovery_pages 200\nwollemi_recovery_swept_pages 50\n\
                  {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"0.001\"}} {gets}\n\
                  {DURATION}_bucket{{protocol=\"redis\",command=\"get\",le=\"0.002\"}} {}\n\
@@ -319,6 +379,10 @@ pub mod tests {
             (backup.running, backup.items, backup.age),
             (true, 6.0, Some(62.0))
         );
+        let log = look.log.as_ref().expect("there is one");
+        assert_eq!((log.sync.as_str(), log.syncs_per_second), ("always", 1.0));
+        assert_eq!((log.records_per_sync, log.checkpoint_age), (Some(90.0), 61.0));
+        assert!(near(log.sync_p50.expect("some"), 0.0005));
         let row = &look.commands[0];
         assert_eq!(row.total, 1200.0);
         // 180 took up to 1 ms, 20 up to 2 ms.
@@ -334,6 +398,7 @@ pub mod tests {
         assert!(near(look.interval, 100.0) && near(look.commands_per_second, 10.0));
         let nothing = Look::between(None, &Scrape::read("", Instant::now()).expect("metrics"));
         assert_eq!((nothing.hit_rate, nothing.commands.len()), (None, 0));
+        assert!(nothing.log.is_none());
     }
 
     /// Nothing came in the interval: there is no percentile.

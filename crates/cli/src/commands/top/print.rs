@@ -1,6 +1,6 @@
 //! A look as text, and the words for numbers that the terminal's view shares.
 
-use super::look::{Look, Row};
+use super::look::{Log, Look, Row};
 use std::io::{self, Write};
 
 /// Prints one look: names and values, then the commands.
@@ -19,6 +19,9 @@ pub fn print(out: &mut impl Write, look: &Look) -> io::Result<()> {
     line("resident", bytes(look.resident))?;
     line("recovery", recovery(look))?;
     line("backup", backup(look))?;
+    if let Some(log) = &look.log {
+        line("log", self::log(log))?;
+    }
     writeln!(out)?;
     let [protocol, command, rate, p50, p99, p999, total] = HEADS;
     writeln!(
@@ -112,6 +115,27 @@ pub fn backup(look: &Look) -> String {
         (false, true) => last,
         (false, false) => format!("failed; last: {last}"),
     }
+}
+
+/// How long the log is, what its syncs take and bring, and whether anything holds it up.
+pub fn log(log: &Log) -> String {
+    if !log.ok {
+        return "failed: nothing can be written until the server is started again".to_owned();
+    }
+    let mut text = format!("{} of {}", bytes(log.bytes), bytes(log.limit));
+    text += &format!(", {} {}/s", log.sync, count(log.syncs_per_second));
+    if let (Some(records), Some(p50), Some(p99)) = (log.records_per_sync, log.sync_p50, log.sync_p99) {
+        text += &format!(" of {}, {}, p99 {}", count(records), time(p50), time(p99));
+    }
+    text += &match (log.checkpointing, log.checkpoint_ok) {
+        (true, _) => ", checkpoint running".to_owned(),
+        (false, true) => format!(", checkpoint {} ago", duration(log.checkpoint_age)),
+        (false, false) => ", checkpoint failed".to_owned(),
+    };
+    if log.room_waits > 0.0 {
+        text += &format!(", {} waits for room", count(log.room_waits));
+    }
+    text
 }
 
 /// A count, in four or five characters.

@@ -6,8 +6,8 @@
 //! Items that a flush has dropped do not count, though their keys are there, and take bytes, until somebody meets them: they
 //! are counted apart.
 //!
-//! I1 An edit of a key up to the cursor changes the number; one of a key above it does not, since the count is yet to
-//!    come there.
+//! I1 An edit of a key up to the cursor, in the order of the index, changes the number; one of a key behind it does not,
+//!    since the count is yet to come there.
 //! I2 A step of the count, and a flush, exclude edits, so that each edit comes wholly before or after it. Edits do not
 //!    exclude each other, except that a step or a flush that waits for an edit under way has the later edits wait, too.
 
@@ -15,14 +15,14 @@ use super::pending::Pending;
 use super::usage::Usage;
 use crate::items::item::PLACE;
 use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard};
-use index::{Action, Edit, Error};
+use index::{Action, Edit, Error, Order};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, PoisonError};
 use wollemi::Map;
 
 /// A count of the keys behind the first, which is the server's own record.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Count {
     /// Below zero for a moment where the edit that follows another is the first to say so.
     items: AtomicI64,
@@ -31,17 +31,24 @@ pub struct Count {
     /// What these and dropped ones take, which is part of what all databases' items do.
     bytes: AtomicI64,
     usage: Arc<Usage>,
+    /// In which the keys are counted.
+    order: Order,
     through: AtomicBool,
     /// The last key counted.
     cursor: ShardedLock<Vec<u8>>,
 }
 
 impl Count {
-    /// Nothing counted yet, of what all databases' items take.
-    pub fn new(usage: Arc<Usage>) -> Count {
+    /// Nothing counted yet, of what all databases' items take, in an index of this order.
+    pub fn new(usage: Arc<Usage>, order: Order) -> Count {
         Count {
+            items: AtomicI64::new(0),
+            dropped: AtomicI64::new(0),
+            bytes: AtomicI64::new(0),
             usage,
-            ..Count::default()
+            order,
+            through: AtomicBool::new(false),
+            cursor: ShardedLock::default(),
         }
     }
 
@@ -164,7 +171,8 @@ impl Counting<'_> {
     /// Notes an edit: whether an item was there that no flush has dropped, how long what was there was, and how long what was
     /// put is.
     pub fn note(&self, key: &[u8], (present, length): (bool, Option<usize>), action: Action, put: usize) {
-        if !self.count.through.load(Ordering::Acquire) && key > self.cursor.as_slice() {
+        let is_ahead = || self.count.order.compare(key, &self.cursor).is_gt();
+        if !self.count.through.load(Ordering::Acquire) && is_ahead() {
             return;
         }
         let before = length.map_or(0, |length| size(key, length));

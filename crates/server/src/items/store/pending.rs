@@ -7,11 +7,13 @@ use index::{Action, Direction, Edit, Error, Guard, Index};
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use wollemi::{Map, Overlay, Visit};
+use wollemi::{Durability, Map, Overlay, Visit};
 
 /// A map, and what is kept back from it.
 pub struct Pending {
     map: Map,
+    /// The same map, for writes that are durable whatever the sync policy is.
+    durable: Map,
     index: Arc<dyn Index>,
     /// Whether edits are kept back. Changes only while no other command runs.
     on: AtomicBool,
@@ -22,18 +24,19 @@ impl Pending {
     pub fn new(map: Map, overlay: Arc<Mutex<Overlay>>) -> Pending {
         Pending {
             index: map.index(),
+            durable: map.with_durability(Durability::Immediate),
             map,
             on: AtomicBool::new(false),
             overlay,
         }
     }
 
-    /// The index itself, for who is in no transaction.
+    /// The index itself, outside of a transaction.
     pub fn index(&self) -> &dyn Index {
         &*self.index
     }
 
-    /// The map itself, for who is in no transaction.
+    /// The map itself, outside of a transaction.
     pub fn map(&self) -> &Map {
         &self.map
     }
@@ -69,6 +72,18 @@ impl Pending {
             true => self.overlay().edit(&self.map, key, edit),
             false => self.index.write(key, edit),
         }
+    }
+
+    /// Carries out an edit whose record becomes durable before anything that is answered after it, also where other writes
+    /// are eventual.
+    pub fn write_durably(&self, key: &[u8], edit: &mut dyn Edit) -> Result<Action, Error> {
+        if self.is_on() {
+            return self.overlay().edit(&self.map, key, edit);
+        }
+        self.durable.edit(key, edit).map_err(|error| match error {
+            wollemi::Error::Index(error) => error,
+            error => Error::Refused(error.into()),
+        })
     }
 
     /// Visits the keys between the bounds in the order of the index, until told to break.

@@ -96,7 +96,8 @@ impl Store {
     }
 
     fn write_record(&self, record: &mut MutexGuard<'_, Record>, changed: Record) -> Result<(), index::Error> {
-        self.items.write(record::KEY, &mut Upsert(&changed.bytes()))?;
+        self.items
+            .write_durably(record::KEY, &mut Upsert(&changed.bytes()))?;
         self.adopt(record, changed);
         Ok(())
     }

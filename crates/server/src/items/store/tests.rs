@@ -6,6 +6,7 @@ mod plain;
 mod renewed;
 mod stalled;
 mod together;
+mod unordered;
 
 use super::recorded::{BLOCK, LOW};
 use super::*;

@@ -126,10 +126,7 @@ impl Session {
         self.add(Counter::Failures, 1);
         seldom::failed("memcached", failure);
         if !noreply {
-            let text = failure.to_string().replace(['\r', '\n'], " ");
-            out.extend_from_slice(b"SERVER_ERROR ");
-            out.extend_from_slice(text.as_bytes());
-            out.extend_from_slice(b"\r\n");
+            server_error(&failure.to_string(), out);
         }
     }
 
@@ -308,6 +305,13 @@ impl Session {
             self.add(counter, 1);
         }
     }
+}
+
+/// Appends an error of the server's.
+pub fn server_error(why: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"SERVER_ERROR ");
+    out.extend_from_slice(why.replace(['\r', '\n'], " ").as_bytes());
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Appends an item as `get` shows it.

@@ -1,6 +1,6 @@
 //! Commands as they arrive: looked up, checked, queued or carried out.
 
-use super::context::{Context, Done, Wrong};
+use super::context::{self, Context, Done, Wrong};
 use super::parse::Args;
 use super::table::{ALL, COMMANDS, Command, Kind, find};
 use super::transaction;
@@ -276,6 +276,11 @@ fn transact(context: &mut Context<'_>, command: &Command, args: Args<'_>) {
         Ok(()) if done => return,
         Ok(()) => None,
         Err(NotMade::Refused(why)) => Some(format!("ERR {why}")),
+        Err(NotMade::NotLogged(why)) => Some(context::misconf(&why)),
+        Err(NotMade::NotDurable(why)) => {
+            context.reply.out.truncate(begin);
+            return context.reply.error(&context::misconf(&why));
+        }
         // The replies of its commands stand for what is committed, but reads do not show all of it yet.
         Err(NotMade::Unfinished(why)) => {
             context.reply.out.truncate(begin);

@@ -3,6 +3,7 @@
 use super::backup;
 use super::command::no_subcommand;
 use super::context::{Context, Done, SYNTAX, Wrong};
+use super::durable;
 use super::glob;
 use super::help::help;
 use super::parse::Args;
@@ -11,6 +12,7 @@ use crate::items::number;
 use crate::net::files;
 use crate::net::listen::Address;
 use crate::ops::shared::Shared;
+use crate::ops::sync::Sync;
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -71,7 +73,11 @@ fn parameters(context: &Context<'_>) -> Vec<(&'static str, String)> {
     let memory = shared.databases.memory();
     let (folder, file) = backup::place(context);
     vec![
-        ("appendonly", "yes".to_owned()),
+        ("appendfsync", shared.syncing.get().to_string()),
+        (
+            "appendonly",
+            if durable::is_enabled(context) { "yes" } else { "no" }.to_owned(),
+        ),
         ("bind", bound.join(" ")),
         ("databases", databases::COUNT.to_string()),
         ("dbfilename", file),
@@ -143,7 +149,8 @@ fn refused(name: &[u8], why: &str) -> Wrong {
 }
 
 /// The parameters that can be changed.
-const CHANGEABLE: [&str; 7] = [
+const CHANGEABLE: [&str; 8] = [
+    "appendfsync",
     "maxclients",
     "maxmemory",
     "maxmemory-policy",
@@ -183,6 +190,17 @@ fn set(context: &Context<'_>, known: &str, name: &[u8], value: &[u8], apply: boo
         }
     };
     let change: Box<dyn Fn(&Shared)> = match known {
+        "appendfsync" => {
+            let known = std::str::from_utf8(value)
+                .ok()
+                .and_then(|value| value.parse::<Sync>().ok());
+            let sync = known
+                .ok_or_else(|| refused("argument(s) must be one of the following: everysec, always, no"))?;
+            let syncing = &context.shared().syncing;
+            syncing.check(sync).map_err(|error| refused(&error.to_string()))?;
+            // What it fails with, all later writes will fail with.
+            Box::new(move |shared| drop(shared.syncing.set(sync)))
+        }
         "maxclients" => {
             let most = within(1..=i64::from(u32::MAX))? as usize;
             Box::new(move |shared| {

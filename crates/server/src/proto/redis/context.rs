@@ -67,7 +67,12 @@ impl From<Failure> for Wrong {
         if let Failure::NoRoom = failure {
             return "OOM command not allowed when used memory > 'maxmemory'.".into();
         }
-        Wrong(format!("ERR {failure}"))
+        match failure {
+            Failure::Index(index::Error::Refused(_) | index::Error::NotDurable(_)) => {
+                Wrong(misconf(&failure.to_string()))
+            }
+            _ => Wrong(format!("ERR {failure}")),
+        }
     }
 }
 
@@ -81,6 +86,11 @@ impl From<crate::Error> for Wrong {
     fn from(error: crate::Error) -> Wrong {
         Wrong(format!("ERR {error}"))
     }
+}
+
+/// The error for a change that the log has refused, and for what a failed sync leaves unknown.
+pub fn misconf(why: &str) -> String {
+    format!("MISCONF Errors writing to the AOF file: {why}")
 }
 
 pub const SYNTAX: &str = "ERR syntax error";

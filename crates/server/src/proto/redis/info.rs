@@ -91,14 +91,11 @@ fn lines(context: &Context<'_>, section: &str) -> Vec<(String, String)> {
             resident.into_iter().chain(all).collect()
         }
         "persistence" => {
-            let more = pool::lines(shared.databases.db());
-            let all = [
-                line("loading", &0),
-                line("aof_enabled", &1),
-                line("aof_rewrite_in_progress", &0),
-            ];
-            let backups = super::backup::lines(context);
-            all.into_iter().chain(backups).chain(more).collect()
+            let mut all = vec![line("loading", &0)];
+            all.extend(super::backup::lines(context));
+            all.extend(super::durable::lines(context));
+            all.extend(pool::lines(shared));
+            all
         }
         "stats" => vec![
             line("total_connections_received", &sum(Counter::Connections)),

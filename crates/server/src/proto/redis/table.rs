@@ -3,8 +3,8 @@
 use super::context::{Context, Done};
 use super::parse::Args;
 use super::{
-    admin, backup, client, config, describe, expiry, info, keys, numbers, scan, scripts, sets, slowlog,
-    strings, transaction,
+    admin, backup, client, config, describe, durable, expiry, info, keys, numbers, scan, scripts, sets,
+    slowlog, strings, transaction,
 };
 
 /// A command.
@@ -72,6 +72,7 @@ const fn numbered<const COUNT: usize>(mut all: [Command; COUNT]) -> [Command; CO
 commands! {
     "append" 3 Write ONE "string" strings::append, "Appends a string to the value of a key.";
     "auth" -2 Neither NONE "connection" client::auth, "Authenticates the connection.";
+    "bgrewriteaof" 1 Neither NONE "server" durable::bgrewriteaof, "Asynchronously rewrites the append-only file to disk.";
     "bgsave" -1 Neither NONE "server" backup::bgsave, "Asynchronously saves the database(s) to disk.";
     "client" -2 Neither NONE "connection" client::client, "A container for client connection commands."
         ["getname" 2, "help" 2, "id" 2, "info" 2, "kill" -3, "list" -2, "maint_notifications" -3,
@@ -141,6 +142,7 @@ commands! {
     "type" 2 Read ONE "generic" keys::kind, "Determines the type of value stored at a key.";
     "unlink" -2 Alone ALL "generic" keys::del, "Asynchronously deletes one or more keys.";
     "unwatch" 1 Neither NONE "transactions" transaction::unwatch, "Forgets about watched keys of a transaction.";
+    "waitaof" 4 Neither NONE "generic" durable::waitaof, "Blocks until all of the preceding write commands sent by the connection are written to the append-only file of the master and/or replicas.";
     "watch" -2 Read ALL "transactions" transaction::watch, "Monitors changes to keys to determine the execution of a transaction.";
 }
 

@@ -63,7 +63,7 @@ impl Session {
         for (name, sum) in counters::sums(shared.net.counters.iter()) {
             line(name, &sum);
         }
-        for (name, value) in pool::lines(shared.databases.db()) {
+        for (name, value) in pool::lines(shared) {
             line(&name, &value);
         }
     }

@@ -1,0 +1,112 @@
+//! The way of a key down from a node, compared with the key once.
+//!
+//! A walk that compares its key, or a scan's bound, with the strings of the nodes that it passes would otherwise look for a
+//! leaf below each of them whose string is too long to stand in it, and compare from the start, so that long keys cost their
+//! length at every level. Instead one descent notes the nodes along the key; one leaf below the last of them tells how many
+//! digits all that were passed share with the key. As long as the walk comes to the nodes that were noted, which stand for one
+//! string each (`design`, R1), nothing is read again.
+
+use crate::{Design, Digit, Kind, LeafRef, Node, Tagged, any_leaf, damaged};
+use heap::Access;
+use pmem::{Fault, Link, Media, Offset};
+use std::cmp::Ordering;
+
+/// Nodes on a key's way, from some node on, and how far the key goes along with what is below them.
+#[derive(Debug)]
+pub struct Way {
+    /// Where they are, and their levels, ascending.
+    nodes: Vec<(u64, usize)>,
+    /// How many of them the walk has passed.
+    passed: usize,
+    shared: usize,
+    /// Behind the shared digits: the one of the keys below, if they go on, and whether these keys come before or after.
+    digit: Option<u8>,
+    order: Ordering,
+}
+
+impl Way {
+    /// The way of a key through nodes that were passed in this order, of which a key `below` is below the last: a fault, if
+    /// that one is too short.
+    ///
+    /// # Errors
+    ///
+    /// As said.
+    pub fn through<G: Digit>(nodes: Vec<(Link, usize)>, below: &[u8], key: &[u8]) -> Result<Way, Fault> {
+        let shared = G::shared(below, key);
+        if let Some(&(link, level)) = nodes.last()
+            && G::count(below) < level
+        {
+            return Err(damaged("key of a leaf", link));
+        }
+        let digit = G::at(below, shared);
+        Ok(Way {
+            nodes: nodes
+                .into_iter()
+                .map(|(link, level)| (place(link), level))
+                .collect(),
+            passed: 0,
+            shared,
+            digit,
+            order: digit.cmp(&G::at(key, shared)),
+        })
+    }
+
+    /// The way of `key` from the inner node at `link` on, to which `depth` digits lead, down to the last node along the key;
+    /// `None` if a concurrent change emptied what was looked at.
+    ///
+    /// # Errors
+    ///
+    /// Where the pool makes no sense.
+    pub fn along<D: Design, M: Media>(
+        heap: &Access<M>,
+        (mut link, mut depth): (Link, usize),
+        key: &[u8],
+    ) -> Result<Option<Way>, Fault> {
+        let mut nodes = Vec::new();
+        let leaf = loop {
+            let node = D::Node::at(heap, link)?;
+            let level = node.own_level(heap, link, depth)?;
+            nodes.push((link, level));
+            let child = match D::Digit::at(key, level) {
+                Some(digit) => node.child(heap, digit),
+                None => Link::NULL,
+            };
+            match child.kind() {
+                Kind::Leaf => break Some(LeafRef::at(heap, child)?),
+                _ if child.is_inner() => (link, depth) = (child, level + 1),
+                _ => break any_leaf::<D, M>(heap, link, depth)?,
+            }
+        };
+        let way = leaf.map(|leaf| Way::through::<D::Digit>(nodes, leaf.key(), key));
+        way.transpose()
+    }
+
+    /// Whether the walk, which comes to the node at `link`, of this level, is still on this way.
+    pub fn leads_to(&mut self, link: Link, level: usize) -> bool {
+        let ahead = &self.nodes[self.passed..];
+        self.passed += ahead.iter().take_while(|(_, other)| *other < level).count();
+        self.nodes.get(self.passed) == Some(&(place(link), level))
+    }
+
+    /// The digit that keys below a node of this level have where the key parts from them, which is given first; `None` if the
+    /// key has all the digits that lead to the node. The node is one of the way's.
+    pub fn parting(&self, level: usize) -> Option<(usize, u8)> {
+        let digit = self.digit.filter(|_| self.shared < level)?;
+        Some((self.shared, digit))
+    }
+
+    /// Whether the key has all the digits that lead to a node of the way, of this level (`Equal`), or else whether the keys
+    /// below the node come before or after it.
+    pub fn order(&self, level: usize) -> Ordering {
+        if self.shared >= level {
+            Ordering::Equal
+        } else {
+            self.order
+        }
+    }
+}
+
+/// What two links to one object have in common.
+fn place(link: Link) -> u64 {
+    link.bits() & Offset::MASK
+}

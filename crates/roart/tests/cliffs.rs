@@ -1,0 +1,14 @@
+//! No operation costs more than its key's length and the way to it, on hostile keys either.
+
+use index::conformance::there_are_no_cliffs;
+use wollemi_roart::{Full, Roart, WithoutInline};
+
+#[test]
+fn roart() {
+    there_are_no_cliffs(|heap| Roart::<_, Full>::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn without_inline_arrays() {
+    there_are_no_cliffs(|heap| Roart::<_, WithoutInline>::create(heap, b"cliffs").expect("an index"));
+}

@@ -1,0 +1,186 @@
+//! Statistics and metrics of the log and the checkpoints of a pool of level `disk`.
+
+use crate::ops::metric::Metric;
+use wollemi::LogStats;
+
+/// A histogram since the start.
+pub struct Histogram {
+    pub name: &'static str,
+    pub help: &'static str,
+    /// Upper bounds, and how many samples were at most that. The last bound is infinite.
+    pub buckets: Vec<(f64, u64)>,
+    pub sum: f64,
+}
+
+/// Lines of `stats` and `INFO`.
+pub fn lines(log: &LogStats) -> Vec<(&'static str, String)> {
+    let mut lines = vec![
+        ("log_bytes", log.kept.to_string()),
+        ("log_limit_bytes", log.limit.to_string()),
+        ("log_appended_bytes", log.bytes.to_string()),
+        ("log_unsynced_bytes", (log.appended - log.durable).to_string()),
+        ("log_records", log.records.to_string()),
+        ("log_syncs", log.syncs.to_string()),
+        ("log_sync_seconds", format!("{:.6}", log.sync_seconds)),
+        ("log_room_waits", log.room_waits.to_string()),
+        ("log_status", status(&log.failure)),
+        ("checkpoints", log.checkpoints.to_string()),
+        ("checkpoint_bytes", log.checkpoint_bytes.to_string()),
+        (
+            "checkpoint_age_seconds",
+            format!("{:.0}", log.seconds_since_checkpoint),
+        ),
+        ("checkpoint_status", status(&log.checkpoint_failure)),
+    ];
+    lines.extend(log.failure.clone().map(|why| ("log_failure", on_one_line(&why))));
+    lines
+}
+
+fn status(failure: &Option<String>) -> String {
+    match failure {
+        None => "ok".to_owned(),
+        Some(_) => "err".to_owned(),
+    }
+}
+
+fn on_one_line(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
+}
+
+/// Counters and gauges.
+pub fn metrics(log: &LogStats) -> Vec<Metric> {
+    let is = |condition: bool| f64::from(u8::from(condition));
+    let all = [
+        (
+            "wollemi_log_bytes",
+            "Bytes of the log that are kept for an opening after a loss of power.",
+            log.kept as f64,
+        ),
+        (
+            "wollemi_log_limit_bytes",
+            "Bytes of the log that may be kept: beyond, writes wait for a checkpoint.",
+            log.limit as f64,
+        ),
+        (
+            "wollemi_log_unsynced_bytes",
+            "Bytes of the log that a loss of power would take now.",
+            (log.appended - log.durable) as f64,
+        ),
+        (
+            "wollemi_log_appended_bytes_total",
+            "Bytes appended to the log since the start.",
+            log.bytes as f64,
+        ),
+        (
+            "wollemi_log_records_total",
+            "Records appended to the log since the start.",
+            log.records as f64,
+        ),
+        (
+            "wollemi_log_room_waits_total",
+            "Times that a write has waited for a checkpoint, since the log had reached its limit.",
+            log.room_waits as f64,
+        ),
+        (
+            "wollemi_log_room_wait_seconds_total",
+            "How long writes have waited so.",
+            log.room_wait_seconds,
+        ),
+        (
+            "wollemi_log_ok",
+            "Whether the log takes records: if it has failed, nothing can be written until the server is started again.",
+            is(log.failure.is_none()),
+        ),
+        (
+            "wollemi_checkpoints_total",
+            "Checkpoints since the start.",
+            log.checkpoints as f64,
+        ),
+        (
+            "wollemi_checkpoint_bytes_total",
+            "Bytes of these.",
+            log.checkpoint_bytes as f64,
+        ),
+        (
+            "wollemi_checkpoint_running",
+            "Whether a checkpoint is being taken.",
+            is(log.is_checkpointing),
+        ),
+        (
+            "wollemi_checkpoint_age_seconds",
+            "Time since the last checkpoint, or else since the start.",
+            log.seconds_since_checkpoint,
+        ),
+        (
+            "wollemi_last_checkpoint_ok",
+            "Whether the last checkpoint did not fail.",
+            is(log.checkpoint_failure.is_none()),
+        ),
+    ];
+    let metric = |(name, help, value)| Metric {
+        name,
+        help,
+        labels: Vec::new(),
+        value,
+    };
+    all.map(metric).into()
+}
+
+/// Histograms.
+pub fn histograms(log: &LogStats) -> [Histogram; 2] {
+    [
+        Histogram {
+            name: "wollemi_log_sync_duration_seconds",
+            help: "How long the log's syncs of the disk took.",
+            // Whole microseconds are counted, so these are the ones below a power of two.
+            buckets: cumulated(&log.sync_micros, |power| (1u64 << power) as f64 / 1e6),
+            sum: log.sync_seconds,
+        },
+        Histogram {
+            name: "wollemi_log_group_records",
+            help: "How many records one sync of the disk has made durable.",
+            buckets: cumulated(&log.group_sizes, |power| ((1u64 << power) - 1) as f64),
+            sum: log.synced as f64,
+        },
+    ]
+}
+
+/// Cumulates counts by powers of two.
+fn cumulated(counts: &[u64], bound: impl Fn(usize) -> f64) -> Vec<(f64, u64)> {
+    let mut sum = 0;
+    let last = counts.len().saturating_sub(1);
+    let bucket = |(power, count): (usize, &u64)| {
+        sum += count;
+        match power == last {
+            true => (f64::INFINITY, sum),
+            false => (bound(power), sum),
+        }
+    };
+    counts.iter().enumerate().map(bucket).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A histogram's buckets grow to all that was counted, and stand at what their counts are below.
+    #[test]
+    fn histograms_are_cumulated() {
+        let mut log = LogStats {
+            sync_micros: vec![0; 32],
+            group_sizes: vec![0; 32],
+            synced: 9,
+            ..LogStats::default()
+        };
+        log.sync_micros[7] = 2; // 64 to 127 µs.
+        log.sync_micros[31] = 1;
+        log.group_sizes[1] = 1; // One record.
+        log.group_sizes[4] = 1; // 8 to 15.
+        let [syncs, groups] = histograms(&log);
+        assert_eq!(syncs.buckets[6], (64e-6, 0));
+        assert_eq!(syncs.buckets[7], (128e-6, 2));
+        assert_eq!(syncs.buckets.last(), Some(&(f64::INFINITY, 3)));
+        assert_eq!((groups.buckets[0], groups.buckets[1]), ((0.0, 0), (1.0, 1)));
+        assert_eq!((groups.buckets[4], groups.sum), ((15.0, 2), 9.0));
+    }
+}

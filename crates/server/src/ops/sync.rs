@@ -1,0 +1,148 @@
+//! When an answered write is durable: Redis's `appendfsync`. A pool of level `disk` has the choice.
+
+use crate::Error;
+use crate::ops::shared::Shared;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+use wollemi::{Db, Durability, Level};
+
+/// When a write survives the loss of power. At level `disk` it survives the end of the process when it is answered, in any
+/// case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sync {
+    /// When it is answered.
+    Always,
+    /// Within a second after it was answered.
+    EverySecond,
+    /// When the operating system has written it.
+    No,
+}
+
+impl Sync {
+    /// All of them.
+    pub const ALL: [Sync; 3] = [Sync::Always, Sync::EverySecond, Sync::No];
+
+    /// What Redis calls it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sync::Always => "always",
+            Sync::EverySecond => "everysec",
+            Sync::No => "no",
+        }
+    }
+}
+
+impl fmt::Display for Sync {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No sync policy has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}': there are always, everysec and no")]
+pub struct UnknownSync(pub String);
+
+impl FromStr for Sync {
+    type Err = UnknownSync;
+    fn from_str(name: &str) -> Result<Sync, UnknownSync> {
+        let is = |sync: &Sync| sync.name().eq_ignore_ascii_case(name);
+        let found = Sync::ALL.into_iter().find(is);
+        found.ok_or_else(|| UnknownSync(name.to_owned()))
+    }
+}
+
+/// The bound of [`Sync::EverySecond`].
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How often the server looks whether the log has failed.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The sync policy of a database, which may change.
+#[derive(Debug)]
+pub struct Syncing {
+    db: Db,
+    /// Its place among [all](Sync::ALL).
+    sync: AtomicUsize,
+}
+
+impl Syncing {
+    /// The policy that the database's level amounts to.
+    pub fn new(db: &Db) -> Syncing {
+        Syncing {
+            db: db.clone(),
+            sync: AtomicUsize::new(of_level(db.level()) as usize),
+        }
+    }
+
+    /// The policy now.
+    pub fn get(&self) -> Sync {
+        Sync::ALL[self.sync.load(Relaxed)]
+    }
+
+    /// Refuses a policy that the pool's level does not give.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Sync`]
+    pub fn check(&self, sync: Sync) -> Result<(), Error> {
+        let level = self.db.level();
+        let given = of_level(level);
+        match level == Level::Disk || sync == given {
+            true => Ok(()),
+            false => Err(Error::Sync {
+                sync: sync.name(),
+                level,
+                given: given.name(),
+            }),
+        }
+    }
+
+    /// Changes the policy for the writes that follow. A change to `Always` also makes the earlier writes durable: when the
+    /// thread's turn is [settled](wollemi::Db::settle_turn) or, outside of a turn, when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Sync`] where the pool's level does not give the policy, [`Error::Log`] where the disk has failed.
+    pub fn set(&self, sync: Sync) -> Result<(), Error> {
+        self.check(sync)?;
+        self.db.set_sync_within((sync != Sync::No).then_some(SECOND));
+        self.db.set_durability(match sync {
+            Sync::Always => Durability::Immediate,
+            Sync::EverySecond | Sync::No => Durability::Eventual,
+        });
+        self.sync.store(sync as usize, Relaxed);
+        match sync {
+            // Reads do not wait for eventual writes, so these become durable now.
+            Sync::Always => self.db.sync().map_err(|error| Error::Log(error.to_string())),
+            Sync::EverySecond | Sync::No => Ok(()),
+        }
+    }
+}
+
+/// The policy that a level amounts to.
+fn of_level(level: Level) -> Sync {
+    match level {
+        // Nothing is synced.
+        Level::Process => Sync::No,
+        Level::Disk | Level::Power => Sync::Always,
+    }
+}
+
+/// Waits until the log fails, and reports it.
+pub async fn watch(shared: Arc<Shared>) {
+    let db = shared.databases.db();
+    if db.level() != Level::Disk {
+        return;
+    }
+    loop {
+        if let Some(why) = db.failure() {
+            tracing::error!(%why, "the log has failed: nothing can be written until the server is started again");
+            return;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}

@@ -1,0 +1,491 @@
+//! Over a pool of level `disk`: answered writes survive the loss of power, and answers wait for the disk together.
+
+mod kept;
+
+use crate::support::{Client, PATIENCE, Running, with_redis};
+use kept::Kept;
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+use wollemi::{Db, Level, LogStats, Options};
+use wollemi_server::{Config, Error, Server, Sync};
+
+/// A server over a new database, whose disk is the test's.
+struct Served {
+    directory: tempfile::TempDir,
+    disk: Kept,
+    db: Db,
+    running: Running,
+}
+
+impl Served {
+    fn new(config: Config) -> Served {
+        let directory = tempfile::tempdir().expect("a directory");
+        let disk = Kept::new(directory.path());
+        let path = directory.path().join("served.pool");
+        let db = options().create_on_disk(path, disk.disk()).expect("a database");
+        let running = Running::over_db(config, &db);
+        Served {
+            directory,
+            disk,
+            db,
+            running,
+        }
+    }
+
+    fn log(&self) -> LogStats {
+        self.db.log_stats().expect("there is a log")
+    }
+
+    /// A database of what is left when the power is lost now, in a directory of this name.
+    fn cut(&self, name: &str) -> Db {
+        let pool = self.directory.path().join(name);
+        self.disk.cut(&pool.with_extension("disk")); // NAME.disk
+        options().open(&pool).expect("it is built anew")
+    }
+}
+
+fn options() -> Options {
+    Options::new().level(Level::Disk).max_size(1 << 30)
+}
+
+/// A server of both protocols with one worker.
+fn one_worker() -> Config {
+    Config {
+        threads: 1,
+        ..with_redis()
+    }
+}
+
+/// The data of an item.
+fn data(db: &Db, key: &str) -> Option<Vec<u8>> {
+    let map = db.find_map("memcached").expect("sound").expect("there");
+    let value = map.get(key).expect("sound")?;
+    Some(value[24..].to_vec())
+}
+
+/// The metrics as text.
+fn scrape(served: &Served) -> String {
+    let mut client = Client::connect(served.running.metrics.expect("it serves metrics"));
+    client.send(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    String::from_utf8(client.rest()).expect("UTF-8")
+}
+
+/// Fails if anything has come from the server.
+#[track_caller]
+fn expect_nothing(client: &Client) {
+    client.socket.set_nonblocking(true).expect("a socket");
+    let looked = client.socket.peek(&mut [0]);
+    client.socket.set_nonblocking(false).expect("a socket");
+    assert_eq!(looked.map_err(|error| error.kind()), Err(ErrorKind::WouldBlock));
+}
+
+/// Clients of both protocols send pipelines of writes and reads. Every answered write is there, whenever the power is
+/// lost.
+#[test]
+fn what_was_answered_survives_the_loss_of_power() {
+    const CLIENTS: usize = 3;
+    const ROUNDS: usize = 8;
+    const PIPELINE: usize = 40;
+    let served = Served::new(with_redis());
+    let answered = &Mutex::new(Vec::new());
+    let key = |client: &str, round: usize, i: usize| format!("{client}-{round}-{i}");
+    let note = |client: &str, round: usize| {
+        let all = (0..PIPELINE).map(|i| key(client, round, i));
+        answered.lock().expect("no panic").extend(all);
+    };
+    std::thread::scope(|scope| {
+        for number in 0..CLIENTS {
+            let mut memcached = served.running.connect();
+            scope.spawn(move || {
+                let name = format!("m{number}");
+                for round in 0..ROUNDS {
+                    // Every second says nothing: then the answer to another request stands for it.
+                    let set = |i| {
+                        let quiet = if i % 2 == 0 { "" } else { " noreply" };
+                        let key = key(&name, round, i);
+                        format!("set {key} 0 0 {}{quiet}\r\n{key}\r\n", key.len())
+                    };
+                    let sets: String = (0..PIPELINE).map(set).collect();
+                    let last = key(&name, round, PIPELINE - 1);
+                    memcached.send(format!("{sets}get {last}\r\n").as_bytes());
+                    memcached.expect("STORED\r\n".repeat(PIPELINE / 2).as_bytes());
+                    let len = last.len();
+                    memcached.expect(format!("VALUE {last} 0 {len}\r\n{last}\r\nEND\r\n").as_bytes());
+                    note(&name, round);
+                }
+            });
+            let mut redis = served.running.connect_redis();
+            scope.spawn(move || {
+                let name = format!("r{number}");
+                for round in 0..ROUNDS {
+                    let set = |i| match key(&name, round, i) {
+                        key if i % 3 == 0 => format!("mset {key} {key} {name}-last {key}\r\n"),
+                        key => format!("set {key} {key}\r\n"),
+                    };
+                    let sets: String = (0..PIPELINE).map(set).collect();
+                    redis.send(format!("{sets}get {}\r\n", key(&name, round, 0)).as_bytes());
+                    redis.expect("+OK\r\n".repeat(PIPELINE).as_bytes());
+                    let first = key(&name, round, 0);
+                    redis.expect(format!("${}\r\n{first}\r\n", first.len()).as_bytes());
+                    note(&name, round);
+                }
+            });
+        }
+        for cut in 0..6 {
+            let known = answered.lock().expect("no panic").clone();
+            let left = served.cut(&format!("cut-{cut}"));
+            for key in known {
+                assert_eq!(data(&left, &key), Some(key.clone().into_bytes()), "cut {cut}");
+            }
+        }
+    });
+    let left = served.cut("last");
+    let known = answered.lock().expect("no panic").clone();
+    assert_eq!(known.len(), 2 * CLIENTS * ROUNDS * PIPELINE);
+    for key in known {
+        assert_eq!(data(&left, &key), Some(key.clone().into_bytes()));
+    }
+    assert!(left.check().expect("read").is_clean());
+}
+
+/// While a sync is under way, no connection is answered that waits for it. The requests that arrive meanwhile on many
+/// connections share the next sync.
+#[test]
+fn one_sync_serves_many_connections() {
+    const CLIENTS: usize = 40;
+    let served = Served::new(one_worker());
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|i| match i % 2 {
+            0 => served.running.connect(),
+            _ => served.running.connect_redis(),
+        })
+        .collect();
+    // All are accepted.
+    for (i, client) in clients.iter_mut().enumerate() {
+        match i % 2 {
+            0 => client.ask("mn\r\n", "MN\r\n"),
+            _ => client.ask("ping\r\n", "+PONG\r\n"),
+        }
+    }
+    let before = served.log().syncs;
+    served.disk.hold();
+    let ask = |client: &mut Client, i: usize| match i % 2 {
+        0 => client.send(format!("set key-{i} 0 0 1\r\nx\r\nget key-{i}\r\n").as_bytes()),
+        _ => client.send(format!("set key-{i} x\r\nget key-{i}\r\n").as_bytes()),
+    };
+    ask(&mut clients[0], 0);
+    served.disk.until_one_waits();
+    for (i, client) in clients.iter_mut().enumerate().skip(1) {
+        ask(client, i);
+    }
+    clients.iter().for_each(expect_nothing);
+    served.disk.let_on();
+    for (i, client) in clients.iter_mut().enumerate() {
+        match i % 2 {
+            0 => client.expect(format!("STORED\r\nVALUE key-{i} 0 1\r\nx\r\nEND\r\n").as_bytes()),
+            _ => client.expect(b"+OK\r\n$1\r\nx\r\n"),
+        }
+    }
+    // The thread that syncs each second may have added one.
+    let syncs = served.log().syncs - before;
+    assert!(syncs <= 4, "{syncs} syncs");
+}
+
+/// A connection that has read durable items alone is answered while others wait for the disk.
+#[test]
+fn reads_of_durable_items_do_not_wait() {
+    let served = Served::new(Config {
+        threads: 2,
+        ..with_redis()
+    });
+    let mut setup = served.running.connect_redis();
+    setup.ask("set old 1\r\n", "+OK\r\n");
+    // Over two workers, of which one waits.
+    let mut readers: Vec<_> = (0..32).map(|_| served.running.connect_redis()).collect();
+    for reader in &mut readers {
+        reader.ask("ping\r\n", "+PONG\r\n");
+    }
+    served.disk.hold();
+    setup.send(b"set new 1\r\n");
+    served.disk.until_one_waits();
+    for reader in &mut readers {
+        reader.send(b"get old\r\n");
+    }
+    // Of 32 connections some are the other worker's.
+    let answered = |reader: &Client| {
+        reader.socket.set_nonblocking(true).expect("a socket");
+        let looked = reader.socket.peek(&mut [0]);
+        reader.socket.set_nonblocking(false).expect("a socket");
+        looked.is_ok()
+    };
+    let began = Instant::now();
+    while !readers.iter().any(answered) {
+        assert!(began.elapsed() < PATIENCE, "no reader is answered");
+        std::thread::yield_now();
+    }
+    expect_nothing(&setup);
+    served.disk.let_on();
+    for reader in &mut readers {
+        reader.expect(b"$1\r\n1\r\n");
+    }
+    setup.expect(b"+OK\r\n");
+}
+
+/// With `everysec` and `no` an answer does not wait for the disk. With `everysec` the write becomes durable by itself; with
+/// `no`, `WAITAOF` makes it so, and so does a change to `always`.
+#[test]
+fn eventual_writes_are_answered_at_once() {
+    let served = Served::new(one_worker());
+    let mut client = served.running.connect_redis();
+    client.ask("config set appendfsync everysec\r\n", "+OK\r\n");
+    client.ask(
+        "config get appendfsync\r\n",
+        "*2\r\n$11\r\nappendfsync\r\n$8\r\neverysec\r\n",
+    );
+    client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
+    served.disk.hold();
+    client.ask("set a 1\r\n", "+OK\r\n");
+    client.ask("get a\r\n", "$1\r\n1\r\n");
+    served.disk.let_on();
+    let began = Instant::now();
+    while served.log().durable < served.log().appended {
+        assert!(began.elapsed() < PATIENCE, "it is not synced");
+        std::thread::yield_now();
+    }
+    assert_eq!(data(&served.cut("everysec"), "a"), Some(b"1".to_vec()));
+
+    client.ask("config set appendfsync no\r\n", "+OK\r\n");
+    client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
+    served.disk.hold();
+    client.ask("set b 2\r\n", "+OK\r\n");
+    client.ask("waitaof 0 0 0\r\n", "*2\r\n:0\r\n:0\r\n");
+    served.disk.let_on();
+    client.ask("waitaof 1 0 0\r\n", "*2\r\n:1\r\n:0\r\n");
+    assert_eq!(data(&served.cut("no"), "b"), Some(b"2".to_vec()));
+
+    // The change of the policy is answered when earlier writes are durable.
+    client.ask("set c 3\r\n", "+OK\r\n");
+    client.ask("config set appendfsync always\r\n", "+OK\r\n");
+    assert_eq!(data(&served.cut("always"), "c"), Some(b"3".to_vec()));
+}
+
+/// `WAITAOF`'s answer waits for the disk, together with those before it.
+#[test]
+fn waitaof_waits() {
+    let served = Served::new(Config {
+        sync: Some(Sync::No),
+        ..one_worker()
+    });
+    let mut client = served.running.connect_redis();
+    served.disk.hold();
+    client.ask("set a 1\r\n", "+OK\r\n");
+    client.send(b"waitaof 1 5 100\r\n");
+    served.disk.until_one_waits();
+    expect_nothing(&client);
+    served.disk.let_on();
+    client.expect(b"*2\r\n:1\r\n:0\r\n");
+    for (wrong, why) in [
+        ("2 0 0", "value is out of range, must be between 0 and 1"),
+        ("-1 0 0", "value is out of range, must be between 0 and 1"),
+        ("x 0 0", "value is not an integer or out of range"),
+        ("0 -1 0", "value is out of range, must be positive"),
+        ("0 0 -1", "timeout is negative"),
+        ("0 0 x", "timeout is not an integer or out of range"),
+    ] {
+        client.ask(&format!("waitaof {wrong}\r\n"), &format!("-ERR {why}\r\n"));
+    }
+}
+
+/// A pool of another level says what it amounts to, and refuses anything else.
+#[test]
+fn other_levels_have_no_choice() {
+    let db = Db::anonymous().expect("memory");
+    let bound = |sync| {
+        let config = Config {
+            sync: Some(sync),
+            ..with_redis()
+        };
+        Server::bind(config, &db).map(|server| server.sync())
+    };
+    assert_eq!(bound(Sync::No).expect("it is so"), Sync::No);
+    for sync in [Sync::Always, Sync::EverySecond] {
+        let error = bound(sync).expect_err("there is no log");
+        assert!(matches!(error, Error::Sync { .. }), "{error}");
+        assert!(error.to_string().contains("level process"), "{error}");
+    }
+    let server = Running::over_db(with_redis(), &db);
+    let mut client = server.connect_redis();
+    client.ask(
+        "config get append*\r\n",
+        "*4\r\n$11\r\nappendfsync\r\n$2\r\nno\r\n$10\r\nappendonly\r\n$2\r\nno\r\n",
+    );
+    client.ask("config set appendfsync no\r\n", "+OK\r\n");
+    client.send(b"config set appendfsync always\r\n");
+    let refused = client.line();
+    assert!(
+        refused.starts_with("-ERR CONFIG SET failed") && refused.contains("level process"),
+        "{refused}"
+    );
+    client.ask(
+        "waitaof 1 0 0\r\n",
+        "-ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.\r\n",
+    );
+    client.ask("waitaof 0 1 1\r\n", "*2\r\n:0\r\n:0\r\n");
+    client.send(b"bgrewriteaof\r\n");
+    assert!(client.line().starts_with("-ERR a pool of level process"));
+}
+
+/// After a failed sync no client is told that a write is done, and the clients that waited for the sync are not either.
+/// Items that were durable are read. Errors, `INFO` and metrics name the reason.
+#[test]
+fn a_failed_sync_ends_writing() {
+    let metrics = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let served = Served::new(Config {
+        metrics: Some(metrics),
+        ..one_worker()
+    });
+    let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
+    redis.ask("set old 1\r\n", "+OK\r\n");
+    memcached.ask("mn\r\n", "MN\r\n");
+    served.disk.hold();
+    redis.send(b"set new 1\r\nget old\r\n");
+    served.disk.until_one_waits();
+    memcached.send(b"set newer 0 0 1\r\n1\r\n");
+    served.disk.fail();
+    served.disk.let_on();
+    let told = redis.line();
+    assert!(
+        told.starts_with("-MISCONF Errors writing to the AOF file: "),
+        "{told}"
+    );
+    assert!(told.contains("the medium is gone"), "{told}");
+    redis.expect_end();
+    let told = memcached.line();
+    assert!(
+        told.starts_with("SERVER_ERROR ") && told.contains("the medium is gone"),
+        "{told}"
+    );
+
+    let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
+    for command in [
+        "set old 2",
+        "incr old",
+        "mset a 1 b 2",
+        "del old other",
+        "get new",
+    ] {
+        redis.send(format!("{command}\r\n").as_bytes());
+        let told = redis.line();
+        assert!(
+            told.starts_with("-MISCONF ") && told.contains("the medium is gone"),
+            "{command}: {told}"
+        );
+    }
+    redis.ask("get old\r\n", "$1\r\n1\r\n");
+    memcached.ask("get old\r\n", "VALUE old 0 1\r\n1\r\nEND\r\n");
+    memcached.send(b"set old 0 0 1\r\n2\r\n");
+    let told = memcached.line();
+    assert!(
+        told.starts_with("SERVER_ERROR ") && told.contains("the medium is gone"),
+        "{told}"
+    );
+    redis.send(b"info persistence\r\n");
+    let told = redis.until(b"log_failure:");
+    let told = String::from_utf8_lossy(&told);
+    assert!(
+        told.contains("aof_last_write_status:err\r\n") && told.contains("pool_level:disk\r\n"),
+        "{told}"
+    );
+    let told = scrape(&served);
+    assert!(told.contains("\nwollemi_log_ok 0\n"), "{told}");
+    assert_eq!(data(&served.cut("after"), "old"), Some(b"1".to_vec()));
+}
+
+/// The level, the log and the checkpoints are told to both protocols; a checkpoint is taken when a client asks for it.
+#[test]
+fn the_log_is_told() {
+    let served = Served::new(Config {
+        metrics: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))),
+        ..with_redis()
+    });
+    let (mut redis, mut memcached) = (served.running.connect_redis(), served.running.connect());
+    redis.ask("set a 1\r\n", "+OK\r\n");
+    let before = served.log().checkpoints;
+    redis.ask(
+        "bgrewriteaof\r\n",
+        "+Background append only file rewriting started\r\n",
+    );
+    let began = Instant::now();
+    while served.log().checkpoints == before {
+        assert!(began.elapsed() < PATIENCE, "no checkpoint is taken");
+        std::thread::yield_now();
+    }
+    redis.send(b"info persistence\r\n");
+    let told = String::from_utf8_lossy(&redis.until(b"checkpoint_status:ok\r\n")).into_owned();
+    for line in [
+        "aof_enabled:1",
+        "aof_last_write_status:ok",
+        "aof_last_bgrewrite_status:ok",
+        "aof_pending_bio_fsync:0",
+        "aof_delayed_fsync:0",
+        "pool_level:disk",
+        "pool_sync:always",
+        "log_status:ok",
+    ] {
+        assert!(told.contains(&format!("{line}\r\n")), "no {line} in {told}");
+    }
+    memcached.send(b"stats\r\n");
+    let told = String::from_utf8_lossy(&memcached.until(b"END\r\n")).into_owned();
+    for line in [
+        "STAT pool_level disk",
+        "STAT pool_sync always",
+        "STAT log_limit_bytes 268435456",
+    ] {
+        assert!(told.contains(&format!("{line}\r\n")), "no {line} in {told}");
+    }
+    let told = scrape(&served);
+    let log = served.log();
+    for line in [
+        "wollemi_pool_info{level=\"disk\",sync=\"always\"} 1".to_owned(),
+        "wollemi_log_ok 1".to_owned(),
+        format!("wollemi_log_sync_duration_seconds_count {}", log.syncs),
+        format!("wollemi_log_group_records_bucket{{le=\"+Inf\"}} {}", log.syncs),
+        format!("wollemi_log_group_records_sum {}", log.synced),
+    ] {
+        assert!(told.contains(&format!("\n{line}\n")), "no {line} in {told}");
+    }
+    assert_eq!(data(&served.cut("checkpointed"), "a"), Some(b"1".to_vec()));
+}
+
+/// The files beside the pool, without it, have all that a client was answered.
+#[test]
+fn the_files_beside_the_pool_are_whole() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a.pool");
+    let db = options().open(&path).expect("a database");
+    let server = Running::over_db(with_redis(), &db);
+    let mut client = server.connect_redis();
+    client.ask("set a 1\r\nset b 2\r\nget a\r\n", "+OK\r\n+OK\r\n$1\r\n1\r\n");
+    let left = directory.path().join("left.pool");
+    copy(
+        &path.with_extension("pool.disk"),
+        &left.with_extension("pool.disk"),
+    );
+    let db = options().open(&left).expect("it is built anew");
+    assert_eq!(
+        (data(&db, "a"), data(&db, "b")),
+        (Some(b"1".to_vec()), Some(b"2".to_vec()))
+    );
+    drop(client);
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a directory");
+    for entry in std::fs::read_dir(from).expect("a directory") {
+        let entry = entry.expect("an entry");
+        std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copied");
+    }
+}

@@ -1,0 +1,156 @@
+//! When what a database was told is durable, and its log and checkpoints.
+
+use super::{Db, Inner};
+use crate::report::{Checkpoint, LogStats};
+use crate::write::journal::{Durability, Journal};
+use crate::write::store::Store;
+use crate::write::turn::{PausedTurn, Turn};
+use crate::{Error, Level, Media};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl<M: Media> Db<M> {
+    /// Returns when all writes are durable that have returned, [eventual](crate::Durability::Eventual) ones, too; in a
+    /// [turn](Db::turn) at once, and the turn waits for them. At the levels `process` and `power` they are already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`] where the disk refuses.
+    pub fn sync(&self) -> Result<(), Error> {
+        match self.journal() {
+            Some(journal) => Ok(journal.settle(journal.log().appended())?),
+            None => Ok(()),
+        }
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.store().traffic.journal.get().map(|journal| &**journal)
+    }
+
+    /// Begins a turn: a number of operations of this thread that do not wait, each by itself, until they are durable, but
+    /// all together when the turn [ends](Turn::end). What they have done and seen must not be told before. (A server does
+    /// so with the requests that came together.) Elsewhere than at level `disk` it does nothing.
+    ///
+    /// ```
+    /// # let db = wollemi::Db::anonymous()?;
+    /// # let map = db.map("letters")?;
+    /// let turn = db.turn();
+    /// map.upsert("a", "alpha")?;
+    /// map.upsert("b", "beta")?;
+    /// turn.end()?; // one sync for both
+    /// # Ok::<(), wollemi::Error>(())
+    /// ```
+    pub fn turn(&self) -> Turn<'_> {
+        self.resume(PausedTurn::default())
+    }
+
+    /// Goes on with a turn that was [paused](Turn::pause), be it on another thread.
+    pub fn resume(&self, turn: PausedTurn) -> Turn<'_> {
+        Turn::resume(self.journal(), turn)
+    }
+
+    /// Whether all that the turn of this thread has done and seen is durable already, so that its end would not wait.
+    #[inline]
+    pub fn is_turn_durable(&self) -> bool {
+        self.journal().is_none_or(Journal::is_turn_durable)
+    }
+
+    /// Returns when all that the turn of this thread has done and seen is durable; the turn goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Index`], where it is not known whether it is.
+    pub fn settle_turn(&self) -> Result<(), Error> {
+        match self.journal() {
+            Some(journal) => Ok(journal.settle_turn()?),
+            None => Ok(()),
+        }
+    }
+
+    /// Why nothing can be written any more, in a database of level `disk` of which a sync has failed: until it is opened
+    /// again, writes fail, as do reads of what was not durable then.
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.journal()?.log().failure()
+    }
+
+    /// When writes are durable that say nothing else, in a database of level `disk`.
+    pub fn durability(&self) -> Durability {
+        self.journal().map_or(Durability::Immediate, Journal::durability)
+    }
+
+    /// Sets when writes are durable that say nothing else, in a database of level `disk`.
+    pub fn set_durability(&self, durability: Durability) {
+        if let Some(journal) = self.journal() {
+            journal.set_durability(durability);
+        }
+    }
+
+    /// Sets within which time [eventual](Durability::Eventual) writes are durable, in a database of level `disk`, from now
+    /// on. `None` leaves them to the operating system: a loss of power takes back what it had not written by then, at most
+    /// as much as the log may have grown by between two checkpoints, and always the newest of them.
+    pub fn set_sync_within(&self, time: impl Into<Option<Duration>>) {
+        if let Some(keeper) = &self.inner.keeper {
+            keeper.set_sync_within(time.into());
+        }
+    }
+
+    /// Takes a checkpoint, of a database of level `disk`, so that the log can forget what was written before: of all maps,
+    /// if `full`, or else of what was changed since the last one, where that is less. `None` at other levels. The database
+    /// takes them by itself when the log has grown.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Files`] where the disk refuses. The last checkpoint counts then, and the log keeps what it has.
+    pub fn checkpoint(&self, full: bool) -> Result<Option<Checkpoint>, Error> {
+        let keeper = self.inner.keeper.as_ref();
+        keeper.map(|keeper| keeper.checkpoint(full)).transpose()
+    }
+
+    /// Has the database's own thread take a checkpoint, of a database of level `disk`, as soon as it may; after one that has
+    /// failed it rests some seconds. Whether there is such a thread.
+    pub fn ask_for_checkpoint(&self) -> bool {
+        let keeper = self.inner.keeper.as_ref();
+        keeper.map(|keeper| keeper.ask_for_checkpoint()).is_some()
+    }
+
+    /// How log and checkpoints stand, of a database of level `disk`.
+    pub fn log_stats(&self) -> Option<LogStats> {
+        self.inner.keeper.as_ref().map(|keeper| keeper.stats())
+    }
+
+    /// Ends level `disk`: the log and the checkpoints are removed, and the pool is closed, at level `process`. Does nothing
+    /// at other levels. (The other way round, [`Options::level`](crate::Options::level) has an opening begin a log.)
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] while there is another handle of the database; [`Error::Pool`] and [`Error::Files`] where the
+    /// disk refuses: then the database is still of level `disk`, or files are left over, which the next opening removes.
+    pub fn end_log(self) -> Result<(), Error> {
+        let Some(Inner { maps, keeper, .. }) = Arc::into_inner(self.inner) else {
+            return Err(Error::InUse);
+        };
+        let Some(keeper) = keeper else {
+            return Ok(());
+        };
+        if Arc::strong_count(&keeper) > 1 {
+            return Err(Error::InUse);
+        }
+        let remove = keeper.removal();
+        drop(keeper);
+        let Store { heap, traffic, .. } = maps.store;
+        drop(traffic);
+        heap.pool().set_log_position(None)?;
+        heap.close()?;
+        remove()
+    }
+
+    /// What acknowledged operations survive.
+    pub fn level(&self) -> Level {
+        let pool = self.store().heap.pool();
+        match (pool.log_position(), pool.level()) {
+            (_, pmem::Level::Power) => Level::Power,
+            (Some(_), _) => Level::Disk,
+            (None, _) => Level::Process,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Indexes built of sorted pairs survive every crash that is looked at.
+
+mod common;
+
+use common::{IndexKind, claimed, whole_and_variants};
+use crashkit::{Explorer, Mode, Model, Settings};
+use wollemi_torture::builds::{Builds, history};
+
+/// Whatever a crash leaves, each index that was built is there as a whole or not at all, and nothing is lost for good.
+#[test]
+fn an_index_is_built_or_not() {
+    for kind in whole_and_variants() {
+        for mode in [Mode::Power, Mode::Word, Mode::Process] {
+            let settings = Settings {
+                model: Model::from(mode),
+                // A build stores much, and what it stores counts at its end: many points, few images at each.
+                exhaustive: 4,
+                samples: 2,
+                ..Settings::default()
+            };
+            let subject = Builds(claimed(kind, mode));
+            let mut explorer = Explorer::new(subject, settings).expect("memory");
+            for seed in 0..2 {
+                if let Err(failure) = explorer.explore(&history(seed, 3)) {
+                    panic!("{kind}, {failure}\n{}", explorer.report());
+                }
+            }
+            let report = explorer.into_report();
+            println!("{kind}: {report}");
+            assert!(report.states > 100, "{report}");
+            assert!(
+                report.coverage.steps.contains_key("bulk: publication"),
+                "{report}"
+            );
+        }
+    }
+}
+
+/// Each persist of a build is needed, or says why it stays, in the indexes that are built bottom-up (the others are
+/// written to).
+#[test]
+fn persists_of_builds_are_needed() {
+    let bottom_up = |kind: &IndexKind| kind.is_radix() || *kind == IndexKind::DpTree;
+    for kind in whole_and_variants().filter(bottom_up) {
+        let settings = Settings {
+            exhaustive: 4,
+            samples: 2,
+            deep_share: 0,
+            hunt_forgiven: false,
+            hunted: |mutant| mutant.site.file().contains("bulk"),
+            ..Settings::default()
+        };
+        let mut explorer = Explorer::new(Builds(kind), settings).expect("memory");
+        let hunted = explorer.hunt((0..10).map(|seed| history(seed, 4)), 300, |_| true);
+        let hunted = hunted.expect("no failure");
+        let unexplained = hunted.iter().filter(|one| one.is_unexplained());
+        let unexplained: Vec<String> = unexplained.map(ToString::to_string).collect();
+        assert_eq!(unexplained, [""; 0], "{kind}");
+    }
+}

@@ -1,0 +1,63 @@
+//! Scans of 100 pairs among random integers: what `docs/performance.md` counts the instructions of.
+//!
+//! ```text
+//! cargo build --release -p wollemi-dptree --example scan
+//! valgrind --tool=callgrind --callgrind-out-file=scan.out --toggle-collect='*scan_all*' target/release/examples/scan
+//! ```
+
+use heap::Heap;
+use index::{Direction, Index};
+use pmem::{Hardware, Pool, PoolOptions};
+use std::error::Error;
+use std::ops::{Bound, ControlFlow};
+use wollemi_dptree::{DpTree, Options};
+
+const KEYS: u64 = 300_000;
+const SCANS: u64 = 1_000;
+const PAIRS: usize = 100;
+
+/// Numbers without order, none twice.
+fn key(number: u64) -> [u8; 8] {
+    (number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()
+}
+
+#[inline(never)]
+fn scan_all(index: &DpTree) -> Result<u64, Box<dyn Error>> {
+    let mut sum = 0;
+    for number in 0..SCANS {
+        let (guard, mut left) = (heap::pin(), PAIRS);
+        let from = key(number * 77);
+        let (from, to) = (Bound::Included(&from[..]), Bound::Unbounded);
+        index.scan(from, to, Direction::Forward, &guard, &mut |_, value| {
+            sum += u64::from(value[0]);
+            left -= 1;
+            match left {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        })?;
+    }
+    Ok(sum)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let options = PoolOptions::default();
+    let heap = Heap::new(Pool::anonymous(&options, Hardware::detect())?)?;
+    let merged_by_writers = Options {
+        workers: 0,
+        ..Options::default()
+    };
+    let index = DpTree::create_with(&heap, b"scan", merged_by_writers)?;
+    for number in 0..KEYS {
+        index.insert(&key(number), &number.to_le_bytes())?;
+    }
+    let stats = index.stats();
+    println!(
+        "{} pairs in the base tree, {} in the front",
+        stats.base, stats.front
+    );
+    let begin = std::time::Instant::now();
+    let sum = scan_all(&index)?;
+    println!("{SCANS} scans of {PAIRS}, {:?}, sum {sum}", begin.elapsed());
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! No operation costs more than its key's length and the way to it, on hostile keys either; and all that is removed takes no
+//! space in the log.
+
+use index::conformance::there_are_no_cliffs;
+use wollemi_dptree::{DpTree, Options};
+
+/// Merges by whoever writes, so that what a merge costs is counted.
+#[test]
+fn merging() {
+    let options = Options {
+        merge_floor: 50,
+        workers: 0,
+        ..Options::default()
+    };
+    there_are_no_cliffs(|heap| DpTree::create_with(heap, b"cliffs", options).expect("an index"));
+}
+
+/// Everything in the buffer tree and its log.
+#[test]
+fn buffered() {
+    there_are_no_cliffs(|heap| DpTree::create_with(heap, b"cliffs", Options::default()).expect("an index"));
+}

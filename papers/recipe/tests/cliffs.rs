@@ -1,0 +1,25 @@
+//! No operation costs more than its key's length and the way to it, on hostile keys either.
+
+use index::OnHeap;
+use index::conformance::there_are_no_cliffs;
+use wollemi_recipe::{Clht, Hot, Masstree, Part};
+
+#[test]
+fn part() {
+    there_are_no_cliffs(|heap| Part::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn clht() {
+    there_are_no_cliffs(|heap| Clht::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn hot() {
+    there_are_no_cliffs(|heap| Hot::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn masstree() {
+    there_are_no_cliffs(|heap| Masstree::create(heap, b"cliffs").expect("an index"));
+}

@@ -1,0 +1,20 @@
+//! No operation costs more than its key's length and the way to it, on hostile keys either.
+
+use index::OnHeap;
+use index::conformance::there_are_no_cliffs;
+use wollemi_wort::{art_cow::ArtCow, woart::Woart, wort::Wort};
+
+#[test]
+fn wort() {
+    there_are_no_cliffs(|heap| Wort::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn woart() {
+    there_are_no_cliffs(|heap| Woart::create(heap, b"cliffs").expect("an index"));
+}
+
+#[test]
+fn art_cow() {
+    there_are_no_cliffs(|heap| ArtCow::create(heap, b"cliffs").expect("an index"));
+}
