@@ -19,6 +19,7 @@
 //! | `subject` | what is tested |
 //! | `history` | the operations that it is tested with |
 //! | `disk` | a disk that remembers every write, and what a power cut or a kill may leave of it |
+//! | `words` | any map from words to words as a subject, and its tests by one macro |
 //! | `on_heap`, `blobs` | what subjects on a heap share; the heap alone as a subject |
 //! | `mutate`, `forgiven` | persists left out, and those of them that nothing need miss |
 //! | `coverage` | what the histories have reached |
@@ -50,6 +51,7 @@ mod report;
 mod schedule;
 mod subject;
 mod torture;
+pub mod words;
 
 pub use choose::Random;
 pub use explore::{Explorer, Settings, silence_findings};

@@ -1,7 +1,7 @@
 //! All of it in one call: histories of operations that are drawn at random, explored one after the other, and the
 //! first that fails shrunk.
 
-use crate::{Explorer, Failure, History, Random, Report, Settings, Subject};
+use crate::{Explorer, Failure, History, Hunted, Random, Report, Settings, Subject};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ where
         subject: Arc::new(subject),
         operation,
         seeds: 1..=100,
+        prepared: 0,
         operations: 30,
         threads: 1..=3,
         budget: Duration::from_secs(60),
@@ -49,6 +50,7 @@ pub struct Torture<S, F> {
     subject: Arc<S>,
     operation: F,
     seeds: RangeInclusive<u64>,
+    prepared: usize,
     operations: usize,
     threads: RangeInclusive<u32>,
     budget: Duration,
@@ -65,6 +67,11 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
     /// Operations of a history. 30 if not said.
     pub fn operations(self, operations: usize) -> Self {
         Torture { operations, ..self }
+    }
+
+    /// Operations before these, by one thread. Their answers are checked, and crashes come after them. None if not said.
+    pub fn prepared(self, prepared: usize) -> Self {
+        Torture { prepared, ..self }
     }
 
     /// Logical threads of a history: these numbers in turn. 1 to 3 if not said; a structure for one thread says
@@ -110,15 +117,32 @@ impl<S: Subject, F: Fn(&mut Random) -> S::Op> Torture<S, F> {
         Ok(explorer.into_report())
     }
 
+    /// Leaves out each write-back and each fence in turn, and puts publications that follow each other into the other
+    /// order, to see whether an image or an answer misses them ([`Explorer::hunt`]).
+    ///
+    /// # Errors
+    ///
+    /// The first failure of a history with all its persists, as it is. Also where the system refuses memory.
+    pub fn hunt(self) -> Result<Vec<Hunted>, Box<Failure>> {
+        /// Images of one mutant judged in one history, at most.
+        const IMAGES: u64 = 2000;
+        let explorer = Explorer::<S>::new(self.subject.clone(), self.settings.clone());
+        let mut explorer = explorer.map_err(Failure::outright)?;
+        let started = Instant::now();
+        let histories = self.seeds.clone().map(|seed| self.history(seed));
+        explorer.hunt(histories, IMAGES, |_| started.elapsed() < self.budget)
+    }
+
     fn history(&self, seed: u64) -> History<S::Op> {
         let mut random = Random(seed);
         let (least, most) = (*self.threads.start(), *self.threads.end());
         let numbers = u64::from(most.saturating_sub(least)) + 1;
         History {
             seed,
-            ops: (0..self.operations)
+            ops: (0..self.prepared + self.operations)
                 .map(|_| (self.operation)(&mut random))
                 .collect(),
+            prepared: self.prepared as u32,
             threads: least.max(1) + (seed % numbers) as u32,
             ..History::default()
         }

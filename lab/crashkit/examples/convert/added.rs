@@ -1,0 +1,173 @@
+//! What the conversion adds to the tree, by [`Step`].
+
+use super::node::{Record, Root, counts, follows};
+use super::step::{Mends, Step};
+use super::tree::{At, BLink, KIND, RECORD, ROOT, damaged, node_at, object};
+use heap::{Access, Error, Guard, Trace, footprint};
+use pmem::{Batch, CommitWord, Fault, Flushed, GenerationLock, Link, Locked, Media, PSlot, Persistent, Tag};
+
+impl<M: Media, S: Step> BLink<M, S> {
+    // Ordered stores (steps 1 and 2).
+
+    /// What the batch has written is durable before the next store.
+    pub fn persist(&self, batch: Batch<'_, '_, M>) {
+        if S::PERSISTS {
+            batch.fence();
+        }
+    }
+
+    /// Stores `value`, by which a change of a node happens.
+    pub fn store(&self, word: &CommitWord, value: u64) {
+        self.media().site("blink: state");
+        let stored = word.publish::<S::Marks, M>(self.media(), value);
+        if S::PERSISTS {
+            let _durable = stored.commit();
+        }
+    }
+
+    /// Stores a link to a new object, by which a change happens.
+    pub fn swing<'t, 'e, T: Persistent>(
+        &'t self,
+        slot: &'t PSlot,
+        new: Flushed<'e, '_, T>,
+        tag: Tag,
+        batch: Batch<'e, 't, M>,
+    ) {
+        if S::PERSISTS {
+            let new = new.persisted(&batch.fence());
+            let _durable = slot.publish::<S::Marks, M, T>(self.media(), new, tag).commit();
+        } else {
+            let _ = slot.place::<S::Marks, M, T>(new, tag, &batch);
+        }
+    }
+
+    // Half a split (step 3).
+
+    /// Takes a lock, for what no crash leaves half done.
+    pub fn take<'t>(&'t self, lock: &'t GenerationLock) -> Result<Locked<'t, M>, Fault> {
+        let held = lock.lock(self.media(), self.heap.generation());
+        let mut held =
+            held.map_err(|_| damaged("a lock of the tree is that of an object replaced", Link::NULL))?;
+        if held.is_stale() {
+            held.repaired();
+        }
+        Ok(held)
+    }
+
+    /// Takes a node's lock. The first who has it after a restart mends the node.
+    pub fn lock<'t>(&'t self, at: At<'t>) -> Result<Locked<'t, M>, Fault> {
+        let held = at.node.lock.lock(self.media(), self.heap.generation());
+        self.locked(
+            at,
+            held.map_err(|_| damaged("a node of the tree was replaced", at.link))?,
+        )
+    }
+
+    fn locked<'t>(&'t self, at: At<'t>, mut held: Locked<'t, M>) -> Result<Locked<'t, M>, Fault> {
+        if held.is_stale() {
+            if S::MENDS != Mends::Never {
+                self.mend(at)?;
+            }
+            held.repaired();
+        }
+        Ok(held)
+    }
+
+    /// Takes marks away, and ends a split before its second store. The caller holds the lock, so what it sees is what is.
+    fn mend(&self, at: At<'_>) -> Result<(), Fault> {
+        let (media, node) = (self.media(), at.node);
+        let (state, next) = (node.state.settle(media), node.next.settle(media));
+        for (_, entry) in node.sorted(media, state) {
+            node.entries[entry].slot.settle(media);
+        }
+        if !next.is_null() {
+            let own = node.below(media, state, node_at(&self.heap, next)?.low);
+            if own != counts(state) {
+                self.store(&node.state, follows(state, own));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a writer does on its way from a node to its sibling.
+    pub fn help(&self, at: At<'_>, next: At<'_>) -> Result<(), Error> {
+        let (media, node) = (self.media(), at.node);
+        if S::MENDS == Mends::Never {
+            return Ok(());
+        }
+        let state = node.state.load(media);
+        let own = node.below(media, state, next.low);
+        if own != counts(state) {
+            match S::MENDS {
+                // A splitter that is at it ends it before the lock is free; what a crash has left is mended with the lock.
+                Mends::LookingAgain => drop(self.lock(at)?),
+                Mends::AsSeenBefore => {
+                    let _held = self.lock(at)?;
+                    self.store(&node.state, follows(state, own));
+                }
+                _ => match node.lock.try_lock(media, self.heap.generation()) {
+                    Ok(Some(held)) => drop(self.locked(at, held)?),
+                    _ => {}
+                },
+            }
+        }
+        self.link_up(next)
+    }
+
+    // Memory (step 4).
+
+    /// Takes a record out of use. The caller has unlinked it under the guard.
+    pub fn retire(&self, record: Link, guard: &Guard) {
+        if let (true, Some(offset), Some(len)) = (S::RETIRES, record.offset(), footprint::<Record>(0)) {
+            // SAFETY: the caller has unlinked the record, alone, under the node's lock.
+            unsafe { self.heap.retire(guard, offset, len) };
+        }
+    }
+}
+
+/// Tells the heap what is alive. A node is told by its left sibling, and the first of a level by the first above it.
+pub struct Tracer;
+
+// SAFETY: it tells the entries that count and the sibling, by which readers go on, in this order.
+unsafe impl<M: Media> Trace<M> for Tracer {
+    fn kind(&self) -> u32 {
+        KIND
+    }
+
+    fn trace(&self, heap: &Access<M>, link: Link, children: &mut Vec<Link>) -> Result<u64, Error> {
+        let media = heap.media();
+        if link.tag() == RECORD {
+            object::<M, Record>(heap, link, RECORD)?;
+            return Ok(size_of::<Record>() as u64);
+        }
+        if link.tag() == ROOT {
+            children.push(object::<M, Root>(heap, link, ROOT)?.top.load(media));
+            return Ok(size_of::<Root>() as u64);
+        }
+        let at = node_at(heap, link)?;
+        let entries = at.node.state.read_stable(media, |state| {
+            let sorted = at.node.sorted(media, state).into_iter();
+            sorted
+                .map(|(key, entry)| (key, at.node.entries[entry].slot.load(media)))
+                .collect::<Vec<_>>()
+        });
+        // Last: what a split takes out of the entries is found by it.
+        let next = at.node.next.load(media);
+        // What half a split has left is the sibling's, and told there.
+        let high = match next.is_null() {
+            true => None,
+            false => Some(node_at(heap, next)?.low),
+        };
+        let own = entries
+            .into_iter()
+            .filter(|(key, _)| high.is_none_or(|high| *key < high));
+        let told = match (at.level, at.low) {
+            (0, _) => usize::MAX,
+            (_, 0) => 1,
+            _ => 0,
+        };
+        children.extend(own.take(told).map(|(_, link)| link));
+        children.extend([next].into_iter().filter(|next| !next.is_null()));
+        Ok(footprint::<super::node::Node>(0).unwrap_or_default() as u64)
+    }
+}

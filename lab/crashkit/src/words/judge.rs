@@ -1,0 +1,180 @@
+//! What a recovered map holds, compared with its model; and writes to it.
+
+use super::{Op, WordMap, pairs};
+use crate::choose::Random;
+use std::collections::BTreeMap;
+
+type Model = BTreeMap<u64, u64>;
+
+/// Whether a scan beside writers may have found this, if the map may have been in these states meanwhile.
+pub(super) fn check_scan(from: u64, found: &[(u64, u64)], states: &[&Model]) -> Result<(), String> {
+    if !found.is_sorted_by(|(key, _), (next, _)| key < next) {
+        return Err("its keys do not ascend".into());
+    }
+    for (key, value) in found {
+        if *key < from {
+            return Err(format!("{key} is below {from}"));
+        }
+        if !states.iter().any(|state| state.get(key) == Some(value)) {
+            return Err(format!("{key} never held {value} meanwhile"));
+        }
+    }
+    let Some((first, others)) = states.split_first() else {
+        return Err("there was no state".into());
+    };
+    let stays = |key: &u64| others.iter().all(|state| state.contains_key(key));
+    let is_missing = |key: &u64| found.binary_search_by_key(key, |(key, _)| *key).is_err();
+    match first
+        .range(from..)
+        .map(|(key, _)| key)
+        .find(|&key| is_missing(key) && stays(key))
+    {
+        Some(key) => Err(format!("{key} was there all the while")),
+        None => Ok(()),
+    }
+}
+
+/// Scans and gets everything: which of the allowed states it is.
+pub(super) fn read_all<T: WordMap>(map: &T, allowed: &[&Model]) -> Result<usize, String> {
+    let found = scan(map)?;
+    let which = allowed.iter().position(|model| pairs(model, 0) == found);
+    let which = which.ok_or_else(|| match allowed {
+        [only] => format!("it holds {found:?} instead of {:?}", pairs(only, 0)),
+        _ => {
+            let allowed: Vec<_> = allowed.iter().map(|model| pairs(model, 0)).collect();
+            format!("it holds {found:?} instead of one of {allowed:?}")
+        }
+    })?;
+    for key in allowed.iter().flat_map(|model| model.keys()) {
+        check_get(map, allowed[which], *key)?;
+    }
+    Ok(which)
+}
+
+/// A key of an operation in flight, or next to one, or any.
+pub(super) fn near(in_flight: &[&Op], model: &Model, random: &mut Random) -> u64 {
+    let keys = in_flight.iter().map(|op| match **op {
+        Op::Put(key, _) | Op::Remove(key) | Op::Get(key) | Op::Scan(key) => key,
+    });
+    let keys: Vec<u64> = keys.collect();
+    let present: Vec<u64> = match keys.first() {
+        Some(key) if random.below(4) > 0 => {
+            let above = model.range(key..).take(3);
+            model
+                .range(..key)
+                .rev()
+                .take(3)
+                .chain(above)
+                .map(|(key, _)| *key)
+                .collect()
+        }
+        _ => model.keys().copied().collect(),
+    };
+    match (present.is_empty(), random.below(4)) {
+        (true, _) | (_, 0) if !keys.is_empty() => *random.pick(&keys),
+        (true, _) => random.below(100),
+        _ => *random.pick(&present),
+    }
+}
+
+/// Removes the key and puts it; after each, everything is as in the model.
+pub(super) fn write_a_little<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
+    remove(map, model, key)?;
+    agree(map, model, &format!("{key} was removed"))?;
+    put(map, model, key, 1001)?;
+    check_get(map, model, key)?;
+    agree(map, model, &format!("{key} was put"))
+}
+
+/// Writes each key, checks the structure, adds keys until it has grown, and empties it.
+pub(super) fn write_all<T: WordMap>(map: &T, model: &mut Model) -> Result<(), String> {
+    /// Keys that are added.
+    const MORE: u64 = 40;
+    for key in model.keys().copied().collect::<Vec<_>>() {
+        put(map, model, key, key + 1)?;
+    }
+    map.check()
+        .map_err(|error| format!("when each key had been written: {error}"))?;
+    for key in 0..MORE {
+        // All over those that are there, in no order.
+        put(map, model, key * 17 % MORE, key)?;
+    }
+    agree(map, model, "keys were added")?;
+    for key in model.keys().copied().collect::<Vec<_>>() {
+        remove(map, model, key)?;
+    }
+    agree(map, model, "all was removed")
+}
+
+fn scan<T: WordMap>(map: &T) -> Result<Vec<(u64, u64)>, String> {
+    map.scan(0).map_err(|error| format!("a scan failed: {error}"))
+}
+
+fn check_get<T: WordMap>(map: &T, model: &Model, key: u64) -> Result<(), String> {
+    let found = map
+        .get(key)
+        .map_err(|error| format!("a get of {key} failed: {error}"))?;
+    match found == model.get(&key).copied() {
+        true => Ok(()),
+        false => Err(format!(
+            "a get of {key} answers {found:?}, and a scan finds {:?}",
+            model.get(&key)
+        )),
+    }
+}
+
+fn put<T: WordMap>(map: &T, model: &mut Model, key: u64, value: u64) -> Result<(), String> {
+    model.insert(key, value);
+    map.put(key, value)
+        .map_err(|error| format!("a put of {key} after recovery failed: {error}"))
+}
+
+fn remove<T: WordMap>(map: &T, model: &mut Model, key: u64) -> Result<(), String> {
+    let removed = map
+        .remove(key)
+        .map_err(|error| format!("a removal of {key} after recovery failed: {error}"))?;
+    match removed == model.remove(&key).is_some() {
+        true => Ok(()),
+        false => Err(format!("after recovery, a removal of {key} answers {removed}")),
+    }
+}
+
+fn agree<T: WordMap>(map: &T, model: &Model, done: &str) -> Result<(), String> {
+    let (found, expected) = (scan(map)?, pairs(model, 0));
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!(
+            "after recovery, when {done}, it holds {found:?} instead of {expected:?}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a scan of a map that stands still finds is allowed, and each way to be wrong is not.
+    #[test]
+    fn wrong_scans_are_told() {
+        let first = Model::from([(1, 1), (2, 2), (3, 3)]);
+        let then = Model::from([(1, 1), (2, 9), (4, 4)]);
+        let states = [&first, &then];
+        for allowed in [
+            &[(2, 2), (3, 3)][..],
+            &[(2, 9), (4, 4)],
+            &[(2, 2), (3, 3), (4, 4)],
+            &[(2, 2)],
+        ] {
+            assert_eq!(check_scan(2, allowed, &states), Ok(()));
+        }
+        for (wrong, why) in [
+            (&[(2, 2), (4, 4), (3, 3)][..], "its keys do not ascend"),
+            (&[(2, 2), (2, 9)], "its keys do not ascend"),
+            (&[(1, 1), (2, 2)], "1 is below 2"),
+            (&[(2, 3)], "2 never held 3 meanwhile"),
+            (&[(3, 3)], "2 was there all the while"),
+        ] {
+            assert_eq!(check_scan(2, wrong, &states), Err(why.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The worked example of `docs/convert.md`: each step of the conversion, but the last, fails as the page says it does.
+
+#[path = "../examples/convert/added.rs"]
+mod added;
+#[path = "../examples/convert/node.rs"]
+mod node;
+#[path = "../examples/convert/step.rs"]
+mod step;
+#[path = "../examples/convert/subject.rs"]
+mod subject;
+#[path = "../examples/convert/tree.rs"]
+mod tree;
+
+use step::{Dram, LockMeansCrash, LockMeansHelp, Marked, Mended, Persisted, RootNotPersisted, Step, Whole};
+use subject::{FEW_KEYS, KEYS, accounted, try_step, unaccounted};
+use tree::BLink;
+use wollemi_crashkit::words::OfWordMap;
+use wollemi_crashkit::{Crash, Failure, silence_findings};
+
+const DOCUMENT: &str = include_str!("../../../docs/convert.md");
+
+/// What the kit finds in a step, as the document quotes it: a block that begins with the same line, and has lines of the
+/// failure in their order; of those between there is a line of dots.
+fn finds<S: Step>(
+    subject: OfWordMap<BLink<Crash, S>>,
+    (threads, keys): (u32, u64),
+    says: &str,
+) -> Box<Failure> {
+    silence_findings();
+    let failure = match try_step(subject, threads, keys) {
+        Ok(report) => panic!("nothing was found: {report}"),
+        Err(failure) => failure,
+    };
+    assert!(failure.message.contains(says), "{failure}");
+    // The example's sources are compiled from here.
+    let found = failure.to_string().replace("tests/../", "");
+    assert!(is_quoted(&found), "docs/convert.md should quote:\n{found}");
+    failure
+}
+
+fn is_quoted(found: &str) -> bool {
+    let first = found.lines().next().unwrap_or_default();
+    let mut blocks = DOCUMENT
+        .split("```text\n")
+        .filter_map(|block| block.split("```").next());
+    blocks.any(|block| {
+        let mut lines = found.lines();
+        let mut open = false;
+        block.starts_with(first)
+            && block.lines().all(|line| match line.trim() {
+                "..." => {
+                    open = true;
+                    true
+                }
+                _ if std::mem::take(&mut open) => lines.any(|other| other == line),
+                _ => lines.next() == Some(line),
+            })
+            && (open || lines.next().is_none())
+    })
+}
+
+/// Step 0: what was acknowledged is lost with the cache.
+#[test]
+fn an_index_in_dram_loses_what_it_answered() {
+    let failure = finds(unaccounted::<Dram>(), (1, KEYS), "instead of");
+    assert!(!failure.missing.is_empty() && failure.crashes == 1, "{failure}");
+}
+
+/// Step 1: a reader answers what a crash can still take back.
+#[test]
+fn an_index_without_marks_has_dirty_reads() {
+    let failure = finds(unaccounted::<Persisted>(), (2, FEW_KEYS), "dirty read");
+    assert_eq!(failure.crashes, 0, "{failure}");
+}
+
+/// Step 1, by one thread: there is no dirty read, but half a split.
+#[test]
+fn half_a_split_needs_no_second_thread() {
+    silence_findings();
+    let failure = try_step(unaccounted::<Persisted>(), 1, KEYS);
+    let failure = failure.expect_err("nothing mends");
+    assert!(failure.message.contains("after recovery, when"), "{failure}");
+}
+
+/// Step 2: half a split stays, and a removed key comes back from it.
+#[test]
+fn an_index_whose_writers_do_not_mend_has_half_a_split() {
+    finds(unaccounted::<Marked>(), (1, KEYS), "after recovery, when");
+}
+
+/// Step 3: what was replaced is never given back; but for that, the step is right.
+#[test]
+fn an_index_that_retires_nothing_leaks() {
+    finds(accounted::<Mended>(), (1, KEYS), "the heap's audit found");
+    for threads in [1, 2] {
+        let run = try_step(unaccounted::<Mended>(), threads, KEYS);
+        let report = run.unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(report.states > 10_000, "{report}");
+    }
+}
+
+/// Step 4: nothing is found.
+#[test]
+fn the_whole_conversion_survives() {
+    for threads in 1..=3 {
+        let run = try_step(accounted::<Whole>(), threads, KEYS);
+        let report = run.unwrap_or_else(|failure| panic!("{failure}"));
+        assert!(report.states > 10_000 && report.again > 500, "{report}");
+    }
+}
+
+/// A wrong way: a lock that can be had is taken for a crash, and what was seen before it for what is.
+#[test]
+fn a_lock_that_means_a_crash_is_found() {
+    let wrong = unaccounted::<LockMeansCrash>();
+    finds(wrong, (2, KEYS), "instead of one of");
+}
+
+/// A wrong way: a writer that does not get the lock goes past half a split, and puts the separator in before its time.
+#[test]
+fn a_lock_that_means_help_is_found() {
+    let wrong = unaccounted::<LockMeansHelp>();
+    let failure = finds(wrong, (2, KEYS), "after recovery, when");
+    assert_eq!(failure.threads, 2, "{failure}");
+}
+
+/// A wrong way: the constructor does not persist the first node.
+#[test]
+fn a_root_that_is_not_persisted_is_found() {
+    let wrong = accounted::<RootNotPersisted>();
+    finds(wrong, (1, KEYS), "leads to what is no node");
+}
+
+wollemi_crashkit::word_map_tests! {
+    whole: BLink<Crash, Whole>,
+}
+
+/// The document quotes the sources as they stand.
+#[test]
+fn the_documents_code_is_this() {
+    let added = include_str!("../examples/convert/added.rs");
+    for name in ["store", "swing", "locked", "mend", "help", "retire"] {
+        let begin = [format!("    pub fn {name}"), format!("    fn {name}")];
+        let begin = begin.iter().find_map(|begin| added.find(begin.as_str()));
+        let code = &added[begin.expect("it is there")..];
+        let code = &code[..code.find("\n    }\n").expect("it ends")];
+        assert!(DOCUMENT.contains(code), "docs/convert.md should quote:\n{code}");
+    }
+}
