@@ -248,26 +248,19 @@ impl DiskFile for SlowFile {
 /// A read that has seen a write returns when that is durable, whichever way it came to it.
 #[test]
 fn nothing_is_read_before_it_is_durable() {
-    type Read = fn(&Db<Hardware>) -> Option<Vec<u8>>;
-    let map = |db: &Db<Hardware>| db.map("map").expect("there");
+    type Read = fn(&Map) -> Option<Vec<u8>>;
     let reads: [Read; 5] = [
-        |db| db.map("map").expect("there").get("key").expect("sound"),
-        |db| {
-            let map = db.map("map").expect("there");
-            map.first().expect("sound").map(|(_, value)| value)
-        },
-        |db| {
-            let map = db.map("map").expect("there");
+        |map| map.get("key").expect("sound"),
+        |map| map.first().expect("sound").map(|(_, value)| value),
+        |map| {
             let entry = map.range("a".."z").next_back();
             entry.map(|entry| entry.expect("sound").1)
         },
-        |db| {
-            let map = db.map("map").expect("there");
+        |map| {
             let found = map.multi_get(&["other", "key"]).expect("sound").pop();
             found.expect("two answers")
         },
-        |db| {
-            let map = db.map("map").expect("there");
+        |map| {
             assert!(!map.insert("key", "not put, as there is one").expect("sound"));
             Some(b"value".to_vec())
         },
@@ -275,21 +268,25 @@ fn nothing_is_read_before_it_is_durable() {
     let (files, held) = (folder(), Held::default());
     let directory = Directory::open(files.path()).expect("a directory");
     let db = open_on(Slow(directory, held.clone()), Hardware::detect(), 1 << 30);
-    drop(map(&db));
+    // Asking for the map waits as well.
+    let map = db.map("map").expect("room");
     for (number, read) in reads.into_iter().enumerate() {
-        map(&db).remove("key").expect("room");
+        map.remove("key").expect("room");
         held.hold(true);
         std::thread::scope(|scope| {
-            let writer = scope.spawn(|| map(&db).upsert("key", "value"));
-            let index = map(&db).index.clone();
-            while index.bare().get(b"key", &heap::pin()).expect("sound").is_none() {
+            let writer = scope.spawn(|| map.upsert("key", "value"));
+            while map
+                .index
+                .bare()
+                .get(b"key", &heap::pin())
+                .expect("sound")
+                .is_none()
+            {
                 std::thread::yield_now();
             }
             let (tell, told) = mpsc::channel();
-            let reader = scope.spawn({
-                let db = &db;
-                move || tell.send(read(db))
-            });
+            let map = &map;
+            let reader = scope.spawn(move || tell.send(read(map)));
             let early = told.recv_timeout(MOMENT);
             held.hold(false);
             assert!(early.is_err(), "read {number} has told of {early:?}");
