@@ -19,8 +19,8 @@ use wollemi_crashkit::{Crash, Failure, silence_findings};
 
 const DOCUMENT: &str = include_str!("../../../docs/convert.md");
 
-/// What the kit finds in a step, as the document quotes it: a block that begins with the same line, and has lines of the
-/// failure in their order; of those between there is a line of dots.
+/// What the kit finds in a step, as the document quotes it: a block that begins with the same line, and has lines of
+/// the failure in their order; of those between there is a line of dots.
 fn finds<S: Step>(
     subject: OfWordMap<BLink<Crash, S>>,
     (threads, keys): (u32, u64),

@@ -73,7 +73,8 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(held)
     }
 
-    /// Takes marks away, and ends a split before its second store. The caller holds the lock, so what it sees is what is.
+    /// Takes marks away, and ends a split before its second store. The caller holds the lock, so what it sees is what
+    /// is.
     fn mend(&self, at: At<'_>) -> Result<(), Fault> {
         let (media, node) = (self.media(), at.node);
         let (state, next) = (node.state.settle(media), node.next.settle(media));
@@ -99,16 +100,18 @@ impl<M: Media, S: Step> BLink<M, S> {
         let own = node.below(media, state, next.low);
         if own != counts(state) {
             match S::MENDS {
-                // A splitter that is at it ends it before the lock is free; what a crash has left is mended with the lock.
-                Mends::LookingAgain => drop(self.lock(at)?),
+                // A splitter that is at it ends it before the lock is free; what a crash has left is mended with the
+                // lock.
+                Mends::LookingAgain | Mends::Never => drop(self.lock(at)?),
                 Mends::AsSeenBefore => {
                     let _held = self.lock(at)?;
                     self.store(&node.state, follows(state, own));
                 }
-                _ => match node.lock.try_lock(media, self.heap.generation()) {
-                    Ok(Some(held)) => drop(self.locked(at, held)?),
-                    _ => {}
-                },
+                Mends::PassingBy => {
+                    if let Ok(Some(held)) = node.lock.try_lock(media, self.heap.generation()) {
+                        drop(self.locked(at, held)?);
+                    }
+                }
             }
         }
         self.link_up(next)

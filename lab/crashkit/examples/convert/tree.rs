@@ -8,8 +8,9 @@
 //! | remove | #1 | (1) the node's `state` |
 //! | split | #3 | (0) the sibling; (1) the node's `next`; (2) its `state`; (3) the parent's `state`, or the root's `top` |
 //!
-//! Writers lock a node, and what is above it while they hold it; the splitter keeps the sibling's lock until (3). Between (1)
-//! and (2) entries are in both nodes; before (3) the sibling is reached by its left neighbour only. Readers do not mind.
+//! Writers lock a node, and what is above it while they hold it; the splitter keeps the sibling's lock until (3).
+//! Between (1) and (2) entries are in both nodes; before (3) the sibling is reached by its left neighbour only. Readers
+//! do not mind.
 
 use super::node::{ENTRIES, Node, Record, Root, bit, counts, follows};
 use super::step::Step;
@@ -162,8 +163,8 @@ impl<M: Media, S: Step> BLink<M, S> {
         Ok(Says::Entry(entry))
     }
 
-    /// The node of a level that takes the key, and its entry with the greatest key up to it. `help` is told of each step
-    /// to the right.
+    /// The node of a level that takes the key, and its entry with the greatest key up to it. `help` is told of each
+    /// step to the right.
     fn descend<'t>(
         &'t self,
         key: u64,
@@ -238,7 +239,8 @@ impl<M: Media, S: Step> BLink<M, S> {
         persist_scope(media, Purpose::Node, |batch| {
             let record = self.heap.draft(Record::new(value), 0, &batch)?.flush(&batch);
             self.swing(slot, record, RECORD, batch);
-            Ok(self.retire(old, &guard))
+            self.retire(old, &guard);
+            Ok(())
         })
     }
 
@@ -270,7 +272,7 @@ impl<M: Media, S: Step> BLink<M, S> {
         }
     }
 
-    /// Gives a node, whose lock is `held`, one more entry.
+    /// Gives a node, whose lock is `held`, one more entry, and the lock back.
     fn add<'t>(&'t self, at: At<'t>, held: Locked<'t, M>, key: u64, child: Child) -> Result<(), Error> {
         let (media, node) = (self.media(), at.node);
         let state = node.state.load(media);
@@ -283,14 +285,15 @@ impl<M: Media, S: Step> BLink<M, S> {
             };
         };
         let (entry, state) = (&node.entries[free], follows(state, counts(state) | bit(free)));
-        persist_scope(media, Purpose::Node, |batch| {
+        let added = persist_scope(media, Purpose::Node, |batch| {
             entry.key.store(key, &batch);
             let record = match child {
                 Child::Value(value) => self.heap.draft(Record::new(value), 0, &batch)?.flush(&batch),
                 Child::Node(link) => {
                     entry.slot.store(link, &batch);
                     self.persist(batch);
-                    return Ok(self.store(&node.state, state));
+                    self.store(&node.state, state);
+                    return Ok(());
                 }
             };
             let placed = entry.slot.place::<S::Marks, M, _>(record, RECORD, &batch);
@@ -300,7 +303,9 @@ impl<M: Media, S: Step> BLink<M, S> {
                 self.store(&node.state, state);
             }
             Ok(())
-        })
+        });
+        drop(held);
+        added
     }
 
     /// Moves the upper entries of a node, whose lock the caller holds, into a new sibling, which is locked.
@@ -346,7 +351,8 @@ impl<M: Media, S: Step> BLink<M, S> {
                         node.link(|node| &mut node.entries[to].slot, below.link);
                     }
                     let node = node.flush(&batch);
-                    Ok(self.swing(&root.top, node, NODE, batch))
+                    self.swing(&root.top, node, NODE, batch);
+                    Ok(())
                 });
             }
         }
