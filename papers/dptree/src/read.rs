@@ -35,6 +35,7 @@ impl<M: Media> Shared<M> {
             if self.is_valid(&trees.base) {
                 return read;
             }
+            trees.base.disregard(heap, place);
         }
     }
 }

@@ -218,11 +218,11 @@ impl<'t, 'g> Cursor<'t, 'g> {
         while low < high {
             let middle = (low + high) / 2;
             let slot = self.slots[middle].into();
-            let Some(entry) = leaf.live_entry(self.base.state.version, slot, heap.media()) else {
+            let Some((prefix, link)) = leaf.live_key(self.base.state.version, slot, heap.media()) else {
                 return Ok(None);
             };
-            // The order of the bound and the entry, as the cursor goes.
-            let order = in_direction(key.compare(heap, entry.prefix, entry.link)?, self.direction);
+            // The order of the bound and the key, as the cursor goes.
+            let order = in_direction(key.compare(heap, prefix, link)?, self.direction);
             if order == Ordering::Greater || (order == Ordering::Equal && !included) {
                 low = middle + 1;
             } else {

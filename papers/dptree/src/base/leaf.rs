@@ -209,6 +209,25 @@ impl<'g> LeafRef<'g> {
         None
     }
 
+    /// The prefix and the record of the key in a slot that counted in `version`, if it still does after they were read. A value
+    /// that stands in place is not read.
+    pub(crate) fn live_key<M: Media>(&self, version: usize, slot: usize, media: &M) -> Option<(u64, Link)> {
+        let pair = &self.slots[slot];
+        let prefix = pair.prefix.load(media);
+        let is_record = self.head.records[slot / GROUP].peek(media) >> (slot % GROUP) & 1 == 1;
+        let link = match is_record {
+            true => pair.value.load_link(media).with_tag(tag::RECORD),
+            false => Link::NULL,
+        };
+        let live = self.meta(version).bitmap[slot / GROUP].load(media);
+        if live >> (slot % GROUP) & 1 == 1 {
+            return Some((prefix, link));
+        }
+        pair.prefix.disregard(media);
+        pair.value.disregard(media);
+        None
+    }
+
     /// Says that nothing depends on what the caller has loaded of the bitmap of `version` and of pairs.
     pub(crate) fn disregard<M: Media>(&self, version: usize, media: &M) {
         for word in self.meta(version).bitmap.iter().take(self.groups()) {

@@ -117,6 +117,14 @@ impl Base {
         }
     }
 
+    /// Says that nothing depends on what the caller has read of leaf `i`: the base tree was not valid any more.
+    #[cold]
+    pub(crate) fn disregard<M: Media>(&self, heap: &Access<M>, i: usize) {
+        if let Some(Ok(leaf)) = self.leaves.get(i).map(|&link| LeafRef::at(heap, link)) {
+            leaf.disregard(self.state.version, heap.media());
+        }
+    }
+
     /// The key's pair, durable; `place` is the number of the leaf to which it [belongs](Base::approach).
     pub(crate) fn get<'g, M: Media>(
         &self,
