@@ -6,11 +6,13 @@
 //! several such stores, whoever comes upon a write that a crash has interrupted finishes it. `docs/papers.md`
 //! maps the paper's sections to these files, `docs/recipe.md` shows what was added to each store of the index in DRAM, and `docs/deviations.md` says where and why this differs.
 
+pub mod bwtree;
 pub mod clht;
 pub mod hot;
 pub mod masstree;
 pub mod part;
 
+pub use bwtree::BwTree;
 pub use clht::Clht;
 pub use hot::Hot;
 pub use masstree::Masstree;
